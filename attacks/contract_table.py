@@ -239,7 +239,7 @@ ESTIMATORS = {
         {"method": ("auto", "sigmoid", "isotonic")},
     ),
     "ConformalLabelClassifier": Estimator(
-        lw.ConformalLabelClassifier, {"estimator": _LINEAR, "level": 0.5, "confidence": 0.5}, {}, weights=()
+        lw.ConformalLabelClassifier, {"estimator": _LINEAR, "level": 0.5, "confidence": 0.5}, {}
     ),
     "ZeroShotClassifier": Estimator(
         lw.ZeroShotClassifier,

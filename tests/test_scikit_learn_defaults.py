@@ -12,6 +12,7 @@ WEIGHTS = (
 )
 STOPS_EARLY = dict.fromkeys(WEIGHTS, "stops at a relative gap, the check compares seven digits")
 DRAWS = dict.fromkeys(WEIGHTS, "draws visits at random, and repeated rows are other visits")
+SPLITS = dict.fromkeys(WEIGHTS, "repeated rows are in another part")
 FOLDS = dict.fromkeys(WEIGHTS, "repeated rows are in other folds")
 # a tenth of mistakes with probability 0.95 needs 29 calibration rows, a quarter of 116; these have fewer,
 # and tests/decisions/test_scikit_learn.py runs them at a level for which they are enough
@@ -19,6 +20,7 @@ FEW_ROWS = dict.fromkeys(
     [
         "check_classifier_data_not_an_array",
         "check_classifiers_classes",
+        "check_classifiers_one_label_sample_weights",
         "check_dict_unchanged",
         "check_dont_overwrite_parameters",
         "check_dtype_object",
@@ -42,6 +44,11 @@ FEW_ROWS = dict.fromkeys(
         "check_n_features_in_after_fitting",
         "check_pipeline_consistency",
         "check_readonly_memmap_input",
+        "check_sample_weights_list",
+        "check_sample_weights_not_an_array",
+        "check_sample_weights_not_overwritten",
+        "check_sample_weights_pandas_series",
+        "check_sample_weights_shape",
         "check_supervised_y_2d",
     ],
     "has fewer than the 29 calibration rows that the level needs",
@@ -68,7 +75,8 @@ EXPECTED_TO_FAIL = {
     "AutoLabelClassifier": FOLDS,
     "WSABIE": DRAWS,
     "TunedThresholdClassifier": OWN_THRESHOLDS,
-    "ConformalLabelClassifier": FEW_ROWS | FEW_LABELED_ROWS | SETS,
+    "ConformalLabelClassifier": FEW_ROWS | FEW_LABELED_ROWS | SETS | SPLITS,
+    "ZeroShotClassifier": FOLDS,
 }
 TAKES_FRAMES = {"TableModel"}  # needs columns with names, and the checks give arrays
 # forests in five folds, passes over rows that are far from the origin, five fits in the place of one

@@ -116,7 +116,7 @@ class _CallbackSupport:
 
     def _init_callback_context(self, max_subtasks: int | None = 0) -> _FitTask:
         task = _FitTask(callbacks_of(self), "fit", max_subtasks, None)
-        self._callback_task = task
+        self._callback_fit_ctx = task
         for callback in task.callbacks:
             callback.setup(self, task)
         return task
@@ -130,7 +130,7 @@ def _with_callbacks(method: _Method) -> _Method:
         try:
             return method(self, *arguments, **options)
         finally:
-            task = self.__dict__.pop("_callback_task", None)
+            task = self.__dict__.pop("_callback_fit_ctx", None)
             for callback in task.callbacks if task else []:
                 callback.teardown(self, task)
 

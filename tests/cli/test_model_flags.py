@@ -156,7 +156,12 @@ def test_the_table_is_kept_until_a_constructor_changes(fresh, monkeypatch):
 
 def test_a_folder_that_cannot_be_written_is_no_error(fresh):
     fresh.parent.rmdir()
-    assert set(model_table.model_table().of("plst")) == {"rank", "regularization", "no_intercept"}
+    assert set(model_table.model_table().of("plst")) == {
+        "rank",
+        "regularization",
+        "no_intercept",
+        "class_weight",
+    }
 
 
 @pytest.mark.slow

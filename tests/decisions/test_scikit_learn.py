@@ -11,6 +11,8 @@ OWN_LEVEL = {"check_classifiers_train": "probabilities are not compared with 1/2
 SETS = {
     "check_classifiers_train": "sets that may miss half of the labels are not accurate",
     "check_classifier_not_supporting_multiclass": "of classes there are sets, which are no classes",
+    "check_sample_weight_equivalence_on_dense_data": "repeated rows are in another part",
+    "check_sample_weight_equivalence_on_sparse_data": "repeated rows are in another part",
 }
 
 

@@ -137,3 +137,41 @@ def test_single_precision_scores_keep_the_threshold():
     hits = (model.predict(X) & labels).sum(axis=1)
     share = np.mean((labels.sum(axis=1) - hits) / np.maximum(labels.sum(axis=1), 1))
     assert share == pytest.approx(model.calibration_risk_)
+
+
+@pytest.mark.parametrize("guarantee", ["expectation", "probability"])
+def test_weighted_calibration_rows_stand_for_rows_that_come_more_often(guarantee):
+    """Rows of the hard group are a tenth of the calibration rows and half of the rows to come."""
+    rng = np.random.default_rng(0)
+    inner = CountingClassifier().fit(np.zeros((2, 2)), None)
+
+    def draw(n, share):
+        hard = rng.random(n) < share
+        positive = rng.normal(size=(n, 2)) - 2.0 * hard[:, None]
+        return np.hstack([positive, hard[:, None]]), np.ones((n, 2), int), np.where(hard, 9.0, 1.0)
+
+    later, _, _ = draw(3000, 0.5)
+    risks = {True: [], False: []}
+    for _ in range(12):
+        X, Y, weights = draw(800, 0.1)
+        for is_weighted, found in risks.items():
+            model = ConformalLabelClassifier(inner, level=0.2, guarantee=guarantee, cv="prefit")
+            model.fit(X, Y, weights if is_weighted else None)
+            found.append(1 - model.predict(later).mean())
+    assert np.mean(risks[True]) < 0.215
+    assert np.mean(risks[False]) > 0.25
+    if guarantee == "probability":
+        assert np.mean(np.array(risks[True]) < 0.21) >= 0.9
+
+
+def test_weights_of_calibration_rows_may_be_equal_or_too_unequal():
+    X = np.random.default_rng(1).normal(size=(200, 2))
+    inner = CountingClassifier().fit(X, None)
+    plain, even = (
+        ConformalLabelClassifier(inner, level=0.3, cv="prefit").fit(X, X > 0.5, weights)
+        for weights in (None, np.full(200, 7.0))
+    )
+    assert (plain.threshold_, plain.n_calibration_rows_) == (even.threshold_, even.n_calibration_rows_)
+    unequal = np.where(np.arange(200) == 0, 1e6, 1.0)
+    with pytest.raises(ValueError, match="calibration rows"):
+        ConformalLabelClassifier(inner, level=0.3, cv="prefit").fit(X, X > 0.5, unequal)

@@ -10,6 +10,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 import labelweave
 from labelweave import (
+    AutoLabelClassifier,
     KernelLogisticClassifier,
     LabelGraphClassifier,
     LabelMatrix,
@@ -18,7 +19,7 @@ from labelweave import (
     MaxMarginClassifier,
     Taxonomy,
 )
-from labelweave.baselines import BinaryRelevance
+from labelweave.baselines import CPLST, PLST, WSABIE, BinaryRelevance
 from labelweave.estimators.class_weights import class_weight_of_state, class_weight_state, weights_by_class
 from labelweave.estimators.targets import read_targets
 from labelweave.model_files import ModelFileError
@@ -40,8 +41,13 @@ MODELS = {
     "label graph": LabelGraphClassifier(graph=[(0, 1), (1, 2)], tol=1e-5),
     "relevance, squared": BinaryRelevance(),
     "relevance, logistic": BinaryRelevance("logistic"),
+    "plst": PLST(2, regularization=0.1),
+    "cplst": CPLST(2, regularization=0.1),
+    "wsabie": WSABIE(3),
+    "automatic": AutoLabelClassifier(members=["linear"]),
 }
-BY_ENTRY = [name for name in MODELS if not name.startswith("relevance")]
+BY_ROW = ["plst", "cplst", "automatic"]  # where many labels have one weight a row
+BY_ENTRY = [name for name in MODELS if not name.startswith(("relevance", "wsabie", *BY_ROW))]
 
 
 def _fitted(name, y, *arguments, **parameters):
@@ -102,6 +108,31 @@ def test_two_classes_have_the_same_rule(name):
     np.testing.assert_allclose(found, _fitted(name, pair, by_hand), atol=2e-3)
     unlike = _fitted(name, pair)
     assert np.abs(found - unlike).max() > 1e-2
+
+
+@pytest.mark.parametrize("name", BY_ROW)
+def test_models_with_one_weight_a_row_refuse_weights_of_entries(name):
+    with pytest.raises(ValueError, match="many labels a row, of which"):
+        _fitted(name, Y, class_weight="balanced")
+
+
+def test_pairs_of_wsabie_have_the_product_of_their_weights():
+    each = np.eye(3)[np.unique(CLASSES, return_inverse=True)[1]]
+    by_label = _fitted("wsabie", each, class_weight=[{1: 2.0}, {1: 0.5}, {}])
+    by_row = _fitted("wsabie", each, each @ [2.0, 0.5, 1.0])
+    np.testing.assert_array_equal(np.diff(by_label, axis=1), np.diff(by_row, axis=1))
+    both = _fitted("wsabie", GAPS, class_weight={0: 2.0, 1: 3.0})
+    rows = _fitted("wsabie", GAPS, np.full(90, 6.0))
+    np.testing.assert_allclose(np.diff(both, axis=1), np.diff(rows, axis=1), atol=1e-9)
+    table = _balanced(GAPS, ROWS)
+    given = [{k: table[GAPS[:, label] == k, label][0] for k in (0, 1)} for label in range(3)]
+    balanced = clone(MODELS["wsabie"]).set_params(class_weight="balanced").fit(X, GAPS, ROWS)
+    by_hand = clone(MODELS["wsabie"]).set_params(class_weight=given).fit(X, GAPS, ROWS)
+    np.testing.assert_allclose(balanced.decision_function(X), by_hand.decision_function(X), atol=1e-9)
+    without = clone(MODELS["wsabie"]).set_params(class_weight=[{1: 0.0}, {}, {}]).fit(X, Y)
+    hidden = np.where((Y == 1) & (np.arange(3) == 0), np.nan, Y)
+    alone = clone(MODELS["wsabie"]).fit(X, hidden)
+    assert len(without.trace_) == len(alone.trace_)
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])

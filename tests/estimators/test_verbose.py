@@ -13,6 +13,7 @@ from labelweave import (
     LowRankClassifier,
     LowRankClassifierCV,
     MaxMarginClassifier,
+    ZeroShotClassifier,
 )
 from labelweave.baselines import CPLST, PLST, WSABIE, BinaryRelevance
 from labelweave.estimators.progress_lines import FitCallback, FitLines
@@ -24,6 +25,7 @@ MODELS = [
     MaxMarginClassifier(), KernelLogisticClassifier(max_learning_iter=3), LowRankClassifier(2),
     LowRankClassifierCV(ranks=[2]), LabelGraphClassifier(max_rounds=2, tol=0.1), BinaryRelevance(), WSABIE(2),
     PLST(2), CPLST(2), AutoLabelClassifier(members=["linear"]),
+    ZeroShotClassifier(None, np.eye(3, dtype=int), temperature=1.0),
 ]  # fmt: skip
 
 
@@ -38,7 +40,8 @@ def test_every_estimator_says_how_far_it_is(model, capfd):
     out, err = capfd.readouterr()
     assert out == ""
     assert re.fullmatch(rf"labelweave: {name}, \d+\.\d s: [\w ]+\n", err)
-    np.testing.assert_array_equal(told.decision_function(X), quiet.decision_function(X))
+    scores = "predict_proba" if isinstance(model, ZeroShotClassifier) else "decision_function"
+    np.testing.assert_array_equal(getattr(told, scores)(X), getattr(quiet, scores)(X))
     clone(model).set_params(verbose=2).fit(X, Y)
     lines = capfd.readouterr().err.splitlines()
     assert all(line.startswith(f"labelweave: {name}, ") for line in lines)

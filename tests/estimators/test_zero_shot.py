@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -233,7 +234,9 @@ def test_every_class_is_left_out_once(n_classes, n_folds, seed, data):
     extra = data.draw(st.lists(st.integers(0, n_classes - 1), max_size=20))
     codes = np.array([*range(n_classes), *extra])
     signatures = np.random.default_rng(seed).integers(0, 2, (n_classes, 3))
-    folds = list(class_folds(LabelMatrix.from_any(signatures[codes]), codes, n_folds, seed))
+    folds = list(
+        class_folds(LabelMatrix.from_any(signatures[codes]), codes, np.ones(len(codes)), n_folds, seed)
+    )
     np.testing.assert_array_equal(np.sort(np.concatenate([f.held_out for f in folds])), np.arange(len(codes)))
     for fold in folds:
         assert not set(codes[fold.training]) & set(codes[fold.held_out])
@@ -243,7 +246,7 @@ def test_every_class_is_left_out_once(n_classes, n_folds, seed, data):
 
 def _fold(prior, truth):
     nothing = np.zeros(0, int)
-    return ClassFold(nothing, nothing, np.zeros((len(prior), 0)), prior, truth)
+    return ClassFold(nothing, nothing, np.zeros((len(prior), 0)), prior, truth, np.ones(len(truth)))
 
 
 def test_temperature_is_the_maximum_of_the_likelihood():
@@ -305,7 +308,7 @@ def test_the_penalty_is_the_best_of_all_penalties():
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(200, 6)) + 1.5 * (np.arange(6) < 3)
     truth = np.where(rng.random(200) < 0.5, scores.argmax(axis=1), rng.integers(0, 6, 200))
-    fold = EveryClass(np.arange(200), np.zeros((6, 0)), truth, np.arange(6) < 3)
+    fold = EveryClass(np.arange(200), np.zeros((6, 0)), truth, np.ones(200), np.arange(6) < 3)
     found = best_penalty([scores], [fold])
 
     def harmonic(penalty):
@@ -374,3 +377,33 @@ def test_attribute_that_the_signatures_lack_is_named():
     unseen = pd.DataFrame({"striped": [1, 0], "large": [1, 0]})
     with pytest.raises(ValueError, match="'big' of y is not in signatures"):
         ZeroShotClassifier(Ridge(), unseen).fit(np.eye(4), attributes)
+
+
+def test_whole_weights_are_rows_that_come_again(world):
+    X, classes, signatures, *_ = world
+    times = np.random.default_rng(0).integers(0, 3, len(X))
+    again = np.repeat(np.arange(len(X)), times)
+    model = ZeroShotClassifier(Ridge(), signatures[N_SEEN:], temperature=0.7)
+    weighted = clone(model).fit(X, signatures[classes], sample_weight=times)
+    repeated = clone(model).fit(X[again], signatures[classes[again]])
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-8)
+
+
+def test_weights_count_in_what_is_chosen(world):
+    X, classes, signatures, *_ = world
+    model = ZeroShotClassifier(Ridge(), signatures[N_SEEN:])
+    even = clone(model).fit(X, signatures[classes])
+    same = clone(model).fit(X, signatures[classes], sample_weight=np.full(len(X), 3.0))
+    assert same.temperature_ == pytest.approx(even.temperature_, rel=0.05)
+    skewed = np.where(classes == classes[0], 50.0, 1.0)
+    other = clone(model).fit(X, signatures[classes], sample_weight=skewed)
+    assert abs(other.temperature_ / even.temperature_ - 1) > 1e-3
+    zero = (classes != classes[0]).astype(float)
+    kept = zero > 0
+    left_out = clone(model).fit(X, signatures[classes], sample_weight=zero)
+    without = clone(model).fit(X[kept], signatures[classes[kept]])
+    np.testing.assert_allclose(left_out.predict_proba(X), without.predict_proba(X), atol=1e-12)
+    with pytest.raises(ValueError, match="KNeighborsRegressor takes none in fit"):
+        ZeroShotClassifier(KNeighborsRegressor(), signatures[N_SEEN:]).fit(
+            X, signatures[classes], sample_weight=skewed
+        )

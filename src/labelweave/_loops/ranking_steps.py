@@ -89,7 +89,7 @@ def _move(factor, direction, gradient, rate, adapts, max_norm):
 @njit(**LOOP)
 def rank_pairs(
     pairs, rows, labels, positive_indptr, negative_indptr, negatives, all_observed,
-    indptr, indices, values, weights, feature_factors, label_factors,
+    indptr, indices, values, weights, positive_weights, negative_weights, feature_factors, label_factors,
     harmonic, rate, adapts, margin, max_norm, max_trials, scratch, state,
 ):  # fmt: skip
     """Visit positive entries in the order given; return the sum of losses and the number of steps.
@@ -98,7 +98,8 @@ def rank_pairs(
     those of row i are ``positive_indptr[i]`` to ``positive_indptr[i + 1]``.  The observed negatives
     of row i stand in ``negatives`` likewise, unless all is observed: then they are all
     labels but the positives.  At most ``max_trials`` negatives are drawn.  ``scratch`` has two rows of
-    the rank, ``harmonic[r]`` is H(r).
+    the rank, ``harmonic[r]`` is H(r).  A pair has the product of the weights of its row, of its positive and
+    of its negative label.
     """
     embedding, difference = scratch[0], scratch[1]
     rank = len(embedding)
@@ -119,7 +120,8 @@ def rank_pairs(
                 negative = negatives[negative_indptr[row] + place]
             short = _score(label_factors[negative], embedding) - best
             if short > 0:
-                weight = weights[row] * harmonic[n_negatives // trial]
+                weight = weights[row] * positive_weights[positive] * negative_weights[negative]
+                weight *= harmonic[n_negatives // trial]
                 losses += weight * short
                 steps += 1
                 for k in range(rank):

@@ -25,7 +25,7 @@ from labelweave.automatic.scorers import CombinedScorer
 from labelweave.automatic.set_values import value_of_sets
 from labelweave.estimators.base import CALLER, LabelClassifier, fit_method, warn_of_end
 from labelweave.estimators.held_out import HeldOutScores
-from labelweave.estimators.parameters import POSITIVE, RandomState, keep_parameters
+from labelweave.estimators.parameters import POSITIVE, SHARED, ClassWeight, RandomState, keep_parameters
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.scaling import choose_scaling
 from labelweave.estimators.targets import check_lengths, read_targets
@@ -96,6 +96,11 @@ class AutoLabelClassifier(LabelClassifier):
         model; a slower machine takes longer.
     members : "auto" or list of {"linear", "rbf", "forest", "rbf+forest"}, default="auto"
         What is combined; "auto" goes by the size of the data.
+    class_weight : {"balanced"}, dict or None, default=None
+        Weights of classes, by which those of rows are multiplied where a row has one class: a dict, or
+        "balanced" for rows / (classes x rows of the class), with rows counted by their weights.  Refused for
+        many labels a row: all labels of a row share a factorisation; thresholds for ``metric`` weigh rare
+        labels there.
     n_jobs : int or None, default=None
         Threads that grow trees; the result does not depend on it.
     random_state : int, RandomState instance or None, default=0
@@ -187,6 +192,7 @@ class AutoLabelClassifier(LabelClassifier):
         "metric": [StrOptions(_METRICS)],
         "time_budget": [POSITIVE, None],
         "members": [StrOptions({"auto"}), list, tuple],
+        "class_weight": SHARED["class_weight"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -195,7 +201,8 @@ class AutoLabelClassifier(LabelClassifier):
     def __init__(
         self, metric: Metric = "micro_f1", *,
         time_budget: float | None = None, members: Literal["auto"] | Sequence[str] = "auto",
-        n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
+        class_weight: ClassWeight = None, n_jobs: int | None = None, random_state: RandomState = 0,
+        verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
@@ -257,6 +264,7 @@ class AutoLabelClassifier(LabelClassifier):
         labels, self._form = read_targets(y)
         check_lengths(len(features), len(labels))
         self.classes_ = self._form.classes
+        weights = self._rows_by_class(labels, weights)
         kept = np.flatnonzero(weights)
         if len(kept) < 2:
             raise ValueError(

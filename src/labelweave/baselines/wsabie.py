@@ -13,11 +13,19 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
-from labelweave.array_types import Array
+from labelweave.array_types import Array, PerRow
 from labelweave.arrays import panels
 from labelweave.baselines.baseline_classifier import FactorClassifier, TrainingData
+from labelweave.estimators.class_weights import SignFactors
 from labelweave.estimators.low_rank.fit import columns_for_rank
-from labelweave.estimators.parameters import COUNT, POSITIVE, SHARED, RandomState, keep_parameters
+from labelweave.estimators.parameters import (
+    COUNT,
+    POSITIVE,
+    SHARED,
+    ClassWeight,
+    RandomState,
+    keep_parameters,
+)
 from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.scorers import FactorScorer
 from labelweave.inference import choose_thresholds
@@ -70,6 +78,12 @@ class WSABIE(FactorClassifier):
         How often every observed positive entry is visited.
     fit_intercept : bool, default=True
         Whether to add a constant feature 1, with a vector like any feature's.
+    class_weight : {"balanced"}, dict, list of dict or None, default=None
+        Weights of classes, by which those of rows are multiplied: a dict, or "balanced" for rows /
+        (classes x rows of the class), with rows counted by their weights.  With many labels a pair of a
+        positive and a negative label has the product of the weights of its two entries: by "balanced" from
+        the positives and negatives observed of each label, by a dict such as ``{0: 1, 1: 5}`` for all
+        labels, or by a list of one a label.
     random_state : int, RandomState instance or None, default=0
         Fixes the start, the order of visits and the negatives drawn.
     verbose : bool or int, default=0
@@ -123,7 +137,8 @@ class WSABIE(FactorClassifier):
         self, rank: float = 100, *, learning_rate: float = 0.05,
         schedule: Literal["adagrad", "constant"] = "adagrad", margin: float = 1.0,
         max_norm: float | None = 3.0, max_trials: int | None = None, n_epochs: int = 10,
-        fit_intercept: bool = True, random_state: RandomState = 0, verbose: int = 0,
+        fit_intercept: bool = True, class_weight: ClassWeight = None, random_state: RandomState = 0,
+        verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
@@ -134,9 +149,12 @@ class WSABIE(FactorClassifier):
     def _learn(self, data: TrainingData, progress: FitProgress) -> tuple[str, str]:
         if self._form.kind == "binary":
             data = data._replace(labels=_both_classes(data.labels))
+        factors = None
+        if self._form.kind == "labels":
+            _, factors = self._weighted_by_class(data.labels, data.weights)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         features = data.features.with_constant(1.0) if self.fit_intercept else data.features
-        fit = RankingFit(self, data._replace(features=features), seed)
+        fit = RankingFit(self, data._replace(features=features), seed, factors)
         progress.keep = lambda model, fit: model._keep(fit, data, seed)
         status = self._run(fit, progress)
         self._keep(fit, data, seed)
@@ -144,6 +162,9 @@ class WSABIE(FactorClassifier):
             f"The fit was interrupted after {len(self.trace_)} of {self.n_epochs} epochs; the model is what "
             "they made."
         )
+
+    def _class_weighted(self, labels: LabelMatrix, weights: PerRow) -> PerRow:
+        return weights if self._form.kind == "labels" else self._rows_by_class(labels, weights)
 
     def _run(self, fit: RankingFit, progress: FitProgress) -> str:
         """Go through the epochs, or so far as an interrupt lets it."""
@@ -194,7 +215,9 @@ def _both_classes(labels: LabelMatrix) -> LabelMatrix:
 class RankingFit:
     """Factors that learn to rank the observed positives of a row above its observed negatives."""
 
-    def __init__(self, model: WSABIE, data: TrainingData, seed: int) -> None:
+    def __init__(
+        self, model: WSABIE, data: TrainingData, seed: int, factors: SignFactors | None = None
+    ) -> None:
         n_labels, trials = data.labels.n_labels, model.max_trials
         self.rank, self.max_norm = columns_for_rank(model.rank, n_labels), float(model.max_norm)
         self.rate, self.adapts = float(model.learning_rate), model.schedule == "adagrad"
@@ -204,6 +227,7 @@ class RankingFit:
         self.random = np.random.default_rng(seed)
         self.state = self.random.integers(2**63, size=1, dtype=np.uint64)
         self.harmonic = np.append(0.0, np.cumsum(1.0 / np.arange(1, n_labels + 1)))
+        self.factors = (np.ones(n_labels), np.ones(n_labels)) if factors is None else factors
         self._read_labels(data.labels)
         self.all_feature_factors = self._start(data.features.shape[1])
         self.all_label_factors = self._start(n_labels)
@@ -224,11 +248,11 @@ class RankingFit:
             self.negative_indptr = ends[labels.observed.indptr].astype(np.int64)
             self.negatives = labels.observed.indices[is_negative].astype(np.int64)
             n_negatives = np.diff(self.negative_indptr)
-        self.pairs = np.flatnonzero(n_negatives[self.rows] > 0)
+        self.pairs = np.flatnonzero((n_negatives[self.rows] > 0) & (self.factors[0][self.labels] > 0))
         if len(self.pairs) == 0:
             raise ValueError(
                 "No row of Y has both an observed positive and an observed negative label, so there is "
-                "nothing to rank; give at least one such row."
+                "nothing to rank; give at least one such row (of positive class_weight)."
             )
 
     def _start(self, n_vectors: int) -> Array:
@@ -258,8 +282,9 @@ class RankingFit:
             more_losses, more_steps = rank_pairs(
                 order[part], self.rows, self.labels, self.positive_indptr,
                 self.negative_indptr, self.negatives, self.all_observed, *self.rows_of_features, self.weights,
-                self.all_feature_factors, self.all_label_factors, self.harmonic, self.rate, self.adapts,
-                self.margin, self.max_norm, self.max_trials, np.empty((2, self.rank)), self.state,
+                *self.factors, self.all_feature_factors, self.all_label_factors, self.harmonic, self.rate,
+                self.adapts, self.margin, self.max_norm, self.max_trials, np.empty((2, self.rank)),
+                self.state,
             )  # fmt: skip
             self.visits += len(order[part])
             losses, steps = losses + more_losses, steps + more_steps

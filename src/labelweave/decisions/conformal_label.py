@@ -30,6 +30,12 @@ class ConformalLabelClassifier(DecisionClassifier):
     that the model did not see, so that no model is fitted to all rows; and it is for rows to come that are
     exchangeable with the calibration rows, whatever the model.
 
+    With ``sample_weight`` it is for rows to come that are drawn with densities in proportion to the weights,
+    where none has a greater weight than the greatest that is given: calibration rows are then kept with
+    probabilities in proportion to their weights (Park, Dobriban, Lee and Bastani, "PAC prediction sets under
+    covariate shift", ICLR 2022).  A weighted quantile (Tibshirani, Barber, Candes and Ramdas 2019) would need
+    the weight of every row to come, and a threshold a row.
+
     Where a row has one of three classes or more, ``predict`` gives sets of classes, 0 and 1 in a column a
     class in the order of ``classes_``, which miss the class with a probability of at most ``level``.  They
     are adaptive (APS of Romano, Sesia and Candes 2020, :func:`labelweave.inference.adaptive_scores`): large
@@ -113,8 +119,24 @@ class ConformalLabelClassifier(DecisionClassifier):
         self.confidence = confidence
 
     @decision_fit
-    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to a part of the rows and calibrate on the others; see :meth:`DecisionClassifier.fit`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame, list} of n rows
+            What the estimator takes.
+        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
+            What the estimator takes.
+        sample_weight : array-like of shape (n,), default=None
+            How much more often rows like each of these come than they are among these, up to a factor.  The
+            estimator is fitted with these weights, and calibration rows are kept at random, with
+            probabilities in proportion to them, which leaves an even draw of the rows to come.
+
+        Returns
+        -------
+        Self
+            The fitted model itself.
 
         Raises
         ------
@@ -122,7 +144,7 @@ class ConformalLabelClassifier(DecisionClassifier):
             If there are too few calibration rows for the level, naming how many are needed.
         """
         self.__dict__.pop("seed_", None)
-        data = self._read(X, y)
+        data = self._read(X, y, sample_weight)
         if self.cv is None:
             split = one_split(len(data.labels), float(self.validation_fraction), self._seed())
             data = self._announced(data, 1)
@@ -136,6 +158,9 @@ class ConformalLabelClassifier(DecisionClassifier):
             "confidence": self.confidence,
         }
         labels, scores = held.labels, self._adaptive(held.scores)
+        if held.weights is not None:
+            rows = self._accepted(held.weights, data.weights)
+            labels, scores = labels[rows], scores[rows]
         if self._one_of is not None:  # rows whose class is not known, or in part, tell nothing
             rows = np.flatnonzero(np.diff(labels.positives.indptr))
             labels, scores = labels[rows], scores[rows]
@@ -143,6 +168,19 @@ class ConformalLabelClassifier(DecisionClassifier):
         self.threshold_, self.calibration_risk_, self.n_calibration_rows_ = found
         self._close(data)
         return self
+
+    def _accepted(self, weights: Array, all_weights: Array | None) -> Array:
+        """Draw calibration rows as rows to come are drawn (rejection sampling)."""
+        assert all_weights is not None, "some rows have weights"
+        rows = np.flatnonzero(
+            np.random.default_rng(self._seed()).random(len(weights)) * all_weights.max() < weights
+        )
+        if not len(rows):
+            raise ValueError(
+                f"sample_weight leaves none of {len(weights)} calibration rows, which are kept with "
+                "probabilities in proportion to it; give more rows, or weights that differ less."
+            )
+        return rows
 
     def _read_classes(self, labels: LabelMatrix, form: TargetForm) -> tuple[LabelMatrix, TargetForm]:
         if self.control != "false_negatives":

@@ -83,6 +83,18 @@ def fit_method(fit: _Method) -> _Method:
     return cast(_Method, fit_and_raise)
 
 
+def meta_fit_method(fit: _Method) -> _Method:
+    """Check parameters before a fit of estimators inside, and end callbacks after it."""
+    checked = with_callbacks(_fit_context(prefer_skip_nested_validation=False)(fit))
+
+    @wraps(fit)
+    def shown_fit(self: Any, *arguments: Any, **options: Any) -> Any:
+        with _shown(self):
+            return checked(self, *arguments, **options)
+
+    return cast(_Method, shown_fit)
+
+
 @contextmanager
 def _shown(estimator: Any) -> Iterator[None]:
     """Show the progress of a fit, if the estimator is verbose."""
@@ -234,6 +246,18 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
         if self.class_weight is None:
             return weights, None
         return weights_by_class(self.class_weight, labels, self._form, weights)
+
+    def _rows_by_class(self, labels: LabelMatrix, weights: Array) -> Array:
+        """Weight rows by their class, where the entries of a row cannot have weights of their own."""
+        if self.class_weight is None:
+            return weights
+        if self._form.kind == "labels":
+            raise ValueError(
+                f"class_weight is given, but y has many labels a row, of which {type(self).__name__} has one "
+                "weight for all; give sample_weight, or use BinaryRelevance or LowRankClassifier."
+            )
+        weights, factors = self._weighted_by_class(labels, weights)
+        return weights if factors is None else weights * np.where(labels.to_signs()[:, 0] > 0, *factors)
 
     def _open_journal(self, **data: Any) -> Journal:
         """Begin the record of a fit; ``data`` are nested arrays, by the names that users know them by."""

@@ -28,9 +28,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers, check_sparse
+from labelweave.estimators.base import meta_fit_method
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.max_margin.classifier import MaxMarginClassifier
 from labelweave.estimators.parameters import Parameters, keep_parameters
+from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.scorers import HasScorer, Scorer
 from labelweave.estimators.stored_form import FORM
 from labelweave.estimators.targets import TargetForm, has_many_labels, read_targets
@@ -48,7 +50,14 @@ from labelweave.estimators.zero_shot.signature_table import (
     read_class_prior,
     read_signatures,
 )
-from labelweave.labels import LabelCovariance, LabelMatrix
+from labelweave.estimators.zero_shot.training_rows import (
+    TrainingRows,
+    attribute_scores,
+    covariance_parameter,
+    take_rows,
+    weighted_rows,
+)
+from labelweave.labels import LabelCovariance
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import (
     FLAG,
@@ -65,12 +74,11 @@ from labelweave.model_files.schema import (
 )
 from labelweave.model_files.state import made_again
 from labelweave.sklearn_compat import (
+    CallbackSupportMixin,
     HasMethods,
     Interval,
     StrOptions,
-    _fit_context,
     _num_samples,
-    _safe_indexing,
 )
 
 
@@ -111,12 +119,12 @@ class SignatureScorer(Scorer):
         features (n, d): the rows, as the estimator takes them.
         """
         with Workers().running():
-            evidence = (_scores(self.estimator_, features) - self.mean_scores_) @ self.signs.T
+            evidence = (attribute_scores(self.estimator_, features) - self.mean_scores_) @ self.signs.T
         return np.asarray(self.intercept_ + self.temperature_ * evidence)
 
 
 @storable("ZeroShotClassifier")
-class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class ZeroShotClassifier(HasScorer, CallbackSupportMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Classify rows into classes known by their attributes only (direct attribute prediction).
 
     Parameters
@@ -144,6 +152,9 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
         Parts into which the training classes are split to be left out in turn.
     random_state : int, default=0
         Fixes which classes are left out together.
+    verbose : bool or int, default=0
+        Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
+        the end; 2 for a line at every fit of the estimator.
 
     Attributes
     ----------
@@ -193,12 +204,14 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
         "seen_penalty": [StrOptions({"held_out"}), Interval(Real, None, None, closed="neither")],
         "cv": [Interval(Integral, 2, None, closed="left")],
         "random_state": [Interval(Integral, 0, None, closed="left")],
+        "verbose": ["verbose"],
     }
 
     def __init__(
         self, estimator: Any = None, signatures: Any = None, *, class_prior: Any = None,
         temperature: Literal["held_out"] | float = "held_out", couple_attributes: bool = False,
         seen_penalty: Literal["held_out"] | float = "held_out", cv: int = 4, random_state: int = 0,
+        verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
@@ -217,8 +230,8 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
         """The names of the features seen in fit."""
         return np.asarray(self.estimator_.feature_names_in_)
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any, groups: Any = None) -> ZeroShotClassifier:
+    @meta_fit_method
+    def fit(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> ZeroShotClassifier:
         """Fit the estimator of attributes; choose the temperature, and the penalty of seen classes.
 
         Parameters
@@ -231,6 +244,9 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
         groups : array-like of shape (n,) or None, default=None
             The class of every row, for y of attributes, named as in the index of a frame of signatures; by
             default rows with the same attributes are one class.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Non-negative weights of the rows, for the estimator and for what is chosen on rows left out; rows
+            of weight 0 are left out.
 
         Returns
         -------
@@ -240,10 +256,15 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
         Raises
         ------
         ValueError
-            If signatures, attributes and classes do not fit together.
+            If signatures, attributes and classes do not fit together, or weights are given that the
+            estimator does not take.
         """
         check_sparse(X, "X")
-        (X,), signatures, names = indexable(X), self.signatures, None
+        arguments = FitArguments(X, y, sample_weight)
+        (X,) = indexable(X)
+        estimator = self.estimator or MaxMarginClassifier()
+        X, y, groups, weights = weighted_rows(estimator, X, y, groups, sample_weight)
+        signatures, names = self.signatures, None
         if not has_many_labels(y):
             y, signatures, names, groups = attributes_of_classes(signatures, y)
         labels, self._form = read_targets(y)
@@ -254,29 +275,43 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
         prior = read_class_prior(self.class_prior, self.classes_)
         is_named = groups is not None and (names is not None or hasattr(signatures, "columns"))
         self.seen_ = np.isin(self.classes_.astype(str), np.asarray(groups, str) if is_named else [])
-        y = y if hasattr(y, "shape") else np.asarray(y)
+        given = TrainingRows(X, y if hasattr(y, "shape") else np.asarray(y), weights)
+        progress = FitProgress(self, arguments, 1 + (int(self.cv) if self._chooses else 0))
         with Workers().running():  # the same bits for any number of the library's threads
-            temperature = self._choose_on_held_out(X, y, labels, groups)
-        estimator, mean = self._fit_scorer(X, y, signs, prior)
+            temperature = self._choose_on_held_out(given, labels, groups, progress)
+        estimator, mean = self._fit_scorer(given, signs, prior)
+        progress.subtask("fit to all rows")
         with np.errstate(divide="ignore"):
             offsets = np.log(prior) - self.seen_penalty_ * self.seen_
         self.scorer_ = SignatureScorer(offsets, estimator, mean, signs, temperature)
+        progress.close()
         return self
 
-    def _choose_on_held_out(self, X: Any, y: Any, labels: Any, groups: Any) -> float:
+    @property
+    def _with_seen(self) -> bool:
+        """Whether the penalty of seen classes is to be chosen."""
+        return bool(self.seen_.any() and not self.seen_.all()) and self.seen_penalty == "held_out"
+
+    @property
+    def _chooses(self) -> bool:
+        return self.temperature == "held_out" or self._with_seen
+
+    def _choose_on_held_out(
+        self, given: TrainingRows, labels: Any, groups: Any, progress: FitProgress
+    ) -> float:
         """Choose temperature and penalty, where they are to be chosen; give the temperature."""
-        is_mixed = bool(self.seen_.any() and not self.seen_.all())
-        with_seen = is_mixed and self.seen_penalty == "held_out"
+        with_seen = self._with_seen
         self.seen_penalty_ = 0.0 if self.seen_penalty == "held_out" else float(self.seen_penalty)
         self.held_out_log_loss_ = np.nan
-        if self.temperature != "held_out" and not with_seen:
+        if not self._chooses:
             return float(self.temperature)
-        folds, evidence, of_every = self._folds(labels, groups, with_seen=with_seen), [], []
+        weights = np.ones(len(labels)) if given.weights is None else given.weights
+        folds, evidence, of_every = self._folds(labels, groups, weights), [], []
         for fold in folds:
-            training = _rows(X, fold.training), _rows(y, fold.training)
-            estimator, mean = self._fit_scorer(*training, fold.signs, fold.prior)
+            estimator, mean = self._fit_scorer(given.part(fold.training), fold.signs, fold.prior)
             rows = fold.held_out if fold.every is None else fold.every.rows
-            scores = _scores(estimator, _rows(X, rows)) - mean
+            scores = attribute_scores(estimator, take_rows(given.X, rows)) - mean
+            progress.subtask("fit to a part")
             evidence.append(scores[np.isin(rows, fold.held_out)] @ fold.signs.T)
             if fold.every is not None:
                 of_every.append(scores @ fold.every.signs.T)
@@ -288,28 +323,29 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
             self.seen_penalty_ = best_penalty(tables, [fold.every for fold in folds if fold.every])
         return float(temperature)
 
-    def _folds(self, labels: Any, groups: Any, *, with_seen: bool) -> list[ClassFold]:
+    def _folds(self, labels: Any, groups: Any, weights: Array) -> list[ClassFold]:
         """Leave classes out in turn; rows, where every class is an attribute of its own."""
         if self.signatures is None:
             codes, signs = np.unique(groups, return_inverse=True)[1], 2 * np.eye(labels.n_labels) - 1
-            return list(row_folds(signs, codes, self.cv, self.random_state))
-        codes = row_classes(labels, groups)
-        return list(class_folds(labels, codes, self.cv, self.random_state, with_seen=with_seen))
+            return list(row_folds(signs, codes, weights, self.cv, self.random_state))
+        codes, seed = row_classes(labels, groups), self.random_state
+        return list(class_folds(labels, codes, weights, self.cv, seed, with_seen=self._with_seen))
 
-    def _fit_scorer(self, X: Any, y: Any, signs: Array, prior: Array) -> tuple[Any, Array]:
+    def _fit_scorer(self, rows: TrainingRows, signs: Array, prior: Array) -> tuple[Any, Array]:
         """Fit a copy of the estimator; give it with its mean scores on the same rows."""
         estimator: Any = clone(self.estimator or MaxMarginClassifier())
         if self.couple_attributes:
             covariance = LabelCovariance.from_signatures(np.where(signs > 0, 1, -1), prior)
-            estimator.set_params(**{_covariance_parameter(estimator): covariance})
-        estimator.fit(X, y)
-        scores = _scores(estimator, X)
+            estimator.set_params(**{covariance_parameter(estimator): covariance})
+        extra = {} if rows.weights is None else {"sample_weight": rows.weights}
+        estimator.fit(rows.X, rows.y, **extra)
+        scores = attribute_scores(estimator, rows.X)
         if scores.shape[1] != signs.shape[1]:
             raise ValueError(
                 f"The estimator gives {scores.shape[1]} scores a row for {signs.shape[1]} attributes; "
                 "it must give one for each."
             )
-        return estimator, scores.mean(axis=0)
+        return estimator, np.average(scores, axis=0, weights=rows.weights)
 
     def predict_log_proba(self, X: Any) -> Array:
         """Compute the log posterior of every class.
@@ -383,7 +419,7 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps; see :meth:`labelweave.estimators.base.LabelClassifier.to_state`."""
         form, attributes = self._form.to_state(), self._form.classes
-        settings = ("temperature", "couple_attributes", "seen_penalty", "cv", "random_state")
+        settings = ("temperature", "couple_attributes", "seen_penalty", "cv", "random_state", "verbose")
         fitted = ("held_out_log_loss_", "scorer_", "seen_", "seen_penalty_")
         return {
             "settings": {name: getattr(self, name) for name in settings},
@@ -434,27 +470,6 @@ class ZeroShotClassifier(HasScorer, ClassifierMixin, MetaEstimatorMixin, BaseEst
         model.classes_ = _names_again(state["names"]["classes"])
         model._form = TargetForm.from_state(state["form"], _names_again(state["names"]["attributes"]))
         return model
-
-
-def _rows(table: Any, rows: Array) -> Any:
-    """Take rows of a table of any kind."""
-    return table[rows] if isinstance(table, LabelMatrix) else _safe_indexing(table, rows)
-
-
-def _scores(estimator: Any, X: Any) -> Array:
-    score = estimator.decision_function if hasattr(estimator, "decision_function") else estimator.predict
-    return np.asarray(score(X), dtype=np.float64).reshape(_num_samples(X), -1)
-
-
-def _covariance_parameter(estimator: Any) -> str:
-    """Name the parameter ``label_covariance`` of an estimator, or of a step of a pipeline."""
-    names = [name for name in estimator.get_params() if name.split("__")[-1] == "label_covariance"]
-    if len(names) != 1:
-        raise ValueError(
-            f"couple_attributes is True but {type(estimator).__name__} has {len(names)} parameters named "
-            "label_covariance; one is needed."
-        )
-    return names[0]
 
 
 @dataclass(frozen=True)

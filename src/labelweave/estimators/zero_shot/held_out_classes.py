@@ -25,6 +25,7 @@ class ClassFold:
     signs (classes, L): the attributes of the classes left out, -1 or 1, 0 where unknown.
     prior (classes,): their shares of the rows left out.
     truth (rows left out,): the class of every row left out, as a row of ``signs``.
+    weights (rows left out,): their weights.
     every: all classes together, where rows of the other classes are left out too.
     """
 
@@ -33,6 +34,7 @@ class ClassFold:
     signs: Array
     prior: Array
     truth: Array
+    weights: Array
     every: EveryClass | None = None
 
 
@@ -43,12 +45,14 @@ class EveryClass:
     rows: those left out.
     signs (C, L): the attributes of all classes.
     truth (rows,): the class of every one of them.
+    weights (rows,): their weights.
     is_seen (C,): which classes were not left out.
     """
 
     rows: Array
     signs: Array
     truth: Array
+    weights: Array
     is_seen: Array
 
 
@@ -67,16 +71,16 @@ def row_classes(labels: LabelMatrix, groups: Any) -> PerRow:
     return np.unique(classes, return_inverse=True)[1]
 
 
-def row_folds(signs: Array, codes: PerRow, n_folds: int, seed: int) -> Iterator[ClassFold]:
+def row_folds(signs: Array, codes: PerRow, weights: PerRow, n_folds: int, seed: int) -> Iterator[ClassFold]:
     """Leave rows out in turn, where no class is unseen; codes (n,): their classes, as rows of the signs."""
     prior = np.full(len(signs), 1 / len(signs))
     splitter = KFold(min(n_folds, len(codes)), shuffle=True, random_state=seed)
     for training, held_out in splitter.split(codes):
-        yield ClassFold(training, held_out, signs, prior, codes[held_out])
+        yield ClassFold(training, held_out, signs, prior, codes[held_out], weights[held_out])
 
 
 def class_folds(
-    labels: LabelMatrix, codes: PerRow, n_folds: int, seed: int, *, with_seen: bool = False
+    labels: LabelMatrix, codes: PerRow, weights: PerRow, n_folds: int, seed: int, *, with_seen: bool = False
 ) -> Iterator[ClassFold]:
     """Split the classes at random and leave each part out in turn; signatures are the majority of its rows.
 
@@ -90,24 +94,25 @@ def class_folds(
             "more; lower cv or give temperature a number."
         )
     totals = np.zeros((n_classes, labels.n_labels))
-    np.add.at(totals, codes, labels.to_signs())
+    np.add.at(totals, codes, labels.to_signs() * weights[:, None])
     generator = np.random.default_rng(seed)
     for held in np.array_split(generator.permutation(n_classes), n_folds):
         kept = np.sort(held)
         out = np.isin(codes, kept)
-        counts = np.bincount(codes[out], minlength=n_classes)[kept]
+        counts = np.bincount(codes[out], weights[out], n_classes)[kept]
         training, every = np.flatnonzero(~out), None
         if with_seen:
             training = np.sort(generator.permutation(training)[len(training) // n_folds :])
             rows = np.setdiff1d(np.arange(len(codes)), training)
             is_seen = ~np.isin(np.arange(n_classes), kept)
-            every = EveryClass(rows, np.sign(totals), codes[rows], is_seen)
+            every = EveryClass(rows, np.sign(totals), codes[rows], weights[rows], is_seen)
         yield ClassFold(
             training=training,
             held_out=np.flatnonzero(out),
             signs=np.sign(totals[kept]),
             prior=counts / counts.sum(),
             truth=np.searchsorted(kept, codes[out]),
+            weights=weights[out],
             every=every,
         )
 
@@ -117,6 +122,7 @@ def best_temperature(evidence: list[Array], folds: list[ClassFold]) -> tuple[flo
 
     evidence (rows, classes): what multiplies t in the log posterior, for every fold.
     """
+    weights = np.concatenate([fold.weights for fold in folds])
     spread = float(np.concatenate([(e - e.mean(axis=1, keepdims=True)).ravel() for e in evidence]).std())
 
     def loss(temperature: float) -> float:
@@ -124,7 +130,7 @@ def best_temperature(evidence: list[Array], folds: list[ClassFold]) -> tuple[flo
             log_softmax(np.log(fold.prior) + temperature * scores, axis=1)[np.arange(len(scores)), fold.truth]
             for scores, fold in zip(evidence, folds, strict=True)
         ]
-        return -float(np.concatenate(parts).mean())
+        return -float(np.average(np.concatenate(parts), weights=weights))
 
     if spread == 0.0:
         return 0.0, loss(0.0)
@@ -149,7 +155,8 @@ def best_penalty(evidence: list[Array], folds: list[EveryClass]) -> float:
         margins.append(lead[0].max(axis=1) - lead[1].max(axis=1))
         of_seen = fold.is_seen[fold.truth]
         found = np.where(of_seen, lead[0].argmax(axis=1), lead[1].argmax(axis=1))
-        weights.append((found == fold.truth) / np.bincount(fold.truth)[fold.truth])
+        of_class = np.bincount(fold.truth, fold.weights)[fold.truth]
+        weights.append((found == fold.truth) * fold.weights / of_class)
         seen.append(of_seen)
     margin, weight, is_seen = np.concatenate(margins), np.concatenate(weights), np.concatenate(seen)
     order = np.argsort(margin)
