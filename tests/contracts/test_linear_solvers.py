@@ -192,6 +192,12 @@ def test_nothing_is_done_where_nothing_is_allowed_or_left(solver):
     assert not image.any()
 
 
+def test_an_exact_solution_is_one_step():
+    system, point = _system(_problem("own kernels", 1.0), 1.0)
+    right, image = point.residual.copy(), point.image.copy()
+    assert ExactDirections().solve(system, right, image, np.full(FITS, 0.1), 100)[2] == 1
+
+
 def test_exact_directions_refuse_tied_labels():
     system, point = _system(_problem("tree", 1.0), 1.0)
     with pytest.raises(ValueError, match=r"no covariance ties together.*conjugate gradients"):

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from labelweave.features import LinearKernel, PolynomialKernel, RBFKernel
-from labelweave.hyperparameters.priors import LearnedIntercepts
+from labelweave.hyperparameters.priors import LearnedIntercepts, _by_variance
 from reference.cross_validation_twin import CLASSES, FAMILIES, family, tree
 
 KERNELS = [
@@ -90,3 +91,11 @@ def test_kernels_without_parameters_make_one_term(kernel):
     priors = family("class", kernel)
     assert priors.names == [f"scale[{label}]" for label in CLASSES]
     assert len(priors.prior(priors.start).terms) == 1
+
+
+def test_gradients_of_variances_take_a_diagonal_for_a_matrix():
+    random = np.random.default_rng(0)
+    membership, diagonal = sp.csr_array(random.integers(0, 2, (5, 7)).astype(float)), random.normal(size=5)
+    expected = np.einsum("ip,ij,jp->p", *[membership.toarray(), np.diag(diagonal), membership.toarray()])
+    np.testing.assert_allclose(_by_variance(membership, diagonal), expected)
+    np.testing.assert_allclose(_by_variance(membership, np.diag(diagonal)), expected, atol=1e-12)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from labelweave.hyperparameters.cross_validation import Evaluation
-from labelweave.hyperparameters.search import SearchSettings, learn
+from labelweave.hyperparameters.search import SearchSettings, _is_at_edge, learn
 
 FREE = np.array([[-np.inf, np.inf], [-np.inf, np.inf]])
 
@@ -163,3 +163,10 @@ def test_a_search_goes_on_the_trace_of_another():
     assert [record.time for record in second.trace] == [0.5 * r.evaluation for r in second.trace]
     within = learn(timed, first.theta, FREE, SearchSettings(max_iter=3, trace=first.trace))
     assert (len(within.trace), within.status) == (3, "iteration_limit")
+
+
+@pytest.mark.parametrize(("place", "is_there"), [(0.0, False), (1.0, True), (-1.0, True), (2.0, False)])
+def test_a_point_is_at_an_edge_where_the_box_could_be_moved_out(place, is_there):
+    box, bounds = np.array([[-1.0, 1.0], [-1.0, 2.0]]), np.array([[-9.0, 9.0], [-9.0, 2.0]])
+    theta = np.array([place, 0.0]) if abs(place) <= 1 else np.array([0.0, place])
+    assert _is_at_edge(theta, box, bounds) is is_there
