@@ -1,0 +1,110 @@
+"""AutoLabelClassifier on many synthetic rows: seconds, memory, and what the model is worth on other rows.
+
+OMP_NUM_THREADS=1 python -m benchmarks.auto_large --rows 20000
+OMP_NUM_THREADS=1 python -m benchmarks.auto_large --out benchmarks/results/auto_large.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.machine import describe_machine, peak_memory_bytes
+from benchmarks.results_file import write_json
+from labelweave import AutoLabelClassifier, metrics
+
+__all__ = ["make_rows", "measure"]
+
+_TEST_ROWS = 5000
+
+
+def make_rows(n: int, n_features: int, n_labels: int, seed: int = 0) -> tuple[Any, Any]:
+    """Make dense rows and labels that depend on sums and products of few features.
+
+    Parameters
+    ----------
+    n, n_features, n_labels : int
+        The size.
+    seed : int, default=0
+        Fixes the rows; what labels depend on is the same for all.
+
+    Returns
+    -------
+    X, Y : ndarray of float32, shape (n, n_features), and of int8, shape (n, n_labels)
+        Each label is there in a tenth to a third of the rows.
+    """
+    fixed = np.random.default_rng(12345)
+    weights = fixed.normal(size=(n_features, n_labels)) * (fixed.random((n_features, n_labels)) < 0.05)
+    one, other = fixed.integers(0, n_features, (2, 3, n_labels))
+    levels = fixed.uniform(0.4, 1.3, n_labels)
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, n_features)).astype(np.float32)
+    scores = X @ (weights / np.linalg.norm(weights, axis=0)).astype(np.float32)
+    for first, second in zip(one, other, strict=True):
+        scores += 0.4 * X[:, first] * X[:, second]
+    scores += random.normal(0, 0.5, scores.shape).astype(np.float32)
+    return X, (scores > levels * np.sqrt(1.73)).astype(np.int8)
+
+
+def measure(n: int, n_features: int, n_labels: int, n_jobs: int, time_budget: float | None) -> dict[str, Any]:
+    """Fit a model, and measure it on other rows.
+
+    Parameters
+    ----------
+    n, n_features, n_labels, n_jobs : int
+        The size of the training rows, and threads.
+    time_budget : float or None
+        Of the model.
+
+    Returns
+    -------
+    dict
+        Seconds, gigabytes, the plan, and micro-F1.
+    """
+    X, Y = make_rows(n, n_features, n_labels)
+    X_test, Y_test = make_rows(_TEST_ROWS, n_features, n_labels, seed=1)
+    before, begin, cpu = peak_memory_bytes(), time.perf_counter(), time.process_time()
+    model = AutoLabelClassifier(n_jobs=n_jobs, time_budget=time_budget, verbose=1).fit(X, Y)
+    seconds, spent = time.perf_counter() - begin, time.process_time() - cpu
+    begin = time.perf_counter()
+    predicted = model.predict(X_test)
+    return {
+        "rows": n,
+        "features": n_features,
+        "labels": n_labels,
+        "seconds": seconds,
+        "cpu_seconds": spent,
+        "predict_seconds": time.perf_counter() - begin,
+        "gigabytes": peak_memory_bytes() / 1e9,
+        "gigabytes_before": before / 1e9,
+        "plan": model.plan_,
+        "members": model.members_,
+        "left_out_micro_f1": model.left_out_value_,
+        "standard_error": model.left_out_error_,
+        "test_micro_f1": float(metrics.f1_score(Y_test, predicted, average="micro")),
+    }
+
+
+def main() -> None:
+    """Read the flags, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--features", type=int, default=500)
+    parser.add_argument("--labels", type=int, default=50)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--time-budget", type=float)
+    parser.add_argument("--out", type=Path)
+    flags = parser.parse_args()
+    found = measure(flags.rows, flags.features, flags.labels, flags.jobs, flags.time_budget)
+    for name, value in found.items():
+        print(f"{name:20} {value}")
+    if flags.out:
+        write_json(flags.out, {"machine": describe_machine(), **found})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""What a time budget buys: quality of AutoLabelClassifier on test rows against its time budget.
+
+Budgets that have the same plan have the same model, which is fitted once.  Nothing is chosen on test rows.
+
+    OMP_NUM_THREADS=1 python -m benchmarks.auto_time_budget --sets scene yeast \
+        --out benchmarks/results/auto_time_budget.json --figure docs/images/auto_time_budget.png
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import scipy.sparse as sp
+from sklearn import metrics as sk
+
+from benchmarks.auto_quality import load
+from benchmarks.machine import describe_machine
+from benchmarks.results_file import write_json
+from labelweave import AutoLabelClassifier, metrics
+from labelweave.automatic.plan import Shape, make_plan
+
+__all__ = ["draw", "measure"]
+
+_BUDGETS = (10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 600.0)
+
+
+def measure(name: str, n_jobs: int) -> list[dict[str, Any]]:
+    """Fit a set's training rows within each budget, and measure its test rows.
+
+    Parameters
+    ----------
+    name : str
+        The set.
+    n_jobs : int
+        Threads.
+
+    Returns
+    -------
+    list of dict
+        Of each budget its plan, left-out loss, seconds, micro-F1 and micro-averaged precision.
+    """
+    X, Y, X_test, Y_test = load(name)
+    truth, found, known = Y_test.positives.toarray(), [], dict[str, dict[str, Any]]()
+    n, d = X.shape
+    shape = Shape(n, d, Y.n_labels, X.nnz / n if sp.issparse(X) else float(d))
+    for budget in _BUDGETS:
+        model = AutoLabelClassifier(time_budget=budget, n_jobs=n_jobs)
+        plan = json.dumps(asdict(make_plan(shape, None, budget)))
+        if plan not in known:
+            begin, cpu = time.perf_counter(), time.process_time()
+            model.fit(X, Y)
+            known[plan] = {
+                "seconds": time.perf_counter() - begin,
+                "cpu_seconds": time.process_time() - cpu,
+                "left_out_loss": model.left_out_loss_,
+                "micro_f1": float(metrics.f1_score(Y_test, model.predict(X_test), average="micro")),
+                "micro_auprc": float(
+                    sk.average_precision_score(truth.ravel(), model.predict_proba(X_test).ravel())
+                ),
+            }
+        found.append({"budget": budget, "plan": json.loads(plan), **known[plan]})
+        print(name, found[-1], flush=True)
+    return found
+
+
+def draw(results: dict[str, list[dict[str, Any]]], path: Path) -> None:
+    """Draw quality against the budget.
+
+    Parameters
+    ----------
+    results : dict
+        What :func:`measure` gives, by set.
+    path : Path
+        The picture.
+    """
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, len(results), figsize=(4.6 * len(results), 3.4), layout="compressed")
+    for ax, (name, found) in zip([axes] if len(results) == 1 else axes, results.items(), strict=True):
+        budgets = [one["budget"] for one in found]
+        for measure_name, words, color in (
+            ("micro_f1", "micro-F1", "#14538f"),
+            ("micro_auprc", "micro-averaged precision", "#c0392b"),
+        ):
+            values = [one[measure_name] for one in found]
+            ax.semilogx(budgets, values, "o-", color=color, label=words, drawstyle="steps-post")
+        ax.set(title=name, xlabel="time budget in seconds", xticks=budgets)
+        ax.set_xticklabels([f"{budget:g}" for budget in budgets])
+        ax.minorticks_off()
+        ax.grid(alpha=0.3)
+        ax.legend(fontsize="small")
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def main() -> None:
+    """Read the flags, measure, draw."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sets", nargs="+", default=["scene", "yeast"])
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--figure", type=Path)
+    flags = parser.parse_args()
+    results = {name: measure(name, flags.jobs) for name in flags.sets}
+    if flags.out:
+        write_json(flags.out, {"machine": describe_machine(), "sets": results})
+    if flags.figure:
+        draw(results, flags.figure)
+
+
+if __name__ == "__main__":
+    main()
