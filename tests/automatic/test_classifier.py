@@ -298,7 +298,7 @@ def test_callbacks_hear_of_every_step(data, members):
 
 
 def test_a_callback_can_end_the_fit(data):
-    model = small().set_callbacks(Steps(most=9))
+    model = small().set_callbacks(Steps(most=10))
     with pytest.warns(UserWarning, match="interrupted after 1 of 3 members"):
         model.fit(*data[:2])
     assert model.status_ == "interrupted"

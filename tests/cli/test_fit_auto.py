@@ -160,4 +160,5 @@ def test_progress_names_the_member_and_the_time_left(run, matrix_files, monkeypa
     monkeypatch.setattr(progress.GapLines, "_pause", lambda _: 0.0)
     monkeypatch.setattr("labelweave.estimators.progress_lines._QUIET_SECONDS", 0.0)
     told = run("fit", "d.arff", *QUICK, "--members", "linear", "--out", "m.lw").err
-    assert "linear, step 3 of 7, about 0 s left" in told
+    assert "scaling, step 1 of 8\n" in told
+    assert "linear, step 3 of 8, about 0 s left" in told

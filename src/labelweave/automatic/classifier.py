@@ -230,8 +230,11 @@ class AutoLabelClassifier(LabelClassifier):
             If the data make no sense, or are too few to be split; the row, column or label is named.
         """
         names = self._check_members()
-        labels, table, plan = self._read(X, y, sample_weight, names)
-        progress = FitProgress(self, FitArguments(X, y, sample_weight), plan.steps() + 1)
+        features, labels, weights = self._read(X, y, sample_weight)
+        plan = make_plan(_shape(features, labels), names, self.time_budget)
+        progress = FitProgress(self, FitArguments(X, y, sample_weight), plan.steps() + 2)
+        table = self._table(features, labels, weights, plan)
+        progress.subtask("scaling")
         members, seconds = self._fit_members(table, plan, progress)
         self._combine(members, seconds, labels, table)
         progress.subtask("combination")
@@ -257,9 +260,8 @@ class AutoLabelClassifier(LabelClassifier):
             )
         return names
 
-    def _read(
-        self, X: Any, y: Any, sample_weight: Any, names: tuple[str, ...] | None
-    ) -> tuple[LabelMatrix, TrainingTable, Plan]:
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[FeatureMatrix, LabelMatrix, Array]:
+        """Read the rows of positive weight."""
         features, weights = self._read_rows(X, sample_weight)
         labels, self._form = read_targets(y)
         check_lengths(len(features), len(labels))
@@ -276,24 +278,18 @@ class AutoLabelClassifier(LabelClassifier):
                 f"{len(kept)} rows of {labels.n_labels} labels are more than {LARGEST_TABLE:.0e} entries, "
                 "which AutoLabelClassifier does not write out; use LowRankClassifier."
             )
-        features, labels, weights = features.rows(kept).astype(np.float64), labels[kept], weights[kept]
+        return features.rows(kept).astype(np.float64), labels[kept], weights[kept]
+
+    def _table(
+        self, features: FeatureMatrix, labels: LabelMatrix, weights: Array, plan: Plan
+    ) -> TrainingTable:
+        """Scale the features, and divide the rows into folds."""
         signs = labels.to_signs()
         targets = np.where(signs == 0, np.nan, (signs > 0).astype(np.float64))
         self.scaling_ = choose_scaling(features, targets, lambda rows: RBFKernel("scale").resolved(rows))
         features, seed = self._scaled(features), int(check_random_state(self.random_state).randint(2**31 - 1))
-        plan = make_plan(_shape(features, labels), names, self.time_budget)
         folds = _folds(labels, plan.folds, seed)
-        table = TrainingTable(
-            features,
-            targets,
-            weights,
-            folds,
-            plan.trees,
-            plan.pivots,
-            seed,
-            self.n_jobs,
-        )
-        return labels, table, plan
+        return TrainingTable(features, targets, weights, folds, plan.trees, plan.pivots, seed, self.n_jobs)
 
     def _read_rows(self, X: Any, sample_weight: Any) -> tuple[FeatureMatrix, Array]:
         """Read features and weights of rows; a missing feature gets its mean over rows of positive weight."""

@@ -22,6 +22,7 @@ _PART = " of a part"
 _QUIET_SECONDS = 2.0
 _QUIET_SHARE = 0.2  # of the time so far, so that long fits do not write pages
 _SHORTEST_WAIT = 0.1
+_ENOUGH = 0.2  # share of the steps after which it is said how long the others take
 _COUNTED = ("round", "epoch")  # subtasks that are of one kind
 
 
@@ -105,7 +106,8 @@ class GapCallback(FitCallback):
         """Say how long the other steps take, if they are like those that were taken."""
         spent = time.monotonic() - self.begun
         left = spent / self.done * ((self.steps or 0) - self.done)
-        return "" if spent < _QUIET_SECONDS else f", about {left:.0f} s left"
+        is_early = spent < _QUIET_SECONDS or self.done < _ENOUGH * (self.steps or 0)
+        return "" if is_early else f", about {left:.0f} s left"
 
     def setup(self, estimator: Any, context: Any) -> None:
         self.fit_number += 1

@@ -13,6 +13,7 @@ from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import Maybe, Numbers, OneOf
 
 _MOST_QUANTILES = 1000
+_MOST_ROWS = 20_000  # of which quantiles are taken
 
 
 def _has_its_parts(state: dict[str, Any]) -> bool:
@@ -62,12 +63,15 @@ class FeatureScaling(StoredParameters):
 
     @classmethod
     def fit(cls, kind: str, features: FeatureMatrix) -> Self:
-        """Learn means, deviations or quantiles of the columns.
+        """Learn means, deviations or quantiles of the columns, quantiles of 20,000 rows at most.
 
         Raises ValueError for quantiles of sparse features.
         """
         if kind == "unit":
             return cls(kind)
+        if kind == "quantile" and len(features) > _MOST_ROWS:
+            chosen = np.random.default_rng(0).choice(len(features), _MOST_ROWS, replace=False)
+            features = features.rows(np.sort(chosen))
         quantiles = _quantiles(features) if kind == "quantile" else None
         table = features if quantiles is None else FeatureMatrix(_to_normal(features.data, quantiles))
         center = np.zeros(table.shape[1]) if table.is_sparse else table.data.mean(axis=0, dtype=np.float64)
