@@ -18,11 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 from labelweave.array_types import Array, Floats, PerLabel
 from labelweave.automatic.combination import choose_decision, member_weights
 from labelweave.automatic.coupling import couple_labels
+from labelweave.automatic.given import named_members, names_of_members
 from labelweave.automatic.known_sets import KnownSets
-from labelweave.automatic.members import Member, Members, TrainingTable
-from labelweave.automatic.plan import MEMBERS, Plan, Shape, make_plan
+from labelweave.automatic.members import Members
+from labelweave.automatic.plan import Plan, Shape, make_plan
 from labelweave.automatic.scorers import CombinedScorer
 from labelweave.automatic.set_values import value_of_sets
+from labelweave.automatic.table import Member, TrainingTable
 from labelweave.estimators.base import CALLER, LabelClassifier, fit_method, warn_of_end
 from labelweave.estimators.held_out import HeldOutScores
 from labelweave.estimators.parameters import POSITIVE, SHARED, ClassWeight, RandomState, keep_parameters
@@ -94,8 +96,11 @@ class AutoLabelClassifier(LabelClassifier):
         Seconds that a fit may take, by a cost model of the data's shape; None for 300.  A smaller plan is
         made where the whole one takes longer.  No clock is looked at, so that the same data give the same
         model; a slower machine takes longer.
-    members : "auto" or list of {"linear", "rbf", "forest", "rbf+forest"}, default="auto"
-        What is combined; "auto" goes by the size of the data.
+    members : "auto" or list of {"linear", "rbf", "forest", "rbf+forest"} or estimators, default="auto"
+        What is combined; "auto" goes by the size of the data.  Multi-label estimators of scikit-learn or of
+        labelweave, with ``predict_proba`` or ``decision_function``, may stand beside the names.  Clones are
+        fitted to the scaled features, for each fold and for all rows; the time budget does not count them.
+        Those of scikit-learn take no missing labels and are in no model file.
     class_weight : {"balanced"}, dict or None, default=None
         Weights of classes, by which those of rows are multiplied where a row has one class: a dict, or
         "balanced" for rows / (classes x rows of the class), with rows counted by their weights.  Refused for
@@ -200,7 +205,7 @@ class AutoLabelClassifier(LabelClassifier):
 
     def __init__(
         self, metric: Metric = "micro_f1", *,
-        time_budget: float | None = None, members: Literal["auto"] | Sequence[str] = "auto",
+        time_budget: float | None = None, members: Literal["auto"] | Sequence[Any] = "auto",
         class_weight: ClassWeight = None, n_jobs: int | None = None, random_state: RandomState = 0,
         verbose: int = 0,
     ) -> None:  # fmt: skip
@@ -229,13 +234,13 @@ class AutoLabelClassifier(LabelClassifier):
         ValueError
             If the data make no sense, or are too few to be split; the row, column or label is named.
         """
-        names = self._check_members()
+        given = {} if isinstance(self.members, str) else named_members(self.members)
         features, labels, weights = self._read(X, y, sample_weight)
-        plan = make_plan(_shape(features, labels), names, self.time_budget)
+        plan = make_plan(_shape(features, labels), tuple(given) or None, self.time_budget)
         progress = FitProgress(self, FitArguments(X, y, sample_weight), plan.steps() + 2)
         table = self._table(features, labels, weights, plan)
         progress.subtask("scaling")
-        members, seconds = self._fit_members(table, plan, progress)
+        members, seconds = self._fit_members(Members(table, given=given), plan, progress)
         self._combine(members, seconds, labels, table)
         progress.subtask("combination")
         self.plan_ = asdict(plan) | {"members": list(plan.members)}
@@ -247,18 +252,6 @@ class AutoLabelClassifier(LabelClassifier):
                 "combines these.", CALLER - 2
             )  # fmt: skip
         return self
-
-    def _check_members(self) -> tuple[str, ...] | None:
-        if isinstance(self.members, str):
-            return None
-        names = tuple(self.members)
-        unknown = [name for name in names if name not in MEMBERS]
-        if unknown or not names or len(set(names)) < len(names):
-            raise ValueError(
-                f"members={list(self.members)!r}; give 'auto', or a list of distinct names among "
-                f"{', '.join(map(repr, MEMBERS))}."
-            )
-        return names
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[FeatureMatrix, LabelMatrix, Array]:
         """Read the rows of positive weight."""
@@ -310,7 +303,7 @@ class AutoLabelClassifier(LabelClassifier):
         return tags
 
     def _fit_members(
-        self, table: TrainingTable, plan: Plan, progress: FitProgress
+        self, maker: Members, plan: Plan, progress: FitProgress
     ) -> tuple[list[Member], list[float]]:
         """Fit one member after the other; those there are, where an interrupt or a callback ends that."""
         members: list[Member] = []
@@ -320,7 +313,7 @@ class AutoLabelClassifier(LabelClassifier):
             if progress.subtask(name) and members:
                 raise _Stopped
 
-        maker, self.status_ = Members(table, on_step), "complete"
+        maker.on_step, self.status_ = on_step, "complete"
         try:
             for name in plan.members:
                 begin = time.perf_counter()
@@ -452,6 +445,9 @@ class AutoLabelClassifier(LabelClassifier):
         if self._form.kind == "multiclass":
             table /= table.sum(axis=1, keepdims=True)
         return np.asarray(table)
+
+    def _storable_parameters(self) -> dict[str, Any]:
+        return super()._storable_parameters() | {"members": names_of_members(self.members)}
 
     @classmethod
     def _check_state(cls, state: dict[str, Any]) -> None:

@@ -12,8 +12,8 @@ from scipy.optimize import nnls
 
 from labelweave.array_types import Array, Floats, PerRow, RowsByLabels
 from labelweave.automatic.known_sets import KnownSets, choose_known_sets
-from labelweave.automatic.members import TrainingTable
 from labelweave.automatic.set_values import value_of_sets
+from labelweave.automatic.table import TrainingTable
 from labelweave.estimators.held_out import THRESHOLD_RULES, HeldOutScores, best_thresholds
 
 _NEGLIGIBLE = 1e-3

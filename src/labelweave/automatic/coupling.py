@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg as sl
 
 from labelweave.array_types import Array, RowsByLabels
-from labelweave.automatic.members import TrainingTable
+from labelweave.automatic.table import TrainingTable
 
 _PENALTIES = np.logspace(-4, 1, 11)  # a row
 _MOST_LABELS = 500  # of a matrix of labels by labels

@@ -6,18 +6,19 @@ probabilities and the squared error of left-out rows compares them, chooses thei
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.linalg as sl
 
-from labelweave.array_types import Array, PerRow, RowsByLabels
+from labelweave.array_types import Array, RowsByLabels
 from labelweave.arrays import Workers
 from labelweave.automatic.plan import ROWS_FOR_WIDTH
 from labelweave.automatic.scorers import ForestScorer
+from labelweave.automatic.table import Member, TrainingTable
 from labelweave.estimators.scorers import Scorer, kernel_scorer
 from labelweave.features import FeatureMatrix, ForestKernel, Kernel, LinearKernel, RBFKernel, ScaledKernel
 from labelweave.features.forest import Forest, single
@@ -30,69 +31,24 @@ _PENALTIES = np.logspace(-3, 2, 11)  # of kernels whose values are 1 at most
 _MOST_TARGETS = 16  # that trees are grown on; more are projected
 
 
-@dataclass(frozen=True)
-class TrainingTable:
-    """The rows of positive weight.
-
-    targets (n, L): 0 and 1, NaN where not observed.
-    folds (n,): the part of the rows that each is scored with.
-    pivots: columns of a factor that stands for a kernel matrix of more rows.
-    Shapes: weights (n,).
-    """
-
-    features: FeatureMatrix
-    targets: RowsByLabels
-    weights: PerRow
-    folds: PerRow
-    n_trees: int
-    pivots: int
-    seed: int
-    n_jobs: int | None = None
-
-    def rows(self, which: Array) -> TrainingTable:
-        """Keep some rows."""
-        changed = {name: getattr(self, name)[which] for name in ("targets", "weights", "folds")}
-        return TrainingTable(**vars(self) | changed | {"features": self.features.rows(which)})
-
-    def splits(self) -> Iterator[tuple[Array, Array]]:
-        """Give the rows to fit and those to score of every fold."""
-        for fold in np.unique(self.folds):
-            yield np.flatnonzero(self.folds != fold), np.flatnonzero(self.folds == fold)
-
-    def loss(self, scores: RowsByLabels) -> float:
-        """Compute the squared error of scores of observed labels, as a share of their variance."""
-        known = ~np.isnan(self.targets)
-        seen = np.where(known, self.weights[:, None], 0.0)
-        filled = np.where(known, self.targets, 0.0)
-        means = (seen * filled).sum(axis=0) / np.maximum(seen.sum(axis=0), 1e-300)
-        variance = float((seen * np.square(filled - means)).sum())
-        return float((seen * np.square(filled - scores)).sum()) / variance if variance > 0 else 1.0
-
-
-class Member(NamedTuple):
-    """A model that was tried.
-
-    scores (n, L): of every row by a fit to the rows of other folds.
-    scorer: of the fit to all rows.
-    words: what was chosen.
-    """
-
-    name: str
-    scores: RowsByLabels
-    scorer: Scorer
-    words: str
-
-
 @dataclass
 class Members:
-    """Makes the members of one table; what several of them need is made once."""
+    """Makes the members of one table; what several of them need is made once.
+
+    given: estimators by the names of members that are such.
+    """
 
     table: TrainingTable
-    on_step: Callable[[str], object]
+    on_step: Callable[[str], object] = str
+    given: dict[str, Any] = field(default_factory=dict)
     forests: list[Forest] = field(default_factory=list)
 
     def make(self, name: str) -> Member:
         """Fit a member by its name, and score every row by fits to other folds."""
+        if self.given.get(name) is not None:
+            from labelweave.automatic.given import fit_given
+
+            return fit_given(name, self.given[name], self.table, self.on_step)
         makers = {"linear": self._linear, "rbf": self._rbf, "forest": self._forest, "rbf+forest": self._both}
         return makers[name]()
 

@@ -25,6 +25,7 @@ class Plan:
     """What is fitted, and the seconds that the cost model foresees.
 
     members: their names, in the order in which they are fitted.
+    seconds: without estimators that were given.
     """
 
     members: tuple[str, ...]
@@ -35,7 +36,7 @@ class Plan:
 
     def steps(self) -> int:
         """Count the steps that callbacks hear of."""
-        ridges = sum(name != "forest" for name in self.members)
+        ridges = sum(name != "forest" for name in self.members)  # and estimators that are given
         has_width = any(name.startswith("rbf") for name in self.members)
         has_trees = any(name.endswith("forest") for name in self.members)
         return (ridges + has_trees) * (self.folds + 1) + has_width
@@ -68,7 +69,7 @@ class Shape:
 
     def of(self, plan: Plan) -> float:
         """Foresee the seconds of a plan."""
-        ridges = sum(name != "forest" for name in plan.members)
+        ridges = sum(name in MEMBERS and name != "forest" for name in plan.members)
         seconds = ridges * self.of_ridge(plan.pivots)
         if any(name.startswith("rbf") for name in plan.members):
             seconds += self.of_width(plan.pivots)

@@ -1,0 +1,161 @@
+"""Estimators that a user gives as members: out-of-fold probabilities, and what scores new rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
+
+from labelweave.array_types import Array, RowsByLabels
+from labelweave.automatic.plan import MEMBERS
+from labelweave.automatic.table import Member, TrainingTable
+from labelweave.estimators.base import LabelClassifier
+from labelweave.estimators.scorers import Scorer
+from labelweave.features import FeatureMatrix
+from labelweave.inference import SigmoidCalibration, calibrate_labels
+from labelweave.labels import LabelMatrix
+from labelweave.model_files import storable
+from labelweave.model_files.schema import Made, Maybe, Numbers
+
+
+def named_members(members: Sequence[Any]) -> dict[str, Any]:
+    """Give members by name: None for those that have one, estimators by their class and a number.
+
+    Raises ValueError if there are none, one is twice there, or one is neither a name nor an estimator.
+    """
+    found: dict[str, Any] = {}
+    for member in members:
+        is_estimator = hasattr(member, "fit") and hasattr(member, "get_params")
+        if isinstance(member, type) or not (is_estimator or member in MEMBERS) or member in list(found):
+            found = {}
+            break
+        if not is_estimator:
+            found[member] = None
+            continue
+        kind = type(member).__name__
+        alike = sum(name.split(" ")[0] == kind for name in found)
+        found[f"{kind} {alike + 1}" if alike else kind] = member
+    if not found:
+        raise ValueError(
+            f"members={list(members)!r}; give 'auto', or a list of distinct names among "
+            f"{', '.join(map(repr, MEMBERS))} and of multi-label estimators, as RandomForestClassifier()."
+        )
+    return found
+
+
+def names_of_members(members: str | Sequence[Any]) -> str | list[str]:
+    """Give what stands for members in a model file: names, those of their classes for estimators."""
+    return members if isinstance(members, str) else list(named_members(members))
+
+
+def fit_given(name: str, estimator: Any, table: TrainingTable, on_step: Any) -> Member:
+    """Fit clones of an estimator to the other rows of every fold, and to all rows.
+
+    Scores are probabilities; where there are none, decision values are brought to them by a curve a label.
+    """
+    response = next((r for r in ("predict_proba", "decision_function") if hasattr(estimator, r)), None)
+    if response is None:
+        raise ValueError(f"The member {name} has neither predict_proba nor decision_function.")
+    if np.isnan(table.targets).any() and not isinstance(estimator, LabelClassifier):
+        raise ValueError(
+            f"The member {name} takes no missing labels, and y has some; give members of labelweave alone."
+        )
+    scores = np.empty_like(table.targets)
+    for train, held in table.splits():
+        fitted = _fitted(estimator, table.rows(train))
+        scores[held] = responses(fitted, response, table.features.rows(held).data, scores.shape[1])
+        on_step(name)
+    curves = None
+    if response == "decision_function":
+        labels = LabelMatrix.from_any(table.targets)
+        found = calibrate_labels(labels, scores, "sigmoid", sample_weight=table.weights)
+        assert isinstance(found, SigmoidCalibration), "the method says so"
+        curves, scores = found, found.probabilities(scores)
+    whole, words = _fitted(estimator, table), " ".join(str(estimator).split())
+    on_step(name)
+    return Member(name, scores, EstimatorScorer(np.zeros(scores.shape[1]), whole, curves), words)
+
+
+def _fitted(estimator: Any, table: TrainingTable) -> Any:
+    """Fit a clone, with a seed wherever it has none, and with weights where it takes them."""
+    fresh = clone(estimator)
+    seeds = {key: table.seed for key, value in fresh.get_params().items()
+             if key.split("__")[-1] == "random_state" and value is None}  # fmt: skip
+    fresh.set_params(**seeds)
+    targets = table.targets if np.isnan(table.targets).any() else table.targets.astype(np.int64)
+    targets = targets[:, 0] if targets.shape[1] == 1 else targets
+    is_weighted = np.ptp(table.weights) > 0
+    if is_weighted and not has_fit_parameter(fresh, "sample_weight"):
+        raise ValueError(f"The member {type(estimator).__name__} takes no sample_weight; give none.")
+    given = {"sample_weight": table.weights} if is_weighted else {}
+    return fresh.fit(table.features.data, targets, **given)
+
+
+def responses(fitted: Any, response: str, data: Any, n_labels: int) -> RowsByLabels:
+    """Ask for probabilities or decision values of labels, in any form that scikit-learn has: (n, L)."""
+    found = getattr(fitted, response)(data)
+    if isinstance(found, list):  # a table a label, a column a class that the label has in the training rows
+        columns = [_of_positives(part, kinds) for part, kinds in zip(found, fitted.classes_, strict=True)]
+        return np.column_stack(columns)
+    table = np.asarray(found.toarray() if sp.issparse(found) else found, dtype=np.float64)
+    if table.ndim == 1:
+        table = table[:, None]
+    elif n_labels == 1 and response == "predict_proba":
+        table = _of_positives(table, fitted.classes_)[:, None]
+    if table.shape[1] != n_labels or not np.isfinite(table).all():
+        raise ValueError(
+            f"{type(fitted).__name__}.{response} gave an array of shape {table.shape}, not finite numbers of "
+            f"{n_labels} labels; give a multi-label estimator."
+        )
+    return table
+
+
+def _of_positives(probabilities: Array, kinds: Any) -> Array:
+    at = np.flatnonzero(np.asarray(kinds) == 1)
+    return np.asarray(probabilities)[:, at[0]] if len(at) else np.zeros(len(probabilities))
+
+
+@storable(
+    "EstimatorScorer",
+    {
+        "intercept_": Numbers("L"),
+        "estimator": Made(LabelClassifier),
+        "curves": Maybe(Made(SigmoidCalibration, {"L": "n_labels"})),
+    },
+)
+@dataclass(frozen=True)
+class EstimatorScorer(Scorer):
+    """Probabilities of a fitted estimator; a file keeps those of labelweave alone.
+
+    curves: from decision values to probabilities; None where the estimator has probabilities.
+    """
+
+    estimator: Any
+    curves: SigmoidCalibration | None = None
+
+    def takes(self, n_features: int) -> bool:
+        if self.estimator.n_features_in_ != n_features:
+            return False
+        try:
+            self.scores(FeatureMatrix(np.zeros((1, n_features))))
+        except ValueError:  # of other labels
+            return False
+        return True
+
+    def scores(self, features: FeatureMatrix) -> RowsByLabels:
+        response = "predict_proba" if self.curves is None else "decision_function"
+        found = responses(self.estimator, response, features.data, self.n_labels)
+        return found if self.curves is None else self.curves.probabilities(found)
+
+    def to_state(self) -> dict[str, Any]:
+        if not isinstance(self.estimator, LabelClassifier):
+            raise ValueError(
+                f"its member {type(self.estimator).__name__} can be kept in no model file, which hold "
+                "labelweave's estimators alone; give other members, or pickle the model."
+            )
+        return super().to_state()

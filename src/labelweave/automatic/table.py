@@ -1,0 +1,66 @@
+"""The rows that members are fitted to and compared on, and what a member is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from labelweave.array_types import Array, PerRow, RowsByLabels
+from labelweave.estimators.scorers import Scorer
+from labelweave.features import FeatureMatrix
+
+
+@dataclass(frozen=True)
+class TrainingTable:
+    """The rows of positive weight.
+
+    targets (n, L): 0 and 1, NaN where not observed.
+    folds (n,): the part of the rows that each is scored with.
+    pivots: columns of a factor that stands for a kernel matrix of more rows.
+    Shapes: weights (n,).
+    """
+
+    features: FeatureMatrix
+    targets: RowsByLabels
+    weights: PerRow
+    folds: PerRow
+    n_trees: int
+    pivots: int
+    seed: int
+    n_jobs: int | None = None
+
+    def rows(self, which: Array) -> TrainingTable:
+        """Keep some rows."""
+        changed = {name: getattr(self, name)[which] for name in ("targets", "weights", "folds")}
+        return TrainingTable(**vars(self) | changed | {"features": self.features.rows(which)})
+
+    def splits(self) -> Iterator[tuple[Array, Array]]:
+        """Give the rows to fit and those to score of every fold."""
+        for fold in np.unique(self.folds):
+            yield np.flatnonzero(self.folds != fold), np.flatnonzero(self.folds == fold)
+
+    def loss(self, scores: RowsByLabels) -> float:
+        """Compute the squared error of scores of observed labels, as a share of their variance."""
+        known = ~np.isnan(self.targets)
+        seen = np.where(known, self.weights[:, None], 0.0)
+        filled = np.where(known, self.targets, 0.0)
+        means = (seen * filled).sum(axis=0) / np.maximum(seen.sum(axis=0), 1e-300)
+        variance = float((seen * np.square(filled - means)).sum())
+        return float((seen * np.square(filled - scores)).sum()) / variance if variance > 0 else 1.0
+
+
+class Member(NamedTuple):
+    """A model that was tried.
+
+    scores (n, L): of every row by a fit to the rows of other folds.
+    scorer: of the fit to all rows.
+    words: what was chosen.
+    """
+
+    name: str
+    scores: RowsByLabels
+    scorer: Scorer
+    words: str
