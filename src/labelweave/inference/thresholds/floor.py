@@ -3,7 +3,10 @@
 Lewis, Yang, Rose and Li, "RCV1: A new benchmark collection for text categorization research", JMLR 5 (2004),
 and Fan and Lin, "A study on threshold selection for multi-label classification" (2007), raise the threshold
 of labels whose F1 score stays low to the highest score (FBR, SCutFBR), since thresholds that are best for
-such a label predict it for nearly every row.  Here it is raised as far as a bound on predictions asks.
+such a label predict it for nearly every row.  Here it is raised as far as a bound on predictions asks: where
+F is the best F1 score of a label, its best rule predicts it above the probability F / 2 (Lipton, Elkan and
+Narayanaswamy, "Optimal thresholding of classifiers to maximize F1 measure", ECML 2014), so that a label that
+is hard to tell is best predicted more often than it is there.  ``benchmarks.threshold_floor`` compares both.
 """
 
 from __future__ import annotations
