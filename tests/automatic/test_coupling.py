@@ -5,7 +5,8 @@ from numpy.testing import assert_array_equal
 
 from labelweave import AutoLabelClassifier, load
 from labelweave.automatic.coupling import couple_labels
-from labelweave.automatic.members import TrainingTable
+from labelweave.automatic.table import TrainingTable
+from labelweave.facts import model_facts
 from labelweave.features import FeatureMatrix
 
 
@@ -71,6 +72,8 @@ def test_a_fit_keeps_what_labels_say_of_each_other(tmp_path):
     model = AutoLabelClassifier(members=["rbf"]).fit(X[:120], Y[:120])
     assert model.left_out_loss_ <= model.uncoupled_loss_
     assert (model.scorer_.coupling is None) == (model.left_out_loss_ == model.uncoupled_loss_)
+    is_said = "without what labels say of each other" in model_facts(model).combination.lines["left out"]
+    assert is_said == (model.scorer_.coupling is not None)
     model.save(tmp_path / "model.lw")
     again = load(tmp_path / "model.lw")
     assert_array_equal(again.predict_proba(X[120:]), model.predict_proba(X[120:]))

@@ -210,6 +210,7 @@ def _combination(model: AutoLabelClassifier) -> CombinationFacts:
     return CombinationFacts(
         members=[one | {"words": _short_numbers(one["words"])} for one in model.members_],
         loss=float(model.left_out_loss_),
+        uncoupled_loss=float(model.uncoupled_loss_),
         metric=model.metric,
         value=value if is_known else None,
         error=error if is_known else None,

@@ -128,11 +128,13 @@ class CombinationFacts:
 
     members: of each its name, weight, left-out loss, seconds and words on what was chosen.
     loss: the squared error of left-out scores, as a share of the labels' variance.
+    uncoupled_loss: the same before scores of other labels add to a label's.
     value, error: the metric on left-out rows, and its standard error; None with one class a row.
     """
 
     members: list[Plain]
     loss: float
+    uncoupled_loss: float
     metric: str
     value: float | None
     error: float | None
@@ -143,6 +145,8 @@ class CombinationFacts:
         """Say what the combination is worth, and what it took, a line each."""
         least = min(one["left_out_loss"] for one in self.members)
         worth = f"loss {self.loss:.4f} of the labels' variance, the best member alone {least:.4f}"
+        if self.uncoupled_loss > self.loss:
+            worth += f", without what labels say of each other {self.uncoupled_loss:.4f}"
         if self.value is not None:
             worth += f"; {self.metric} {self.value:.4f}, standard error {self.error:.4f}"
         names, seconds = self.plan["members"], sum(one["seconds"] for one in self.members)
