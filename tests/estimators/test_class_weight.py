@@ -116,6 +116,19 @@ def test_models_with_one_weight_a_row_refuse_weights_of_entries(name):
         _fitted(name, Y, class_weight="balanced")
 
 
+@pytest.mark.parametrize("name", BY_ROW)
+def test_some_class_has_a_weight(name):
+    with pytest.raises(ValueError, match="class_weight is 0 for every class"):
+        _fitted(name, CLASSES, class_weight={"a": 0.0, "b": 0.0, "c": 0.0})
+    assert np.isfinite(_fitted(name, CLASSES, class_weight={"a": 0.0})).all()
+
+
+@pytest.mark.parametrize("class_weight", [{0: 0.0}, {1: 0.0}])
+def test_wsabie_needs_pairs_of_positive_weight(class_weight):
+    with pytest.raises(ValueError, match="nothing to rank"):
+        _fitted("wsabie", Y, class_weight=class_weight)
+
+
 def test_pairs_of_wsabie_have_the_product_of_their_weights():
     each = np.eye(3)[np.unique(CLASSES, return_inverse=True)[1]]
     by_label = _fitted("wsabie", each, class_weight=[{1: 2.0}, {1: 0.5}, {}])

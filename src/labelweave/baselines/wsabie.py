@@ -249,7 +249,7 @@ class RankingFit:
             self.negatives = labels.observed.indices[is_negative].astype(np.int64)
             n_negatives = np.diff(self.negative_indptr)
         self.pairs = np.flatnonzero((n_negatives[self.rows] > 0) & (self.factors[0][self.labels] > 0))
-        if len(self.pairs) == 0:
+        if len(self.pairs) == 0 or not self.factors[1].any():
             raise ValueError(
                 "No row of Y has both an observed positive and an observed negative label, so there is "
                 "nothing to rank; give at least one such row (of positive class_weight)."

@@ -256,8 +256,12 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
                 f"class_weight is given, but y has many labels a row, of which {type(self).__name__} has one "
                 "weight for all; give sample_weight, or use BinaryRelevance or LowRankClassifier."
             )
-        weights, factors = self._weighted_by_class(labels, weights)
-        return weights if factors is None else weights * np.where(labels.to_signs()[:, 0] > 0, *factors)
+        found, factors = self._weighted_by_class(labels, weights)
+        if factors is not None:
+            found = found * np.where(labels.to_signs()[:, 0] > 0, *factors)
+        if weights.any() and not found.any():
+            raise ValueError("class_weight is 0 for every class that a row has; give one a weight above 0.")
+        return found
 
     def _open_journal(self, **data: Any) -> Journal:
         """Begin the record of a fit; ``data`` are nested arrays, by the names that users know them by."""
