@@ -93,7 +93,7 @@ def draw(results: dict[str, list[dict[str, Any]]], path: Path) -> None:
         ax.set_xticklabels([f"{budget:g}" for budget in budgets])
         ax.minorticks_off()
         ax.grid(alpha=0.3)
-        ax.legend(fontsize="small")
+        ax.legend(fontsize="small", loc="center right")
     figure.savefig(path, dpi=150)
     plt.close(figure)
 

@@ -239,6 +239,7 @@ class AutoLabelClassifier(LabelClassifier):
         plan = make_plan(_shape(features, labels), tuple(given) or None, self.time_budget)
         progress = FitProgress(self, FitArguments(X, y, sample_weight), plan.steps() + 2)
         table = self._table(features, labels, weights, plan)
+        del features  # not scaled, and as large as those in the table
         progress.subtask("scaling")
         members, seconds = self._fit_members(Members(table, given=given), plan, progress)
         self._combine(members, seconds, labels, table)
