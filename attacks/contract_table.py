@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,9 +45,11 @@ class ContractWorld(World):
         self.data = datasets.LabeledData(sp.csr_array(self.X), self.labels)
 
     def model(self, name: str) -> Any:
-        """Give an estimator of the table, fitted."""
+        """Give an estimator of the table, fitted; "... of probabilities" is one around such a model."""
         if name not in self._fitted:
-            self._fitted[name] = ESTIMATORS[name].fit(self, {})
+            kind, _, of_probabilities = name.partition(" of ")
+            inner = {_WRAPPERS[kind]: _PROBABLE} if of_probabilities else {}
+            self._fitted[name] = ESTIMATORS[kind].fit(self, inner)
         return self._fitted[name]
 
     def path(self, name: str) -> Path:
@@ -112,6 +115,10 @@ def _known_targets(world: ContractWorld) -> list[Any]:
     return [values for k, values in enumerate(_targets(world)) if k not in (4, 8)]
 
 
+def _unnamed_targets(world: ContractWorld) -> list[Any]:
+    return [values for k, values in enumerate(_targets(world)) if k not in (2, 6, 8)]
+
+
 def _decisions(world: ContractWorld) -> list[Any]:
     Y = (world.S > 0).astype(int)
     return [Y, sp.csr_array(Y), Y.astype(bool), Y.tolist()]
@@ -135,6 +142,16 @@ def _row_weights(world: ContractWorld) -> list[Any]:
 
 def _classes(world: ContractWorld) -> list[Any]:
     return [world.classes, world.classes.tolist(), pd.Series(world.classes), world.classes.astype(object)]
+
+
+def _one_hot(world: ContractWorld) -> list[Any]:
+    table = (world.classes[:, None] == _CLASSES).astype(int)
+    return [
+        table,
+        sp.csr_array(table),
+        table.tolist(),
+        np.where(np.arange(len(table))[:, None] > 3, table, np.nan),
+    ]
 
 
 def _named(world: ContractWorld) -> list[Any]:
@@ -256,11 +273,13 @@ ESTIMATORS = {
     ),
     "baselines.PLST": Estimator(baselines.PLST, {"rank": 2}, {"rank": (2, 0.5)}, y=_known_targets),
     "baselines.CPLST": Estimator(baselines.CPLST, {"rank": 2}, {"rank": (2, 0.5)}, y=_known_targets),
-    "baselines.WSABIE": Estimator(baselines.WSABIE, {"rank": 2, "max_iter": 2}, {"rank": (2, 3)}),
+    "baselines.WSABIE": Estimator(baselines.WSABIE, {"rank": 2, "n_epochs": 2}, {"rank": (2, 3)}),
     "baselines.BinaryRelevance": Estimator(
         baselines.BinaryRelevance, {"tol": 0.1}, {"loss": ("squared", "logistic")}
     ),
 }
+_PROBABLE = lw.CalibratedLabelClassifier(_LINEAR, cv=2)
+_WRAPPERS = {"TunedThresholdClassifier": "estimator", "TableModel": "classifier"}
 
 
 def _constructor(estimator: Estimator) -> Contract:
@@ -325,12 +344,11 @@ def _estimator_contracts() -> Iterator[tuple[str, Contract]]:
             "expected_attributes",
             "predict_attributes",
         ):
+            asked = f"{name} of probabilities" if name in _WRAPPERS and method == "predict_proba" else name
             yield (
                 f"{name}.{method}",
-                Contract(
-                    lambda world, make=make, m=method, **given: getattr(make(world), m)(**given),
-                    {"X": few},
-                    method != "predict_log_proba",
+                _on(lambda world, asked=asked: world.model(asked), method, X=few)._replace(
+                    finite=method != "predict_log_proba"
                 ),
             )
         yield f"{name}.predict_top", _on(make, "predict_top", X=few, k=_of(2, 1, np.int64(3)))
@@ -613,6 +631,9 @@ def _inference_contracts() -> dict[str, Contract]:
         return lambda world, **given: getattr(inference.MapInference(world.graph), method)(**given)
 
     return {
+        "adaptive_scores": _plain(
+            inference.adaptive_scores, probabilities=_class_probabilities, seed=_of(0, 3, np.int64(7))
+        ),
         "best_parent": _plain(
             inference.best_parent,
             probabilities=_class_probabilities,
@@ -628,6 +649,24 @@ def _inference_contracts() -> dict[str, Contract]:
                 "min_positives": _of(500, 1),
                 "sample_weight": _row_weights,
             },
+        ),
+        "calibrate_classes": Contract(
+            lambda world, **given: inference.class_probabilities(
+                inference.calibrate_classes(**given), world.Q
+            ),
+            {
+                "labels": _one_hot,
+                "scores": _get("Q"),
+                "method": _of("sigmoid", "isotonic", "auto"),
+                "pooling": _of(True, False),
+                "min_positives": _of(500, 1),
+                "sample_weight": _row_weights,
+            },
+        ),
+        "class_probabilities": _plain(
+            inference.class_probabilities,
+            calibration=lambda world: [inference.calibrate_classes(_one_hot(world)[0], world.Q)],
+            scores=_get("Q"),
         ),
         "choose_thresholds": _plain(
             lambda **given: inference.choose_thresholds(**given).value,
@@ -692,6 +731,11 @@ def _inference_contracts() -> dict[str, Contract]:
             "probabilities",
             scores=_get("S"),
         ),
+        "SoftmaxCalibration.probabilities": _on(
+            lambda world: inference.calibrate_classes(_one_hot(world)[0], world.Q),
+            "probabilities",
+            scores=_get("Q"),
+        ),
         "SigmoidCalibration.probabilities": _on(
             lambda world: inference.calibrate_labels(world.Y, world.S), "probabilities", scores=_get("S")
         ),
@@ -700,7 +744,7 @@ def _inference_contracts() -> dict[str, Contract]:
 
 def _split_contracts() -> dict[str, Contract]:
     def folds(kind: Any) -> Callable[..., Any]:
-        return lambda world, **given: list(kind(**given).split(world.X, world.Y))
+        return lambda world, **given: list(islice(kind(**given).split(world.X, world.Y), 3))
 
     k_fold, shuffled = splits.IterativeStratifiedKFold, splits.IterativeStratifiedShuffleSplit
     sizes = {
@@ -1076,7 +1120,7 @@ def _display_contracts() -> Iterator[tuple[str, Contract]]:
             label_names=_named,
             correlations=_of(True, False),
             centered=_of(None),
-            order=_of(None),
+            order=_of("cluster", "given"),
         ),
     )
     yield (
@@ -1150,7 +1194,7 @@ def _whole_contracts() -> dict[str, Contract]:
             report.write_report,
             model=fitted,
             X=_rows,
-            y=_targets,
+            y=_unnamed_targets,
             path=_new_path(".html"),
             row_names=_of(None),
             options=_of(None),
@@ -1182,16 +1226,6 @@ _BASE = "an abstract class"
 _OPERATOR = "a part of the operator that solvers ask for, in inner loops, by places that they have made"
 WITHOUT = {
     "UnobservedLabelWarning": "a warning",
-    **dict.fromkeys(
-        (
-            "inference.SoftmaxCalibration",
-            "inference.SoftmaxCalibration.probabilities",
-            "inference.adaptive_scores",
-            "inference.calibrate_classes",
-            "inference.class_probabilities",
-        ),
-        "its contract is yet to be written",
-    ),
     "datasets.DataFileError": "an error",
     "metrics.get_scorer_names": "takes nothing",
     "LabelCovariance": _BASE,
@@ -1209,6 +1243,7 @@ WITHOUT = {
             "IsotonicCalibration",
             "MapResult",
             "SigmoidCalibration",
+            "SoftmaxCalibration",
             "ThresholdChoice",
             "TopKChoice",
         )

@@ -136,7 +136,7 @@ class WSABIE(FactorClassifier):
     def __init__(
         self, rank: float = 100, *, learning_rate: float = 0.05,
         schedule: Literal["adagrad", "constant"] = "adagrad", margin: float = 1.0,
-        max_norm: float | None = 3.0, max_trials: int | None = None, n_epochs: int = 10,
+        max_norm: float = 3.0, max_trials: int | None = None, n_epochs: int = 10,
         fit_intercept: bool = True, class_weight: ClassWeight = None, random_state: RandomState = 0,
         verbose: int = 0,
     ) -> None:  # fmt: skip

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import StratifiedKFold
 
-from labelweave.arguments import checked
+from labelweave.arguments import checked, shown
 from labelweave.array_types import Array
 from labelweave.arrays import checked_csr
 from labelweave.comparison.outcome import Comparison
@@ -96,11 +96,15 @@ def _named(estimators: Any) -> dict[str, Any]:
     if isinstance(estimators, BaseEstimator):
         estimators = [estimators]
     given = estimators.items() if isinstance(estimators, Mapping) else estimators
-    pairs = [one if isinstance(one, tuple) else (None, one) for one in given]
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) != 1:
+        raise ValueError(f"estimators is {shown(estimators)}; give models, in a list or by name.")
+    pairs = [one if isinstance(one, tuple) and len(one) == 2 else (None, one) for one in given]
     if not pairs:
         raise ValueError("No estimators were given; give at least one.")
     found: dict[str, Any] = {}
     for name, estimator in pairs:
+        if not hasattr(estimator, "fit"):
+            raise TypeError(f"One of the estimators is {shown(estimator)}; give models that can be fitted.")
         own = type(estimator).__name__ if name is None else str(name)
         if name is not None and own in found:
             raise ValueError(f"Two estimators are named {own!r}; give each a name of its own.")

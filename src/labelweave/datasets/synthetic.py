@@ -285,7 +285,8 @@ def make_taxonomy(
     branching : int, default=3
         Children of each inner node.
     decay : float, default=0.7
-        Steps at level ``k`` below the root have standard deviation ``decay ** (k - 1)``.
+        Steps at level ``k`` below the root have standard deviation ``decay ** (k - 1)``; from 0 to
+        1e6, so that powers do not overflow.
     noise : float, default=1.0
         Standard deviation of a row's features around the mean of its leaf.
     random_state : int or None, default=0
@@ -304,7 +305,7 @@ def make_taxonomy(
     """
     _check_seed(random_state)
     if not (0 <= decay <= _MOST and 0 <= noise <= _MOST):
-        raise ValueError(f"decay is {decay} and noise {noise}; both are numbers >= 0.")
+        raise ValueError(f"decay is {decay} and noise {noise}; both are numbers from 0 to 1e6.")
     if min(n_rows, n_features, depth) < 1 or branching < 2:
         raise ValueError(
             f"n_rows={n_rows}, n_features={n_features}, depth={depth}, branching={branching}; "

@@ -25,7 +25,7 @@ from labelweave.decisions.label_scores import (
     score_held_out,
     split_rows,
 )
-from labelweave.estimators.base import given_weights, refuse_no_weight
+from labelweave.estimators.base import CheckedParameters, given_weights, refuse_no_weight
 from labelweave.estimators.held_out import HeldOutScores, Share
 from labelweave.estimators.kernel_logistic.probabilities import KernelProbabilities
 from labelweave.estimators.label_predictions import LabelPredictions
@@ -55,7 +55,9 @@ def decision_fit(fit: _Method) -> _Method:
     return cast(_Method, with_callbacks(_fit_context(prefer_skip_nested_validation=False)(fit)))
 
 
-class DecisionClassifier(MetaEstimatorMixin, Saves, CallbackSupportMixin, LabelPredictions):
+class DecisionClassifier(
+    MetaEstimatorMixin, Saves, CallbackSupportMixin, LabelPredictions, CheckedParameters
+):
     """Base of classifiers that turn the scores of another one into decisions.
 
     ``decision_function`` ranks labels and rows as the scores do that decisions are made on; ``predict`` gives
@@ -166,7 +168,7 @@ class DecisionClassifier(MetaEstimatorMixin, Saves, CallbackSupportMixin, LabelP
         """Read y; classes that a fitted estimator knows are there whether a row has them or not."""
         tree = getattr(self.estimator, "taxonomy", None)
         tree = None if tree is None else Taxonomy.from_any(tree)
-        known = getattr(self.estimator, "classes_", None) if self.cv == "prefit" else None
+        known = getattr(self.estimator, "classes_", None) if self._is_prefit else None
         if known is None or isinstance(known, list) or len(known) < 3 or has_many_labels(y):
             return read_targets(y, tree)
         labels, form = read_targets(np.concatenate([np.asarray(y), known]), tree)
@@ -195,7 +197,7 @@ class DecisionClassifier(MetaEstimatorMixin, Saves, CallbackSupportMixin, LabelP
 
     def _cross_fit(self, data: TrainingRows) -> HeldOutScores:
         """Score held-out rows, and fit to all rows."""
-        if self.cv == "prefit":
+        if self._is_prefit:
             return self._score_all(data)
         splits = split_rows(self.cv, data, self.validation_fraction, self._seed())
         data = self._announced(data, len(splits) + 1)
@@ -222,6 +224,10 @@ class DecisionClassifier(MetaEstimatorMixin, Saves, CallbackSupportMixin, LabelP
         self._callback_fit_ctx.call_on_fit_task_end(
             estimator=self, reconstruction_attributes={}, **data.facts
         )
+
+    @property
+    def _is_prefit(self) -> bool:
+        return isinstance(self.cv, str)  # which is "prefit"; an array has no equality that is one
 
     @property
     def _response(self) -> str:

@@ -147,7 +147,7 @@ class TunedThresholdClassifier(DecisionClassifier):
         self.thresholds_, self.objective_value_, self.pooling_ = best_thresholds(held, rule, level)
 
     def _words(self, is_inside: bool) -> str:
-        where = "on all rows" if self.cv == "prefit" else "on held-out rows"
+        where = "on all rows" if self._is_prefit else "on held-out rows"
         aim = _AIMS.get(self.objective, "best for {}").format(self.target or self.objective)
         aim += f", {self.objective_value_:.4g} {where}"
         if self.scope == "top_k":

@@ -8,8 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from labelweave.arguments import checked
 from labelweave.array_types import Floats
-from labelweave.display.figures import axes_of_size, place_legend
+from labelweave.display.figures import given_axes, place_legend
 from labelweave.display.given_labels import (
     Names,
     chosen_labels,
@@ -104,6 +105,7 @@ class CalibrationCurveDisplay:
         self.curves, self.least = list(curves), least
 
     @classmethod
+    @checked
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
         """Draw the curves of a fitted model on some rows.
 
@@ -132,6 +134,7 @@ class CalibrationCurveDisplay:
         return cls.from_predictions(truth, table, **options)
 
     @classmethod
+    @checked
     def from_predictions(
         cls, Y_true: Any, probabilities: Any, *, labels: Any = None, n_bins: int = 10,
         least: float = CALIBRATION_FROM, label_names: Names | None = None, **options: Any,
@@ -168,6 +171,7 @@ class CalibrationCurveDisplay:
         ]
         return cls(curves, least).plot(**options)
 
+    @checked
     def plot(self, ax: Any = None, *, name: str | None = None, counts: bool = True, **options: Any) -> Self:
         """Draw the curves.
 
@@ -182,7 +186,7 @@ class CalibrationCurveDisplay:
         **options : dict
             Such as ``color``: see :meth:`matplotlib.axes.Axes.plot`.
         """
-        self.ax_ = axes_of_size(*_SIZE) if ax is None else ax
+        self.ax_ = given_axes(ax, *_SIZE)
         self.figure_ = self.ax_.figure
         if not self.ax_.lines:
             self.ax_.plot([0, 1], [0, 1], color="0.6", linewidth=1, zorder=1)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 
+from labelweave.arguments import checked, shown
 from labelweave.array_types import Floats
 from labelweave.display.figures import panel_axes, place_legend, read_choices
 from labelweave.display.given_labels import fitted_model, last_step
@@ -52,6 +53,8 @@ class Progress:
 
 def read_trace(name: str, trace: Sequence[Any]) -> Progress:
     """Read records with a round, a time, an objective and, if there are, a dual value and a gap."""
+    if not isinstance(trace, Iterable):
+        raise TypeError(f"The trace of {name} is {shown(trace)}; give the trace_ of a fitted model.")
     records = list(trace)
     if not records:
         raise ValueError(
@@ -137,6 +140,7 @@ class DualProgressDisplay:
         self.fits = list(fits)
 
     @classmethod
+    @checked
     def from_estimator(cls, estimator: Any, **options: Any) -> Self:
         """Draw the progress of fitted models.
 
@@ -160,6 +164,7 @@ class DualProgressDisplay:
         return cls([trace_of(name, model) for name, model in models.items()]).plot(**options)
 
     @classmethod
+    @checked
     def from_traces(cls, traces: Mapping[str, Sequence[Any]] | Sequence[Any], **options: Any) -> Self:
         """Draw traces.
 
@@ -180,8 +185,9 @@ class DualProgressDisplay:
         named = traces if isinstance(traces, Mapping) else {"fit": traces}
         return cls([read_trace(str(name), trace) for name, trace in named.items()]).plot(**options)
 
+    @checked
     def plot(
-        self, ax: Any = None, *, panels: Sequence[Literal["objective", "gap"]] = ("objective", "gap"),
+        self, ax: Any = None, *, panels: Sequence[Literal["objective", "gap"]] | str = ("objective", "gap"),
         against: Literal["time", "rounds"] = "time", relative: bool | None = None, **line_options: Any,
     ) -> Self:  # fmt: skip
         """Draw a panel for the objective and one for the gap.
@@ -205,6 +211,8 @@ class DualProgressDisplay:
         ValueError
             If a choice is not one of those above, or axes are not one a panel.
         """
+        if not self.fits:
+            raise ValueError("There are no fits to draw; give at least one fitted model, or a trace.")
         chosen = read_choices("panel", panels, ("objective", "gap"))
         if against not in ("time", "rounds"):
             raise ValueError(f"against is {against!r}; it must be 'time' or 'rounds'.")

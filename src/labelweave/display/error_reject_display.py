@@ -8,8 +8,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from labelweave.arguments import checked
 from labelweave.array_types import Array
-from labelweave.display.figures import axes_of_size, place_legend
+from labelweave.display.figures import given_axes, place_legend
 from labelweave.display.given_labels import fitted_model
 from labelweave.display.label_texts import legend_text
 from labelweave.metrics import error_reject_curve
@@ -61,6 +62,7 @@ class ErrorRejectDisplay:
         self.name = name
 
     @classmethod
+    @checked
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, name: str | None = None, **options: Any
     ) -> Self:
@@ -97,6 +99,7 @@ class ErrorRejectDisplay:
         return cls.from_predictions(y, probabilities, classes=estimator.classes_, name=name, **options)
 
     @classmethod
+    @checked
     def from_predictions(
         cls, y_true: Any, probabilities: Any, *, classes: Sequence[Any] | Array | None = None,
         sample_weight: Any = None, name: str | None = None, **options: Any,
@@ -127,6 +130,7 @@ class ErrorRejectDisplay:
         curve = error_reject_curve(y_true, probabilities, classes, sample_weight=sample_weight)
         return cls(*curve, name).plot(**options)
 
+    @checked
     def plot(
         self, ax: Any = None, *, name: str | None = None, max_rejected: float = 0.5, **options: Any
     ) -> Self:
@@ -151,7 +155,7 @@ class ErrorRejectDisplay:
         """
         if not 0.0 < max_rejected <= 1.0:
             raise ValueError(f"max_rejected is {max_rejected}; it must be above 0 and at most 1.")
-        self.ax_ = axes_of_size(*_SIZE) if ax is None else ax
+        self.ax_ = given_axes(ax, *_SIZE)
         self.figure_ = self.ax_.figure
         name = self.name if name is None else name
         fractions, errors = self._shown(max_rejected)

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from labelweave.arguments import shown
+
 _ROOM = 8.0  # pixels between a legend and curves
 _MOST_ROOM = 0.6  # share of the axes; a legend that is larger lies over curves after all
 
@@ -24,6 +26,20 @@ def axes_of_size(width: float, height: float) -> Any:
     """Make axes in a new figure of a size in inches."""
     _, ax = pyplot().subplots(figsize=(width, height), layout="compressed")
     return ax
+
+
+def checked_axes(ax: Any) -> Any:
+    """Give axes back; ValueError if they are none."""
+    from matplotlib.axes import Axes
+
+    if not isinstance(ax, Axes):
+        raise ValueError(f"ax is {shown(ax)}; give matplotlib's axes, or None for a new figure.")
+    return ax
+
+
+def given_axes(ax: Any, width: float, height: float) -> Any:
+    """Take the axes that were given, or make some of a size in inches."""
+    return axes_of_size(width, height) if ax is None else checked_axes(ax)
 
 
 def settle_layout(ax: Any) -> None:
@@ -59,7 +75,7 @@ def panel_axes(ax: Any, count: int, width: float, height: float) -> list[Any]:
         raise ValueError(
             f"{len(given)} axes were given for {count} panels; give one axes a panel, or choose panels."
         )
-    return given
+    return [checked_axes(one) for one in given]
 
 
 def place_legend(ax: Any, lines: Sequence[Any], **options: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,7 +11,9 @@ import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from labelweave.arguments import shown
 from labelweave.array_types import Array, PerLabel, PerRow
+from labelweave.arrays import numbers_of
 from labelweave.estimators.targets import has_many_labels
 from labelweave.labels import LabelMatrix
 from labelweave.metrics._classes import NOT_A_CLASS, UNOBSERVED, class_codes, read_values
@@ -38,17 +40,24 @@ def named_labels(Y: Any, other: Any = None, names: Sequence[Any] | Array | None 
     if names is None and labels.names is None:
         found = _names_of(other) or []
         names = found if len(found) == labels.n_labels else names_of(labels)
-    return labels if names is None else LabelMatrix.from_any(labels, [str(name) for name in names])
+    return labels if names is None else LabelMatrix.from_any(labels, names_list(names))
 
 
 def one_name_a_label(names: Sequence[Any] | Array, n_labels: int, kind: str) -> PerLabel:
     """Read names of the labels of a graph or covariance; ValueError if they are not one a label."""
-    found = np.asarray(names).astype(np.str_)
-    if found.shape != (n_labels,):
+    found = names_list(names)
+    if len(found) != n_labels:
         raise ValueError(
             f"{len(found)} label names were given for a {kind} over {n_labels} labels; give one name a label."
         )
-    return found
+    return np.asarray(found, dtype=np.str_)
+
+
+def names_list(names: Any) -> list[str]:
+    """Read label names as text; ValueError if they are no list."""
+    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable) or getattr(names, "ndim", 1) != 1:
+        raise ValueError(f"The label names are {shown(names)}; give a list of names, one a label.")
+    return [str(name) for name in names]
 
 
 def names_of(labels: LabelMatrix) -> list[str]:
@@ -101,7 +110,7 @@ def predicted_labels(estimator: Any, X: Any, truth: LabelMatrix) -> Any:
 
 def score_table(scores: Any, labels: LabelMatrix) -> npt.NDArray[np.float64]:
     """Read scores or probabilities as one dense table (n, L)."""
-    if not sp.issparse(scores) and np.ndim(scores) == 1 and labels.n_labels == 1:
+    if not sp.issparse(scores) and labels.n_labels == 1 and numbers_of(scores, "scores").ndim == 1:
         scores = np.reshape(scores, (-1, 1))
     table = read_scores(scores, labels)
     return np.asarray(table.toarray() if sp.issparse(table) else table, dtype=np.float64)
@@ -109,7 +118,11 @@ def score_table(scores: Any, labels: LabelMatrix) -> npt.NDArray[np.float64]:
 
 def chosen_labels(labels: LabelMatrix, chosen: Sequence[Any] | Any) -> Array:
     """Find the numbers of labels that are given by name or number."""
-    asked = [chosen] if isinstance(chosen, (str, int, np.integer)) else list(chosen)
+    if isinstance(chosen, (str, int, np.integer)):
+        chosen = [chosen]
+    if not isinstance(chosen, Iterable) or getattr(chosen, "ndim", 1) != 1:
+        raise ValueError(f"labels is {shown(chosen)}; give names or numbers of labels, or None for all.")
+    asked = list(chosen)
     if not asked:
         raise ValueError("No label was chosen; name at least one, or give None for all together.")
     numbers = {name: k for k, name in enumerate(names_of(labels))}

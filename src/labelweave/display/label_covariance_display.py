@@ -8,8 +8,9 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
+from labelweave.arguments import checked
 from labelweave.array_types import Array
-from labelweave.display.figures import axes_of_size, settle_layout, size_in_points
+from labelweave.display.figures import given_axes, settle_layout, size_in_points
 from labelweave.display.given_labels import Names, fitted_model, one_name_a_label
 from labelweave.display.label_order import beyond_common_share, cluster_order, is_mostly_common, most_related
 from labelweave.display.label_texts import short_text, wrapped_text
@@ -137,6 +138,7 @@ class LabelCovarianceDisplay:
         self.note = note
 
     @classmethod
+    @checked
     def from_covariance(
         cls, covariance: LabelCovariance, label_names: Names | None = None, *, correlations: bool = True,
         centered: bool | None = None, order: Literal["cluster", "given"] = "cluster",
@@ -193,6 +195,7 @@ class LabelCovarianceDisplay:
         return display.plot(**options)
 
     @classmethod
+    @checked
     def from_estimator(cls, estimator: Any, **options: Any) -> Self:
         """Draw the label covariance that a fitted model used.
 
@@ -222,6 +225,7 @@ class LabelCovarianceDisplay:
             options.setdefault("label_names", names)
         return cls.from_covariance(covariance, **options)
 
+    @checked
     def plot(
         self, ax: Any = None, *, cmap: Any = "RdBu_r", limit: float | None = None, colorbar: bool = True
     ) -> Self:
@@ -241,7 +245,7 @@ class LabelCovarianceDisplay:
         """
         owned = ax is None
         side = min(max(4.5, 3.0 + 0.11 * len(self.matrix)), 10.0)  # inches
-        self.ax_ = axes_of_size(side * 1.15, side) if ax is None else ax
+        self.ax_ = given_axes(ax, side * 1.15, side)
         self.figure_ = self.ax_.figure
         limit = self._limit() if limit is None else limit
         together = max(1, math.ceil(_LEAST_SQUARE / _cell_size(self.ax_, len(self.matrix))))

@@ -6,7 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from labelweave.display.figures import axes_of_size, size_in_points
+from labelweave.arguments import checked
+from labelweave.display.figures import axes_of_size, checked_axes, size_in_points
 from labelweave.display.given_labels import Names, fitted_model
 from labelweave.display.graph_drawing import (
     LONGEST_NAME,
@@ -71,6 +72,7 @@ class LabelGraphDisplay:
         self._whole = graph
 
     @classmethod
+    @checked
     def from_graph(
         cls, graph: CliqueGraph, label_names: Names | None = None, *, max_cliques: int = 50, **options: Any
     ) -> Self:
@@ -103,6 +105,7 @@ class LabelGraphDisplay:
         return display.plot(**options)
 
     @classmethod
+    @checked
     def from_estimator(cls, estimator: Any, **options: Any) -> Self:
         """Draw the graph of a fitted model.
 
@@ -129,6 +132,7 @@ class LabelGraphDisplay:
             )
         return cls.from_graph(graph, **options)
 
+    @checked
     def plot(self, ax: Any = None, *, legend: bool = True) -> Self:
         """Draw the picture; what all displays return or raise: see :meth:`LabelQualityDisplay.plot`.
 
@@ -145,7 +149,7 @@ class LabelGraphDisplay:
             size = drawing.size + _MARGINS
             self.ax_ = axes_of_size(*(size / 72))
         else:
-            drawing = fitting_drawing(self.graph, self.label_names, size_in_points(ax))
+            drawing = fitting_drawing(self.graph, self.label_names, size_in_points(checked_axes(ax)))
             self.ax_, size = ax, np.array(size_in_points(ax))
         self.figure_ = self.ax_.figure
         self.ax_.set(xlim=(0.0, drawing.size[0]), ylim=(0.0, drawing.size[1]), xticks=[], yticks=[])

@@ -7,8 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from labelweave.arguments import checked
 from labelweave.array_types import Array
-from labelweave.display.figures import axes_of_size, place_legend
+from labelweave.display.figures import given_axes, place_legend
 from labelweave.display.given_labels import Names, fitted_model
 from labelweave.display.label_texts import short_text
 
@@ -61,6 +62,7 @@ class LabelGraphPathDisplay:
         self.rounds, self.label_names, self.n_kept = rounds, label_names, n_kept
 
     @classmethod
+    @checked
     def from_estimator(cls, estimator: Any, **options: Any) -> Self:
         """Draw how the graph of a fitted model was learned.
 
@@ -88,6 +90,7 @@ class LabelGraphPathDisplay:
         graph = model.label_graph_
         return cls(rounds, graph.shown_labels(), graph.n_cliques).plot(**options)
 
+    @checked
     def plot(self, ax: Any = None) -> Self:
         """Draw the picture; what all displays return or raise: see :meth:`LabelQualityDisplay.plot`.
 
@@ -97,7 +100,7 @@ class LabelGraphPathDisplay:
             Where to draw; by default a new figure.
         """
         width = min(_MOST_WIDTH, max(_LEAST_WIDTH, 2.5 + _WIDTH_A_ROUND * len(self.rounds)))
-        self.ax_ = axes_of_size(width, _HEIGHT) if ax is None else ax
+        self.ax_ = given_axes(ax, width, _HEIGHT)
         self.figure_ = self.ax_.figure
         counts = np.cumsum([len(record.cliques) for record in self.rounds])
         objectives = [record.primal for record in self.rounds]

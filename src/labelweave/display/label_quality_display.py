@@ -8,7 +8,9 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from labelweave.arguments import checked
 from labelweave.array_types import Array, Floats
+from labelweave.arrays import numbers_of
 from labelweave.display.figures import panel_axes, read_choices
 from labelweave.display.given_labels import (
     Names,
@@ -96,6 +98,7 @@ class LabelQualityDisplay:
         self.quantity = quantity
 
     @classmethod
+    @checked
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, frequency: Any = None, **options: Any) -> Self:
         """Draw how well a fitted model predicts the labels of some rows.
 
@@ -124,6 +127,7 @@ class LabelQualityDisplay:
         return cls.from_predictions(truth, predicted, frequency=frequency, **options)
 
     @classmethod
+    @checked
     def from_predictions(
         cls, Y_true: Any, Y_pred: Any, *, frequency: Any = None, label_names: Names | None = None,
         **options: Any,
@@ -159,8 +163,9 @@ class LabelQualityDisplay:
         known = counts if frequency is None else _read_frequency(frequency, truth.n_labels)
         return cls(known, **values, label_names=names_of(truth), quantity=quantity).plot(**options)
 
+    @checked
     def plot(
-        self, ax: Any = None, *, measures: Measures = ("precision", "recall", "f1"), n_named: int = 10,
+        self, ax: Any = None, *, measures: Measures | str = ("precision", "recall", "f1"), n_named: int = 10,
         **point_options: Any,
     ) -> Self:  # fmt: skip
         """Draw a panel a measure.
@@ -270,7 +275,7 @@ def _set_log_axis(ax: Any) -> None:
 
 
 def _read_frequency(frequency: Any, n_labels: int) -> Floats:
-    counts = np.asarray(frequency, dtype=np.float64)
+    counts = numbers_of(frequency, "frequency").astype(np.float64)
     if counts.shape != (n_labels,) or not (np.isfinite(counts) & (counts >= 0)).all():
         raise ValueError(
             f"frequency has shape {counts.shape} for {n_labels} labels; give one number a label, 0 or more."

@@ -7,8 +7,9 @@ from typing import Any, Literal, Self
 import numpy as np
 import scipy.sparse as sp
 
+from labelweave.arguments import checked
 from labelweave.array_types import Floats
-from labelweave.display.figures import axes_of_size, settle_layout, size_in_points
+from labelweave.display.figures import given_axes, settle_layout, size_in_points
 from labelweave.display.given_labels import fitted_model, last_step, named_labels, names_of
 from labelweave.display.icicle import Icicle, NodeTexts, icicle_of, tail_names
 from labelweave.estimators.targets import has_many_labels
@@ -102,6 +103,7 @@ class TaxonomyDisplay:
         self.errors_ = {name: share for name, share in pairs if not np.isnan(share)}
 
     @classmethod
+    @checked
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, taxonomy: Any = None, **options: Any) -> Self:
         """Draw the errors of a fitted model on some rows.
 
@@ -134,6 +136,7 @@ class TaxonomyDisplay:
         return cls.from_predictions(tree, y, estimator.predict(X), **options)
 
     @classmethod
+    @checked
     def from_predictions(cls, taxonomy: Any, y_true: Any, y_pred: Any, **options: Any) -> Self:
         """Draw the errors of given predictions.
 
@@ -156,6 +159,7 @@ class TaxonomyDisplay:
         tree = Taxonomy.from_any(taxonomy)
         return cls(tree, *node_errors(tree, y_true, y_pred)).plot(**options)
 
+    @checked
     def plot(
         self, ax: Any = None, *, leaf_height: Literal["equal", "rows"] = "equal",
         max_levels: int | None = None, cmap: Any = "YlOrRd", limit: float | None = None,
@@ -187,7 +191,7 @@ class TaxonomyDisplay:
         if leaf_height not in ("equal", "rows"):
             raise ValueError(f"leaf_height is {leaf_height!r}; it must be 'equal' or 'rows'.")
         whole = icicle_of(self.taxonomy, self.rows if leaf_height == "rows" else None)
-        self.ax_ = _new_axes(whole) if ax is None else ax
+        self.ax_ = given_axes(ax, *_size(whole))
         self.figure_ = self.ax_.figure
         layout = whole.upper(self._shown_levels(whole.n_columns, max_levels))
         cells = self._draw_cells(layout, cmap, limit)
@@ -242,11 +246,12 @@ class TaxonomyDisplay:
         texts.write_inside(cells.to_rgba(cells.get_array()))
 
 
-def _new_axes(layout: Icicle) -> Any:
+def _size(layout: Icicle) -> tuple[float, float]:
+    """Give a width and height in inches that suit a tree."""
     leaves = int(layout.is_end.sum())
     height = float(np.clip(1.0 + _LEAF_HEIGHT * leaves, *_HEIGHTS))
     width = float(np.clip(1.5 + _COLUMN_WIDTH * layout.n_columns, *_WIDTHS))
-    return axes_of_size(width, height)
+    return width, height
 
 
 def _taxonomy_of(model: Any) -> Taxonomy | None:

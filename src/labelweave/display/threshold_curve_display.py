@@ -9,9 +9,11 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
+from labelweave.arguments import checked
 from labelweave.array_types import Array, Floats
+from labelweave.arrays import numbers_of
 from labelweave.decisions.label_scores import decision_level
-from labelweave.display.figures import axes_of_size, place_legend, read_choices
+from labelweave.display.figures import given_axes, place_legend, read_choices
 from labelweave.display.given_labels import (
     Names,
     chosen_labels,
@@ -104,8 +106,10 @@ def _cuts(positives: Floats, scores: Floats, chosen: float | None) -> Floats:
     found = np.unique(positives[np.isfinite(positives)])
     if len(found) > _MOST_CUTS:
         found = found[np.linspace(0, len(found) - 1, _MOST_CUTS).astype(np.intp)]
-    low, high = np.min(scores, where=np.isfinite(scores), initial=np.inf), scores.max()
-    even = np.linspace(min(low, high), high, _EVEN_STEPS)
+    finite = scores[np.isfinite(scores)]
+    if not len(finite):
+        raise ValueError("scores are all infinite, so there is no threshold between them; give finite ones.")
+    even = np.linspace(finite.min(), finite.max(), _EVEN_STEPS)
     return np.unique(np.concatenate([np.nextafter(found, -np.inf), even, [] if chosen is None else [chosen]]))
 
 
@@ -154,6 +158,7 @@ class ThresholdCurveDisplay:
         self.quantity = quantity
 
     @classmethod
+    @checked
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, response_method: Response = "auto", **options: Any
     ) -> Self:
@@ -176,6 +181,7 @@ class ThresholdCurveDisplay:
         return cls.from_predictions(truth, scores, thresholds=thresholds, **options)
 
     @classmethod
+    @checked
     def from_predictions(
         cls, Y_true: Any, scores: Any, *, labels: Any = None, thresholds: Any = None,
         label_names: Names | None = None, **options: Any,
@@ -222,7 +228,8 @@ class ThresholdCurveDisplay:
         curve = threshold_curve(truth, table - np.asarray(given), 0.0, name)
         return cls([curve], "Threshold, from the label's own")
 
-    def plot(self, ax: Any = None, *, measures: Measures | None = None, **options: Any) -> Self:
+    @checked
+    def plot(self, ax: Any = None, *, measures: Measures | str | None = None, **options: Any) -> Self:
         """Draw the curves.
 
         Parameters
@@ -241,7 +248,7 @@ class ThresholdCurveDisplay:
         """
         several = len(self.curves) > 1
         chosen = read_choices("measure", measures or (("f1",) if several else _NAMES), _NAMES)
-        self.ax_ = axes_of_size(*_SIZE) if ax is None else ax
+        self.ax_ = given_axes(ax, *_SIZE)
         self.figure_ = self.ax_.figure
         self.lines_ = list[Any]()
         for number, (curve, measure) in enumerate(product(self.curves, chosen)):
@@ -290,7 +297,7 @@ def _range_of_interest(curves: Sequence[ThresholdCurve]) -> tuple[float, float]:
 def _read_thresholds(thresholds: Any, n_labels: int) -> Sequence[float | None]:
     if thresholds is None:
         return [None] * n_labels
-    given = np.asarray(thresholds, dtype=np.float64)
+    given = numbers_of(thresholds, "thresholds").astype(np.float64)
     if given.shape not in ((), (n_labels,)) or not np.isfinite(given).all():
         raise ValueError(
             f"thresholds have shape {given.shape} for {n_labels} labels; give one finite number, or one a "

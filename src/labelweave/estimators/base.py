@@ -6,10 +6,12 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
+from numbers import Integral
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
@@ -46,6 +48,7 @@ from labelweave.model_files.schema import (
 from labelweave.model_files.state import made_again
 from labelweave.sklearn_compat import (
     CallbackSupportMixin,
+    Interval,
     _check_sample_weight,
     _fit_context,
     callbacks_of,
@@ -58,7 +61,9 @@ _NOT_THE_FIT = {"n_jobs", "warm_start", "checkpoint", "verbose"}  # parameters t
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 CALLER = 7  # frames from a warning to the line that called fit, three decorators among them
 
-_LARGEST_NUMBER = 2**1000
+_LARGEST_NUMBER = 1000  # powers of two, of which there are still floating numbers
+_LARGEST_COUNT = 63  # as far as whole numbers go in compiled code
+_LARGEST_WEIGHT = 1e100  # of a row: products of two stay finite
 
 
 def warn_of_end(message: str, frames: int = CALLER) -> None:
@@ -98,13 +103,14 @@ def meta_fit_method(fit: _Method) -> _Method:
 @contextmanager
 def _shown(estimator: Any) -> Iterator[None]:
     """Show the progress of a fit, if the estimator is verbose."""
-    if not estimator.verbose:
+    verbose = int(estimator.verbose) if isinstance(estimator.verbose, (Integral, np.bool_)) else 0
+    if verbose < 1:  # or no number, which the fit refuses
         yield
         return
     from labelweave.estimators.progress_lines import FitLines
 
     others = callbacks_of(estimator)
-    estimator.set_callbacks(*others, FitLines(type(estimator).__name__, is_every=estimator.verbose > 1))
+    estimator.set_callbacks(*others, FitLines(type(estimator).__name__, is_every=verbose > 1))
     try:
         yield
     finally:
@@ -136,30 +142,51 @@ def given_weights(sample_weight: Any) -> Any:
 
 
 def refuse_no_weight(weights: Array) -> None:
-    """Refuse weights of rows that are all 0, or infinite."""
+    """Refuse weights of rows that are all 0, infinite, or so large that objectives overflow."""
     if not np.isfinite(weights).all():
         raise ValueError("sample_weight is not finite; give numbers from 0 on.")
+    largest = weights.max(initial=0.0)
+    if largest > _LARGEST_WEIGHT:
+        raise ValueError(
+            f"sample_weight at row {weights.argmax()} is {largest:g}; sums of losses hold weights of at most "
+            f"{_LARGEST_WEIGHT:g}."
+        )
     if not (weights > 0).any():
         raise ValueError("sample_weight is 0 in every row; at least one row must have a positive weight.")
 
 
-def refuse_odd_numbers(estimator: Any) -> None:
-    """Refuse what scikit-learn's constraints let pass: no threads, and numbers that are too large."""
-    for name, value in estimator.get_params(deep=False).items():
-        allowed = estimator._parameter_constraints.get(name)
-        if (
-            isinstance(value, bool)
-            and isinstance(allowed, list)
-            and not {"boolean", "verbose"} & {*map(str, allowed)}
-        ):
-            raise ValueError(f"{name} is {value}; it is no flag.")
-        if isinstance(value, int) and abs(value) >= _LARGEST_NUMBER:
-            raise ValueError(f"{name} has {len(hex(value)) - 2} hexadecimal digits; it must be below 2^1000.")
-    if getattr(estimator, "n_jobs", None) == 0:
-        raise ValueError("n_jobs is 0; give a number of threads from 1 on, -1 for all, or None.")
+def _is_of_counts(constraint: Any) -> bool:
+    return isinstance(constraint, Interval) and constraint.type is Integral
 
 
-class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
+class CheckedParameters(BaseEstimator):
+    """Base of all estimators: before a fit, refuses parameters that scikit-learn's constraints let pass."""
+
+    _parameter_constraints: ClassVar[Any]
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        for name, value in self.get_params(deep=False).items():
+            allowed = self._parameter_constraints.get(name)
+            if isinstance(value, type):
+                raise ValueError(f"{name} is the class {value.__name__}; give an object, not its class.")
+            if (
+                isinstance(value, bool)
+                and isinstance(allowed, list)
+                and not {"boolean", "verbose"} & {*map(str, allowed)}
+            ):
+                raise ValueError(f"{name} is {value}; it is no flag.")
+            of_counts = isinstance(allowed, list) and any(map(_is_of_counts, allowed))
+            most = _LARGEST_COUNT if of_counts else _LARGEST_NUMBER
+            if isinstance(value, int) and abs(value) >= 2**most:
+                raise ValueError(
+                    f"{name} has {len(hex(value)) - 2} hexadecimal digits; it must be below 2^{most}."
+                )
+        if getattr(self, "n_jobs", None) == 0:
+            raise ValueError("n_jobs is 0; give a number of threads from 1 on, -1 for all, or None.")
+
+
+class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, CheckedParameters):
     """Base of the classifiers: scores are linear in the fitted weights unless a subclass says else."""
 
     trace_: list[TraceRecord]
@@ -195,10 +222,6 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
         tags.target_tags.multi_output = True
         tags.input_tags.sparse = True
         return tags
-
-    def _validate_params(self) -> None:
-        super()._validate_params()
-        refuse_odd_numbers(self)
 
     def _read_features(self, X: Any, *, reset: bool) -> FeatureMatrix:
         """Check X: its names and width by scikit-learn, its entries here, where they can be named."""
@@ -282,6 +305,11 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions):
     def _keep_result(self, result: SolverResult, message: str = "") -> None:
         if result.status is Status.INDEFINITE:
             raise ValueError(f"{result.status.value} The relative gap is {result.gap:.2e}.")
+        if np.isnan(result.gap):
+            raise ValueError(
+                "The objective overflowed, since a number in the data, weights or parameters is too "
+                "large; bring them to usual sizes."
+            )
         self.converged_ = result.status in (Status.CONVERGED, Status.SETTLED)
         self.status_ = result.status.name.lower()
         self.n_iter_ = result.n_iter

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from labelweave.arguments import checked
 from labelweave.array_types import Array, RowsByClasses, RowsByLabels
 from labelweave.datasets import TableColumns, TableVectorizer
 from labelweave.datasets.table_columns import columns_of_frame
+from labelweave.estimators.base import CheckedParameters
 from labelweave.frames import as_pandas, is_frame
 from labelweave.model_files import Saves, storable
 from labelweave.model_files.schema import TEXT, Items, Made, Maybe, OneOf, Optional, Record
@@ -43,7 +45,7 @@ _COLUMNS = Maybe(TEXT, Items(TEXT))
         ),
     },
 )
-class TableModel(Saves, FactsInHTML, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class TableModel(Saves, FactsInHTML, MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
     """Any classifier of labels on the text, categories and numbers of a data frame, in one file.
 
     Parameters
@@ -105,9 +107,7 @@ class TableModel(Saves, FactsInHTML, MetaEstimatorMixin, ClassifierMixin, BaseEs
     vectorizer_: TableVectorizer
     columns_: TableColumns
 
-    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn's name)
-        "classifier": [HasMethods(["fit", "predict"])]
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"classifier": [HasMethods(["fit", "predict"])]}
 
     def __init__(
         self, classifier: Any, *, text: str | Sequence[str] | None = None,
@@ -127,6 +127,7 @@ class TableModel(Saves, FactsInHTML, MetaEstimatorMixin, ClassifierMixin, BaseEs
         self.missing_numeric = missing_numeric
 
     @classmethod
+    @checked
     def of_fitted(
         cls, vectorizer: TableVectorizer, classifier: Any, columns: TableColumns | None = None
     ) -> Self:
@@ -150,7 +151,11 @@ class TableModel(Saves, FactsInHTML, MetaEstimatorMixin, ClassifierMixin, BaseEs
         ------
         ValueError
             If the classifier takes another number of features than the vectorizer makes.
+        NotFittedError
+            If one of them is not fitted.
         """
+        for part in (vectorizer, classifier):
+            check_is_fitted(part)
         kinds = {kind: getattr(vectorizer, kind) for kind in ("text", "categorical", "numeric")}
         settings = ("min_df", "ngram_range", "sublinear_tf", "missing_numeric")
         model = cls(classifier, **kinds, **{name: getattr(vectorizer, name) for name in settings})

@@ -29,8 +29,9 @@ from scipy.special import bdtr
 from labelweave.arguments import checked
 from labelweave.array_types import Array
 from labelweave.arrays import panels
-from labelweave.inference.labeled_scores import LabeledScores, read_labeled_scores, read_score_table
+from labelweave.inference.labeled_scores import LabeledScores, read_labeled_scores
 from labelweave.inference.thresholds.search import changes_on_lines, ranked_groups
+from labelweave.labels.class_probabilities import read_class_probabilities
 
 Control = Literal["false_negatives", "false_discoveries"]
 Guarantee = Literal["probability", "expectation"]
@@ -138,6 +139,7 @@ def control_mistakes(
     return ConformalThreshold(threshold, risk, test.n_rows)
 
 
+@checked
 def adaptive_scores(probabilities: Any, seed: int = 0) -> Array:
     """Score classes, of which a row has one, by the mass of those that are more probable (APS).
 
@@ -161,7 +163,7 @@ def adaptive_scores(probabilities: Any, seed: int = 0) -> Array:
     Raises
     ------
     ValueError
-        If a probability is not finite or the table has no two dimensions.
+        If a row is no distribution, its sum 1 within 0.001, or the seed is negative.
 
     Examples
     --------
@@ -169,7 +171,9 @@ def adaptive_scores(probabilities: Any, seed: int = 0) -> Array:
     >>> (adaptive_scores([[0.6, 0.3, 0.1]]) + [0.0, 0.6, 0.9]).round(1).tolist()[0][0]
     0.0
     """
-    table = read_score_table(probabilities).astype(np.float64)
+    if seed < 0:
+        raise ValueError(f"seed is {seed}; give a whole number from 0 on.")
+    table = read_class_probabilities(probabilities).astype(np.float64)
     order = np.argsort(-table, axis=1, kind="stable")
     ranked = np.take_along_axis(table, order, axis=1)
     masses = np.cumsum(ranked, axis=1) - ranked + _even_numbers(table, seed)[:, None] * ranked

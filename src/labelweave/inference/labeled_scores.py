@@ -151,7 +151,7 @@ def _read_weights(sample_weight: Any, n_rows: int) -> Array:
     bad = np.flatnonzero(~((weights <= _LARGEST_WEIGHT) & (weights >= 0)))
     if len(bad):
         raise ValueError(
-            f"sample_weight at row {bad[0]} is {weights[bad[0]]}; weights are finite and at least 0, up to "
-            "1e100."
+            f"sample_weight at row {bad[0]} is {weights[bad[0]]}; weights are at least 0 and at most "
+            f"{_LARGEST_WEIGHT:g}, so that sums of losses stay finite."
         )
     return weights

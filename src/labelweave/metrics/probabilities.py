@@ -158,7 +158,7 @@ def expected_calibration_error(
     Parameters
     ----------
     n_bins : int, default=15
-        The number of bins.
+        The number of bins, at most 10,000: every label has that many counts.
     average : {"micro", "macro"} or None, default="micro"
         Over all entries together, the mean over labels, or one value a label.  Where most entries are
         negative and safely so, as with hundreds of labels, all of them are small; see ``least``.
@@ -184,7 +184,10 @@ def expected_calibration_error(
     if not 0 <= least < 1:
         raise ValueError(f"least is {least!r}; it must be a number from 0 to below 1.")
     if not isinstance(n_bins, Integral) or not 1 <= int(n_bins) <= _MOST_BINS:
-        raise ValueError(f"n_bins is {n_bins!r}; it must be a whole number of at least 1, at most 10,000.")
+        raise ValueError(
+            f"n_bins is {n_bins!r}; it must be a whole number from 1 to {_MOST_BINS:,}, since every "
+            "label has that many counts."
+        )
     targets = read_targets(Y_true)
     if sp.issparse(probabilities):
         probabilities = checked_csr(probabilities, "The table of probabilities").toarray()

@@ -92,9 +92,11 @@ def propensities(Y_train: Any, a: float = 0.55, b: float = 1.5) -> Floats:
     Y_train : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
         Training labels, 0/1 or -1/1, NaN where not observed.
     a : float, default=0.55
-        The exponent; the Repository uses 0.5 for Wikipedia, 0.6 for Amazon.
+        The exponent; the Repository uses 0.5 for Wikipedia, 0.6 for Amazon.  From -10 to 10, beyond
+        which powers of counts overflow.
     b : float, default=1.5
-        The offset; the Repository uses 0.4 for Wikipedia, 2.6 for Amazon.
+        The offset; the Repository uses 0.4 for Wikipedia, 2.6 for Amazon.  Above 0 and at most 1e9, more than
+        there are rows.
 
     Returns
     -------
@@ -104,12 +106,16 @@ def propensities(Y_train: Any, a: float = 0.55, b: float = 1.5) -> Floats:
     Raises
     ------
     ValueError
-        If nothing was observed or b is not positive.
+        If nothing was observed, or a or b is out of its range.
     """
     if not 0 < b <= _MOST_OFFSET:
-        raise ValueError(f"b is {b}; the offset of the label counts must be positive, at most 1e9.")
+        raise ValueError(
+            f"b is {b}; the offset of the label counts is above 0 and at most 1e9, more than there are rows."
+        )
     if not -_MOST_EXPONENT <= a <= _MOST_EXPONENT:
-        raise ValueError(f"a is {a}; the exponent of the label counts is from -10 to 10.")
+        raise ValueError(
+            f"a is {a}; the exponent of the label counts is from -10 to 10, beyond which powers overflow."
+        )
     targets = read_targets(Y_train)
     n_rows = np.count_nonzero(row_observed_counts(targets))
     a, b = float(a), float(b)

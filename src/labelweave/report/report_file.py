@@ -41,6 +41,7 @@ from labelweave.report.weak_labels import chief_confusions, weak_labels
 from labelweave.report.yardstick import baseline_metrics, intervals, verdict
 
 
+@checked
 @dataclass(frozen=True)
 class ReportOptions:
     """What a report says besides, and how much of it.

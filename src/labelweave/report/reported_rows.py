@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,8 +13,9 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
+from labelweave.arguments import shown
 from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
-from labelweave.arrays import checked_csr
+from labelweave.arrays import checked_csr, numbers_of
 from labelweave.decisions.label_scores import row_blocks, rows_of, score_blocks
 from labelweave.decisions.layers import Shown, innermost, shown_labels
 from labelweave.estimators import TableModel
@@ -90,7 +91,7 @@ def read_rows(model: Any, X: Any, row_names: Sequence[Any] | Array | None) -> Re
         columns = (*vectorizer.text, *vectorizer.categorical, *vectorizer.numeric)
         rows = ReportedRows(classifier, vectorizer.transform(X), names, own, as_pandas(X), vectorizer)
         return replace(rows, columns=columns, text_columns=tuple(vectorizer.text))
-    features = checked_csr(X, "X") if sp.issparse(X) else X if hasattr(X, "columns") else np.asarray(X)
+    features = checked_csr(X, "X") if sp.issparse(X) else X if hasattr(X, "columns") else numbers_of(X, "X")
     means = getattr(innermost(classifier), "feature_means_", None)
     features = features if means is None or hasattr(X, "columns") else filled(features, means)
     given = getattr(classifier, "feature_names_in_", feature_names(innermost(classifier)))
@@ -121,6 +122,12 @@ def _row_names(X: Any, row_names: Sequence[Any] | Array | None) -> list[str]:
     if row_names is None:
         index = getattr(X, "index", None)
         row_names = range(n_rows) if index is None or callable(index) else list(index)
+    if (
+        isinstance(row_names, (str, bytes))
+        or not isinstance(row_names, Iterable)
+        or getattr(row_names, "ndim", 1) != 1
+    ):
+        raise ValueError(f"row_names is {shown(row_names)}; give a list of names, one a row.")
     names = [str(name) for name in row_names]
     if len(names) != n_rows:
         raise ValueError(f"{len(names)} row names were given for {n_rows} rows; give one name a row.")

@@ -171,7 +171,7 @@ class NewtonConjugateGradient(Solver[NewtonProblem, NewtonState]):
             active=active,
             is_fresh=False,
         )
-        return moved, float(lengths.max())
+        return moved, float(lengths.max(initial=0.0))  # of no group, if all gaps overflow
 
     def _forcing(self, state: NewtonState, active: Array) -> Array:
         """Say how far the linear systems are solved: further as the gaps fall, but not past the target."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.arguments import shown
 from labelweave.labels import LabelMatrix
 from labelweave.sklearn_compat import _num_samples
 from labelweave.splits.splitters import IterativeStratifiedKFold, IterativeStratifiedShuffleSplit
@@ -24,11 +25,14 @@ def splits_by(cv: Any, X: Any, y: Any) -> list[tuple[Rows, Rows]]:
     own = isinstance(cv, IterativeStratifiedKFold | IterativeStratifiedShuffleSplit)
     if isinstance(y, LabelMatrix) and not own:
         y = y.positives
-    return read_splits(cv.split(X, y) if hasattr(cv, "split") else cv, _num_samples(X))
+    is_splitter = hasattr(cv, "split") and not isinstance(cv, (str, bytes))
+    return read_splits(cv.split(X, y) if is_splitter else cv, _num_samples(X))
 
 
 def read_splits(splits: Iterable[Any], n_rows: int) -> list[tuple[Rows, Rows]]:
     """List the rows of both parts of every split, given as row numbers or as marks of all rows."""
+    if isinstance(splits, (str, bytes)) or getattr(splits, "ndim", 1) == 0:
+        raise ValueError(f"cv is {shown(splits)}; give pairs of rows to train on and rows to hold out.")
     found = [_parts(split, n_rows, number) for number, split in enumerate(splits)]
     if not found:
         raise ValueError("cv gives no folds; give at least one pair of rows to train on and to hold out.")

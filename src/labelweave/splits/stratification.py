@@ -27,8 +27,6 @@ from labelweave.labels.class_probabilities import is_missing
 from labelweave.labels.tags import tag_rows
 from labelweave.sklearn_compat import _validate_shuffle_split
 
-_MOST_SPLITS = 100_000
-
 
 def row_parts(
     columns: sp.csr_array, sizes: Array, extras: int, shares: Array, generator: np.random.Generator | None
@@ -150,7 +148,7 @@ def train_and_test_rows(
     """
     sizes: dict[str, Any] = {"train_size": train_size, "test_size": test_size}
     for name, size in sizes.items():
-        if np.ndim(size) or isinstance(size, (list, tuple, set, dict, range, bytes)):
+        if isinstance(size, (list, tuple, set, dict, range, bytes)) or np.ndim(size):
             raise ValueError(f"{name} is a {type(size).__name__}; a size is one number.")
     try:
         train, test = _validate_shuffle_split(n_rows, test_size, train_size, default)
@@ -166,8 +164,6 @@ def checked_count(n_splits: Any) -> int:
     """Read a number of splits; refuse what is no whole number, or too small."""
     if isinstance(n_splits, bool) or not isinstance(n_splits, Integral) or int(n_splits) < 1:
         raise ValueError(f"n_splits is {n_splits!r}; it is a whole number, 1 or more.")
-    if int(n_splits) > _MOST_SPLITS:
-        raise ValueError(f"n_splits is {n_splits}; at most {_MOST_SPLITS:,} are drawn.")
     return int(n_splits)
 
 

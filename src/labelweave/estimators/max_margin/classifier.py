@@ -388,8 +388,6 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
             return [KernelSource(self.kernel_, features), self.kernel_.explicit_features(features)]
         if not self._is_sum:
             return [*self._read_kernel(features, seed)]
-        if not self.kernel:
-            raise ValueError("kernel is an empty list; give one kernel or several.")
         shape = self.gamma, self.degree, self.coef0
         kernels = [make_kernel(one, *shape).resolved(features) for one in self.kernel]
         for one in kernels:
@@ -401,6 +399,8 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
     def _covariances(self, labels: LabelMatrix) -> list[LabelCovariance]:
         if self.coupling is not None:
             raise ValueError("coupling learns a covariance, which needs hyperparameters='learn'.")
+        if self._is_sum and not self.kernel:
+            raise ValueError("kernel is an empty list; give one kernel or several.")
         count = len(self.kernel) if self._is_sum else None
         return read_covariances(self.label_covariance, count, labels, self.classes_)
 

@@ -22,13 +22,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.special import log_softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers, check_sparse
-from labelweave.estimators.base import meta_fit_method
+from labelweave.estimators.base import CheckedParameters, meta_fit_method
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.max_margin.classifier import MaxMarginClassifier
 from labelweave.estimators.parameters import Parameters, keep_parameters
@@ -81,6 +81,8 @@ from labelweave.sklearn_compat import (
     _num_samples,
 )
 
+_LARGEST = 1e300  # evidence times temperature: infinite ones have no differences
+
 
 @storable(
     "SignatureScorer",
@@ -120,11 +122,15 @@ class SignatureScorer(Scorer):
         """
         with Workers().running():
             evidence = (attribute_scores(self.estimator_, features) - self.mean_scores_) @ self.signs.T
-        return np.asarray(self.intercept_ + self.temperature_ * evidence)
+        with np.errstate(over="ignore"):
+            scaled = np.clip(self.temperature_ * evidence, -_LARGEST, _LARGEST)
+        return np.asarray(self.intercept_ + scaled)
 
 
 @storable("ZeroShotClassifier")
-class ZeroShotClassifier(HasScorer, CallbackSupportMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class ZeroShotClassifier(
+    HasScorer, CallbackSupportMixin, ClassifierMixin, MetaEstimatorMixin, CheckedParameters
+):
     """Classify rows into classes known by their attributes only (direct attribute prediction).
 
     Parameters

@@ -36,7 +36,7 @@ class ForestKernel(Kernel):
         Geurts, Ernst and Wehenkel 2006), grown on the training rows.  :meth:`of` takes a forest of
         scikit-learn.
     n_trees : int, default=200
-        The number of random trees.
+        The number of random trees, at most 100,000, since all of them are kept.
     random_state : int, default=0
         Fixes the random trees.
 

@@ -73,6 +73,7 @@ def calibrate_labels(
     return fit_sigmoid(table, pooled=pooling) if method == "sigmoid" else fit_isotonic(table, fewest)
 
 
+@checked
 def calibrate_classes(
     labels: Any,
     scores: Any,
@@ -112,6 +113,7 @@ def calibrate_classes(
     return fit(table)[method == "isotonic"]
 
 
+@checked
 def class_probabilities(calibration: LabelCalibration, scores: Array) -> Array:
     """Compute the probabilities of classes, of which a row has one.
 
@@ -126,6 +128,11 @@ def class_probabilities(calibration: LabelCalibration, scores: Array) -> Array:
     -------
     ndarray of float64, shape (n, C)
         The probabilities, every row with the sum 1.
+
+    Raises
+    ------
+    ValueError
+        If the scores are not finite numbers, one column a class.
     """
     table = calibration.probabilities(scores)
     return np.asarray(table / table.sum(axis=1, keepdims=True))

@@ -19,6 +19,7 @@ from labelweave.model_files.schema import Number, Numbers
 
 _VARIANCE = 1.0  # of intercepts: classes with few rows stay near 0
 _WIDE = 1e6  # for intercepts on their own, of which one number can be taken off
+_LARGEST = 1e300  # scores times slope: infinite ones have no differences
 
 
 @storable("SoftmaxCalibration", {"slope": Number(0), "intercepts": Numbers("L")})
@@ -41,9 +42,10 @@ class SoftmaxCalibration(LabelCalibration):
         """The number of classes."""
         return len(self.intercepts)
 
-    def probabilities(self, scores: Array) -> Array:
-        """Compute the probability of every class; see :meth:`LabelCalibration.probabilities`."""
-        return np.asarray(softmax(self.slope * scores + self.intercepts, axis=1))
+    def _probabilities(self, scores: Array) -> Array:
+        with np.errstate(over="ignore"):
+            scaled = np.clip(self.slope * scores, -_LARGEST, _LARGEST)
+        return np.asarray(softmax(scaled + self.intercepts, axis=1))
 
 
 def fit_softmax(table: LabeledScores, *, pooled: bool) -> SoftmaxCalibration:

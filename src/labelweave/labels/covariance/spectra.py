@@ -70,7 +70,10 @@ def check_scale(scale: Any) -> None:
     """Refuse what is no finite factor >= 0."""
     is_real = isinstance(scale, Real)
     if not is_real or not 0.0 <= scale < _LARGEST_SCALE:
-        raise ValueError(f"The scale of a label covariance is {scale!r}; it must be a number >= 0.")
+        raise ValueError(
+            f"The scale of a label covariance is {scale!r}; it must be a number >= 0 and "
+            f"below {_LARGEST_SCALE:g}, so that its square is one."
+        )
 
 
 def check_amount(amount: Any) -> None:
