@@ -185,8 +185,8 @@ def expected_calibration_error(
         raise ValueError(f"least is {least!r}; it must be a number from 0 to below 1.")
     if not isinstance(n_bins, Integral) or not 1 <= int(n_bins) <= _MOST_BINS:
         raise ValueError(
-            f"n_bins is {n_bins!r}; it must be a whole number from 1 to {_MOST_BINS:,}, since every "
-            "label has that many counts."
+            f"n_bins is {n_bins!r}; it must be a whole number of at least 1, and at most "
+            f"{_MOST_BINS:,}, since every label has that many counts."
         )
     targets = read_targets(Y_true)
     if sp.issparse(probabilities):
