@@ -81,8 +81,6 @@ from labelweave.sklearn_compat import (
     _num_samples,
 )
 
-_LARGEST = 1e300  # evidence times temperature: infinite ones have no differences
-
 
 @storable(
     "SignatureScorer",
@@ -122,9 +120,8 @@ class SignatureScorer(Scorer):
         """
         with Workers().running():
             evidence = (attribute_scores(self.estimator_, features) - self.mean_scores_) @ self.signs.T
-        with np.errstate(over="ignore"):
-            scaled = np.clip(self.temperature_ * evidence, -_LARGEST, _LARGEST)
-        return np.asarray(self.intercept_ + scaled)
+        with np.errstate(over="ignore"):  # infinite evidence has no differences
+            return np.asarray(self.intercept_ + np.nan_to_num(self.temperature_ * evidence))
 
 
 @storable("ZeroShotClassifier")
