@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from labelweave.automatic import AutoLabelClassifier
 from labelweave.decisions.layers import innermost
-from labelweave.display.figures import axes_of_size, settle_layout
+from labelweave.display.figures import given_axes, settle_layout
 from labelweave.display.given_labels import fitted_model
 
 _WIDTH, _HEIGHT_A_BAR, _HEIGHT_OF_REST = 6.4, 0.42, 1.1  # inches
@@ -89,7 +89,7 @@ class CombinationDisplay:
             Where to draw; by default a new figure.
         """
         height = _HEIGHT_OF_REST + _HEIGHT_A_BAR * (len(self.members) + 1)
-        self.ax_ = axes_of_size(_WIDTH, height) if ax is None else ax
+        self.ax_ = given_axes(ax, _WIDTH, height)
         self.figure_ = self.ax_.figure
         names = [str(member["name"]) for member in self.members]
         weights = [float(member["weight"]) for member in self.members]
