@@ -20,7 +20,7 @@ from labelweave.arrays import Workers, checked_csr, numbers_of, unmasked
 from labelweave.estimators.class_weights import SignFactors, class_weight_of_state, weights_by_class
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
-from labelweave.estimators.parameters import Parameters
+from labelweave.estimators.parameters import Parameters, refuse_odd_parameters
 from labelweave.estimators.scorers import HasScorer, Scorer
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.features import FeatureMatrix, FeatureScaling
@@ -48,7 +48,6 @@ from labelweave.model_files.schema import (
 from labelweave.model_files.state import made_again
 from labelweave.sklearn_compat import (
     CallbackSupportMixin,
-    Interval,
     _check_sample_weight,
     _fit_context,
     callbacks_of,
@@ -61,8 +60,6 @@ _NOT_THE_FIT = {"n_jobs", "warm_start", "checkpoint", "verbose"}  # parameters t
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 CALLER = 7  # frames from a warning to the line that called fit, three decorators among them
 
-_LARGEST_NUMBER = 1000  # powers of two, of which there are still floating numbers
-_LARGEST_COUNT = 63  # as far as whole numbers go in compiled code
 _LARGEST_WEIGHT = 1e100  # of a row: products of two stay finite
 
 
@@ -155,10 +152,6 @@ def refuse_no_weight(weights: Array) -> None:
         raise ValueError("sample_weight is 0 in every row; at least one row must have a positive weight.")
 
 
-def _is_of_counts(constraint: Any) -> bool:
-    return isinstance(constraint, Interval) and constraint.type is Integral
-
-
 class CheckedParameters(BaseEstimator):
     """Base of all estimators: before a fit, refuses parameters that scikit-learn's constraints let pass."""
 
@@ -166,24 +159,7 @@ class CheckedParameters(BaseEstimator):
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        for name, value in self.get_params(deep=False).items():
-            allowed = self._parameter_constraints.get(name)
-            if isinstance(value, type):
-                raise ValueError(f"{name} is the class {value.__name__}; give an object, not its class.")
-            if (
-                isinstance(value, bool)
-                and isinstance(allowed, list)
-                and not {"boolean", "verbose"} & {*map(str, allowed)}
-            ):
-                raise ValueError(f"{name} is {value}; it is no flag.")
-            of_counts = isinstance(allowed, list) and any(map(_is_of_counts, allowed))
-            most = _LARGEST_COUNT if of_counts else _LARGEST_NUMBER
-            if isinstance(value, int) and abs(value) >= 2**most:
-                raise ValueError(
-                    f"{name} has {len(hex(value)) - 2} hexadecimal digits; it must be below 2^{most}."
-                )
-        if getattr(self, "n_jobs", None) == 0:
-            raise ValueError("n_jobs is 0; give a number of threads from 1 on, -1 for all, or None.")
+        refuse_odd_parameters(self._parameter_constraints, self.get_params(deep=False))
 
 
 class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, CheckedParameters):
@@ -305,7 +281,7 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
     def _keep_result(self, result: SolverResult, message: str = "") -> None:
         if result.status is Status.INDEFINITE:
             raise ValueError(f"{result.status.value} The relative gap is {result.gap:.2e}.")
-        if np.isnan(result.gap):
+        if np.isnan(result.gap) and not np.isfinite(result.trace[-1].primal):  # not a solver without a gap
             raise ValueError(
                 "The objective overflowed, since a number in the data, weights or parameters is too "
                 "large; bring them to usual sizes."

@@ -38,6 +38,7 @@ Guarantee = Literal["probability", "expectation"]
 
 _RISKS_AT_ONCE = 1024
 _MOST_LABELS = 1000  # of a row whose false discoveries are followed
+_ROUNDING = 16  # units of the last place of the largest score
 
 
 class ConformalThreshold(NamedTuple):
@@ -236,7 +237,9 @@ def _walk_up(table: LabeledScores, test: _Test) -> tuple[float, float]:
     steps, risks, taken = _walk(scores, 1.0 / counts[rows], np.argsort(scores), test)
     if taken == len(steps):
         return float(table.scores.max()), float(risks[-1])
-    return float(np.nextafter(steps[taken], -np.inf)), float(risks[taken])
+    # a row that is scored again in other company may differ in the last bits; larger sets lose no true label
+    rounding = _ROUNDING * float(np.finfo(table.scores.dtype).eps) * float(np.abs(scores).max())
+    return float(np.nextafter(steps[taken] - rounding, -np.inf)), float(risks[taken])
 
 
 def _walk_down(table: LabeledScores, test: _Test) -> tuple[float, float]:
