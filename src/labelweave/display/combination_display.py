@@ -43,7 +43,7 @@ class CombinationDisplay:
     --------
     >>> from labelweave import AutoLabelClassifier, datasets
     >>> from labelweave.display import CombinationDisplay
-    >>> data = datasets.make_text_like(200, 100, 5)
+    >>> data = datasets.make_text_like(200, 200, 8)
     >>> model = AutoLabelClassifier(members=["linear", "rbf"], time_budget=1).fit(data.X, data.Y)
     >>> display = CombinationDisplay.from_estimator(model)
     >>> [text.get_text() for text in display.ax_.get_yticklabels()]

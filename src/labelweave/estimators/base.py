@@ -20,7 +20,7 @@ from labelweave.arrays import Workers, checked_csr, numbers_of, unmasked
 from labelweave.estimators.class_weights import SignFactors, class_weight_of_state, weights_by_class
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
-from labelweave.estimators.parameters import Parameters, refuse_odd_parameters
+from labelweave.estimators.parameters import Parameters
 from labelweave.estimators.scorers import HasScorer, Scorer
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.features import FeatureMatrix, FeatureScaling
@@ -48,6 +48,7 @@ from labelweave.model_files.schema import (
 from labelweave.model_files.state import made_again
 from labelweave.sklearn_compat import (
     CallbackSupportMixin,
+    Interval,
     _check_sample_weight,
     _fit_context,
     callbacks_of,
@@ -60,6 +61,8 @@ _NOT_THE_FIT = {"n_jobs", "warm_start", "checkpoint", "verbose"}  # parameters t
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 CALLER = 7  # frames from a warning to the line that called fit, three decorators among them
 
+_LARGEST_NUMBER = 1000  # powers of two, of which there are still floating numbers
+_LARGEST_COUNT = 63  # as far as whole numbers go in compiled code
 _LARGEST_WEIGHT = 1e100  # of a row: products of two stay finite
 
 
@@ -159,7 +162,26 @@ class CheckedParameters(BaseEstimator):
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        refuse_odd_parameters(self._parameter_constraints, self.get_params(deep=False))
+        self._refuse_odd_parameters(self.get_params(deep=False))
+
+    @classmethod
+    def _refuse_odd_parameters(cls, given: Mapping[str, Any]) -> None:
+        """Refuse classes for objects, flags for numbers and huge integers, of fits and of model files."""
+        for name, value in given.items():
+            allowed = cls._parameter_constraints.get(name)
+            listed = allowed if isinstance(allowed, list) else []
+            if isinstance(value, type):
+                raise ValueError(f"{name} is the class {value.__name__}; give an object, not its class.")
+            if isinstance(value, bool) and listed and not {"boolean", "verbose"} & {*map(str, listed)}:
+                raise ValueError(f"{name} is {value}; it is no flag.")
+            of_counts = any(isinstance(one, Interval) and one.type is Integral for one in listed)
+            most = _LARGEST_COUNT if of_counts else _LARGEST_NUMBER
+            if isinstance(value, int) and abs(value) >= 2**most:
+                raise ValueError(
+                    f"{name} has {len(hex(value)) - 2} hexadecimal digits; it must be below 2^{most}."
+                )
+        if given.get("n_jobs") == 0:
+            raise ValueError("n_jobs is 0; give a number of threads from 1 on, -1 for all, or None.")
 
 
 class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, CheckedParameters):

@@ -33,8 +33,6 @@ RandomState: TypeAlias = int | np.random.RandomState | None
 COUNT = Interval(Integral, 1, None, closed="left")
 POSITIVE = Interval(Real, 0, None, closed="neither")
 NON_NEGATIVE = Interval(Real, 0, None, closed="left")
-_LARGEST_NUMBER = 1000  # powers of two, of which there are still floating numbers
-_LARGEST_COUNT = 63  # as far as whole numbers go in compiled code
 
 _KERNELS = {"linear", "rbf", "polynomial", "poly", "laplacian", "cosine", "precomputed"}
 
@@ -81,25 +79,6 @@ def keep_parameters(estimator: Any, given: dict[str, Any]) -> None:
     vars(estimator).update({name: value for name, value in given.items() if name not in own})
 
 
-def refuse_odd_parameters(constraints: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Refuse what scikit-learn's constraints let pass: classes for objects, flags and huge integers."""
-    for name, value in given.items():
-        allowed = constraints.get(name)
-        listed = allowed if isinstance(allowed, list) else []
-        if isinstance(value, type):
-            raise ValueError(f"{name} is the class {value.__name__}; give an object, not its class.")
-        if isinstance(value, bool) and listed and not {"boolean", "verbose"} & {*map(str, listed)}:
-            raise ValueError(f"{name} is {value}; it is no flag.")
-        of_counts = any(isinstance(one, Interval) and one.type is Integral for one in listed)
-        most = _LARGEST_COUNT if of_counts else _LARGEST_NUMBER
-        if isinstance(value, int) and abs(value) >= 2**most:
-            raise ValueError(
-                f"{name} has {len(hex(value)) - 2} hexadecimal digits; it must be below 2^{most}."
-            )
-    if given.get("n_jobs") == 0:
-        raise ValueError("n_jobs is 0; give a number of threads from 1 on, -1 for all, or None.")
-
-
 COVARIANCE = Made(LabelCovariance, {"L": "n_labels"})
 
 
@@ -117,6 +96,6 @@ class Parameters:
         own = {name: constraints[name] for name in value if name in constraints}
         try:
             validate_parameter_constraints(own, value, self.estimator.__name__)
-            refuse_odd_parameters(constraints, value)
+            self.estimator._refuse_odd_parameters(value)
         except ValueError as error:
             raise ModelFileError(f"its {where} are not allowed ({error}).") from None
