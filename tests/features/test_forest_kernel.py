@@ -1,5 +1,7 @@
 """Forests as arrays find the leaves that scikit-learn finds, and make a kernel of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,6 +9,7 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier, Random
 from sklearn.tree import DecisionTreeClassifier
 
 from labelweave import MaxMarginClassifier, load
+from labelweave._loops.trees import find_leaves
 from labelweave.features import FeatureMatrix, ForestKernel, LinearKernel, RBFKernel
 from labelweave.features.forest import Forest
 from labelweave.model_files import ModelFileError, load_object, save_object
@@ -39,6 +42,17 @@ def test_rows_end_where_scikit_learn_has_them_end(data, kind):
     np.testing.assert_allclose(kernel.block(rows, rows), shares, rtol=1e-14)
     sparse = FeatureMatrix(sp.csr_array(X))
     np.testing.assert_array_equal(kernel.block(sparse, rows), kernel.block(rows, rows))
+
+
+def test_arrays_of_other_types_walk_the_same_and_compile_nothing(data):
+    X, Y = data
+    forest = Forest.of_trees([tree.tree_ for tree in RandomForestClassifier(5, random_state=0).fit(X, Y)])
+    leaves, compiled = forest.leaves(X), len(find_leaves.signatures)
+    for integers in np.uint16, np.int64:
+        roots, children = forest.roots.astype(integers), forest.children.astype(np.int64)
+        other = replace(forest, roots=roots, feature=forest.feature.astype(np.int16), children=children)
+        np.testing.assert_array_equal(other.leaves(X), leaves)
+    assert len(find_leaves.signatures) == compiled
 
 
 def test_missing_features_go_where_the_trees_have_learned_to_send_them(data):

@@ -111,12 +111,15 @@ class Forest(StoredParameters):
             raise ValueError(
                 f"The rows have {data.shape[1]} features, but the forest was grown on {self.n_features}."
             )
+        # in the types of of_trees: for others, as a file may have them, the loop would be compiled again
+        trees = (
+            self.roots.astype(np.int64, copy=False), self.feature.astype(np.int32, copy=False),
+            self.threshold.astype(np.float64, copy=False), self.children.astype(np.int32, copy=False),
+            self.missing_left,
+        )  # fmt: skip
         nodes = np.empty((data.shape[0], self.n_trees), np.int32)
         for rows in panels(data.shape[0], max(1, _NUMBERS_AT_ONCE // max(1, data.shape[1]))):
-            find_leaves(
-                single(data[rows]), self.roots, self.feature, self.threshold, self.children,
-                self.missing_left, nodes[rows],
-            )  # fmt: skip
+            find_leaves(single(data[rows]), *trees, nodes[rows])
         return self.leaf_numbers[nodes]
 
     def indicators(self, data: Any, value: float = 1.0, dtype: Any = np.float64) -> sp.csr_array:
