@@ -54,6 +54,17 @@ def only_column(table: Any) -> Any:
     return table.iloc[:, 0] if hasattr(table, "iloc") else table[labels[0]]
 
 
+def first_entry_of_no_number(table: Any) -> tuple[Any, Any] | None:
+    """Give the first column of a frame that holds other things than numbers, and what it holds."""
+    for place, label in enumerate(column_labels(table) or ()):
+        for entry in column_entries(table.iloc[:, place] if hasattr(table, "iloc") else table[label]):
+            try:
+                float(0 if entry is None or type(entry).__name__ == "NAType" else entry)
+            except (TypeError, ValueError):
+                return label, entry
+    return None
+
+
 def as_pandas(table: Any) -> Any:
     """Give a frame of another library as one of pandas, the entries as Python has them."""
     if hasattr(table, "iloc") or not is_frame(table):

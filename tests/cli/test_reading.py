@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 import labelweave
 from labelweave.cli import main
+from labelweave.cli.messages import with_flags
 from labelweave.cli.standard_input import _suffix
 from labelweave.datasets import read_any
 from labelweave.decisions.layers import innermost
@@ -174,6 +175,20 @@ def test_messages_name_flags(run, tmp_path):
     (tmp_path / "r.arff").write_text(ARFF)
     told = run("convert", "r.arff", "r.svm", "--lossy", code=2).err
     assert "--to mulan can" in told
+
+
+def test_warnings_of_a_fit_name_flags(run, tmp_path):
+    rows = [f"{1e6 * (row == 0)},{row % 3},{row % 2},{row % 3 // 2}" for row in range(30)]
+    lines = ["@relation 'r: -C -2'", *(f"@attribute {name} numeric" for name in "fg")]
+    lines += ["@attribute y {0,1}", "@attribute z {0,1}", "@data", *rows, ""]
+    (tmp_path / "r.arff").write_text("\n".join(lines))
+    flags = ["--model", "max-margin", "--kernel", "rbf", "--scaling", "none", "--max-iter", 1]
+    told = run("fit", "r.arff", *flags, "--out", "m.lw", "-q").err
+    assert "is all but constant" in told
+    assert "Features of different sizes do this; --scaling auto brings them to one scale." in told
+    told = run("fit", "r.arff", *flags[:2], *flags[4:], "--tol", 1e-9, "--out", "m.lw", "-q").err
+    assert "above --tol 1e-09; raise --max-iter, lower --C or give --scaling auto." in told
+    assert "--memory-budget is 3 MB" in with_flags("memory_budget is 3 MB, too small for it")
 
 
 def _piped(words, data):

@@ -129,6 +129,14 @@ def test_what_is_no_such_frame_is_refused():
     assert filled.predict(FRAME).shape == (40,)
 
 
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_a_model_of_numbers_names_the_column_and_the_way(make):
+    frame = make({"size": [None, 2.0, 3.0], "channel": ["mail", "phone", "mail"]})
+    told = "Column 'channel' of X has 'mail', which is no number; TableModel takes frames with texts"
+    with pytest.raises(ValueError, match=told):
+        lw.MaxMarginClassifier().fit(frame, [[0, 1], [1, 0], [1, 1]])
+
+
 def test_one_row():
     frame = pd.DataFrame({"title": ["a word"]})
     model = lw.TableModel(lw.MaxMarginClassifier(), text="title").fit(frame, [["tag"]])

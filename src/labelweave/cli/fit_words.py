@@ -125,8 +125,6 @@ def _advice(facts: ModelFacts, model: Any) -> str:
     if facts.factors:
         decrease = f"of which the last one took off {model.trace_[-1].decrease:.1e}"
         return f"{_reached(facts, model)}, {decrease}, above --tol {model.tol:g}; raise --max-iter."
-    if facts.graph:
-        remedy = "raise --max-iter or --regularization, or scale the features."
-    else:
-        remedy = f"raise --max-iter, lower {'--scale' if facts.prior else '--C'}, or scale the features."
-    return f"{_reached(facts, model)}, above --tol {model.tol:g}; {remedy}"
+    other = "--regularization" if facts.graph else f"lower {'--scale' if facts.prior else '--C'}"
+    ways = ["raise --max-iter", other, *(["give --scaling auto"] if model.scaling == "none" else [])]
+    return f"{_reached(facts, model)}, above --tol {model.tol:g}; {', '.join(ways[:-1])} or {ways[-1]}."

@@ -21,7 +21,14 @@ _WIDTH = 79
 
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _shown_paths: dict[str, str] = {}
-_KEYWORD = re.compile(r"\b(n_labels|n_features|zero_based|label_separator|empty_labels|missing_numeric)\b")
+_KEYWORD = re.compile(
+    r"(?<!['\w-])(n_labels|n_features|zero_based|label_separator|empty_labels|missing_numeric|max_iter|"
+    r"memory_budget|kernel_rank)\b(?!')"
+)
+_SETTING = re.compile(
+    r"(?<!['\w-])(C|tol|max_iter|memory_budget|kernel_rank|scaling|hyperparameters|factorization|missing_numeric)"
+    r"=('?)([\w+-]+(?:\.\w+)?)\2"
+)
 _PHRASES = {
     "give xml or n_labels": "give --xml or --n-labels",
     "name the column in drop": "name it with --drop",
@@ -114,6 +121,7 @@ def with_flags(error: Exception | str) -> str:
     said = str(error)
     for words, flags in _PHRASES.items():
         said = said.replace(words, flags)
+    said = _SETTING.sub(lambda found: f"{flag_of(found[1])} {found[3]}", said)
     said = _KEYWORD.sub(lambda found: flag_of(found[1]), said)
     said = re.sub(r"\bcheckpoint='([^']*)'", r"--checkpoint \1", said)
     return re.sub(r"The '(\w+)' parameter of \w+ must", lambda found: f"{flag_of(found[1])} must", said)

@@ -25,6 +25,7 @@ from labelweave.estimators.scorers import HasScorer, Scorer
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.features import FeatureMatrix, FeatureScaling
 from labelweave.features.feature_matrix import LARGEST_FEATURE, filled
+from labelweave.frames import first_entry_of_no_number
 from labelweave.interrupts import ON_INTERRUPT, UNDER_WAY, FitUnderWay, goes_into_interrupt
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import ModelFileError
@@ -242,6 +243,14 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
             )  # fmt: skip
         except OverflowError:
             raise ValueError("X has a whole number that is too large for a floating one.") from None
+        except (TypeError, ValueError):
+            found = first_entry_of_no_number(X) if reset else None
+            if found is None:
+                raise
+            raise ValueError(
+                f"Column {found[0]!r} of X has {found[1]!r}, which is no number; TableModel takes frames "
+                "with texts and categories."
+            ) from None
         if reset:
             self.scaling_ = None
             self.__dict__.pop("feature_means_", None)
