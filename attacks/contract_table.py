@@ -485,6 +485,9 @@ def _label_contracts() -> dict[str, Contract]:
             tree.from_paths, paths=_of(["a/b", "a/c"], ["a"]), separator=_of("/", "."), ancestors=_of("add")
         ),
         "Taxonomy.children": _on(on_tree, "children", name=_of("left", "a")),
+        "Taxonomy.ancestors": _on(on_tree, "ancestors", name=_of("left", "a")),
+        "Taxonomy.descendants": _on(on_tree, "descendants", name=_of("left", "a")),
+        "Taxonomy.require_tree": _on(on_tree, "require_tree", what=_of("A path")),
         "Taxonomy.path": _on(on_tree, "path", name=_of("left", "a")),
         "Taxonomy.leaves_below": _on(on_tree, "leaves_below", name=_of("left", "a")),
         "Taxonomy.common_ancestor": _on(on_tree, "common_ancestor", first=_of("a"), second=_of("b", "c")),
@@ -859,6 +862,7 @@ _FILES: dict[str, Callable[[ContractWorld, Path], Any]] = {
     "t.xml": _written_mulan,
     "t.svm": lambda world, path: datasets.write_svmlight(world.data, path),
     "t.txt": lambda world, path: datasets.write_xmc(world.data, path),
+    "tree.csv": lambda world, path: path.write_text("child,parent\\na,left\\na,right\\n"),
     "h.arff": lambda world, path: datasets.write_hierarchical_arff(datasets.make_taxonomy(8, 3), path),
     "m.lw": lambda world, path: world.model("MaxMarginClassifier").save(path),
 }
@@ -996,6 +1000,9 @@ def _dataset_contracts() -> dict[str, Contract]:
         ),
         "read_hierarchical_arff": _plain(
             datasets.read_hierarchical_arff, path=_paths("h.arff"), feature_names=_of(None)
+        ),
+        "read_taxonomy": _plain(
+            datasets.read_taxonomy, path=_paths("tree.csv"), relations=_of(("is_a",), ["is_a", "part_of"])
         ),
         "read_svmlight": _plain(
             datasets.read_svmlight,

@@ -44,9 +44,9 @@ _structure_options = with_options(
                  "mutual information, all pairs, none, or those of a file of lines label,label[,...] "
                  "[learn]."),
     click.option("--taxonomy", metavar="FILE",
-                 help="Labels share what they learn along this tree: lines parent,child (.csv, .tsv), lines "
-                 "a/b/c, or nested JSON (.json)."),
-    click.option("--data-taxonomy", is_flag=True, help="The same with the tree that DATA itself holds."),
+                 help="Labels share what they learn along this hierarchy: lines parent,child (.csv, .tsv), "
+                 "lines a/b/c, nested JSON (.json), or an ontology (.obo)."),
+    click.option("--data-taxonomy", is_flag=True, help="The same with the hierarchy that DATA itself holds."),
     click.option("--covariance", metavar="FILE",
                  help="Prior covariance of the labels: .npy, or .csv with label names."),
     click.option("--covariance-from", metavar="FILE",

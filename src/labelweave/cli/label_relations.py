@@ -13,7 +13,7 @@ from labelweave import Taxonomy
 from labelweave.cli.fit_request import FitRequest
 from labelweave.cli.messages import note
 from labelweave.cli.model_rows import with_last_labels
-from labelweave.cli.relation_files import read_covariance, read_graph, read_signatures, read_taxonomy
+from labelweave.cli.relation_files import read_covariance, read_graph, read_signatures
 from labelweave.datasets import (
     DataFileError,
     LabeledData,
@@ -21,6 +21,7 @@ from labelweave.datasets import (
     detect_format,
     read_any,
     read_table_columns,
+    read_taxonomy,
 )
 from labelweave.estimators.label_graph.choice import GRAPHS
 from labelweave.labels import LabelCovariance, LabelMatrix

@@ -1,89 +1,22 @@
-"""What files say about labels: taxonomies, covariances, signatures of classes, and graphs."""
+"""What files say about labels: covariances, signatures of classes, and graphs."""
 
 from __future__ import annotations
 
-import csv
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from labelweave import LabelCovariance, LabelMatrix, Taxonomy
+from labelweave import LabelCovariance, LabelMatrix
 from labelweave.array_types import Array
 from labelweave.datasets import DataFileError
-from labelweave.datasets.data_file import finite_number, numbered_lines, require_file
-from labelweave.datasets.table_files import distinct_names, json_fault
+from labelweave.datasets.data_file import finite_number, require_file
+from labelweave.datasets.taxonomy_files import Line, lines_of_cells
 
-_TAB_SUFFIXES = (".tsv", ".tab")
-_SEPARATOR = "/"
-_WANTED = "a parent and a child, or on every line a path such as a/b/c"
 _PRIOR = "prior"
 _EDGE_HEADERS = (["label", "label"], ["source", "target"], ["from", "to"])
 _MOST_NAMES = 5
-
-Line = tuple[int, list[str]]
-
-
-def read_taxonomy(path: str) -> Taxonomy:
-    """Read a taxonomy.
-
-    path: lines of parent and child (``.csv``, ``.tsv``), a first line ``parent,child`` being passed over; or
-        one path a line, such as ``a/b/c``, by which nodes are named; or nested objects and lists (``.json``).
-    """
-    source: Any
-    make: Callable[..., Taxonomy]
-    if _suffix(path) == ".json":
-        source, make = _json(path), Taxonomy.from_any
-    else:
-        lines = list(_lines_of_cells(path))
-        if all(len(cells) == 1 for _, cells in lines) and any(_SEPARATOR in cells[0] for _, cells in lines):
-            source, make = [cells[0] for _, cells in lines if cells[0].lower() != "path"], Taxonomy.from_paths
-        else:
-            source, make = list(_pairs(path, lines)), Taxonomy
-    try:
-        return make(source)
-    except (TypeError, ValueError) as error:
-        raise DataFileError(path, None, "no tree", f"one ({str(error).rstrip('.')})") from None
-
-
-def _suffix(path: str) -> str:
-    return Path(path.lower().removesuffix(".gz")).suffix
-
-
-def _pairs(path: str, lines: list[Line]) -> Iterator[tuple[str, str]]:
-    for line, cells in lines:
-        if len(cells) != 2 or not all(cells):
-            raise DataFileError(path, line, f"{len(cells)} cells", _WANTED)
-        if line > 1 or [cell.lower() for cell in cells] != ["parent", "child"]:
-            yield cells[0], cells[1]
-
-
-def _lines_of_cells(path: str) -> Iterator[Line]:
-    """Give the cells, between commas or by its name tabs, of every line that is not empty."""
-    delimiter = "\t" if _suffix(path) in _TAB_SUFFIXES else ","
-    for line, text in numbered_lines(path):
-        if text.strip():
-            try:
-                cells = next(csv.reader([text], delimiter=delimiter))
-            except csv.Error as error:
-                raise DataFileError(path, line, f"a broken line ({error})", "short cells") from None
-            yield line, [cell.strip() for cell in cells]
-
-
-def _json(path: str) -> Any:
-    text, expected = "\n".join(line for _, line in numbered_lines(path)), "nested objects of names"
-    try:
-        found = json.loads(text, object_pairs_hook=distinct_names)
-        json.dumps(found, ensure_ascii=False).encode()
-    except json.JSONDecodeError as error:
-        raise DataFileError(path, error.lineno, f"no JSON ({error.msg})", expected) from None
-    except (ValueError, RecursionError) as error:
-        raise DataFileError(path, None, json_fault(error), expected) from None
-    if not isinstance(found, (dict, list)):
-        raise DataFileError(path, None, f"the JSON value {str(found)[:40]!r}", expected)
-    return found
 
 
 def read_covariance(path: str, label_names: Sequence[str]) -> LabelCovariance:
@@ -124,7 +57,7 @@ def _named_matrix(path: str, names: list[str]) -> Array:
 
 def _headed_lines(path: str) -> tuple[list[str], list[Line]]:
     """Give the cells of the first line, and the other lines, which have as many."""
-    (_, header), *lines = _lines_of_cells(path)
+    (_, header), *lines = lines_of_cells(path)
     for line, cells in lines:
         if len(cells) != len(header):
             raise DataFileError(path, line, f"{len(cells)} cells", f"{len(header)}, as in the first line")
@@ -180,7 +113,7 @@ def read_graph(path: str, label_names: Sequence[Any]) -> list[tuple[int, ...]]:
     """
     place = {str(name): number for number, name in enumerate(label_names)}
     found: dict[tuple[int, ...], int] = {}
-    for line, cells in _lines_of_cells(path):
+    for line, cells in lines_of_cells(path):
         if line == 1 and [cell.lower() for cell in cells] in _EDGE_HEADERS and not set(cells) <= set(place):
             continue
         clique = _clique(path, line, cells, place)

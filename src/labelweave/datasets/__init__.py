@@ -11,6 +11,7 @@ from labelweave.datasets.synthetic import make_clique_toy, make_taxonomy, make_t
 from labelweave.datasets.table import iterate_table, read_table, read_table_columns
 from labelweave.datasets.table_columns import TableColumns
 from labelweave.datasets.table_vectorizer import TableVectorizer
+from labelweave.datasets.taxonomy_files import read_taxonomy
 from labelweave.datasets.xmc import read_xmc, write_xmc
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "read_svmlight",
     "read_table",
     "read_table_columns",
+    "read_taxonomy",
     "read_xmc",
     "write_hierarchical_arff",
     "write_mulan",

@@ -154,9 +154,10 @@ class TaxonomyDisplay:
         Raises
         ------
         ValueError
-            If a name is no node, shapes disagree or nothing was observed.
+            If a name is no node, a node has several parents, shapes disagree or nothing was observed.
         """
         tree = Taxonomy.from_any(taxonomy)
+        tree.require_tree("The picture of a taxonomy")
         return cls(tree, *node_errors(tree, y_true, y_pred)).plot(**options)
 
     @checked

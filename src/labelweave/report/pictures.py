@@ -204,8 +204,8 @@ def _lines(drawing: GraphDrawing, places: list[tuple[float, float]], names: list
 
 
 def tree_picture(taxonomy: Taxonomy, nodes: list[NodeNumbers]) -> Drawn | None:
-    """Place the nodes; None where there are too many to see any, or no levels."""
-    if len(nodes) > _MOST_NODES or max(node.depth for node in nodes) == 0:
+    """Place the nodes; None where there are too many to see any, no levels, or nodes of several parents."""
+    if not taxonomy.is_tree or len(nodes) > _MOST_NODES or max(node.depth for node in nodes) == 0:
         return None
     places, names = icicle_of(taxonomy), tail_names(taxonomy)
     height = float(np.clip(_HEIGHT_A_LEAF * places.is_end.sum(), _LEAST_HEIGHT, _MOST_HEIGHT))

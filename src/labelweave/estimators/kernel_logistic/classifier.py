@@ -318,6 +318,8 @@ class KernelLogisticClassifier(KernelProbabilities):
         if self._is_precomputed and features.is_sparse:
             features = FeatureMatrix(features.data.toarray())
         self.taxonomy_ = None if self.taxonomy is None else Taxonomy.from_any(self.taxonomy)
+        if self.taxonomy_ is not None:
+            self.taxonomy_.require_tree("KernelLogisticClassifier(taxonomy=...)")
         data = self._read_data(features, y, sample_weight, entry_weight)
         features = self._scale(features, data.table(), data.certain_weights())
         data = replace(data, features=features)

@@ -124,9 +124,9 @@ class CovarianceConstructors:
         Parameters
         ----------
         taxonomy : Taxonomy
-            The tree.
+            The hierarchy.
         label_names : sequence of str
-            The labels in their order, each a node of the tree.
+            The labels in their order, each a node of it.
         variances : dict of str to float or None, default=None
             The variance v of each node, 1 where none is given.
 
@@ -138,7 +138,7 @@ class CovarianceConstructors:
         Raises
         ------
         ValueError
-            If a label or a named node is not in the tree, or a variance is negative.
+            If a label or a named node is not in the taxonomy, or a variance is negative.
         """
         given = variances or {}
         _check_node_variances(given, taxonomy)

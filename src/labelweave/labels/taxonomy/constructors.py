@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Self
 
-from labelweave.labels.taxonomy.forest import Forest, node_name
+from labelweave.labels.taxonomy.node_graph import NodeGraph, node_name
 
 
-class TaxonomyConstructors(Forest):
-    """The part of ``Taxonomy`` that makes new ones; see :class:`Forest`."""
+class TaxonomyConstructors(NodeGraph):
+    """The part of ``Taxonomy`` that makes new ones; see :class:`NodeGraph`."""
 
     @classmethod
     def from_any(cls, source: Any) -> Self:
@@ -32,7 +32,7 @@ class TaxonomyConstructors(Forest):
         TypeError
             If it is nothing of these.
         ValueError
-            If it is no tree.
+            If it has a cycle, or names make no sense.
 
         Examples
         --------
@@ -171,7 +171,8 @@ class TaxonomyConstructors(Forest):
         Parameters
         ----------
         graph : networkx.DiGraph
-            Edges run from parent to child; a node without edges is a root.
+            Edges run from parent to child; a node may have several parents.  Graphs of
+            ontologies often run upwards: turn them with ``graph.reverse()``.
         root : node or None, default=None
             The node above all others, if there must be one.
 
@@ -183,7 +184,7 @@ class TaxonomyConstructors(Forest):
         Raises
         ------
         ValueError
-            If the graph is undirected, two nodes are written alike, or it is no forest.
+            If the graph is undirected, two nodes are written alike, or it has a cycle.
 
         Examples
         --------

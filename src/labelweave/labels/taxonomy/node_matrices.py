@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -9,13 +10,13 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.labels.label_matrix import LabelMatrix
-from labelweave.labels.taxonomy.forest import Forest, Names
+from labelweave.labels.taxonomy.node_graph import Names, NodeGraph
 
 _GROUPINGS = ("shared", "class", "level", "subtree")
 
 
-class NodeMatrices(Forest):
-    """The part of ``Taxonomy`` that gives arrays; see :class:`Forest`."""
+class NodeMatrices(NodeGraph):
+    """The part of ``Taxonomy`` that gives arrays; see :class:`NodeGraph`."""
 
     def membership(self, label_names: Names) -> sp.csr_array:
         """Say which nodes each label lies under: the matrix Phi of Seeger's section 3.
@@ -33,9 +34,11 @@ class NodeMatrices(Forest):
         Raises
         ------
         ValueError
-            If a label is no node of the tree.
+            If a label is no node of the taxonomy.
         """
         numbers = self._numbers(label_names, "label")
+        if not self.is_tree:
+            return self._closure[numbers]
         counts = self._depths[numbers] + 1
         starts = np.concatenate([[0], np.cumsum(counts)])
         columns = np.empty(starts[-1], np.int64)
@@ -48,8 +51,22 @@ class NodeMatrices(Forest):
         shape = (len(counts), len(self.nodes))
         return sp.csr_array((np.ones(len(columns)), columns, starts), shape=shape)
 
+    @cached_property
+    def _closure(self) -> sp.csr_array:
+        """Ones at every node's own place and at those of its ancestors: shape (nodes, nodes)."""
+        starts, places = self._rows_of_parents
+        rows = list[npt.NDArray[np.int64]]()
+        for k in range(len(self)):
+            above = [rows[up] for up in places[starts[k] : starts[k + 1]]]
+            # a parent's number is below its child's, and its row in ascending order
+            merged = np.unique(np.concatenate(above)) if len(above) > 1 else above[0] if above else places[:0]
+            rows.append(np.append(merged, k))
+        ends = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+        columns = np.concatenate(rows)
+        return sp.csr_array((np.ones(len(columns)), columns, ends), shape=(len(self), len(self)))
+
     def distances(self, names: Names, others: Names | None = None) -> npt.NDArray[np.float64]:
-        """Compute half the lengths of the shortest paths between nodes.
+        """Compute half the lengths of the shortest paths between nodes of a tree.
 
         This is Delta of Seeger's section 6.1, the taxonomic loss: for leaves of one depth, the steps up to
         the lowest common ancestor.  The roots of several trees count as children of one node above them all.
@@ -74,6 +91,7 @@ class NodeMatrices(Forest):
                [1. , 0. , 1.5],
                [1.5, 1.5, 0. ]])
         """
+        self.require_tree("A distance between nodes")
         rows = self.membership(names)
         columns = rows if others is None else self.membership(others)
         lengths, widths = np.diff(rows.indptr), np.diff(columns.indptr)
@@ -95,6 +113,8 @@ class NodeMatrices(Forest):
         scipy.sparse.csr_array of float64, shape (k, leaves)
             Ones where the leaf is the target or below it.
         """
+        if not self.is_tree:
+            return sp.csr_array(self.membership(leaf_names)[:, self._numbers(target_names)].T)
         leaves = self._numbers(leaf_names)
         targets, row = np.unique(self._numbers(target_names), return_inverse=True)
         inside = (targets[:, None] <= leaves) & (leaves < self._ends[targets][:, None])
@@ -125,7 +145,7 @@ class NodeMatrices(Forest):
         Raises
         ------
         ValueError
-            If ``by`` is something else.
+            If ``by`` is something else, or needs a tree, as level and subtree do.
 
         Examples
         --------
@@ -138,6 +158,8 @@ class NodeMatrices(Forest):
         """
         if not isinstance(by, str) or by not in _GROUPINGS:
             raise ValueError(f"by={by!r}; groups are made by one of {', '.join(map(repr, _GROUPINGS))}.")
+        if by in ("level", "subtree"):
+            self.require_tree(f"A group a {by}")
         numbers = np.arange(len(self.nodes)) if names is None else self._numbers(names)
         keys = self._group_keys(by)
         found = dict.fromkeys(keys[k] for k in numbers)
@@ -196,7 +218,7 @@ class NodeMatrices(Forest):
         return np.asarray(names[last], object)
 
     def _refuse_second_path(self, row: Any, node: Any, last: npt.NDArray[np.int64]) -> None:
-        beside = np.flatnonzero(self._ends[node] <= last[row])
+        beside = np.flatnonzero(~self._is_above(node, last[row]))
         if len(beside):
             first = row[beside[0]]
             other = node[beside[row[beside] == first]].max()
@@ -205,3 +227,12 @@ class NodeMatrices(Forest):
                 f"{self.nodes[last[first]]!r} ({len(np.unique(row[beside]))} of {len(last)} rows have "
                 "several); the positives of a row must lie on one path of the taxonomy."
             )
+
+    def _is_above(self, nodes: npt.NDArray[np.int64], others: npt.NDArray[np.int64]) -> Any:
+        """Say which nodes are others, one by one, or above them; no other has a lower number."""
+        if self.is_tree:
+            return self._ends[nodes] > others
+        above = sp.coo_array(self._closure)
+        pairs = np.sort(above.row * np.int64(len(self)) + above.col)
+        asked = others * np.int64(len(self)) + nodes
+        return pairs[np.minimum(np.searchsorted(pairs, asked), len(pairs) - 1)] == asked

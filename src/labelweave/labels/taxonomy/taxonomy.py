@@ -1,9 +1,9 @@
-"""A tree over the labels.
+"""A hierarchy over the labels: a tree, or a directed graph without cycles.
 
-Every node is a label or a group of labels.  The tree gives a covariance between labels (Seeger 2008, section
-3; Cai and Hofmann's hierarchical support vector machine): two labels share the variances of the nodes above
-both.  It also gives the loss by which a near miss costs less than a far one (section 6.1), and says what a
-target at an inner node means (section 7.4.2).
+Every node is a label or a group of labels.  The hierarchy gives a covariance between labels (Seeger 2008,
+section 3; Cai and Hofmann's hierarchical support vector machine): two labels share the variances of the nodes
+above both.  A tree also gives the loss by which a near miss costs less than a far one (section 6.1), and says
+what a target at an inner node means (section 7.4.2).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.labels.taxonomy.constructors import TaxonomyConstructors
-from labelweave.labels.taxonomy.forest import Forest, Names
+from labelweave.labels.taxonomy.node_graph import Names, NodeGraph
 from labelweave.labels.taxonomy.node_matrices import NodeMatrices
 from labelweave.model_files import storable
 from labelweave.model_files.schema import TEXT, Items, Optional
@@ -24,11 +24,13 @@ _LINES = 30
 
 @storable("Taxonomy", {"pairs": Items(Items(TEXT, "2")), "roots": Optional(Items(TEXT, kind=(list, tuple)))})
 class Taxonomy(TaxonomyConstructors, NodeMatrices):
-    """A tree over label names, or several trees.
+    """A hierarchy over label names: nodes may have several parents, and there may be several roots.
 
     Make one from pairs, or with :meth:`from_nested`, :meth:`from_paths`,
-    :meth:`from_networkx` or, from any of these, :meth:`from_any`.
-    Leaves may lie at different depths.  Two taxonomies are equal if they have the
+    :meth:`from_networkx` or, from any of these, :meth:`from_any`; files are read by
+    :func:`labelweave.datasets.read_taxonomy`.
+    Leaves may lie at different depths.  What makes sense for trees only, where no node has several
+    parents, says so, and is refused for others.  Two taxonomies are equal if they have the
     same nodes and edges, in whatever order; printing one draws it.
 
     Parameters
@@ -46,15 +48,19 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
     Attributes
     ----------
     nodes : list of str
-        All names, depth first: every parent before its children, and the nodes below a node right after it.
+        All names, every parent before its children; in a tree the nodes below a node stand right after it.
+    parents : dict of str to tuple of str
+        The parents of each node that has one.
     parent : dict of str to str
-        The parent of each node that has one.
+        The parent of each node that has one, in trees.
+    is_tree : bool
+        Whether no node has several parents.
 
     Raises
     ------
     ValueError
-        If there are no nodes, a name is empty, a node has several parents or is
-        not below ``root``, or the pairs contain a cycle; the names are given.
+        If there are no nodes, a name is empty, a node is not below ``root``, or the pairs contain a cycle;
+        the names are given.
 
     See Also
     --------
@@ -76,6 +82,9 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
     ['mineral', 'poodle', 'cat']
     >>> tree.common_ancestor("poodle", "cat")
     'animal'
+    >>> graph = Taxonomy([("animal", "dog"), ("pet", "dog")])
+    >>> graph.is_tree, graph.ancestors("dog")
+    (False, ['animal', 'pet'])
     """
 
     def to_networkx(self) -> Any:
@@ -101,7 +110,7 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
         return graph
 
     def pruned(self, keep: Names = ()) -> Taxonomy:
-        """Leave out nodes with a single child, which then hangs one node higher.
+        """Leave out nodes of a tree with a single child, which then hangs one node higher.
 
         Such a node tells nothing that its child does not (Seeger 2008, footnote 5).
         A root with a single child gives way to it.
@@ -124,7 +133,8 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
           a/b/c
           a/d
         """
-        counts = np.bincount(self._above[self._above >= 0], minlength=len(self))
+        self.require_tree("A pruned taxonomy")
+        counts = np.bincount(self._edges[:, 0], minlength=len(self))
         stays = counts != 1
         stays[self._numbers(keep)] = True
         return self._part(stays)
@@ -149,10 +159,13 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
         """
         stays = np.zeros(len(self), bool)
         stays[self.membership(names).indices] = True
-        return self._part(stays)
+        if self.is_tree:
+            return self._part(stays)
+        pairs = [(self.nodes[above], self.nodes[below]) for above, below in self._edges if stays[below]]
+        return Taxonomy(pairs, nodes=[self.nodes[k] for k in np.flatnonzero(stays)])
 
     def _part(self, stays: npt.NDArray[np.bool_]) -> Taxonomy:
-        """Keep some nodes, each under the lowest kept node above it."""
+        """Keep some nodes of a tree, each under the lowest kept node above it."""
         above = np.full(len(self), -1)
         pairs = list[tuple[str, str]]()
         for k, up in enumerate(self._above.tolist()):
@@ -165,14 +178,14 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Taxonomy):
             return NotImplemented
-        return self.parent == other.parent and set(self.nodes) == set(other.nodes)
+        return set(self.nodes) == set(other.nodes) and set(self.pairs()) == set(other.pairs())
 
     def __hash__(self) -> int:
-        return hash((frozenset(self.nodes), frozenset(self.parent.items())))
+        return hash((frozenset(self.nodes), frozenset(self.pairs())))
 
     def __repr__(self) -> str:
-        roots = len(self.nodes) - len(self.parent)
-        return f"Taxonomy({len(self.nodes)} nodes, {roots} roots)"
+        edges = "" if self.is_tree else f", {len(self._edges)} edges"
+        return f"Taxonomy({len(self.nodes)} nodes{edges}, {len(self.roots)} roots)"
 
     def __str__(self) -> str:
         return drawn(self)
@@ -187,28 +200,41 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
         return cls(state["pairs"], state.get("roots", ()))
 
 
-def drawn(forest: Forest, most: int = _LINES) -> str:
-    """Draw a forest, one node a line, the upper levels first if it is large, counting what is left out."""
-    depths = forest.depth(forest.nodes)
-    shown = np.zeros(len(depths), bool)
-    shown[np.argsort(depths, kind="stable")[:most]] = True
-    lines = [("  " * depth + name) for depth, name in zip(depths, forest.nodes, strict=True)]
-    left_out = _left_out_below(forest, shown)
+def drawn(graph: NodeGraph, most: int = _LINES) -> str:
+    """Draw a graph, one node a line below one of its parents, the upper levels first if it is large.
+
+    Other parents are named beside the node; what is left out is counted.
+    """
+    above = graph._above.tolist()
+    steps = [0] * len(above)
+    for k, up in enumerate(above):
+        steps[k] = steps[up] + 1 if up >= 0 else 0
+    shown = np.zeros(len(above), bool)
+    shown[np.argsort(steps, kind="stable")[:most]] = True
+    left_out = _left_out_below(above, shown)
     text = [
-        line + (f" (+{left_out[name]})" if name in left_out else "")
-        for line, name, drawn_one in zip(lines, forest.nodes, shown, strict=True)
-        if drawn_one
+        "  " * steps[k]
+        + graph.nodes[k]
+        + _also_under(graph, k)
+        + (f" (+{left_out[k]})" if left_out[k] else "")
+        for k in np.flatnonzero(shown).tolist()
     ]
     rest = int((~shown).sum())
     return "\n".join([*text, f"... {rest} of {len(shown)} nodes left out"] if rest else text)
 
 
-def _left_out_below(forest: Forest, shown: np.ndarray) -> dict[str, int]:
+def _also_under(graph: NodeGraph, number: int) -> str:
+    """Name the parents that a node is not drawn under."""
+    starts, places = graph._rows_of_parents
+    others = places[starts[number] : starts[number + 1]][:-1]
+    return f" (also under {', '.join(graph.nodes[k] for k in others)})" if len(others) else ""
+
+
+def _left_out_below(above: list[int], shown: np.ndarray) -> list[int]:
     """Count the nodes left out under the lowest shown node above each."""
-    carrier, counts = dict[str, str](), dict[str, int]()
-    for name, is_shown in zip(forest.nodes, shown.tolist(), strict=True):
-        above = forest.parent.get(name)
-        carrier[name] = name if is_shown or above is None else carrier[above]
-        if not is_shown and above is not None:
-            counts[carrier[name]] = counts.get(carrier[name], 0) + 1
+    carrier, counts = [*range(len(above))], [0] * len(above)
+    for k, up in enumerate(above):
+        if not shown[k] and up >= 0:
+            carrier[k] = carrier[up]
+            counts[carrier[k]] += 1
     return counts

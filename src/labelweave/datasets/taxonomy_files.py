@@ -1,0 +1,163 @@
+"""Files of taxonomies: tables of parents and children, paths, nested JSON, and ontologies in the OBO format.
+
+OBO is the format of the Gene Ontology (https://owlcollab.github.io/oboformat/doc/GO.format.obo-1_4.html);
+of its terms those are read that are not obsolete, with the relations that are asked for.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from labelweave.arguments import checked
+from labelweave.datasets.data_file import DataFileError, PathLike, numbered_lines
+from labelweave.datasets.table_files import distinct_names, json_fault
+from labelweave.labels import Taxonomy
+
+_TAB_SUFFIXES = (".tsv", ".tab")
+_SEPARATOR = "/"
+_WANTED = "a parent and a child, or on every line a path such as a/b/c"
+_HEADERS = (["parent", "child"], ["child", "parent"])
+
+Line = tuple[int, list[str]]
+Edge = tuple[str, str]
+
+
+@checked
+def read_taxonomy(path: PathLike, relations: Sequence[str] = ("is_a",)) -> Taxonomy:
+    r"""Read a taxonomy, a tree or a graph in which nodes have several parents.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, ``.gz`` or not.  By its name an ontology (``.obo``), whose terms are called by their
+        identifiers; nested objects and lists (``.json``); else, between commas or tabs (``.tsv``), lines of
+        parent and child, of child and parent where the first line says ``child,parent``, or one path a line,
+        such as ``a/b/c``, by which nodes are named.
+    relations : sequence of str, default=("is_a",)
+        Which relations of an ontology lead from child to parent, such as "is_a" and "part_of".
+
+    Returns
+    -------
+    Taxonomy
+        The taxonomy.
+
+    Raises
+    ------
+    DataFileError
+        If the file is malformed, naming the line, or its edges make a cycle.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from labelweave.datasets import read_taxonomy
+    >>> written = Path("animals.csv").write_text("child,parent\npoodle,dog\npoodle,pet\n")
+    >>> read_taxonomy("animals.csv")
+    Taxonomy(3 nodes, 2 edges, 2 roots)
+    >>> Path("animals.csv").unlink()
+    """
+    source: Any
+    make: Callable[..., Taxonomy] = Taxonomy
+    nodes: Sequence[str] = ()
+    if isinstance(relations, str) or not relations:
+        raise ValueError(f"relations is {relations!r}; give a list such as ['is_a', 'part_of'].")
+    if suffix_of(path) == ".json":
+        source, make = _json(path), Taxonomy.from_any
+    elif suffix_of(path) == ".obo":
+        nodes, source = _terms(path, frozenset(relations))
+    else:
+        lines = list(lines_of_cells(path))
+        if all(len(cells) == 1 for _, cells in lines) and any(_SEPARATOR in cells[0] for _, cells in lines):
+            source, make = [cells[0] for _, cells in lines if cells[0].lower() != "path"], Taxonomy.from_paths
+        else:
+            source = list(_pairs(path, lines))
+    try:
+        return make(source, nodes) if nodes else make(source)
+    except (TypeError, ValueError) as error:
+        raise DataFileError(path, None, "no taxonomy", f"one ({str(error).rstrip('.')})") from None
+
+
+def suffix_of(path: PathLike) -> str:
+    """Give the end of a file's name, without that of an archive."""
+    return Path(str(path).lower().removesuffix(".gz")).suffix
+
+
+def lines_of_cells(path: PathLike) -> Iterator[Line]:
+    """Give the cells, between commas or by its name tabs, of every line that is not empty."""
+    delimiter = "\t" if suffix_of(path) in _TAB_SUFFIXES else ","
+    for line, text in numbered_lines(path):
+        if text.strip():
+            try:
+                cells = next(csv.reader([text], delimiter=delimiter))
+            except csv.Error as error:
+                raise DataFileError(path, line, f"a broken line ({error})", "short cells") from None
+            yield line, [cell.strip() for cell in cells]
+
+
+def _pairs(path: PathLike, lines: list[Line]) -> Iterator[Edge]:
+    header = [cell.lower() for cell in lines[0][1]] if lines and lines[0][0] == 1 else []
+    for line, cells in lines:
+        if len(cells) != 2 or not all(cells):
+            raise DataFileError(path, line, f"{len(cells)} cells", _WANTED)
+        if line > 1 or header not in _HEADERS:
+            yield (cells[1], cells[0]) if header == ["child", "parent"] else (cells[0], cells[1])
+
+
+def _json(path: PathLike) -> Any:
+    text, expected = "\n".join(line for _, line in numbered_lines(path)), "nested objects of names"
+    try:
+        found = json.loads(text, object_pairs_hook=distinct_names)
+        json.dumps(found, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        raise DataFileError(path, error.lineno, f"no JSON ({error.msg})", expected) from None
+    except (ValueError, RecursionError) as error:
+        raise DataFileError(path, None, json_fault(error), expected) from None
+    if not isinstance(found, (dict, list)):
+        raise DataFileError(path, None, f"the JSON value {str(found)[:40]!r}", expected)
+    return found
+
+
+def _terms(path: PathLike, relations: frozenset[str]) -> tuple[list[str], list[Edge]]:
+    """Read the terms of an ontology that are not obsolete, and the edges above them."""
+    found: dict[str, list[str] | None] = {}
+    for line, tags in _stanzas(path):
+        names = [value for tag, value in tags if tag == "id"]
+        if len(names) != 1:
+            raise DataFileError(path, line, f"a term with {len(names)} lines 'id:'", "one")
+        if names[0] in found:
+            raise DataFileError(path, line, f"the term {names[0][:40]!r} again", "every term once")
+        is_obsolete = ("is_obsolete", "true") in tags
+        found[names[0]] = None if is_obsolete else [above for tag, above in tags if tag in relations]
+    nodes = [name for name, above in found.items() if above is not None]
+    if not nodes:
+        raise DataFileError(path, None, "no term", "lines [Term], each followed by id: and is_a:")
+    return nodes, [(above, name) for name in nodes for above in found[name] or ()]
+
+
+def _stanzas(path: PathLike) -> Iterator[tuple[int, list[Edge]]]:
+    """Give for every term its line, and its tags with the first word of their values.
+
+    ``relationship: part_of X`` is given as the tag part_of of the value X.
+    """
+    start, tags = 0, list[Edge]()
+    for line, read in numbered_lines(path):
+        text = read.strip()
+        if text.startswith("["):
+            if start:
+                yield start, tags
+            start, tags = (line if text == "[Term]" else 0), []
+        elif start and text and not text.startswith("!"):
+            tag, colon, rest = text.partition(":")
+            words = rest.split("!")[0].split()
+            if not colon or (not words and tag in ("id", "is_a", "relationship")):
+                raise DataFileError(path, line, f"{text[:40]!r}", "tag: value")
+            if tag == "relationship":
+                if len(words) < 2:
+                    raise DataFileError(path, line, f"{text[:40]!r}", "relationship: relation term")
+                tag, words = words[0], words[1:]
+            tags.append((tag, words[0] if words else ""))
+    if start:
+        yield start, tags

@@ -1,0 +1,92 @@
+import pytest
+
+from labelweave.datasets import DataFileError, read_taxonomy
+from labelweave.labels import Taxonomy
+
+_OBO = """format-version: 1.2
+ontology: go
+
+[Term]
+id: GO:1
+name: part ! of a name
+
+[Term]
+id: GO:2
+is_a: GO:1 {source="x"} ! part
+relationship: part_of GO:4 ! whole
+relationship: regulates GO:1
+
+! a remark
+[Term]
+id: GO:3
+is_a: GO:2
+is_a: GO:1
+[Term]
+id: GO:4
+[Term]
+id: GO:5
+is_a: GO:1
+is_obsolete: true
+
+[Typedef]
+id: part_of
+no colon here, in what is passed over
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("t.csv", "parent,child\na,b\nc,b\n", [("a", "b"), ("c", "b")]),
+        ("t.csv", "a,b\n\nc,b\n", [("a", "b"), ("c", "b")]),
+        ("t.csv", 'Child,Parent\nb,"a, 1"\nb,c\n', [("a, 1", "b"), ("c", "b")]),
+        ("t.tsv", "child\tparent\nb\ta\n", [("a", "b")]),
+        ("t.txt", "path\na/b\na/c\n", ["a/b", "a/c"]),
+        ("t.json", '{"a": {"b": ["c"]}}', {"a": {"b": ["c"]}}),
+        ("t.json", '[["a", "b"], ["c", "b"]]', [("a", "b"), ("c", "b")]),
+    ],
+)
+def test_tables_paths_and_json(tmp_path, name, text, expected):
+    (tmp_path / name).write_text(text)
+    assert read_taxonomy(tmp_path / name) == Taxonomy.from_any(expected)
+
+
+def test_ontologies(tmp_path):
+    path = tmp_path / "go.obo"
+    path.write_text(_OBO)
+    graph = read_taxonomy(path)
+    assert graph == Taxonomy([("GO:1", "GO:2"), ("GO:1", "GO:3"), ("GO:2", "GO:3")], ["GO:4"])
+    assert read_taxonomy(path, ["is_a", "part_of"]).parents["GO:2"] == ("GO:1", "GO:4")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line", "words"),
+    [
+        ("t.csv", "a,b\nb\n", 2, "1 cells; expected a parent and a child"),
+        ("t.csv", "a,\n", 1, "2 cells"),
+        ("t.csv", "a,b\nb,a\n", None, r"found no taxonomy; expected one \(.*cycle: [ab] -> [ab] -> [ab]"),
+        ("t.json", "[", 1, "no JSON"),
+        ("t.json", "3", None, "the JSON value '3'"),
+        ("t.json", "[3]", None, "edge at position 0 is 3"),
+        ("t.obo", "a,b\n", None, "no term"),
+        ("t.obo", "[Term]\nname: x\n", 1, "a term with 0 lines 'id:'"),
+        ("t.obo", "[Term]\nid: a\nid: b\n", 1, "a term with 2 lines"),
+        ("t.obo", "[Term]\nid: a\n[Term]\nid: a\n", 3, "the term 'a' again"),
+        ("t.obo", "[Term]\nid:\n", 2, "'id:'; expected tag: value"),
+        ("t.obo", "[Term]\nid: a\nwhat\n", 3, "'what'; expected tag: value"),
+        ("t.obo", "[Term]\nid: a\nrelationship: part_of\n", 3, "relationship: relation term"),
+        ("t.obo", "[Term]\nid: a\nis_a: a\n", None, "cycle: a -> a"),
+    ],
+)
+def test_malformed_files_are_refused_in_a_sentence(tmp_path, name, text, line, words):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataFileError, match=words) as caught:
+        read_taxonomy(tmp_path / name)
+    assert caught.value.line == line
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("relations", ["is_a", []])
+def test_relations_are_a_list(tmp_path, relations):
+    with pytest.raises(ValueError, match="relations"):
+        read_taxonomy(tmp_path / "go.obo", relations)
