@@ -10,6 +10,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
+from sklearn.tree import DecisionTreeClassifier
 
 import labelweave as lw
 from labelweave import compare, metrics
@@ -191,3 +192,15 @@ def test_pipelines_of_texts():
     assert found.means()["texts"]["micro_f1"] == 1.0
     assert "precision@1" in found.metrics
     assert found.means()["texts"]["megabytes"] > 0
+
+
+def test_lists_of_tags_are_for_all_models(data):
+    tags = [[f"tag {k}" for k in row.nonzero()[0]] for row in data.Y.positives.toarray()]
+    found = compare(
+        {"margin": lw.MaxMarginClassifier(), "tree": DecisionTreeClassifier(max_depth=2, random_state=0)},
+        data.X,
+        tags,
+        2,
+    )
+    same = compare({"tree": DecisionTreeClassifier(max_depth=2, random_state=0)}, data.X, data.Y, 2)
+    assert found.means()["tree"]["micro_f1"] == same.means()["tree"]["micro_f1"]

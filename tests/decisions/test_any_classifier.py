@@ -83,12 +83,17 @@ def test_sparse_labels_give_sparse_labels_and_the_same(wrap, rows):
         np.testing.assert_array_equal(sparse.toarray(), dense)
 
 
-def test_complete_label_matrices_are_for_every_classifier_of_sparse_labels(rows):
+@pytest.mark.parametrize("inner", [OneVsRestClassifier(LinearSVC()), RandomForestClassifier(2, max_depth=3)])
+def test_complete_label_matrices_and_lists_are_for_every_classifier(inner, rows):
     X, Y, X_test, _ = rows
     names = [f"topic {number}" for number in range(8)]
-    model = TunedThresholdClassifier(OneVsRestClassifier(LinearSVC())).fit(X, LabelMatrix(Y, names=names))
+    model = TunedThresholdClassifier(inner, random_state=0)
+    found = model.fit(X, LabelMatrix(Y, names=names)).predict(X_test)
     assert model.label_names_.tolist() == names
-    assert model.predict(X_test).shape == (300, 8)
+    assert found.shape == (300, 8)
+    if isinstance(inner, RandomForestClassifier):
+        tagged = model.fit(X, [[names[k] for k in row.nonzero()[0]] for row in Y.toarray()]).predict(X_test)
+        assert {tag for tags in tagged for tag in tags} <= set(names)
 
 
 @wrappers

@@ -26,6 +26,7 @@ Record = dict[str, Any]
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
              ".parquet": "parquet", ".pq": "parquet"}  # fmt: skip
+_OTHERS = (".xlsx", ".xls", ".ods", ".feather", ".arrow", ".html", ".xml")  # whose readers take no JSON lines
 _LINES_AT_ONCE = 50_000
 _TYPES = {"id": "string", "label": "string", "class": "string", "proven": "bool_"}
 
@@ -45,9 +46,15 @@ class Columns(NamedTuple):
 def chosen_format(out: str | None, wanted: str | None) -> str:
     """Choose the format that was asked for, or else that of the file's suffix, or else JSON lines.
 
-    Raises click.UsageError if Parquet has no file to go to, or nothing to write it with.
+    Raises click.UsageError if the suffix is that of another format, or if Parquet has no file to go to, or
+    nothing to write it with.
     """
     place = Path((out or "").removesuffix(".gz"))
+    if wanted is None and place.suffix.lower() in _OTHERS:
+        raise click.UsageError(
+            f"--out {out} ends in {place.suffix}, which is not written; give a name that ends in .csv, .tsv, "
+            ".jsonl or .parquet, or --output-format."
+        )
     format = wanted or _SUFFIXES.get(place.suffix.lower(), "jsonl")
     if format == "parquet":
         if out is None:

@@ -20,7 +20,7 @@ from labelweave.arguments import checked, shown
 from labelweave.array_types import Array
 from labelweave.arrays import checked_csr
 from labelweave.comparison.outcome import Comparison
-from labelweave.decisions.label_scores import take_rows
+from labelweave.decisions.label_scores import take_rows, targets_for
 from labelweave.labels import LabelMatrix
 from labelweave.labels.tags import tag_rows
 from labelweave.metrics import class_summary, score_table
@@ -55,8 +55,9 @@ def compare(
         The models; each is cloned for every fold.  Models of a list are named by their classes.
     X : {array-like, sparse matrix, DataFrame} of shape (n, d)
         The rows.
-    y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
-        Labels 0/1 or -1/1 with NaN where unobserved, which no metric counts, or one class a row.
+    y : array-like of shape (n, L) or (n,), list, sparse matrix, DataFrame or LabelMatrix
+        Labels 0/1 or -1/1 with NaN where unobserved, which no metric counts, lists of tags, or one class a
+        row.
     cv : int, splitter or iterable of (train, test), default=5
         The folds; a number draws stratified ones (iterative stratification for labels).  One pair of
         row lists is a single split.
@@ -120,7 +121,7 @@ def _read_rows(X: Any, y: Any) -> _Rows:
     if n_rows != n_targets:
         raise ValueError(f"X has {n_rows} rows but y has {n_targets}; they must be the same rows.")
     if labels is not None and tag_rows(y) is not None:
-        y = labels if labels.has_missing else labels.positives  # in whose parts no tag is missing
+        y = labels  # in whose parts no tag is missing
     return _Rows(X, y, labels)
 
 
@@ -135,7 +136,7 @@ def _splits(rows: _Rows, cv: Any, random_state: int | None) -> list[tuple[Array,
 
 def _measure(estimator: Any, rows: _Rows, train: Array, test: Array) -> dict[str, float]:
     begin = time.perf_counter()
-    estimator.fit(take_rows(rows.X, train), take_rows(rows.y, train))
+    estimator.fit(take_rows(rows.X, train), targets_for(estimator, take_rows(rows.y, train)))
     fitted = time.perf_counter()
     unseen = take_rows(rows.X, test)
     predicted = estimator.predict(unseen)

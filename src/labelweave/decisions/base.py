@@ -115,8 +115,8 @@ class DecisionClassifier(
         X : {array-like, sparse matrix, DataFrame, list} of n rows
             What the estimator takes.
         y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
-            What the estimator takes, or a complete LabelMatrix where it takes sparse labels; unobserved
-            labels do not count in the choice.
+            What the estimator takes, or lists of tags or a LabelMatrix, complete ones for an estimator that
+            is not labelweave's; unobserved labels do not count in the choice.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows, for the estimator and for the choice.
 

@@ -40,6 +40,13 @@ def take_rows(table: Any, rows: Any) -> Any:
     return table[rows] if isinstance(table, LabelMatrix) else _safe_indexing(table, rows)
 
 
+def targets_for(estimator: Any, y: Any) -> Any:
+    """Give a complete LabelMatrix as a table to what is not labelweave's, a sparse one where it is large."""
+    if not isinstance(y, LabelMatrix) or y.has_missing or hasattr(type(estimator), "label_names_"):
+        return y
+    return y.positives.toarray() if y.shape[0] * y.shape[1] <= _MOST_PRECISE else y.positives
+
+
 def rows_of(table: Any) -> int:
     """Count the rows of what users hold."""
     return int(_num_samples(table))
@@ -161,8 +168,7 @@ def fit_on(
     if rows is not None:
         X, y = _safe_split(estimator, X, None, rows)[0], take_rows(y, rows)
         weights = None if weights is None else weights[rows]
-    if isinstance(y, LabelMatrix) and not y.has_missing and not hasattr(type(estimator), "label_names_"):
-        y = y.positives  # which every scikit-learn classifier of sparse labels takes
+    y = targets_for(estimator, y)
     extra = {} if weights is None else {"sample_weight": weights}
     whole, fit = clone(estimator), "fit to all rows" if rows is None else "fit to a part"
     if rows is not None and hasattr(whole, "_for_a_part"):
