@@ -503,6 +503,13 @@ def _label_contracts() -> dict[str, Contract]:
         "Taxonomy.pruned": _on(on_tree, "pruned", keep=_of((), ["a"])),
         "Taxonomy.restricted": _on(on_tree, "restricted", names=some_nodes),
         "Taxonomy.under": _on(on_tree, "under", target_names=some_nodes, leaf_names=_of(["a", "b", "c"])),
+        "Taxonomy.at_or_above": _on(on_tree, "at_or_above", label_names=some_nodes),
+        "Taxonomy.closed": _on(
+            on_tree,
+            "closed",
+            labels=lambda world: [pd.DataFrame([[1, 0, None, 0], [0, 0, 0, 1]], columns=_NODES)],
+            incomplete=_of(False, True),
+        ),
         "Taxonomy.deepest": _on(
             on_tree,
             "deepest",
@@ -862,7 +869,7 @@ _FILES: dict[str, Callable[[ContractWorld, Path], Any]] = {
     "t.xml": _written_mulan,
     "t.svm": lambda world, path: datasets.write_svmlight(world.data, path),
     "t.txt": lambda world, path: datasets.write_xmc(world.data, path),
-    "tree.csv": lambda world, path: path.write_text("child,parent\\na,left\\na,right\\n"),
+    "tree.csv": lambda world, path: path.write_text("child,parent\na,left\na,right\n"),
     "h.arff": lambda world, path: datasets.write_hierarchical_arff(datasets.make_taxonomy(8, 3), path),
     "m.lw": lambda world, path: world.model("MaxMarginClassifier").save(path),
 }

@@ -109,6 +109,7 @@ def test_missing_features_are_nan_and_written_again(tmp_path):
         ([[1, 1]], ["a", "b"], (("a", "b"),), "not the paths"),
         ([[1, 1]], ["a", "a/b c"], (("a", "a/b c"),), "cannot be written"),
         ([[1, 1]], ["a", "a/b"], None, "parents"),
+        ([[1, 1, 1]], ["a", "b", "c"], (("a", "c"), ("b", "c")), "needs a tree, but the node 'c' has two"),
     ],
 )
 def test_what_the_format_cannot_say(tmp_path, Y, names, parents, words):
@@ -116,3 +117,48 @@ def test_what_the_format_cannot_say(tmp_path, Y, names, parents, words):
     with pytest.raises(ValueError, match=words):
         write_hierarchical_arff(data, tmp_path / "t.arff")
     assert not list(tmp_path.iterdir())
+
+
+EDGES = (
+    "@RELATION 'go'\n@ATTRIBUTE f  numeric\n@ATTRIBUTE g {w,n}\n"
+    "@ATTRIBUTE class  hierarchical root/a,root/b,a/c,b/c,c/d\n@DATA\n"
+)
+
+
+def test_edges_make_a_graph(tmp_path):
+    data = read_hierarchical_arff(write(tmp_path / "t.arff", EDGES + "0.5,w,d\n?,n,a@b\n1,?,?\n"))
+    assert list(data.label_names) == ["root", "a", "b", "c", "d"]
+    assert data.taxonomy.parents == {"a": ("root",), "b": ("root",), "c": ("a", "b"), "d": ("c",)}
+    expected = [[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [np.nan] * 5]
+    np.testing.assert_array_equal(data.Y.to_dense(), expected)
+    np.testing.assert_array_equal(data.X, [[0.5, 1, 0], [np.nan, 0, 1], [1, 0, 0]])
+
+
+def test_entries_of_two_parts_are_paths_where_rows_name_paths(tmp_path):
+    head = HEAD.replace("1,2,1/2,1/2/3", "1/2,1/3")
+    data = read_hierarchical_arff(write(tmp_path / "t.arff", head + "0.5,1/2\n1,1/3@1/2\n"))
+    assert list(data.label_names) == ["1/2", "1/3", "1"]
+    assert data.Y.to_dense().tolist() == [[1, 0, 1], [1, 1, 1]]
+
+
+def test_repeated_edges_count_once(tmp_path):
+    text = EDGES.replace("b/c,c/d", "b/c,c/d,a/c,b/c") + "0.5,w,c@c\n"
+    with pytest.warns(UserWarning, match="2 of 7 listed values occur before"):
+        data = read_hierarchical_arff(write(tmp_path / "t.arff", text))
+    assert data.Y.to_dense().tolist() == [[1, 1, 1, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        (EDGES + "0.5,w,e\n", 6, "the class 'e'; expected a node that the header lists"),
+        (EDGES + "0.5,w,d@\n", 6, "the class ''"),
+        (EDGES.replace("c/d", "c/d,d/a") + "0.5,w,d\n", 4, "cycle: "),
+        (EDGES.replace("c/d", "c/") + "0.5,w,c\n", 4, "empty name"),
+    ],
+)
+def test_malformed_graphs_name_the_line(tmp_path, text, line, words):
+    with pytest.raises(DataFileError, match=words) as caught:
+        read_hierarchical_arff(write(tmp_path / "t.arff", text))
+    assert caught.value.line == line
+    assert "\n" not in str(caught.value)

@@ -32,10 +32,13 @@ def test_mulan(tmp_path):
 
 
 def test_hierarchical(tmp_path):
-    (arff,) = examples("Hierarchical ARFF")
+    arff, graph = examples("Hierarchical ARFF")
     data = datasets.read_hierarchical_arff(written(tmp_path, "a.arff", arff))
     assert data.parents == (("1", "1/2"), ("1", "1/3"))
     np.testing.assert_array_equal(data.Y.to_signs(), [[1, 1, -1], [0, 0, 0]])
+    data = datasets.read_hierarchical_arff(written(tmp_path, "b.arff", graph))
+    assert data.taxonomy.parents["GO3"] == ("GO1", "GO2")
+    np.testing.assert_array_equal(data.Y.to_signs(), [[1, 1, 1, 1], [1, 1, -1, -1]])
 
 
 def test_xmc(tmp_path):

@@ -217,7 +217,7 @@ def _parameter(kind: Any, parameter: inspect.Parameter, is_choice: bool) -> Para
 
 def _ranges(part: Any) -> Iterator[Range]:
     """Give the numbers that a constraint allows."""
-    if hasattr(part, "closed"):
+    if hasattr(part, "left"):
         low = -math.inf if part.left is None else part.left
         high = math.inf if part.right is None else part.right
         yield Range(part.type.__name__ == "Integral", low, high, part.closed)

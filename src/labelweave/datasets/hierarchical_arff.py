@@ -1,12 +1,13 @@
-"""ARFF files whose class is a path in a taxonomy, as Clus writes them.
+"""ARFF files whose classes form a taxonomy, as Clus writes them.
 
-The header lists the nodes, ``@attribute class hierarchical 1,1/2,1/2/3``; a row ends with its node, or with
+The header lists the nodes of a tree by their paths, ``@attribute class hierarchical 1,1/2,1/2/3``; or the
+edges of a graph, ``hierarchical root/a,root/b,a/c,b/c``, parent first.  A row ends with its node, or with
 several joined by ``@``.  A row belongs to the nodes it names and to everything above them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,7 @@ from labelweave.datasets.arff_header import (
     quoted,
     read_header,
     split_cells,
+    unquoted,
     warn_of_repeated,
 )
 from labelweave.datasets.arff_table import DenseRowParser, data_lines, number_or_mark
@@ -31,9 +33,11 @@ from labelweave.datasets.data_file import (
     warn_open_end,
 )
 from labelweave.datasets.labeled_data import LabeledData
-from labelweave.labels import LabelMatrix
+from labelweave.labels import LabelMatrix, Taxonomy
 
 _MOST_LEVELS = 100
+
+Edges = tuple[tuple[str, str], ...]
 
 
 @checked
@@ -50,22 +54,25 @@ def read_hierarchical_arff(path: PathLike, feature_names: Collection[str] | None
     Returns
     -------
     LabeledData
-        The rows.  The labels are all nodes, named by their paths, in the order of the header; ``parents``
-        holds the tree.  A row's positives are the nodes it names with all their ancestors; a row whose class
-        is ``?`` is unobserved.
+        The rows.  The labels are all nodes in the order of the header, named by their paths or, where it
+        lists edges, as these name them; ``parents`` holds the taxonomy.  A row's positives are the nodes it
+        names with all their ancestors; a row whose class is ``?`` is unobserved.
 
     Raises
     ------
     DataFileError
         If the file is malformed, naming the line.
+
+    Notes
+    -----
+    The header lists edges where every entry has two parts, as ``a/b``, and no row names a class by a path.
     """
     lines = numbered_lines(path)
     header = read_header(path, lines)
     warn_of_repeated(path, header)
     position = _class_position(path, header)
     features = header.attributes[:position] + header.attributes[position + 1 :]
-    tree = _Tree.of(_listed_nodes(path, header.attributes[position]))
-    parser, nodes, number = DenseRowParser(path, features), list[list[int] | None](), 0
+    parser, classes, number = DenseRowParser(path, features), list[tuple[int, str]](), 0
     for number, line in data_lines(lines):
         if line.startswith("{"):
             raise DataFileError(path, number, "a sparse row", "dense rows in a hierarchical file")
@@ -73,13 +80,35 @@ def read_hierarchical_arff(path: PathLike, feature_names: Collection[str] | None
         if len(cells) != len(header.attributes):
             expected = f"{len(header.attributes)}, one a column"
             raise DataFileError(path, number, f"a row of {len(cells)} cells", expected)
-        nodes.append(_nodes(path, number, cells.pop(position), tree))
+        classes.append((number, cells.pop(position)))
         parser.add_cells(number, cells)
-    if not nodes:
+    if not classes:
         raise DataFileError(path, None, "no rows after @data", "at least one row")
     warn_open_end(path, number)
+    Y, parents = _labels(path, header.attributes[position], classes)
     X, names = parser.rows().features(np.arange(len(features)), feature_names)
-    return LabeledData(X, rows_of_labels(nodes, tree.names), names, parents=tree.parents)
+    return LabeledData(X, Y, names, parents=parents)
+
+
+def _labels(
+    path: PathLike, attribute: Attribute, classes: list[tuple[int, str]]
+) -> tuple[LabelMatrix, Edges]:
+    """Give the labels of the rows, closed under ancestors, and the edges between them."""
+    are_edges = all(name.count("/") == 1 for name in attribute.values) and not any(
+        "/" in cell for _, cell in classes
+    )
+    if are_edges:
+        edges = tuple((name.partition("/")[0], name.partition("/")[2]) for name in attribute.values)
+        names = tuple(dict.fromkeys(part for edge in edges for part in edge))
+    else:
+        tree = _Tree.of(_listed_nodes(path, attribute))
+        names, edges = tree.names, tree.parents
+    index = {name: position for position, name in enumerate(names)}
+    rows = [_nodes(path, number, cell, index) for number, cell in classes]
+    try:
+        return Taxonomy(edges, names).closed(rows_of_labels(rows, names)), edges
+    except ValueError as error:
+        raise DataFileError(path, attribute.line, "no taxonomy", f"one ({str(error).rstrip('.')})") from None
 
 
 def _class_position(path: PathLike, header: ArffHeader) -> int:
@@ -107,7 +136,7 @@ class _Tree:
 
     names: tuple[str, ...]
     ancestors: dict[str, tuple[int, ...]]
-    parents: tuple[tuple[str, str], ...]
+    parents: Edges
 
     @classmethod
     def of(cls, listed: Sequence[str]) -> _Tree:
@@ -124,15 +153,14 @@ def _path_upwards(path: str) -> list[str]:
     return ["/".join(parts[:depth]) for depth in range(len(parts), 0, -1)]
 
 
-def _nodes(path: PathLike, number: int, cell: str, tree: _Tree) -> list[int] | None:
+def _nodes(path: PathLike, number: int, cell: str, index: Mapping[str, int]) -> list[int] | None:
     if cell == "?":
         return None
-    found = set[int]()
-    for name in cell.split("@"):
-        if name not in tree.ancestors:
-            raise DataFileError(path, number, f"the class {name!r}", "a node that the header lists")
-        found.update(tree.ancestors[name])
-    return sorted(found)
+    names = [unquoted(name) for name in unquoted(cell).split("@")]
+    unknown = next((name for name in names if name not in index), None)
+    if unknown is not None:
+        raise DataFileError(path, number, f"the class {unknown!r}", "a node that the header lists")
+    return sorted({index[name] for name in names})
 
 
 @checked
@@ -167,6 +195,7 @@ def _written_tree(data: LabeledData) -> _Tree:
     if data.parents is None or data.label_names is None:
         raise ValueError("A hierarchical ARFF file needs label names and parents; write_mulan needs neither.")
     names = [str(name) for name in data.label_names]
+    Taxonomy(data.parents, names).require_tree("A hierarchical ARFF file, as it is written,")
     tree = _Tree.of(names)
     if list(tree.names) != names or set(tree.parents) != set(data.parents):
         raise ValueError(

@@ -32,6 +32,7 @@ from labelweave.datasets.data_file import (
     size_in_header,
 )
 from labelweave.datasets.labeled_data import LabeledData
+from labelweave.labels import Taxonomy
 
 _MEKA_COUNT = re.compile(r"\s-[cC]\s++(-?\d++)", re.ASCII)
 _BLOCK_ROWS = 1000
@@ -167,6 +168,8 @@ def write_mulan(data: LabeledData, arff: PathLike, xml: PathLike) -> None:
     names = range(data.Y.n_labels) if data.label_names is None else data.label_names
     labels = [f"label_{name}" if data.label_names is None else str(name) for name in names]
     _refuse_unwritable([*features, *labels])
+    if data.parents:
+        Taxonomy(data.parents).require_tree("A file of nested labels")
     with replaced_file(arff) as stream:
         stream.write("@relation labelweave\n\n")
         stream.writelines(f"@attribute {quoted(name)} numeric\n" for name in features)

@@ -9,10 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.arrays import panels
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.labels.taxonomy.node_graph import Names, NodeGraph
 
 _GROUPINGS = ("shared", "class", "level", "subtree")
+_MOST_PAIRS = 10**8
+_ENTRIES_AT_ONCE = 10**7
 
 
 class NodeMatrices(NodeGraph):
@@ -56,11 +59,18 @@ class NodeMatrices(NodeGraph):
         """Ones at every node's own place and at those of its ancestors: shape (nodes, nodes)."""
         starts, places = self._rows_of_parents
         rows = list[npt.NDArray[np.int64]]()
+        total = 0
         for k in range(len(self)):
             above = [rows[up] for up in places[starts[k] : starts[k + 1]]]
             # a parent's number is below its child's, and its row in ascending order
             merged = np.unique(np.concatenate(above)) if len(above) > 1 else above[0] if above else places[:0]
             rows.append(np.append(merged, k))
+            total += len(rows[-1])
+            if total > _MOST_PAIRS:
+                raise ValueError(
+                    f"The taxonomy has more than {_MOST_PAIRS:,} pairs of a node and one above it, which are "
+                    "more than memory is taken for; give one with fewer levels, or without nodes far up."
+                )
         ends = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
         columns = np.concatenate(rows)
         return sp.csr_array((np.ones(len(columns)), columns, ends), shape=(len(self), len(self)))
@@ -206,9 +216,7 @@ class NodeMatrices(NodeGraph):
         array(['dog', 'animal', None], dtype=object)
         """
         Y = LabelMatrix.from_any(labels)
-        if Y.names is None:
-            raise ValueError("The labels have no names; name them by nodes, as in LabelMatrix(Y, names=...).")
-        node = self._numbers(Y.names, "label")[Y.positives.indices]
+        node = self._numbers(self._names_of(Y), "label")[Y.positives.indices]
         row = np.repeat(np.arange(len(Y)), np.diff(Y.positives.indptr))
         last = np.full(len(Y), -1)
         # a descendant's number is above its ancestors', so the greatest is most specific
@@ -216,6 +224,85 @@ class NodeMatrices(NodeGraph):
         self._refuse_second_path(row, node, last)
         names: npt.NDArray[np.object_] = np.array([*self.nodes, None], object)
         return np.asarray(names[last], object)
+
+    def closed(self, labels: Any, *, incomplete: bool = False) -> LabelMatrix:
+        """Complete labels by what the taxonomy says of them.
+
+        A row with a class has all classes above it; a row known not to have a class has none below it.  Where
+        the two are against each other, as in a table of 0 and 1 that marks the most specific classes only,
+        the classes that a row has count.
+
+        Parameters
+        ----------
+        labels : LabelMatrix or DataFrame of shape (n, L)
+            Targets whose label names are nodes, all or some.
+        incomplete : bool, default=False
+            Whether rows may have classes that nobody has noted, as genes have functions that are not known
+            yet.  What lies below the most specific classes of a row is then unobserved, not negative.
+
+        Returns
+        -------
+        LabelMatrix of shape (n, L)
+            The same labels: what follows is positive or negative, the rest as it was.
+
+        Raises
+        ------
+        ValueError
+            If the labels have no names, or other names.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from labelweave import Taxonomy
+        >>> tree = Taxonomy.from_nested({"animal": {"dog": ["poodle"], "cat": None}})
+        >>> known = pd.DataFrame({"animal": [0, 0], "dog": [1, 0], "cat": [0, 0], "poodle": [0, None]})
+        >>> tree.closed(known).to_dense()
+        array([[1., 1., 0., 0.],
+               [0., 0., 0., 0.]])
+        >>> tree.closed(known, incomplete=True).to_dense()
+        array([[ 1.,  1.,  0., nan],
+               [ 0.,  0.,  0.,  0.]])
+        """
+        Y = LabelMatrix.from_any(labels)
+        above = self.at_or_above(self._names_of(Y))
+        positives = sp.csr_array(Y.positives @ above)
+        if Y.observed is None and not incomplete:
+            return LabelMatrix(positives, None, Y.names)
+        whole = LabelMatrix(positives, None, Y.names)
+        observed = [
+            _observed(Y[rows], whole[rows], above, incomplete)
+            for rows in panels(len(Y), max(1, _ENTRIES_AT_ONCE // max(1, Y.n_labels)))
+        ]
+        return LabelMatrix(positives, sp.vstack(observed, format="csr") if observed else Y.observed, Y.names)
+
+    def at_or_above(self, label_names: Names) -> sp.csr_array:
+        """Say which labels are at or above each label, by way of whatever nodes are between.
+
+        Parameters
+        ----------
+        label_names : sequence of str
+            The labels, each the name of a node.
+
+        Returns
+        -------
+        scipy.sparse.csr_array of int32, shape (L, L)
+            Ones where the label of the column is that of the row, or above it.
+
+        Raises
+        ------
+        ValueError
+            If a label is no node of the taxonomy.
+        """
+        numbers = self._numbers(label_names, "label")
+        columns = sp.csr_array(self.membership(label_names))[:, numbers]
+        columns.sort_indices()
+        parts = (columns.data, columns.indices, columns.indptr)
+        return sp.csr_array(tuple(part.astype(np.int32) for part in parts), shape=columns.shape)
+
+    def _names_of(self, Y: LabelMatrix) -> npt.NDArray[Any]:
+        if Y.names is None:
+            raise ValueError("The labels have no names; name them by nodes, as in LabelMatrix(Y, names=...).")
+        return Y.names
 
     def _refuse_second_path(self, row: Any, node: Any, last: npt.NDArray[np.int64]) -> None:
         beside = np.flatnonzero(~self._is_above(node, last[row]))
@@ -236,3 +323,21 @@ class NodeMatrices(NodeGraph):
         pairs = np.sort(above.row * np.int64(len(self)) + above.col)
         asked = others * np.int64(len(self)) + nodes
         return pairs[np.minimum(np.searchsorted(pairs, asked), len(pairs) - 1)] == asked
+
+
+def _observed(Y: LabelMatrix, closed: LabelMatrix, above: sp.csr_array, incomplete: bool) -> sp.csr_array:
+    """Say which entries are known: what rows have, and what they lack with all that is below it.
+
+    closed: the same rows with all classes above theirs.
+    above (L, L): the labels at or above each label.
+    """
+    is_positive = closed.positives.toarray() > 0
+    is_negative = np.ones(Y.shape, bool) if Y.observed is None else Y.to_signs() == -1
+    is_negative &= ~is_positive
+    if incomplete:
+        # a class is counted once for itself, and once for each one below it
+        times = (closed.positives.astype(above.dtype) @ above).toarray()
+        specific = sp.csr_array(times == 1).astype(above.dtype)
+        is_negative &= (specific @ above.T).toarray() == 0
+    lacks = (sp.csr_array(is_negative).astype(above.dtype) @ above.T).toarray() > 0
+    return sp.csr_array(is_positive | lacks)
