@@ -194,6 +194,16 @@ def test_nothing_sticks_out(browser, pages, name, device):
     assert '"wide":[]' in found, found
 
 
+def test_the_baseline_is_seen_on_a_narrow_phone(browser, pages):
+    script = """<script>
+    const edge = document.documentElement.clientWidth;
+    const cells = [...document.querySelectorAll(".metrics td:last-child")];
+    const seen = cells.filter((cell) => cell.getBoundingClientRect().right <= edge);
+    document.title = String(cells.length > 9 && seen.length === cells.length);
+    </script>"""
+    assert title(browser(with_script(pages["6"], script), "--dump-dom", "--window-size=360,900")) == "true"
+
+
 def test_tables_are_sorted_and_filtered(browser, pages):
     down, up, shown = title(browser(with_script(pages["100"], SORT), "--dump-dom")).split(";")
     counts = [int(count) for count in down.split(",")]
