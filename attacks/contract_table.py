@@ -115,6 +115,10 @@ def _known_targets(world: ContractWorld) -> list[Any]:
     return [values for k, values in enumerate(_targets(world)) if k not in (4, 8)]
 
 
+def _named_targets(world: ContractWorld) -> list[Any]:
+    return [values for k, values in enumerate(_targets(world)) if k in (2, 6)]
+
+
 def _unnamed_targets(world: ContractWorld) -> list[Any]:
     return [values for k, values in enumerate(_targets(world)) if k not in (2, 6, 8)]
 
@@ -257,6 +261,12 @@ ESTIMATORS = {
     ),
     "ConformalLabelClassifier": Estimator(
         lw.ConformalLabelClassifier, {"estimator": _LINEAR, "level": 0.5, "confidence": 0.5}, {}
+    ),
+    "HierarchicalClassifier": Estimator(
+        lw.HierarchicalClassifier,
+        {"estimator": _LINEAR, "taxonomy": [("p", "q"), ("p", "r"), ("q", "s"), ("r", "s")]},
+        {"enforce": ("max", "projection", "none"), "incomplete": (False, True)},
+        y=_named_targets,
     ),
     "ZeroShotClassifier": Estimator(
         lw.ZeroShotClassifier,
@@ -705,6 +715,14 @@ def _inference_contracts() -> dict[str, Contract]:
             level=_of(0.6),
             guarantee=_of("probability"),
             confidence=_of(0.5),
+        ),
+        "enforce_hierarchy": _plain(
+            inference.enforce_hierarchy,
+            scores=_get("S"),
+            taxonomy=lambda world: [lw.Taxonomy([("p", "q"), ("p", "r"), ("q", "s"), ("r", "s")])],
+            label_names=_get("names"),
+            enforce=_of("max", "projection"),
+            label_weight=_of(None, [1.0, 2.0, 0.5, 3.0]),
         ),
         "expected_f1_sizes": _plain(
             inference.expected_f1_sizes, probabilities=_probabilities, empty_value=_of(0.0, 1.0)

@@ -80,7 +80,8 @@ EXPECTED_TO_FAIL = {
     "ConformalLabelClassifier": FEW_ROWS | FEW_LABELED_ROWS | SETS | SPLITS,
     "ZeroShotClassifier": FOLDS,
 }
-TAKES_FRAMES = {"TableModel"}  # needs columns with names, and the checks give arrays
+# need columns or labels with names, and the checks give arrays
+TAKES_FRAMES = {"TableModel", "HierarchicalClassifier"}
 # forests in five folds, passes over rows that are far from the origin, five fits in the place of one
 SLOW = {
     "AutoLabelClassifier",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from labelweave.decisions import (
         CalibratedLabelClassifier,
         ConformalLabelClassifier,
+        HierarchicalClassifier,
         TunedThresholdClassifier,
     )
     from labelweave.estimators import (
@@ -44,6 +45,7 @@ __all__ = [
     "CalibratedLabelClassifier",
     "CliqueGraph",
     "ConformalLabelClassifier",
+    "HierarchicalClassifier",
     "KernelLogisticClassifier",
     "LabelCovariance",
     "LabelGraphClassifier",
@@ -78,6 +80,7 @@ _HOMES = {
     "CalibratedLabelClassifier": "labelweave.decisions",
     "ConformalLabelClassifier": "labelweave.decisions",
     "CliqueGraph": "labelweave.labels",
+    "HierarchicalClassifier": "labelweave.decisions",
     "KernelLogisticClassifier": "labelweave.estimators",
     "LabelCovariance": "labelweave.labels",
     "LabelGraphClassifier": "labelweave.estimators",

@@ -226,7 +226,7 @@ def test_labels_of_the_data_come_in_the_order_of_the_model(run, files, tmp_path)
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "Give --tune-threshold, --calibrate or --conformal."),
+        ([], "Give --enforce, --tune-threshold, --calibrate or --conformal."),
         (["--calibrate", "sigmoid", *SETS], "need rows of their own, or the guarantee does not hold"),
         (["--calibrate", "sigmoid,cv=3"], "--calibrate cv=3: the model is fitted already"),
         ([*SETS[:1], "false_negatives,validation_fraction=0.5"], "validation_fraction=0.5: the model is"),

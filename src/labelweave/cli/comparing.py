@@ -18,7 +18,12 @@ from labelweave.cli.model_table import MODELS, class_of
 from labelweave.comparison import Comparison, compare
 
 _FOR_CLASSES = ("auto", "max-margin", "kernel-logistic")
-_DECIDES = {"calibrate": "calibrated", "tune_threshold": "tuned", "conformal": "conformal"}
+_DECIDES = {
+    "enforce": "hierarchical",
+    "calibrate": "calibrated",
+    "tune_threshold": "tuned",
+    "conformal": "conformal",
+}
 _WIDTH = 79
 _GAP = 2  # between columns
 

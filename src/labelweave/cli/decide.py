@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 import labelweave
 from labelweave.array_types import Array
 from labelweave.cli import model_rows
-from labelweave.cli.decision_flags import DECISIONS, decision_class, refused_decisions
+from labelweave.cli.decision_flags import DECISIONS, decided, refused_decisions
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.messages import print_lines, refuse, require_writable, size_of
 from labelweave.datasets import LabeledData
@@ -27,7 +27,7 @@ def run(model: str, data: str, out: str, quiet: bool, key: bytes | None, **optio
     require_writable(out)
     given = {name: options[name] for name in DECISIONS if options[name] is not None}
     if not given:
-        raise click.UsageError("Give --tune-threshold, --calibrate or --conformal.")
+        raise click.UsageError("Give --enforce, --tune-threshold, --calibrate or --conformal.")
     refuse(refused_decisions(given, prefit=True))
     loaded, source = model_rows.open_model(model, key), DataFlags.of(options)
     has_classes = model_rows.has_one_class_a_row(loaded)
@@ -43,7 +43,7 @@ def run(model: str, data: str, out: str, quiet: bool, key: bytes | None, **optio
     X = model_rows.features_of(loaded, rows.X)
     truth = (_classes if has_classes else _truth)(loaded, rows, source)
     for name, settings in given.items():
-        found = decision_class(name)(found, **settings, cv="prefit").fit(X, truth)
+        found = decided(name, found, settings, rows.taxonomy, cv="prefit").fit(X, truth)
     whole = found
     if isinstance(loaded, TableModel):
         whole = TableModel.of_fitted(loaded.vectorizer_, found, loaded.columns_)

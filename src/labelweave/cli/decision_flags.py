@@ -9,19 +9,24 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from labelweave.cli.flags import with_options
 from labelweave.cli.messages import flag_of
 
+if TYPE_CHECKING:
+    from labelweave import Taxonomy
+
 DECISIONS = {  # the innermost first
+    "enforce": "HierarchicalClassifier",
     "calibrate": "CalibratedLabelClassifier",
     "tune_threshold": "TunedThresholdClassifier",
     "conformal": "ConformalLabelClassifier",
 }
 _NOT_FLAGS = ("estimator", "random_state")
+_MAIN = {"HierarchicalClassifier": "enforce"}  # of others it is the first
 _HELD_OUT = ("cv", "validation_fraction")
 _WORDS = {"true": True, "false": False, "none": None}
 
@@ -41,7 +46,7 @@ def _settings(context: click.Context, parameter: click.Parameter, text: str | No
         return None
     kind = decision_class(str(parameter.name))
     allowed = [name for name in inspect.signature(kind).parameters if name not in _NOT_FLAGS]
-    main, found = allowed[0], Settings()
+    main, found = _MAIN.get(kind.__name__, allowed[0]), Settings()
     for place, word in enumerate(text.split(",")):
         name, equals, value = (part.strip() for part in word.partition("="))
         if not equals:
@@ -51,7 +56,7 @@ def _settings(context: click.Context, parameter: click.Parameter, text: str | No
                 f"{word!r} is not understood; give {main}, and after commas parameter=value, each once, of "
                 f"{', '.join(allowed)}."
             )
-        found[name] = value if name == main else _value(value)
+        found[name] = value if name in (main, "taxonomy") else _value(value)
     _check(kind, found)
     return found
 
@@ -73,7 +78,8 @@ def _check(kind: Any, settings: Settings) -> None:
     if not (cv in (None, "prefit") or (type(cv) is int and cv >= 2)):
         raise click.BadParameter(f"cv={cv} is no number of folds from 2 on.")
     try:
-        kind(any_classifier(), **settings)._validate_params()
+        required = {"taxonomy": None} if kind.__name__ == DECISIONS["enforce"] else {}
+        kind(any_classifier(), **required | settings)._validate_params()
         if kind.__name__ == DECISIONS["tune_threshold"]:
             read_objective(settings.get("objective", "micro_f1"), settings.get("target"))
     except ValueError as error:
@@ -90,17 +96,18 @@ def refused_decisions(
     given: the settings of the flags that are given, the innermost first.
     prefit: whether the model is fitted already, so that all rows are held-out ones.
     """
-    flags = [flag_of(name) for name in given]
-    if given and has_threshold:
+    choosing = [name for name in given if name != "enforce"]
+    flags = [flag_of(name) for name in choosing]
+    if choosing and has_threshold:
         yield f"--threshold and {flags[-1]} both set thresholds; give one of them."
     if {"tune_threshold", "conformal"} <= set(given):
         yield "--tune-threshold and --conformal both choose label sets; give one of them."
-    if len(given) == 2 and given["calibrate"].get("decision", "half") != "half":
+    if len(choosing) == 2 and given["calibrate"].get("decision", "half") != "half":
         yield (
             f"--calibrate {given['calibrate']['decision']} and {flags[1]} both choose label sets; "
             "give decision=half."
         )
-    if prefit and len(given) == 2 and "conformal" in given:
+    if prefit and len(choosing) == 2 and "conformal" in given:
         yield (
             "--calibrate and --conformal need rows of their own, or the guarantee does not hold; calibrate "
             "first, and give the file that is made, with other rows, to labelweave decide --conformal."
@@ -116,7 +123,35 @@ def refused_decisions(
             yield f"{flag_of(name)} cv=prefit: fit has no fitted model; use labelweave decide with its file."
 
 
+def decided(name: str, model: Any, settings: Settings, taxonomy: Taxonomy | None, **options: Any) -> Any:
+    """Put a classifier into the one of a flag.
+
+    taxonomy: that of the data, for a flag that needs one and names no file.
+    options: further parameters, for classes that have them.
+    """
+    kind = decision_class(name)
+    names = inspect.signature(kind).parameters
+    known = {option: value for option, value in options.items() if option in names}
+    if name != "enforce":
+        return kind(model, **settings, **known)
+    rest = {setting: value for setting, value in settings.items() if setting != "taxonomy"}
+    if "taxonomy" in settings:
+        from labelweave.datasets import read_taxonomy
+
+        taxonomy = read_taxonomy(settings["taxonomy"])
+    if taxonomy is None:
+        raise click.UsageError(
+            "--enforce: the data hold no taxonomy; give one with --enforce max,taxonomy=FILE."
+        )
+    return kind(model, taxonomy, **rest, **known)
+
+
 decision_options = with_options(
+    click.option("--enforce", metavar="HOW[,PARAMETER=VALUE...]", callback=_settings,
+                 help="Complete labels by the hierarchy that DATA holds, or taxonomy=FILE, and let "
+                 "predictions obey it: a label has the greatest score at or below it (max), or scores are "
+                 "the nearest that obey (projection), or neither (none): HierarchicalClassifier, whose "
+                 "other parameter is incomplete."),
     click.option("--tune-threshold", metavar="OBJECTIVE[,PARAMETER=VALUE...]", callback=_settings,
                  help="Choose thresholds on held-out rows that are best for micro_f1, macro_f1, example_f1 "
                  "or hamming_loss, or reach a precision or recall (precision,target=0.9): "

@@ -12,7 +12,7 @@ _SECTIONS = {
         "graph", "taxonomy", "data_taxonomy", "covariance", "covariance_from", "signatures", "shrink",
         "one_class", "class_paths",
     ),
-    "From scores to decisions": ("calibrate", "tune_threshold", "conformal"),
+    "From scores to decisions": ("enforce", "calibrate", "tune_threshold", "conformal"),
     "Comparing": ("compare", "compare_folds"),
     "DATA that is a table": (
         "labels", "label_separator", "empty_labels", "label_column", "id", "text", "categorical", "numeric",

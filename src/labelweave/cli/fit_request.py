@@ -113,7 +113,7 @@ class FitRequest:
         ]
         if flags:
             return self.otherwise(f"{flag_of(flags[0])} is a flag of {_OTHERWISE}")
-        decision = next(iter(self.decisions), None)
+        decision = next((name for name in self.decisions if name != "enforce"), None)
         return self.otherwise(f"{flag_of(decision)} fits a model several times") if decision else self
 
     def otherwise(self, reason: str) -> FitRequest:
@@ -274,9 +274,10 @@ def _why_not_kernel(request: FitRequest) -> Iterator[str]:
 
 def _why_not_decisions(request: FitRequest) -> Iterator[str]:
     yield from refused_decisions(request.decisions, has_threshold="threshold" in request.given)
-    if "checkpoint" in request.given and request.decisions:
+    several = next((name for name in request.decisions if name != "enforce"), None)
+    if "checkpoint" in request.given and several is not None:
         yield (
-            f"--checkpoint keeps one fit, but {flag_of(next(iter(request.decisions)))} fits several times; "
+            f"--checkpoint keeps one fit, but {flag_of(several)} fits several times; "
             "leave one of them out, or give the fitted model to labelweave decide."
         )
 

@@ -16,7 +16,7 @@ from labelweave.array_types import Floats
 from labelweave.automatic import LARGEST_TABLE
 from labelweave.cli.column_words import ColumnWords, column_words
 from labelweave.cli.comparing import compare_models
-from labelweave.cli.decision_flags import decision_class
+from labelweave.cli.decision_flags import decided
 from labelweave.cli.fit_request import LISTED, FitRequest
 from labelweave.cli.fit_words import explain_end, print_summary
 from labelweave.cli.flags import DataFlags
@@ -190,5 +190,5 @@ def _model(request: FitRequest, targets: Targets, columns: TableColumns | None) 
             parameters |= {several: [parameters.pop(name)]} if name in parameters else {}
     model = class_of(request.model, choosing=request.chooses_rank)(**parameters)
     for name, settings in request.decisions.items():
-        model = decision_class(name)(model, **settings, random_state=request.seed)
+        model = decided(name, model, dict(settings), targets.rows.taxonomy, random_state=request.seed)
     return model

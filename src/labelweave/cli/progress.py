@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from labelweave.cli.messages import console, note
-from labelweave.decisions import ConformalLabelClassifier
+from labelweave.decisions import ConformalLabelClassifier, HierarchicalClassifier
 from labelweave.decisions.base import DecisionClassifier
 from labelweave.estimators.held_out import count_parts
 from labelweave.estimators.progress_lines import GapCallback, GapLines
@@ -56,6 +56,8 @@ def count_fits(estimator: Any, n_rows: int) -> int:
     """Count the fits of the classifier that scores: one a held-out part and one of all rows."""
     if not isinstance(estimator, DecisionClassifier):
         return 1
+    if isinstance(estimator, HierarchicalClassifier):
+        return count_fits(estimator.estimator, n_rows)
     inner, cv, share = estimator.estimator, estimator.cv, estimator.validation_fraction
     if cv is None and isinstance(estimator, ConformalLabelClassifier):  # no fit of all rows
         return count_fits(inner, n_rows - round(float(share) * n_rows))

@@ -2,6 +2,12 @@
 
 from labelweave.decisions.calibrated_label import CalibratedLabelClassifier
 from labelweave.decisions.conformal_label import ConformalLabelClassifier
+from labelweave.decisions.hierarchical import HierarchicalClassifier
 from labelweave.decisions.tuned_threshold import TunedThresholdClassifier
 
-__all__ = ["CalibratedLabelClassifier", "ConformalLabelClassifier", "TunedThresholdClassifier"]
+__all__ = [
+    "CalibratedLabelClassifier",
+    "ConformalLabelClassifier",
+    "HierarchicalClassifier",
+    "TunedThresholdClassifier",
+]

@@ -154,6 +154,8 @@ class DecisionClassifier(
         if form.kind == "multiclass":
             labels, form = self._read_classes(labels, form)
             classes = form.classes
+        elif form.kind == "labels":
+            labels = self._completed(labels)
         self._form, self.classes_ = form, form.classes
         if form.container == "tags":
             y = labels  # in whose parts no tag is missing
@@ -259,10 +261,26 @@ class DecisionClassifier(
         return blocks if self._offsets is None else (block - self._offsets for block in blocks)
 
     def _score_blocks(self, X: Any) -> Iterator[Array]:
-        return map(self._ranked, self._inner_blocks(X))
+        return map(self._obeying, map(self._ranked, self._inner_blocks(X)))
 
     def _deciding_blocks(self, X: Any) -> Iterator[Array]:
-        return map(self._decisions, self._inner_blocks(X))
+        return map(self._obeying, map(self._decisions, self._inner_blocks(X)))
+
+    def _completed(self, labels: LabelMatrix) -> LabelMatrix:
+        """Complete labels by the hierarchy of a classifier inside, if there is one."""
+        inner = self.estimator
+        return inner._completed(labels) if isinstance(inner, DecisionClassifier) else labels
+
+    def _obeying(self, scores: Array) -> Array:
+        """Bring scores of all labels to the hierarchy that a classifier inside enforces, if there is one."""
+        inner = self.estimator_
+        return inner._obeying(scores) if isinstance(inner, DecisionClassifier) else scores
+
+    @property
+    def _enforces(self) -> bool:
+        """Whether label sets obey a hierarchy, beyond what thresholds say."""
+        inner = self.estimator_
+        return isinstance(inner, DecisionClassifier) and inner._enforces
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""

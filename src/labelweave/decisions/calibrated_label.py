@@ -139,7 +139,7 @@ class CalibratedLabelClassifier(DecisionClassifier):
         scores = self._calibrated_from(scores)
         if self._one_of is not None:
             return class_probabilities(self.calibration_, scores)
-        return self.calibration_.probabilities(scores)
+        return self._obeying(self.calibration_.probabilities(scores))
 
     def _words(self, is_inside: bool) -> str:
         pooled = ", rare labels lean on the others" if self.pooling else ""

@@ -56,6 +56,8 @@ def shown_labels(classifier: Any, X: Any) -> Shown:
 def shown_thresholds(classifier: Any) -> PerLabel | None:
     """Give the thresholds of these numbers; None where label sets are not made by thresholds."""
     has_probabilities = hasattr(classifier, "predict_proba")
+    if getattr(classifier, "_enforces", False):
+        return None
     own = getattr(classifier, "thresholds_", None)
     if own is not None:
         return np.asarray(own if has_probabilities else own - np.min(own))

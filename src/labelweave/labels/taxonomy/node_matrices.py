@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.arguments import checked
 from labelweave.arrays import panels
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.labels.taxonomy.node_graph import Names, NodeGraph
@@ -225,6 +226,7 @@ class NodeMatrices(NodeGraph):
         names: npt.NDArray[np.object_] = np.array([*self.nodes, None], object)
         return np.asarray(names[last], object)
 
+    @checked
     def closed(self, labels: Any, *, incomplete: bool = False) -> LabelMatrix:
         """Complete labels by what the taxonomy says of them.
 

@@ -1,0 +1,221 @@
+"""Labels of a hierarchy around any classifier: completed before a fit, obeyed by what is predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from labelweave.array_types import Array
+from labelweave.decisions.base import DecisionClassifier, decision_fit
+from labelweave.decisions.label_scores import (
+    TrainingRows,
+    decision_level,
+    fit_on,
+    row_blocks,
+    score_blocks,
+)
+from labelweave.estimators.label_predictions import LabelPredictions
+from labelweave.inference.hierarchy import LabelOrder
+from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.model_files import ModelFileError, storable
+from labelweave.model_files.schema import Field, Made
+from labelweave.sklearn_compat import StrOptions
+
+
+@storable("HierarchicalClassifier")
+class HierarchicalClassifier(DecisionClassifier):
+    """Any multi-label classifier of labels that form a hierarchy, in which nodes may have several parents.
+
+    Before the fit labels are completed (:meth:`Taxonomy.closed`): a row with a class has those above it, and
+    a row known not to have one has none below it.  Scores, probabilities and label sets obey the hierarchy:
+    no label has a higher score than one above it, and a label is predicted with all those above.
+    Classifiers that decide around this one, such as :class:`TunedThresholdClassifier`, choose on labels and
+    scores of this kind, and what they predict obeys the hierarchy too.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Any for many labels a row.
+    taxonomy : Taxonomy, or what ``Taxonomy.from_any`` reads
+        The hierarchy; labels are found in it by name, and need not be all its nodes.
+    enforce : {"max", "projection", "none"}, default="max"
+        How scores are made to obey: a label has the greatest score at or below it; or scores are the
+        nearest that obey, in least squares (:func:`labelweave.inference.enforce_hierarchy`).  What is
+        predicted follows in the same way from scores less thresholds.  "none" leaves both as they are.
+    incomplete : bool, default=False
+        Whether rows may have classes that nobody has noted: what lies below the most specific classes of a
+        row is then unobserved in the fit, not negative.  For estimators that take missing labels.
+    cv : "prefit" or None, default=None
+        "prefit" takes the estimator as it is.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The one that was fitted.
+    taxonomy_ : Taxonomy
+        The hierarchy.
+    classes_ : ndarray of shape (L,)
+        The label names.
+    n_features_in_ : int
+        Features seen in fit, if the estimator tells.
+    feature_names_in_ : ndarray of shape (d,)
+        Their names, if the estimator tells.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from labelweave import HierarchicalClassifier
+    >>> from labelweave.baselines import BinaryRelevance
+    >>> X = np.array([[0.0, 1], [1, 0], [1, 1], [0, 0]])
+    >>> y = pd.DataFrame({"animal": [0, 0, 0, 0], "dog": [1, 0, 1, 0], "cat": [0, 1, 0, 0]})
+    >>> model = HierarchicalClassifier(BinaryRelevance(), {"animal": ["dog", "cat"]}).fit(X, y)
+    >>> scores = model.decision_function(X)
+    >>> bool((scores[:, [0]] >= scores).all())
+    True
+    """
+
+    _stored: ClassVar[dict[str, Field]] = {"taxonomy_": Made(Taxonomy)}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": DecisionClassifier._shared_constraints["estimator"],
+        "taxonomy": "no_validation",
+        "enforce": [StrOptions({"max", "projection", "none"})],
+        "incomplete": ["boolean"],
+        "cv": [StrOptions({"prefit"}), None],
+    }
+
+    taxonomy_: Taxonomy
+
+    def __init__(
+        self, estimator: Any, taxonomy: Any, enforce: Literal["max", "projection", "none"] = "max", *,
+        incomplete: bool = False, cv: Literal["prefit"] | None = None,
+    ) -> None:  # fmt: skip
+        self.estimator = estimator
+        self.taxonomy = taxonomy
+        self.enforce = enforce
+        self.incomplete = incomplete
+        self.cv = cv
+
+    @decision_fit
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Complete the labels, and fit the estimator.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame, list} of n rows
+            What the estimator takes.
+        y : DataFrame or LabelMatrix of shape (n, L), or n lists of tags
+            Labels that are named by nodes of the taxonomy.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows, for the estimator.
+
+        Returns
+        -------
+        Self
+            The fitted model itself.
+
+        Raises
+        ------
+        ValueError
+            If a label is no node of the taxonomy, or rows have one class each.
+        """
+        self.__dict__.pop("_order", None)
+        data = self._read(X, y, sample_weight)
+        if self._form.kind != "labels":
+            raise ValueError(
+                "y has one class a row, but HierarchicalClassifier is for many labels a row; give a column a "
+                "class, named by the nodes of the taxonomy."
+            )
+        if self._is_prefit:
+            check_is_fitted(self.estimator)
+            self._keep_estimator(self.estimator)
+            data = self._announced(data, 0)
+        else:
+            data = self._announced(data, 1)
+            self._keep_estimator(fit_on(self, data))
+        self._close(data)
+        return self
+
+    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingRows:
+        self.taxonomy_ = Taxonomy.from_any(self.taxonomy)
+        data = super()._read(X, y, sample_weight)
+        return replace(data, y=data.labels)
+
+    def _completed(self, labels: LabelMatrix) -> LabelMatrix:
+        if labels.names is None:
+            raise ValueError(
+                "y has no label names, by which labels are found in the taxonomy; give a DataFrame, lists of "
+                "tags, or LabelMatrix.from_any(y, names=...)."
+            )
+        inner = super()._completed(labels)
+        return Taxonomy.from_any(self.taxonomy).closed(inner, incomplete=bool(self.incomplete))
+
+    @cached_property
+    def _order(self) -> LabelOrder:
+        return LabelOrder.of(self.taxonomy_, self.label_names_)
+
+    def _obeying(self, scores: Array) -> Array:
+        if self.enforce == "none":
+            return super()._obeying(scores)
+        return self._order.enforced(scores, self.enforce)
+
+    @property
+    def _enforces(self) -> bool:
+        return self.enforce != "none" or super()._enforces
+
+    @property
+    def _response(self) -> str:
+        return "auto"
+
+    def _words(self, is_inside: bool) -> str:
+        how = {
+            "max": "a label has the greatest score at or below it",
+            "projection": "scores are the nearest that obey, in least squares",
+            "none": "scores and label sets need not obey it",
+        }[self.enforce]
+        known = ", annotation taken as incomplete" if self.incomplete else ""
+        return f"a hierarchy of {len(self.taxonomy_)} nodes, by which labels are completed{known}; {how}"
+
+    def _ranked(self, scores: Array) -> Array:
+        return scores - decision_level(self.estimator_)
+
+    def _deciding_blocks(self, X: Any) -> Iterator[Array]:
+        check_is_fitted(self)
+        for part in row_blocks(self.estimator_, X, self._n_columns):
+            if isinstance(self.estimator_, LabelPredictions):
+                yield from map(self._obeying, self.estimator_._deciding_blocks(part))
+            else:
+                found = LabelMatrix.from_any(self.estimator_.predict(part))
+                yield self._obeying(found.to_signs().astype(np.float64))
+
+    @available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), "predict_proba"))
+    def predict_proba(self, X: Any) -> Array:
+        """Compute probabilities that obey; see :meth:`KernelLogisticClassifier.predict_proba`."""
+        check_is_fitted(self)
+        blocks = score_blocks(self.estimator_, X, self._n_columns, "predict_proba")
+        return np.concatenate([self._obeying(block) for block in blocks])
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps; see :meth:`DecisionClassifier.to_state`."""
+        state = super().to_state()
+        state["parameters"]["taxonomy"] = None  # the fitted one is there
+        return state
+
+    @classmethod
+    def _check_state(cls, state: dict[str, Any]) -> None:
+        super()._check_state(state)
+        taxonomy, names = state["fitted"]["taxonomy_"], [str(name) for name in state["classes"]]
+        if state["form"]["kind"] != "labels" or not set(names) <= set(taxonomy.nodes):
+            raise ModelFileError(f"its {cls.__name__} has labels that are no nodes of its taxonomy.")
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> DecisionClassifier:
+        """Make the object again; see :meth:`DecisionClassifier.from_state`."""
+        model: Any = super().from_state(state)
+        model.taxonomy = model.taxonomy_
+        return model

@@ -1,0 +1,90 @@
+"""``--enforce``: labels of a hierarchy on the command line, from fit to evaluation."""
+
+import json
+
+import numpy as np
+import pytest
+
+import labelweave
+from labelweave.datasets import read_any
+
+_HEAD = (
+    "@relation genes\n@attribute a numeric\n@attribute b numeric\n@attribute class hierarchical {}\n@data\n"
+)
+_EDGES = "root/m,root/p,m/k,p/k,k/s"
+
+
+@pytest.fixture
+def genes(tmp_path, run):
+    rng = np.random.default_rng(0)
+    nodes = ["m", "p", "k", "s"]
+    X = rng.normal(size=(80, 2))
+    chosen = (X[:, 0] > 0) * 2 + (X[:, 1] > 0)
+    rows = [f"{a:.3f},{b:.3f},{nodes[k]}\n" for (a, b), k in zip(X, chosen, strict=True)]
+    rows[0] = "?,0.5,m@p\n"
+    (tmp_path / "go.arff").write_text(_HEAD.format(_EDGES) + "".join(rows))
+
+
+@pytest.mark.parametrize("words", [["--model", "max-margin"], []])
+@pytest.mark.parametrize("how", ["max", "projection,incomplete=true"])
+def test_predictions_obey_the_hierarchy_of_the_data(run, genes, words, how):
+    if not words and how != "max":
+        pytest.skip("one model is enough")
+    done = run("fit", "go.arff", "--enforce", how, "--out", "m.lw", *words)
+    assert "decides   HierarchicalClassifier: a hierarchy of 5 nodes" in done.err
+    graph, model = read_any("go.arff").taxonomy, labelweave.load("m.lw")
+    assert model.taxonomy_ == graph
+    for line in run("predict", "m.lw", "go.arff").out.splitlines():
+        labels = {entry["label"] for entry in json.loads(line)["labels"]}
+        assert all(set(graph.ancestors(label)) <= labels for label in labels)
+    assert json.loads(run("evaluate", "m.lw", "go.arff", "--json").out)["micro_f1"] > 0.5
+    assert "HierarchicalClassifier" in run("inspect", "m.lw").out
+
+
+def test_thresholds_around_a_hierarchy(run, genes):
+    run(
+        "fit",
+        "go.arff",
+        "--model",
+        "max-margin",
+        "--enforce",
+        "max",
+        "--tune-threshold",
+        "macro_f1",
+        "--out",
+        "m.lw",
+    )
+    graph = read_any("go.arff").taxonomy
+    for line in run("predict", "m.lw", "go.arff").out.splitlines():
+        labels = {entry["label"] for entry in json.loads(line)["labels"]}
+        assert all(set(graph.ancestors(label)) <= labels for label in labels)
+
+
+def test_a_taxonomy_from_a_file(run, tmp_path):
+    (tmp_path / "t.csv").write_text("tags,x\n" + "dog,1\ncat,0\n" * 10)
+    (tmp_path / "tree.csv").write_text("parent,child\nanimal,dog\nanimal,cat\n")
+    given = ["fit", "t.csv", "--labels", "tags", "--model", "max-margin", "--out", "m.lw", "--many-labels"]
+    run(*given, "--enforce", "max,taxonomy=tree.csv")
+    done = run(*given, "--enforce", "max", code=2)
+    assert "--enforce: the data hold no taxonomy; give one with --enforce max,taxonomy=FILE." in done.err
+
+
+def test_a_fitted_model_is_put_in(run, genes):
+    run("fit", "go.arff", "--model", "max-margin", "--out", "m.lw")
+    run("decide", "m.lw", "go.arff", "--enforce", "max", "--out", "h.lw")
+    assert type(labelweave.load("h.lw")).__name__ == "HierarchicalClassifier"
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("min", "enforce"),
+        ("max,deep=1", "is not understood"),
+        ("max,incomplete=3", "incomplete"),
+        ("max,taxonomy=none.csv", "no such file"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(run, genes, value, words):
+    done = run("fit", "go.arff", "--model", "max-margin", "--enforce", value, "--out", "m.lw", code=2)
+    assert words in done.err
+    assert "Traceback" not in done.err

@@ -1,0 +1,149 @@
+"""Classifiers whose labels form a hierarchy: no prediction without what is above it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.neighbors import KNeighborsClassifier
+
+import labelweave as lw
+from labelweave.baselines import BinaryRelevance
+from labelweave.decisions.layers import shown_labels
+from labelweave.labels import LabelMatrix, Taxonomy
+from reference.random_graphs import random_taxonomy, taxonomies
+
+
+def _data(graph, seed=0, n=60, missing=0.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    table = (X @ rng.normal(size=(4, len(graph))) + rng.normal(size=(n, len(graph))) > 1).astype(float)
+    table[:2] = [[1.0], [0.0]]
+    table[rng.random(table.shape) < missing] = np.nan
+    return X, pd.DataFrame(table, columns=graph.nodes)
+
+
+def _violations(graph, table):
+    above = graph.at_or_above(graph.nodes).toarray() > 0
+    table = np.asarray(table, float)
+    return sum(int((table[:, [k]] > table[:, up]).sum()) for k, up in enumerate(above))
+
+
+_GRAPH = random_taxonomy(1, 12)
+_AROUND = {
+    "alone": lambda model: model,
+    "tuned": lambda model: lw.TunedThresholdClassifier(model, "macro_f1", cv=2),
+    "top k": lambda model: lw.TunedThresholdClassifier(model, scope="top_k", cv=2),
+    "calibrated": lambda model: lw.CalibratedLabelClassifier(model, cv=2),
+    "expected F1": lambda model: lw.CalibratedLabelClassifier(model, cv=2, decision="expected_f1"),
+    "conformal": lambda model: lw.ConformalLabelClassifier(model, level=0.3, confidence=0.5),
+}
+_INSIDE = {
+    "linear": BinaryRelevance,
+    "own thresholds": lambda: lw.MaxMarginClassifier(threshold="macro_f1", validation_fraction=0.3),
+    "low rank": lambda: lw.LowRankClassifier(2),
+    "scikit-learn": lambda: OneVsRestClassifier(LogisticRegression()),
+    "without scores": lambda: KNeighborsClassifier(3),
+    "tuned inside": lambda: lw.TunedThresholdClassifier(BinaryRelevance(), "macro_f1", cv=2),
+}
+
+
+@pytest.mark.parametrize("enforce", ["max", "projection"])
+@pytest.mark.parametrize(
+    ("around", "inside"), [*((a, "linear") for a in _AROUND), *(("alone", i) for i in _INSIDE)]
+)
+@pytest.mark.filterwarnings("ignore")
+def test_nothing_is_predicted_without_what_is_above_it(around, inside, enforce):
+    X, y = _data(_GRAPH)
+    model = _AROUND[around](lw.HierarchicalClassifier(_INSIDE[inside](), _GRAPH, enforce)).fit(X, y)
+    rows = np.random.default_rng(9).normal(size=(50, 4)) * 2
+    assert _violations(_GRAPH, model.predict(rows)) == 0
+    assert _violations(_GRAPH, model.decision_function(rows)) == 0
+    if hasattr(model, "predict_proba"):
+        assert _violations(_GRAPH, model.predict_proba(rows)) == 0
+    shown = shown_labels(model, rows)
+    np.testing.assert_array_equal(shown.predicted, np.asarray(model.predict(rows)) > 0)
+    assert _violations(_GRAPH, shown.numbers) == 0
+
+
+@settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
+@given(
+    graph=taxonomies(),
+    seed=st.integers(0, 999),
+    enforce=st.sampled_from(["max", "projection"]),
+    missing=st.sampled_from([0.0, 0.3]),
+    incomplete=st.booleans(),
+)
+@pytest.mark.filterwarnings("ignore")
+def test_random_graphs_with_missing_labels(graph, seed, enforce, missing, incomplete):
+    X, y = _data(graph, seed, 20, missing)
+    model = lw.HierarchicalClassifier(BinaryRelevance(), graph, enforce, incomplete=incomplete).fit(X, y)
+    assert _violations(graph, model.predict(X)) == 0
+    assert _violations(graph, model.decision_function(X)) == 0
+
+
+def test_labels_are_completed_before_the_fit():
+    tree = Taxonomy.from_nested({"animal": ["dog", "cat"]})
+    X = np.repeat(np.eye(3), 10, axis=0)
+    leaves = pd.DataFrame(np.repeat([[0, 1, 0], [0, 0, 1], [0, 0, 0]], 10, axis=0), columns=tree.nodes)
+    model = lw.HierarchicalClassifier(BinaryRelevance(), tree).fit(X, leaves)
+    assert model.predict(np.eye(3)).to_numpy().tolist() == [[1, 1, 0], [1, 0, 1], [0, 0, 0]]
+    scores = model.estimator_.decision_function(X)
+    same = BinaryRelevance().fit(X, tree.closed(leaves)).decision_function(X)
+    np.testing.assert_array_equal(scores, same)
+
+
+def test_thresholds_are_chosen_on_completed_labels():
+    tree = Taxonomy.from_nested({"animal": ["dog", "cat"]})
+    X = np.repeat(np.eye(3), 20, axis=0)
+    leaves = pd.DataFrame(np.repeat([[0, 1, 0], [0, 0, 1], [0, 0, 0]], 20, axis=0), columns=tree.nodes)
+    model = lw.TunedThresholdClassifier(lw.HierarchicalClassifier(BinaryRelevance(), tree), cv=2).fit(
+        X, leaves
+    )
+    assert model.objective_value_ == 1.0
+
+
+def test_without_enforcement_scores_are_those_of_the_estimator():
+    X, y = _data(_GRAPH)
+    model = lw.HierarchicalClassifier(BinaryRelevance(), _GRAPH, "none").fit(X, y)
+    np.testing.assert_array_equal(model.decision_function(X), model.estimator_.decision_function(X))
+    assert _violations(_GRAPH, model.predict(X)) > 0
+
+
+@pytest.mark.parametrize("enforce", ["max", "projection"])
+def test_it_survives_a_model_file(tmp_path, enforce):
+    X, y = _data(_GRAPH)
+    inner = lw.HierarchicalClassifier(lw.LowRankClassifier(2), _GRAPH.pairs(), enforce)
+    model = lw.TunedThresholdClassifier(inner, "macro_f1", cv=2).fit(
+        X, y[_GRAPH.restricted([name for pair in _GRAPH.pairs() for name in pair]).nodes]
+    )
+    model.save(tmp_path / "m.lw")
+    again = lw.load(tmp_path / "m.lw")
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.estimator_.taxonomy_ == model.estimator_.taxonomy_
+
+
+def test_a_fitted_classifier_can_be_put_in():
+    X, y = _data(_GRAPH)
+    fitted = BinaryRelevance().fit(X, y)
+    model = lw.HierarchicalClassifier(fitted, _GRAPH, cv="prefit").fit(X, y)
+    assert model.estimator_ is fitted
+    assert _violations(_GRAPH, model.predict(X)) == 0
+
+
+@pytest.mark.parametrize(
+    ("y", "taxonomy", "message"),
+    [
+        (np.eye(4, 2), {"a": ["b"]}, "y has no label names"),
+        (pd.DataFrame(np.eye(4, 2), columns=["a", "x"]), {"a": ["b"]}, "label 'x' is not in the taxonomy"),
+        (["a", "b", "a", "b"], {"a": ["b"]}, "y has one class a row"),
+        (LabelMatrix.from_any(np.eye(4, 2), ["a", "b"]), [("a", "b"), ("b", "a")], "cycle"),
+        (LabelMatrix.from_any(np.eye(4, 2), ["a", "b"]), None, "A taxonomy was given as NoneType"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(y, taxonomy, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        lw.HierarchicalClassifier(BinaryRelevance(), taxonomy).fit(np.eye(4), y)
