@@ -567,6 +567,19 @@ def _metric_contracts() -> Iterator[tuple[str, Contract]]:
         yield name, _plain(getattr(metrics, name), Y_true=_targets, Y_pred=_decisions, **weight)
     for name in ("ranking_loss", "coverage_error", "label_ranking_average_precision"):
         yield name, _plain(getattr(metrics, name), Y_true=_targets, scores=_scores, **weight)
+    yield (
+        "average_precision_score",
+        Contract(
+            lambda world, **given: metrics.average_precision_score(**given),
+            {
+                "Y_true": _targets,
+                "scores": _scores,
+                "average": _of("micro", "macro", "weighted", None),
+                **weight,
+            },
+            finite=False,
+        ),
+    )
     for name in ("precision_at_k", "ndcg_at_k"):
         yield (
             name,

@@ -114,6 +114,7 @@ def _metric_targets() -> Iterator[tuple[str, Any]]:
         name: getattr(metrics, name)
         for name in (
             "ranking_loss", "coverage_error", "label_ranking_average_precision", "average_auc",
+            "average_precision_score",
             "precision_at_k", "ndcg_at_k", "score_table",
         )
     }  # fmt: skip

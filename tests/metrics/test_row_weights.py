@@ -26,6 +26,7 @@ CASES = {
     "class_summary": (CLASSES, SHARES, {**OF_CLASSES, "taxonomy": TREE}),
     "coverage_error": (GAPS, TABLE, {}),
     "expected_calibration_error": (GAPS, TABLE, {}),
+    "average_precision_score": (GAPS, TABLE, {}),
     "f1_score": (GAPS, SETS, {"average": "macro"}),
     "hamming_loss": (GAPS, SETS, {}),
     "harmonic_mean_accuracy": (CLASSES, PREDICTED, {"seen_classes": ["cat", "elm"]}),

@@ -68,6 +68,8 @@ def expected(name, model, X, Y):
     settings = dict(PARAMETERS.get(name, {}))
     sign, name = (-1, name.removeprefix("neg_")) if name.startswith("neg_") else (1, name)
     average, _, kind = name.partition("_")
+    if kind == "average_precision":
+        return metrics.average_precision_score(Y, model.decision_function(X), average)
     if average in ("micro", "macro", "example"):
         return getattr(metrics, f"{kind}_score")(Y, model.predict(X), average=average)
     if name in ("subset_accuracy", "hamming_loss"):
@@ -90,7 +92,8 @@ def test_a_scorer_is_its_metric_of_the_response_it_needs(name, tables, fitted, p
 
 def test_every_metric_of_a_number_has_a_scorer():
     shown = {"class_summary", "score_table", "error_reject_curve", "propensities", "f1_score"}
-    averaged = {"precision_score", "recall_score", "get_scorer", "get_scorer_names"}
+    averaged = {"average_precision_score", "precision_score", "recall_score"}
+    averaged |= {"get_scorer", "get_scorer_names"}
     names = {name.removeprefix("neg_") for name in metrics.get_scorer_names()}
     assert set(metrics.__all__) - shown - averaged <= names
 

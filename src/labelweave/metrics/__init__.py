@@ -14,6 +14,7 @@ from labelweave.metrics.label_sets import (
     recall_score,
     subset_accuracy,
 )
+from labelweave.metrics.precision_recall import average_precision_score
 from labelweave.metrics.probabilities import expected_calibration_error, log_loss
 from labelweave.metrics.rankings import (
     average_auc,
@@ -27,6 +28,7 @@ from labelweave.metrics.top_k import ndcg_at_k, precision_at_k, propensities, pr
 
 __all__ = [
     "average_auc",
+    "average_precision_score",
     "class_summary",
     "coverage_error",
     "error_reject_curve",

@@ -26,6 +26,7 @@ from labelweave.metrics.label_sets import (
     recall_score,
     subset_accuracy,
 )
+from labelweave.metrics.precision_recall import average_precision_score
 from labelweave.metrics.probabilities import expected_calibration_error, has_many_labels, log_loss
 from labelweave.metrics.rankings import (
     average_auc,
@@ -53,6 +54,8 @@ for _average in ("micro", "macro", "example"):
     for _metric in (f1_score, precision_score, recall_score):
         _name = f"{_average}_{_metric.__name__.removesuffix('_score')}"
         _CASES[_name] = (_metric, _LABELS, {"average": _average})
+for _average in ("micro", "macro", "weighted"):
+    _CASES[f"{_average}_average_precision"] = (average_precision_score, _SCORES, {"average": _average})
 
 
 class LabelScorer(_BaseScorer):  # type: ignore[misc]
