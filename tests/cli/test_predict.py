@@ -156,6 +156,7 @@ def test_files_by_their_suffix(run, table_model, tmp_path, monkeypatch):
     assert json.loads((tmp_path / "p.jsonl").read_text().splitlines()[0])["id"] == "p0"
     run("predict", table_model, "a.csv", "--out", "p.csv", "--top", "1", "--output-format", "jsonl")
     assert (tmp_path / "p.csv").read_text() == (tmp_path / "p.jsonl").read_text()  # what is asked for
+    assert run("predict", table_model, "a.csv", "--out", "-").out == run("predict", table_model, "a.csv").out
     done = run("predict", table_model, "a.csv", "--out", "p.xlsx", code=2)
     assert "p.xlsx ends in .xlsx, which is not written; give a name that ends in .csv" in done.err
     done = run("predict", table_model, "a.csv", "--output-format", "parquet", code=2)

@@ -68,6 +68,8 @@ def test_roles_that_are_given_are_told_with_what_is_not_named(fit_table):
     assert "labels        tags\n" in told
     assert "names of rows package" in told
     assert "left out      size (not named)" in told
+    told = fit_table("--labels", "tgas", code=2).err
+    assert "a.csv: found no column 'tgas'; expected one among its columns, such as 'tags': package, " in told
     assert "found no column 'x_*'" in fit_table("--label-column", "x_*", "--labels", "", code=2).err
 
 

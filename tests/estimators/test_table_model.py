@@ -109,7 +109,7 @@ def test_the_vectorizer_is_a_step_of_a_pipeline():
 def test_what_is_no_such_frame_is_refused():
     with pytest.raises(TypeError, match="A ndarray was given; a TableModel takes a DataFrame"):
         _model().fit(np.eye(3), TAGS[:3])
-    with pytest.raises(ValueError, match="no column 'other'"):
+    with pytest.raises(ValueError, match="no column 'other'; give one that it has: title, "):
         _model(numeric="other").fit(FRAME, TAGS)
     with pytest.raises(ValueError, match="X has a column 3 that is not named by text"):
         lw.TableModel(lw.MaxMarginClassifier()).fit(pd.DataFrame({3: [1.0, 2.0]}), [["a"], []])

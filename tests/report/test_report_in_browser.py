@@ -19,6 +19,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelweave import (
+    AutoLabelClassifier,
     KernelLogisticClassifier,
     LabelCovariance,
     LabelGraphClassifier,
@@ -202,6 +203,22 @@ def test_the_baseline_is_seen_on_a_narrow_phone(browser, pages):
     document.title = String(cells.length > 9 && seen.length === cells.length);
     </script>"""
     assert title(browser(with_script(pages["6"], script), "--dump-dom", "--window-size=360,900")) == "true"
+
+
+def test_words_beside_bars_are_seen_on_a_narrow_phone(browser, tmp_path):
+    X = np.random.default_rng(0).normal(size=(90, 4))
+    Y = LabelMatrix((X[:, :3] > 0).astype(int), names=[f"a label of many letters, {k}" for k in range(3)])
+    page = tmp_path / "p.html"
+    write_report(
+        AutoLabelClassifier(members=["rbf"], time_budget=0.1).fit(X[:45], Y[:45]), X[45:], Y[45:], page
+    )
+    script = """<script>
+    const edge = document.documentElement.clientWidth;
+    const places = [...document.querySelectorAll(".chart text")].map((text) => text.getBoundingClientRect());
+    const seen = places.filter((place) => place.left >= 0 && place.right <= edge);
+    document.title = String(places.length > 9 && seen.length === places.length);
+    </script>"""
+    assert title(browser(with_script(page, script), "--dump-dom", "--window-size=360,900")) == "true"
 
 
 def test_tables_are_sorted_and_filtered(browser, pages):

@@ -55,7 +55,7 @@ _model_and_data = with_options(
 @click.option("--output-format", type=click.Choice(["jsonl", "csv", "tsv", "parquet"]),
               help="JSON lines, or a table [by the name of --out, else jsonl].")  # fmt: skip
 @click.option("--out", "-o", metavar="FILE",
-              help="Write to a file in place of stdout: .jsonl, .csv, .tsv or .parquet.")  # fmt: skip
+              help="Write to a file in place of stdout (-): .jsonl, .csv, .tsv or .parquet.")  # fmt: skip
 @click.option("--id", metavar="COLUMN", help="Table: the column that names the rows.")
 @file_options
 @signed_option

@@ -34,6 +34,7 @@ def run(
     model: str, data: str, output_format: str | None, out: str | None, key: bytes | None, **options: Any
 ) -> None:
     """Predict the rows of a data file."""
+    out = None if out == "-" else out
     format = chosen_format(out, output_format)
     loaded = open_model(model, key)
     classifier: Any = classifier_of(loaded)

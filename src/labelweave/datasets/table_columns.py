@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any, Literal, TypedDict
 
 import numpy as np
@@ -23,6 +24,7 @@ _FEWEST_ROWS = 20  # of which all have another value, for these to be identifier
 _NAMES_ROWS = re.compile(r"(?:^|[\W_])(?i:id|uuid|guid|key|nr|no|index|identifier)$|[a-z]I[dD]$")
 _CODE = re.compile(r"[\w.:#-]{1,64}")
 _DIGIT = re.compile(r"\d")
+_MOST_LISTED = 20
 _FEATURES = ("text", "categorical", "numeric")
 
 
@@ -121,8 +123,8 @@ class TableColumns:
         named = [name for _, name in columns._named()]
         absent = next((name for name in named if name not in table.columns), None)
         if absent is not None:
-            has = ", ".join(list(table.columns)[:20])
-            raise DataFileError(table.path, None, f"no column {absent!r}", f"one among its columns: {has}")
+            expected = f"one among its columns{listed_columns(absent, table.columns)}"
+            raise DataFileError(table.path, None, f"no column {absent!r}", expected)
         if self.are_resolved:
             return columns
         kinds: dict[str, list[str]] = {kind: [] for kind in (*_FEATURES, "identifier", "empty")}
@@ -171,6 +173,14 @@ def columns_of_frame(frame: Any, columns: TableColumns) -> TableColumns:
         kept = column.astype(str) if isinstance(column.dtype, pd.CategoricalDtype) else column
         cells[name] = kept.astype(object).where(column.notna(), None).tolist()
     return columns.resolved(RawTable("X", Columns(cells), None, 0))
+
+
+def listed_columns(absent: str, columns: Iterable[str]) -> str:
+    """List the columns that there are for one that is not, the most similar name first."""
+    names = list(map(str, columns))
+    close = "".join(f", such as {like!r}" for like in get_close_matches(absent, names, 1))
+    more = f" and {len(names) - _MOST_LISTED:,} more" if len(names) > _MOST_LISTED else ""
+    return f"{close}: {', '.join(names[:_MOST_LISTED])}{more}"
 
 
 def column_names(names: str | Iterable[str] | None) -> tuple[str, ...] | None:

@@ -19,7 +19,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from labelweave.arguments import checked
 from labelweave.datasets.csr_parts import with_narrow_indices
-from labelweave.datasets.table_columns import column_names
+from labelweave.datasets.table_columns import column_names, listed_columns
 from labelweave.frames import as_pandas
 from labelweave.model_files.schema import FLAG, TEXT, Items, Number, Numbers, OneOf, count
 from labelweave.model_files.storable import storable
@@ -288,4 +288,5 @@ def _refuse_absent(frame: Any, names: Sequence[str]) -> None:
         raise TypeError(f"A {type(frame).__name__} was given; a TableVectorizer takes a DataFrame.")
     absent = next((name for name in names if name not in frame.columns), None)
     if absent is not None:
-        raise ValueError(f"The table has no column {absent!r}; it has {', '.join(map(str, frame.columns))}.")
+        has = listed_columns(str(absent), frame.columns)
+        raise ValueError(f"The table has no column {absent!r}; give one that it has{has}.")

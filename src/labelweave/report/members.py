@@ -8,7 +8,7 @@ from typing import Any
 from labelweave.facts import model_facts
 
 _WIDTH, _BAR, _TOP = 640.0, 22.0, 12.0  # pixels
-_LETTER, _LEFT, _WORDS = 7.6, 104.0, 130.0  # room for names, and for words beside bars
+_LETTER, _LEFT, _WORDS = 11.5, 144.0, 200.0  # room for names, and for words beside bars, on phones too
 
 
 def tried_members(classifier: Any) -> Drawn | None:

@@ -23,7 +23,7 @@ _ENOUGH_FOR_MEDIAN = 50
 _GROUPS = 10
 _BALANCED = 2  # times as frequent as the rarest: fewer are about equally frequent
 _MOST_BARS, _BAR = 40, 22.0
-_LONGEST_NAME, _WIDEST_NAMES = 30, 220.0
+_LONGEST_NAME, _PHONE_LETTER = 24, 11.5  # phones have larger letters
 _WIDTH, _HEIGHT = 640.0, 280.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72.0, 12.0, 12.0, 52.0  # for words at the edges
 _MARGIN = 10.0
@@ -98,8 +98,8 @@ def _ranked_picture(shown: Array, numbers: LabelNumbers, names: list[str]) -> Dr
         np.unique(np.linspace(0, len(shown) - 1, min(_MOST_BARS, len(shown))).round().astype(np.intp))
     ]
     longest = max(letters_across(names[label]) for label in kept)
-    left = float(min(_WIDEST_NAMES, _LETTER * min(longest, _LONGEST_NAME) + 2 * _MARGIN))
-    wide, bars = _WIDTH - left - _RIGHT - 5 * _LETTER, []
+    left = float(_PHONE_LETTER * min(longest, _LONGEST_NAME) + 2 * _MARGIN)
+    wide, bars = _WIDTH - left - _RIGHT - 5 * _PHONE_LETTER, []
     for place, label in enumerate(kept.tolist()):
         f1, y = float(numbers.f1[label]), _TOP + place * _BAR
         text = shortened(names[label], _LONGEST_NAME)
