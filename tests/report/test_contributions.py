@@ -20,6 +20,7 @@ from labelweave.baselines import PLST, BinaryRelevance
 from labelweave.datasets import TableVectorizer, make_clique_toy
 from labelweave.decisions.layers import shown_labels, shown_thresholds
 from labelweave.estimators import TableModel
+from labelweave.report import write_report
 from labelweave.report.measured import measure
 from labelweave.report.reported_rows import Outcomes, read_rows
 from labelweave.report.row_examples import LinearScores, RowExamples
@@ -114,6 +115,14 @@ def test_lines_of_an_example_add_up_to_what_it_says(data, name):
             assert label.total == pytest.approx(away[0] - away[1])
             assert (label.total > 0) == (label.verdict in ("found", "wrong"))
             assert f"{label.number:.3f}" in {f"{v:.3f}" for v in outcomes.scores[int(row.name)]}
+
+
+def test_small_probabilities_and_thresholds_are_told_apart(data, tmp_path):
+    X, Y = data
+    model = clone(MODELS["thresholds of probabilities"]).fit(X, Y)
+    model.thresholds_ = np.full_like(model.thresholds_, 0.0123)
+    write_report(model, X, Y, tmp_path / "p.html")
+    assert "threshold 0.0123" in (tmp_path / "p.html").read_text()
 
 
 def _sparse(table):
