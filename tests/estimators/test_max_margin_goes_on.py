@@ -315,3 +315,14 @@ def test_rows_that_were_refused_have_not_been_seen(model):
         model.set_params(label_covariance=np.eye(5)).partial_fit(X[80:], Y[80:])
     model.set_params(label_covariance=None).partial_fit(X[80:], Y[80:])
     assert len(model._seen.weights) == 150
+
+
+def test_global_steps_from_far_away_take_about_as_many_rounds_as_from_nothing():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(120, 8))
+    Y = (X @ random.normal(size=(8, 4)) + random.normal(size=(120, 4)) > 0.5).astype(int)
+    model = MaxMarginClassifier(kernel="rbf", solver="alternating_directions", warm_start=True).fit(X, Y)
+    model.set_params(C=10.0).fit(X, Y)
+    fresh = MaxMarginClassifier(10.0, kernel="rbf", solver="alternating_directions").fit(X, Y)
+    assert model.converged_
+    assert model.n_iter_ <= 1.2 * fresh.n_iter_

@@ -55,6 +55,7 @@ _CLEARLY = 1.5  # times the tolerance, or more, is not within reach of another r
 _ROUNDING = 0.05  # ... and at a gap below this
 _PROGRESS = 0.95  # a gap has shrunk if it is below this share of the one before
 _PAUSE = 20  # a check in vain is followed by another after this part of the rounds so far
+_NEAR = 0.03  # a gap above which multipliers of another problem take longer to unlearn than to learn
 _FIRST_CHECK = 5  # and at least every doubling of the rounds
 _MARGIN = 1.1  # on the Rayleigh quotient that the weight of the rest is raised to
 
@@ -204,18 +205,18 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
         return _corrected(problem, replace(state, best=best))
 
     def start_at(self, problem: SplitDual, dual: Array, trace: tuple[TraceRecord, ...] = ()) -> SplitState:
-        """Begin at dual variables, clipped to their bounds, as if they were the optimum.
+        """Begin at dual variables, clipped to their bounds; far from the optimum without multipliers.
 
-        trace: of the solver that got there.
+        trace: of the solver that got there, if it solved this problem.
         """
-        state = self.start(problem)
-        dual = as_type(dual, problem.targets.dtype)
-        dual = namespace(dual).clip(dual, problem.lower, problem.upper)
+        state, xp = self.start(problem), namespace(problem.targets)
+        dual = xp.clip(as_type(dual, problem.targets.dtype), problem.lower, problem.upper)
+        best, rounds = replace(state.best, free=dual, boxed=dual), trace[-1].iteration if trace else 0
+        state = self.start(problem, replace(state, best=best, rounds=rounds, trace=trace))
+        if state.best.gap > _NEAR and not trace:
+            return state
         (scores,) = problem.scores(dual)
-        shift = (problem.targets - scores) / state.penalty
-        best = replace(state.best, free=dual, boxed=dual)
-        rounds = trace[-1].iteration if trace else 0
-        return self.start(problem, replace(state, best=best, shift=shift, rounds=rounds, trace=trace))
+        return replace(state, shift=(problem.targets - scores) / state.penalty)
 
     def round(self, problem: SplitDual, state: SplitState) -> Round[SplitState]:
         for _ in range(1 if problem.solves.is_exact else _INEXACT_STEPS):

@@ -181,14 +181,19 @@ class MarginTask:
 
         Raises ValueError if the solver needs explicit features, or the memory budget is too small.
         """
-        fit = self._solve_from(dual)
+        solver, settings = self._solver(), self.settings
+        by_rows = solver == "coordinate_ascent"
+        if settings.is_part and (by_rows or self.explicit is None):
+            settings = replace(settings, tol=tolerance_of_part(settings.tol, by_rows=by_rows))
+        task = replace(self, settings=replace(settings, solver=solver))
+        fit = task._solve_from(dual)
         if dual is None or fit.result.status is not Status.INDEFINITE:
             return fit
         # features near 1e40: rounding in the first step from such variables can exceed all that it is to find
-        return replace(self, stage=f"{self.stage}, from zero")._solve_from(None)
+        return replace(task, stage=f"{self.stage}, from zero")._solve_from(None)
 
     def _solve_from(self, dual: RowsByLabels | None) -> MarginFit:
-        solver, explicit = self._solver(), self.explicit
+        solver, explicit = self.settings.solver, self.explicit
         if explicit is not None and solver == "coordinate_ascent":
             return self._fit_coordinates(replace(self.data, features=explicit), dual)
         if solver == "coordinate_ascent":
@@ -247,11 +252,10 @@ class MarginTask:
 
     def _fit_coordinates(self, data: MarginData, start: RowsByLabels | None) -> MarginFit:
         settings = self.settings
-        tol = tolerance_of_part(settings.tol) if settings.is_part else settings.tol
         largest = max(data.upper.max(initial=0.0) / _SINGLE_PRECISION_BOUND, _SINGLE_PRECISION_TOL)
-        auto = np.float32 if tol >= largest else np.float64
+        auto = np.float32 if settings.tol >= largest else np.float64
         dtype = auto if settings.precision == "auto" else np.dtype(settings.precision)
-        solver = DualCoordinateAscent(tol, settings.max_iter, settings.seed)
+        solver = DualCoordinateAscent(settings.tol, settings.max_iter, settings.seed)
         with Workers(settings.n_threads).running() as workers:
             dual = make_margin_dual(data, dtype, workers)
             begin = None if start is None else solver.start(dual, dual.start(start))
