@@ -2,6 +2,7 @@
 
 import numpy as np
 from numpy.testing import assert_array_equal
+from scipy.special import expit
 
 from labelweave import AutoLabelClassifier, load
 from labelweave.automatic.coupling import couple_labels
@@ -21,19 +22,19 @@ def related(n=300, seed=0):
     random = np.random.default_rng(seed)
     one = (random.random(n) < 0.4).astype(float)
     targets = np.column_stack([one, one, random.random(n) < 0.5]).astype(float)
-    return targets, targets + random.normal(size=(n, 3)) * [0.2, 2.0, 0.5]
+    return targets, 4 * targets - 2 + random.normal(size=(n, 3)) * [0.5, 8.0, 2.0]
 
 
 def test_a_label_that_is_scored_badly_gains_by_one_that_is_scored_well():
     targets, scores = related()
     whole = table(targets)
     found = couple_labels(whole, scores)
-    assert whole.loss(found.scores) < 0.5 * whole.loss(scores)
-    assert found.matrix[0, 1] > 0.5
-    assert found.matrix[1, 1] < -0.5
+    assert whole.log_loss(found.odds) < 0.7 * whole.log_loss(scores)
+    assert found.matrix[0, 1] > 1
+    assert found.matrix[1, 1] < -1
     new_targets, new = related(seed=1)
-    coupled = new + new @ found.matrix + found.shift
-    assert table(new_targets).loss(coupled) < 0.5 * table(new_targets).loss(new)
+    coupled = new + expit(new) @ found.matrix + found.shift
+    assert table(new_targets).log_loss(coupled) < 0.7 * table(new_targets).log_loss(new)
 
 
 def test_rows_are_coupled_by_other_rows():
@@ -45,21 +46,21 @@ def test_rows_are_coupled_by_other_rows():
     moved[here] += 0.01 * np.random.default_rng(1).normal(size=moved[here].shape)
     first = couple_labels(whole, scores)
     second = couple_labels(TrainingTable(**vars(whole) | {"targets": moved}), scores)
-    assert_array_equal(second.scores[here], first.scores[here])
-    assert (second.scores[~here] != first.scores[~here]).any()
+    assert_array_equal(second.odds[here], first.odds[here])
+    assert (second.odds[~here] != first.odds[~here]).any()
 
 
 def test_what_is_missing_says_nothing():
     targets, scores = related()
     partly = np.where(np.random.default_rng(2).random(targets.shape) < 0.3, np.nan, targets)
     found = couple_labels(table(partly), scores)
-    assert table(targets).loss(found.scores) < 0.6 * table(targets).loss(scores)
+    assert table(targets).log_loss(found.odds) < 0.8 * table(targets).log_loss(scores)
 
 
 def test_labels_are_left_alone_where_nothing_is_gained():
     random = np.random.default_rng(0)
     targets = (random.random((200, 3)) < 0.5).astype(float)
-    assert couple_labels(table(targets), targets.copy()) is None
+    assert couple_labels(table(targets), np.zeros((200, 3))) is None
     assert couple_labels(table(targets[:, :1]), random.normal(size=(200, 1))) is None
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -58,12 +59,12 @@ def test_scores_are_those_of_clones_fitted_to_other_folds(data):
     model = auto(estimator).fit(X, Y)
     scaled = model._read_features(X, reset=False)
     whole = clone(estimator).fit(scaled.data, Y)
-    weight = model.members_[0]["weight"]
     test = model._read_features(X_test, reset=False)
     scorer = model.scorer_
-    plain = weight * whole.predict_proba(test.data)
-    coupled = plain if scorer.coupling is None else plain + plain @ scorer.coupling
-    assert_allclose(scorer.scores(test), coupled + scorer.intercept_, atol=1e-12)
+    odds = logit(np.clip(whole.predict_proba(test.data), 1e-3, 0.999))
+    plain = odds * scorer.slopes[0] + scorer.intercept_
+    coupled = 0.0 if scorer.coupling is None else expit(plain) @ scorer.coupling + scorer.shift
+    assert_allclose(scorer.scores(test), plain + coupled, atol=1e-12)
     assert not hasattr(estimator, "estimators_")
 
 

@@ -5,6 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
 
 from labelweave.automatic.combination import member_weights
 from labelweave.automatic.members import KernelRidge, Members, TrainingTable, grow
@@ -12,7 +14,7 @@ from labelweave.automatic.plan import Plan, Shape, make_plan
 from labelweave.automatic.scorers import CombinedScorer, ForestScorer
 from labelweave.features import FeatureMatrix, RBFKernel
 
-NAMES = ("linear", "rbf", "forest", "rbf+forest")
+NAMES = ("linear", "max-margin", "rbf", "forest", "rbf+forest")
 
 
 def table(n=90, missing=0.0, seed=0, noise=False, n_labels=3, pivots=2000):
@@ -66,15 +68,17 @@ def test_in_sample_proximity_would_leak():
     one = table(150, noise=True)
     forest = grow(one)
     seen = ForestScorer.of_rows(forest, one.features.data, one.targets, one.weights).scores(one.features)
-    assert one.loss(seen) < 0.5
+    assert one.loss(expit(seen)) < 0.5
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_scorer_is_of_a_fit_to_all_rows(name):
     one = table()
     member = members_of(one).make(name)
-    assert one.loss(member.scores) < 0.75
-    assert one.loss(member.scorer.scores(one.features)) < one.loss(member.scores)
+    curves = one.curves(member.scores)
+    left_out = one.loss(curves.probabilities(member.scores))
+    assert left_out < 0.75
+    assert one.loss(curves.probabilities(member.scorer.scores(one.features))) < left_out
 
 
 def test_a_column_factor_of_full_rank_serves_as_the_kernel_matrix():
@@ -101,7 +105,7 @@ def test_leaves_hold_the_shares_of_observed_labels():
                 known = one.targets[rows, label][~np.isnan(one.targets[rows, label])]
                 usual = np.nanmean(one.targets[:, label])
                 expected[rows, label] += (known.mean() if len(known) else usual) / forest.n_trees
-    assert_allclose(scores, expected, atol=1e-6)
+    assert_allclose(expit(scores), np.clip(expected, 1e-3, 0.999), atol=1e-6)
 
 
 def test_many_labels_are_projected_for_trees():
@@ -111,26 +115,24 @@ def test_many_labels_are_projected_for_trees():
     assert grow(wide).n_leaves > 20
 
 
-def test_weights_are_those_of_the_least_squared_error():
+def test_weights_are_those_of_the_least_log_loss():
     one = table(n=60)
     random = np.random.default_rng(1)
-    good, other = (
-        one.targets + 0.3 * random.normal(size=(60, 3)),
-        one.targets + 0.6 * random.normal(size=(60, 3)),
-    )
+    signs = 2 * one.targets - 1
+    good, other = signs + random.normal(size=(60, 3)), signs + 2 * random.normal(size=(60, 3))
     weights = member_weights(one, [good, other, -good])
     assert weights[0] > weights[1] > 0
     assert weights[2] == 0
-    solved = np.linalg.lstsq(
-        np.stack([good.ravel(), other.ravel()], axis=1), one.targets.ravel(), rcond=None
-    )[0]
-    assert_allclose(weights[:2], solved, rtol=1e-6)
+    rows = np.stack([good.ravel(), other.ravel()], axis=1)
+    exact = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-10).fit(rows, one.targets.ravel())
+    assert_allclose(weights[:2], exact.coef_[0], rtol=1e-3)
     assert member_weights(one, [good, good]).sum() > 0.5
 
 
-def test_weights_where_nothing_says_anything():
-    one = TrainingTable(**vars(table(n=10)) | {"targets": np.zeros((10, 3))})
-    weights = member_weights(one, [np.zeros((10, 3)), np.zeros((10, 3))])
+def test_a_member_that_says_the_opposite_still_leaves_one():
+    one = table(n=10)
+    wrong = 1 - 2 * one.targets
+    weights = member_weights(one, [wrong, 2 * wrong])
     assert_array_equal(weights, [1, 0])
 
 

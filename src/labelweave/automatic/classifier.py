@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array, Floats, PerLabel
-from labelweave.automatic.combination import choose_decision, member_weights
+from labelweave.automatic.combination import choose_decision, member_weights, weighted_sum
 from labelweave.automatic.coupling import couple_labels
 from labelweave.automatic.given import named_members, names_of_members
 from labelweave.automatic.known_sets import KnownSets
@@ -33,7 +33,7 @@ from labelweave.estimators.scaling import choose_scaling
 from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.feature_matrix import column_means, filled
-from labelweave.inference import SigmoidCalibration, calibrate_labels
+from labelweave.inference import SigmoidCalibration
 from labelweave.interrupts import note_interrupt
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import ModelFileError, storable
@@ -332,25 +332,29 @@ class AutoLabelClassifier(LabelClassifier):
     def _combine(
         self, members: list[Member], seconds: list[float], labels: LabelMatrix, table: TrainingTable
     ) -> None:
-        weights = member_weights(table, [member.scores for member in members])
-        scores: Array = sum(w * member.scores for w, member in zip(weights, members, strict=True))
-        used = np.flatnonzero(weights)
-        parts = tuple(members[k].scorer for k in used), weights[used]
-        self.uncoupled_loss_, coupling = table.loss(scores), couple_labels(table, scores)
-        self.scorer_ = CombinedScorer(np.zeros(labels.n_labels), *parts)
-        if coupling is not None:
-            self.scorer_ = CombinedScorer(coupling.shift, *parts, coupling.matrix)
-            scores = coupling.scores
-        found = calibrate_labels(labels, scores, "sigmoid", sample_weight=table.weights)
-        assert isinstance(found, SigmoidCalibration), "the method says so"
-        self.calibration_ = found
+        curves = [_to_log_odds(member.scores, table) for member in members]
+        odds = [member.scores for member in members]
+        weights = member_weights(table, odds)
         self.members_ = [
-            {"name": member.name, "weight": float(w), "left_out_loss": table.loss(member.scores),
+            {"name": member.name, "weight": float(w), "left_out_loss": table.loss(expit(member.scores)),
              "seconds": spent, "words": member.words}
             for member, w, spent in zip(members, weights, seconds, strict=True)
         ]  # fmt: skip
-        self.left_out_loss_ = table.loss(scores)
-        held = HeldOutScores(labels, found.probabilities(scores), table.weights)
+        scores, used = weighted_sum(weights, odds), np.flatnonzero(weights)
+        self.scorer_ = CombinedScorer(
+            sum((weights[k] * curves[k].intercepts for k in used), np.zeros(labels.n_labels)),
+            tuple(members[k].scorer for k in used),
+            np.stack([weights[k] * curves[k].slopes for k in used]),
+        )
+        self.calibration_ = table.curves(scores)
+        self.uncoupled_loss_ = table.loss(self.calibration_.probabilities(scores))
+        coupling = couple_labels(table, scores)
+        if coupling is not None:
+            self.scorer_ = replace(self.scorer_, coupling=coupling.matrix, shift=coupling.shift)
+            scores = coupling.odds
+            self.calibration_ = table.curves(scores)
+        held = HeldOutScores(labels, self.calibration_.probabilities(scores), table.weights)
+        self.left_out_loss_ = table.loss(held.scores)
         self._left_out = held, table.folds
         self._choose_thresholds()
 
@@ -462,6 +466,14 @@ class AutoLabelClassifier(LabelClassifier):
             raise ModelFileError("it has neither thresholds_ nor known_sets_, or both.")
         if not is_by_sets and not state["fitted"]["thresholds_"].min() > 0:
             raise ModelFileError("its thresholds are no probabilities above 0.")
+
+
+def _to_log_odds(scores: Array, table: TrainingTable) -> SigmoidCalibration:
+    """Turn left-out scores into log-odds in place, and give the curves that do so."""
+    curves = table.curves(scores)
+    scores *= curves.slopes
+    scores += curves.intercepts
+    return curves
 
 
 def _shape(features: FeatureMatrix, labels: LabelMatrix) -> Shape:

@@ -1,14 +1,17 @@
-"""Weights of members, and what decides on label sets, by scores of rows that no member saw.
+"""Members in one score, and what decides on label sets, by scores of rows that no member saw.
 
-Weights minimise the squared error of the weighted sum of left-out scores, none of them negative (Breiman,
-"Stacked regressions", 1996).
+A member's left-out scores become log-odds by a logistic curve a label.  The combination is a weighted sum of
+log-odds, with weights that are not negative and have the least log loss on left-out rows (Breiman, "Stacked
+regressions", 1996, with the loss of probabilities).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-import scipy.linalg as sl
-from scipy.optimize import nnls
+from scipy.optimize import minimize
+from scipy.special import expit
 
 from labelweave.array_types import Array, Floats, PerRow, RowsByLabels
 from labelweave.automatic.known_sets import KnownSets, choose_known_sets
@@ -17,26 +20,40 @@ from labelweave.automatic.table import TrainingTable
 from labelweave.estimators.held_out import THRESHOLD_RULES, HeldOutScores, best_thresholds
 
 _NEGLIGIBLE = 1e-3
-_JITTER = 1e-10
+_STEPS = 50
 _HALF = 0.5
 _RANGE = np.finfo(np.float64).tiny, 1.0  # thresholds of all rows, and of none
 
 
-def member_weights(table: TrainingTable, scores: list[RowsByLabels]) -> Floats:
-    """Weigh members by their left-out scores: at least one weight is above 0, all add up to about 1."""
+def member_weights(table: TrainingTable, odds: Sequence[RowsByLabels]) -> Floats:
+    """Weigh members by their left-out log-odds: no weight is negative, one at least is above 0."""
     known = ~np.isnan(table.targets)
     seen = np.where(known, table.weights[:, None], 0.0)
-    weighted = [seen * one for one in scores]
-    squares = np.array([[np.vdot(one, other) for other in scores] for one in weighted])
-    moments = np.array([np.vdot(one, np.where(known, table.targets, 0.0)) for one in weighted])
-    squares[np.diag_indices_from(squares)] *= 1.0 + _JITTER
-    squares[np.diag_indices_from(squares)] += 1e-300
-    root = sl.cholesky(squares)
-    found, _ = nnls(root, sl.solve_triangular(root, moments, trans="T"))
+    seen /= max(float(seen.sum()), 1e-300)
+    targets = np.where(known, table.targets, 0.0)
+
+    def loss(weights: Floats) -> tuple[float, Floats]:
+        summed = weighted_sum(weights, odds)
+        value = float((seen * (np.logaddexp(0.0, summed) - targets * summed)).sum())
+        residuals = seen * (expit(summed) - targets)
+        return value, np.array([(residuals * one).sum() for one in odds])
+
+    start = np.full(len(odds), 1.0 / len(odds))
+    bounds = [(0.0, None)] * len(odds)
+    found = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options={"maxiter": _STEPS}).x
     found[found < _NEGLIGIBLE] = 0.0
-    if not found.any():  # no label is ever positive, or no score says anything
-        found[int(np.argmin([table.loss(one) for one in scores]))] = 1.0
+    if not found.any():  # no score says anything
+        found[int(np.argmin([table.log_loss(one) for one in odds]))] = 1.0
     return np.asarray(found)
+
+
+def weighted_sum(weights: Floats, scores: Sequence[RowsByLabels]) -> RowsByLabels:
+    """Add weighted scores, those of weight 0 left out."""
+    summed = np.zeros_like(scores[0])
+    for weight, one in zip(weights, scores, strict=True):
+        if weight:
+            summed += weight * one
+    return summed
 
 
 def choose_decision(held: HeldOutScores, metric: str, folds: PerRow) -> tuple[KnownSets | Floats, Array]:

@@ -1,12 +1,13 @@
-"""What the scores of other labels say of a label: a ridge regression on left-out scores.
+"""What the scores of other labels say of a label: logistic ridge regression on left-out probabilities.
 
-With s the combined left-out scores of a row, m their mean and t its targets,
+With z the combined left-out log-odds of a row, p their probabilities, m the mean of p and t the targets,
+log-odds z + (p - m) B minimise
 
-    minimise over B   sum_i w_i |t_i - s_i - (s_i - m) B|^2  +  penalty |B|^2,
+    sum_il w_i (log loss of t_il) + penalty / 2 sum_l h_l |B_l|^2 sum_i w_i,    h_l the mean of p_l (1 - p_l),
 
-by folds of the rows, for a grid of penalties up to one without end, which is B = 0 (Breiman and Friedman,
-"Predicting multivariate responses in multiple linear regression", 1997, shrink such a B another way).  What
-is missing is taken to be what it is scored.
+by one Newton step from B = 0 with the mean curvature h_l of a label, which is a ridge regression of the
+residuals (t - p) / h_l for all labels by one eigendecomposition.  The penalty has the least log loss in folds
+of the rows; B is 0 where no penalty gains.  What is missing is taken to be what it is scored.
 """
 
 from __future__ import annotations
@@ -15,54 +16,61 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg as sl
+from scipy.special import expit
 
 from labelweave.array_types import Array, RowsByLabels
 from labelweave.automatic.table import TrainingTable
 
 _PENALTIES = np.logspace(-4, 1, 11)  # a row
 _MOST_LABELS = 500  # of a matrix of labels by labels
+_LEAST_CURVATURE = 1e-4
+_LEAST_GAIN = 1e-3  # of the log loss
 
 
 class Coupling(NamedTuple):
-    """A matrix that is added to the identity: ``scores + scores @ matrix + shift``.
+    """What is added to log-odds: ``expit(odds) @ matrix + shift``.
 
-    Shapes: matrix (L, L), shift (L,), scores (n, L), of left-out rows with the matrix of other folds.
+    Shapes: matrix (L, L), shift (L,), odds (n, L), of left-out rows with the matrix of other folds.
     """
 
     matrix: Array
     shift: Array
-    scores: RowsByLabels
+    odds: RowsByLabels
 
 
-def couple_labels(table: TrainingTable, scores: RowsByLabels) -> Coupling | None:
+def couple_labels(table: TrainingTable, odds: RowsByLabels) -> Coupling | None:
     """Learn how labels say something of each other; None where left-out rows do not gain by it."""
-    n, n_labels = scores.shape
+    n, n_labels = odds.shape
     if not 1 < n_labels <= _MOST_LABELS or len(np.unique(table.folds)) < 2:
         return None
-    residuals = np.where(np.isnan(table.targets), 0.0, table.targets - scores)
+    shares = expit(odds)
+    residuals = np.where(np.isnan(table.targets), 0.0, table.targets - shares)
     weights, found = table.weights, np.empty((len(_PENALTIES), n, n_labels))
     for train, held in table.splits():
-        mean = np.average(scores[train], axis=0, weights=weights[train])
-        spectrum = _Spectrum(scores[train] - mean, residuals[train], weights[train])
+        mean = np.average(shares[train], axis=0, weights=weights[train])
+        step = _Steps(shares[train], mean, residuals[train], weights[train])
         for number, penalty in enumerate(_PENALTIES):
-            found[number, held] = scores[held] + (scores[held] - mean) @ spectrum.solution(penalty)
-    losses = [table.loss(one) for one in found]
+            found[number, held] = odds[held] + (shares[held] - mean) @ step.solution(penalty)
+    losses = [table.log_loss(one) for one in found]
     best = int(np.argmin(losses))
-    if not losses[best] < table.loss(scores):
+    if not losses[best] < (1.0 - _LEAST_GAIN) * table.log_loss(odds):
         return None
-    mean = np.average(scores, axis=0, weights=weights)
-    matrix = _Spectrum(scores - mean, residuals, weights).solution(_PENALTIES[best])
+    mean = np.average(shares, axis=0, weights=weights)
+    matrix = _Steps(shares, mean, residuals, weights).solution(_PENALTIES[best])
     return Coupling(matrix, -mean @ matrix, found[best].copy())
 
 
-class _Spectrum:
-    """Ridge regressions of many targets, for every penalty."""
+class _Steps:
+    """One step of a Newton method for many labels, for every penalty."""
 
-    def __init__(self, rows: Array, targets: Array, weights: Array) -> None:
+    def __init__(self, shares: Array, mean: Array, residuals: Array, weights: Array) -> None:
+        rows = shares - mean
         weighted = rows.T * weights
         self.total = float(weights.sum())
         self.eigenvalues, self.vectors = sl.eigh(weighted @ rows)
-        self.moments = self.vectors.T @ (weighted @ targets)
+        curvature = np.average(shares * (1.0 - shares), axis=0, weights=weights)
+        curvature = np.maximum(curvature, _LEAST_CURVATURE)
+        self.moments = self.vectors.T @ (weighted @ residuals) / curvature
 
     def solution(self, penalty: float) -> Array:
         """Solve with a penalty a row of weight 1."""

@@ -1,4 +1,4 @@
-"""Estimators that a user gives as members: out-of-fold probabilities, and what scores new rows."""
+"""Estimators as members: scores of rows by fits to other folds, and what scores new rows."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from sklearn.utils.validation import has_fit_parameter
 
 from labelweave.array_types import Array, RowsByLabels
 from labelweave.automatic.plan import MEMBERS
+from labelweave.automatic.scorers import log_odds
 from labelweave.automatic.table import Member, TrainingTable
 from labelweave.estimators.base import LabelClassifier
 from labelweave.estimators.scorers import Scorer
 from labelweave.features import FeatureMatrix
-from labelweave.inference import SigmoidCalibration, calibrate_labels
-from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
-from labelweave.model_files.schema import Made, Maybe, Numbers
+from labelweave.model_files.schema import Made, Numbers, OneOf
+
+_RESPONSES = ("predict_proba", "decision_function")
+_ENTRIES_TO_CHOOSE_BY = 2_000_000
 
 
 def named_members(members: Sequence[Any]) -> dict[str, Any]:
@@ -53,32 +55,38 @@ def names_of_members(members: str | Sequence[Any]) -> str | list[str]:
     return members if isinstance(members, str) else list(named_members(members))
 
 
-def fit_given(name: str, estimator: Any, table: TrainingTable, on_step: Any) -> Member:
-    """Fit clones of an estimator to the other rows of every fold, and to all rows.
+def fit_best(name: str, candidates: Sequence[Any], table: TrainingTable, on_step: Any) -> Member:
+    """Fit clones of estimators to the other rows of every fold, and the best of them to all rows.
 
-    Scores are probabilities; where there are none, decision values are brought to them by a curve a label.
+    Scores are the log-odds of probabilities; decision values where there are none.
     """
-    response = next((r for r in ("predict_proba", "decision_function") if hasattr(estimator, r)), None)
+    response = next((r for r in _RESPONSES if hasattr(candidates[0], r)), None)
     if response is None:
         raise ValueError(f"The member {name} has neither predict_proba nor decision_function.")
-    if np.isnan(table.targets).any() and not isinstance(estimator, LabelClassifier):
+    if np.isnan(table.targets).any() and not isinstance(candidates[0], LabelClassifier):
         raise ValueError(
             f"The member {name} takes no missing labels, and y has some; give members of labelweave alone."
         )
-    scores = np.empty_like(table.targets)
+    tables = np.empty((len(candidates), *table.targets.shape))
     for train, held in table.splits():
-        fitted = _fitted(estimator, table.rows(train))
-        scores[held] = responses(fitted, response, table.features.rows(held).data, scores.shape[1])
+        rows, data = table.rows(train), table.features.rows(held).data
+        for scores, estimator in zip(tables, candidates, strict=True):
+            scores[held] = scores_of(_fitted(estimator, rows), response, data, scores.shape[1])
         on_step(name)
-    curves = None
-    if response == "decision_function":
-        labels = LabelMatrix.from_any(table.targets)
-        found = calibrate_labels(labels, scores, "sigmoid", sample_weight=table.weights)
-        assert isinstance(found, SigmoidCalibration), "the method says so"
-        curves, scores = found, found.probabilities(scores)
-    whole, words = _fitted(estimator, table), " ".join(str(estimator).split())
+    best = _best(tables, table)
+    whole, words = _fitted(candidates[best], table), " ".join(str(candidates[best]).split())
     on_step(name)
-    return Member(name, scores, EstimatorScorer(np.zeros(scores.shape[1]), whole, curves), words)
+    scorer = EstimatorScorer(np.zeros(table.targets.shape[1]), whole, response)
+    return Member(name, tables[best].copy(), scorer, words)
+
+
+def _best(tables: Array, table: TrainingTable) -> int:
+    """Find the scores whose probabilities have the least error, on some rows where there are many."""
+    if len(tables) == 1:
+        return 0
+    rows = np.arange(0, len(table.targets), 1 + table.targets.size // _ENTRIES_TO_CHOOSE_BY)
+    some = table.rows(rows)
+    return int(np.argmin([some.loss(some.curves(one[rows]).probabilities(one[rows])) for one in tables]))
 
 
 def _fitted(estimator: Any, table: TrainingTable) -> Any:
@@ -94,6 +102,12 @@ def _fitted(estimator: Any, table: TrainingTable) -> Any:
         raise ValueError(f"The member {type(estimator).__name__} takes no sample_weight; give none.")
     given = {"sample_weight": table.weights} if is_weighted else {}
     return fresh.fit(table.features.data, targets, **given)
+
+
+def scores_of(fitted: Any, response: str, data: Any, n_labels: int) -> RowsByLabels:
+    """Ask for decision values, or for the log-odds of probabilities: shape (n, L)."""
+    found = responses(fitted, response, data, n_labels)
+    return log_odds(found) if response == "predict_proba" else found
 
 
 def responses(fitted: Any, response: str, data: Any, n_labels: int) -> RowsByLabels:
@@ -122,35 +136,29 @@ def _of_positives(probabilities: Array, kinds: Any) -> Array:
 
 @storable(
     "EstimatorScorer",
-    {
-        "intercept_": Numbers("L"),
-        "estimator": Made(LabelClassifier),
-        "curves": Maybe(Made(SigmoidCalibration, {"L": "n_labels"})),
-    },
+    {"intercept_": Numbers("L"), "estimator": Made(LabelClassifier), "response": OneOf(_RESPONSES)},
 )
 @dataclass(frozen=True)
 class EstimatorScorer(Scorer):
-    """Probabilities of a fitted estimator; a file keeps those of labelweave alone.
+    """What a fitted estimator says of labels; a file keeps estimators of labelweave alone.
 
-    curves: from decision values to probabilities; None where the estimator has probabilities.
+    response: the method that is asked, decision_function, or predict_proba for log-odds.
     """
 
     estimator: Any
-    curves: SigmoidCalibration | None = None
+    response: str = "decision_function"
 
     def takes(self, n_features: int) -> bool:
         if self.estimator.n_features_in_ != n_features:
             return False
         try:
             self.scores(FeatureMatrix(np.zeros((1, n_features))))
-        except ValueError:  # of other labels
+        except (AttributeError, ValueError):  # of other labels, or without that method
             return False
         return True
 
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
-        response = "predict_proba" if self.curves is None else "decision_function"
-        found = responses(self.estimator, response, features.data, self.n_labels)
-        return found if self.curves is None else self.curves.probabilities(found)
+        return scores_of(self.estimator, self.response, features.data, self.n_labels)
 
     def to_state(self) -> dict[str, Any]:
         if not isinstance(self.estimator, LabelClassifier):

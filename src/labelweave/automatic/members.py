@@ -1,7 +1,7 @@
 """The models that an automatic one tries, each with scores of rows by fits to other rows.
 
-All of them regress 0 and 1 on the features by squared error, so that scores are on the scale of
-probabilities and the squared error of left-out rows compares them, chooses their numbers and weighs them.
+Ridge regressions and trees regress 0 and 1 on the features, and the squared error of left-out rows chooses
+their numbers; max-margin models are chosen by that of their probabilities, as all members are compared.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from labelweave.hyperparameters.left_out import LeftOutFactorRidge, LeftOutRidge
 
 _WIDTHS = 2.0 ** np.arange(-4, 4)  # times the gamma that "scale" is
 _PENALTIES = np.logspace(-3, 2, 11)  # of kernels whose values are 1 at most
+_MARGIN_C = 0.1, 0.3, 0.9, 2.7  # of rows whose mean squared length is 1
+_MARGIN_TOL = 1e-2
 _MOST_TARGETS = 16  # that trees are grown on; more are projected
 
 
@@ -46,11 +48,15 @@ class Members:
     def make(self, name: str) -> Member:
         """Fit a member by its name, and score every row by fits to other folds."""
         if self.given.get(name) is not None:
-            from labelweave.automatic.given import fit_given
-
-            return fit_given(name, self.given[name], self.table, self.on_step)
-        makers = {"linear": self._linear, "rbf": self._rbf, "forest": self._forest, "rbf+forest": self._both}
+            return self._estimators(name, [self.given[name]])
+        makers = {"linear": self._linear, "max-margin": self._max_margin, "rbf": self._rbf,
+                  "forest": self._forest, "rbf+forest": self._both}  # fmt: skip
         return makers[name]()
+
+    def _estimators(self, name: str, candidates: list[Any]) -> Member:
+        from labelweave.automatic.given import fit_best
+
+        return fit_best(name, candidates, self.table, self.on_step)
 
     @cached_property
     def _width(self) -> Kernel:
@@ -72,6 +78,15 @@ class Members:
                 best, kernel = loss, one
         self.on_step("width")
         return kernel
+
+    def _max_margin(self) -> Member:
+        from labelweave.estimators.max_margin import MaxMarginClassifier
+
+        table = self.table
+        length = max(float(table.features.squared_norms().mean()), 1e-300)
+        given: dict[str, Any] = {"tol": _MARGIN_TOL, "n_jobs": table.n_jobs, "random_state": table.seed}
+        machines = [MaxMarginClassifier(C=C / length, **given) for C in _MARGIN_C]
+        return self._estimators("max-margin", machines)
 
     def _linear(self) -> Member:
         return self._ridge("linear", lambda fold: LinearKernel(), "linear kernel")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import log2
 
-MEMBERS = ("linear", "rbf", "forest", "rbf+forest")
+MEMBERS = ("linear", "max-margin", "rbf", "forest", "rbf+forest")
 
 _FOLDS = 5
 _TREES, _FEWEST_TREES = 300, 50
@@ -16,6 +16,7 @@ ROWS_FOR_WIDTH = 1500
 # the cost model: operations a second of one usual core, which makes the same plan on every machine
 _MULTIPLICATIONS, _SPECTRUM = 1e10, 12.0  # operations of an eigendecomposition, in cubes of the rows
 _WIDTHS, _SPLITS = 8, 4e7  # feature values that growing trees looks at a second
+_SWEEPS, _LOOKS = 60, 20  # over the rows by coordinate ascent, for all penalties; numbers of a row besides
 _USUAL_SECONDS = 300.0
 _TREE = 2e-3  # seconds of a tree of few rows
 
@@ -44,12 +45,17 @@ class Plan:
 
 @dataclass(frozen=True)
 class Shape:
-    """The shape of the data: rows, features, labels, and how many features of a row are not zero."""
+    """The shape of the data: rows, features, labels, and how many features of a row are stored."""
 
     n: int
     d: int
     labels: int
     filled: float
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether most features of a row are zero, as those of texts."""
+        return self.filled < self.d
 
     def of_ridge(self, pivots: int) -> float:
         """Foresee the seconds of ridge regressions in all folds and for all rows."""
@@ -67,12 +73,19 @@ class Shape:
         looks: float = self.n * max(1.0, log2(self.n)) * max(1.0, self.d**0.5) * (3 + min(self.labels, 16))
         return (_FOLDS + 1) * trees * (_TREE + looks / 10 / _SPLITS)
 
+    def of_max_margin(self) -> float:
+        """Foresee the seconds of linear max-margin models."""
+        products = _SWEEPS * self.n * self.labels * (self.filled + _LOOKS)
+        return (_FOLDS + 1) * products / _MULTIPLICATIONS
+
     def of(self, plan: Plan) -> float:
         """Foresee the seconds of a plan."""
-        ridges = sum(name in MEMBERS and name != "forest" for name in plan.members)
+        ridges = sum(name in MEMBERS and name not in ("forest", "max-margin") for name in plan.members)
         seconds = ridges * self.of_ridge(plan.pivots)
         if any(name.startswith("rbf") for name in plan.members):
             seconds += self.of_width(plan.pivots)
+        if "max-margin" in plan.members:
+            seconds += self.of_max_margin()
         if any(name.endswith("forest") for name in plan.members):
             seconds += self.of_forest(plan.trees)
         return seconds
@@ -87,7 +100,10 @@ def make_plan(shape: Shape, members: tuple[str, ...] | None, time_budget: float 
     is_given = members is not None
     if members is None:
         has_trees = shape.n * shape.d <= _TREE_NUMBERS
-        members = ("rbf", "forest", "rbf+forest") if has_trees else ("linear", "rbf")
+        linear = "max-margin" if shape.is_sparse else "linear"
+        members = ("rbf", "forest", "rbf+forest") if has_trees else (linear, "rbf")
+        if has_trees and shape.is_sparse:
+            members = (linear, *members)
     fewer, fewest = (members, members) if is_given else (members[:2], members[:1])
     pivots = max(100, min(_PIVOTS, _PIVOT_NUMBERS // max(1, shape.n)))
     folds = min(_FOLDS, shape.n)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import expit, logit
 
 from labelweave.array_types import Array, RowsByLabels
 from labelweave.arrays import panels
@@ -17,6 +18,13 @@ from labelweave.model_files import storable
 from labelweave.model_files.schema import Items, Made, Maybe, Numbers
 
 _LEAVES_AT_ONCE = 2_000_000
+_LEAST_SHARE = 1e-3
+
+
+def log_odds(shares: RowsByLabels) -> RowsByLabels:
+    """Turn shares into log-odds; one of none or of all, to which few rows contribute, is not infinite."""
+    found: RowsByLabels = logit(np.clip(shares, _LEAST_SHARE, 1.0 - _LEAST_SHARE))
+    return found
 
 
 @storable(
@@ -29,7 +37,7 @@ _LEAVES_AT_ONCE = 2_000_000
 )
 @dataclass(frozen=True)
 class ForestScorer(Scorer):
-    """The mean over trees of what is known of the leaves in which a row ends.
+    """Log-odds of the mean over trees of what is known of the leaves in which a row ends.
 
     forest: the trees.
     values (leaves, L): how much larger the share of positive rows is in a leaf than the intercept; CSR.
@@ -65,7 +73,7 @@ class ForestScorer(Scorer):
         for rows in panels(len(features), max(1, _LEAVES_AT_ONCE // self.forest.n_trees)):
             shares = self.forest.indicators(features.data[rows], 1.0 / self.forest.n_trees) @ self.values
             scores[rows] += shares.toarray() if sp.issparse(shares) else shares
-        return scores
+        return log_odds(scores)
 
 
 @storable(
@@ -73,28 +81,33 @@ class ForestScorer(Scorer):
     {
         "intercept_": Numbers("L"),
         "members": Items(Made(Scorer, {"L": "n_labels"}), "m", tuple, 1),
-        "weights": Numbers("m"),
+        "slopes": Numbers("m L"),
         "coupling": Maybe(Numbers("L L")),
+        "shift": Maybe(Numbers("L")),
     },
+    {"its coupling has a shift": lambda s: (s["coupling"] is None) == (s["shift"] is None)},
 )
 @dataclass(frozen=True)
 class CombinedScorer(Scorer):
-    """A weighted sum of the scores of members, to which scores of other labels may add.
+    """Log-odds: a weighted sum of the scores of members, to which those of other labels may add.
 
-    coupling (L, L): what the score of one label adds to those of others.
-    Shapes: weights (m,).
+    slopes (m, L): of each member's scores.
+    coupling (L, L): what the probability of one label adds to the log-odds of others.
+    Shapes: shift (L,).
     """
 
     members: tuple[Scorer, ...]
-    weights: Array
+    slopes: Array
     coupling: Array | None = None
+    shift: Array | None = None
 
     def takes(self, n_features: int) -> bool:
         return all(member.takes(n_features) for member in self.members)
 
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
-        parts = (w * member.scores(features) for member, w in zip(self.members, self.weights, strict=True))
-        scores = sum(parts, np.zeros((len(features), self.n_labels)))
+        odds = np.tile(self.intercept_, (len(features), 1))
+        for member, slopes in zip(self.members, self.slopes, strict=True):
+            odds += slopes * member.scores(features)
         if self.coupling is not None:
-            scores += scores @ self.coupling
-        return scores + self.intercept_
+            odds += expit(odds) @ self.coupling + self.shift
+        return odds

@@ -11,6 +11,8 @@ import numpy as np
 from labelweave.array_types import Array, PerRow, RowsByLabels
 from labelweave.estimators.scorers import Scorer
 from labelweave.features import FeatureMatrix
+from labelweave.inference import SigmoidCalibration, calibrate_labels
+from labelweave.labels import LabelMatrix
 
 
 @dataclass(frozen=True)
@@ -51,11 +53,25 @@ class TrainingTable:
         variance = float((seen * np.square(filled - means)).sum())
         return float((seen * np.square(filled - scores)).sum()) / variance if variance > 0 else 1.0
 
+    def log_loss(self, odds: RowsByLabels) -> float:
+        """Compute the mean log loss of log-odds of observed labels."""
+        known = ~np.isnan(self.targets)
+        seen = np.where(known, self.weights[:, None], 0.0)
+        losses = np.logaddexp(0.0, odds) - np.where(known, self.targets, 0.0) * odds
+        return float((seen * losses).sum() / max(float(seen.sum()), 1e-300))
+
+    def curves(self, scores: RowsByLabels) -> SigmoidCalibration:
+        """Fit a logistic curve a label from scores to probabilities."""
+        labels = LabelMatrix.from_any(self.targets)
+        found = calibrate_labels(labels, scores, "sigmoid", sample_weight=self.weights)
+        assert isinstance(found, SigmoidCalibration), "the method says so"
+        return found
+
 
 class Member(NamedTuple):
     """A model that was tried.
 
-    scores (n, L): of every row by a fit to the rows of other folds.
+    scores (n, L): of every row by a fit to the rows of other folds, on any scale.
     scorer: of the fit to all rows.
     words: what was chosen.
     """
