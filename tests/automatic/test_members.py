@@ -127,6 +127,7 @@ def test_weights_are_those_of_the_least_log_loss():
     exact = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-10).fit(rows, one.targets.ravel())
     assert_allclose(weights[:2], exact.coef_[0], rtol=1e-3)
     assert member_weights(one, [good, good]).sum() > 0.5
+    assert one.log_loss(weights[0] * good + weights[1] * other) < min(one.log_loss(good), one.log_loss(other))
 
 
 def test_a_member_that_says_the_opposite_still_leaves_one():
