@@ -52,6 +52,9 @@ def test_arrays_of_other_types_walk_the_same_and_compile_nothing(data):
         roots, children = forest.roots.astype(integers), forest.children.astype(np.int64)
         other = replace(forest, roots=roots, feature=forest.feature.astype(np.int16), children=children)
         np.testing.assert_array_equal(other.leaves(X), leaves)
+    read_only = forest.threshold.copy()
+    read_only.flags.writeable = False
+    np.testing.assert_array_equal(replace(forest, threshold=read_only).leaves(X), leaves)
     assert len(find_leaves.signatures) == compiled
 
 

@@ -17,6 +17,7 @@ from labelweave.model_files.schema import Numbers, count, is_bounded, places
 
 _NUMBERS_AT_ONCE = 8_000_000  # of rows written out for trees, 32 MB
 _LARGEST = float(np.finfo(np.float32).max)
+_TYPES = np.int64, np.int32, np.float64, np.int32, np.bool_  # as of_trees makes arrays
 
 
 def _is_a_forest(state: dict[str, Any]) -> bool:
@@ -111,12 +112,8 @@ class Forest(StoredParameters):
             raise ValueError(
                 f"The rows have {data.shape[1]} features, but the forest was grown on {self.n_features}."
             )
-        # in the types of of_trees: for others, as a file may have them, the loop would be compiled again
-        trees = (
-            self.roots.astype(np.int64, copy=False), self.feature.astype(np.int32, copy=False),
-            self.threshold.astype(np.float64, copy=False), self.children.astype(np.int32, copy=False),
-            self.missing_left,
-        )  # fmt: skip
+        arrays = self.roots, self.feature, self.threshold, self.children, self.missing_left
+        trees = [_fixed(array, kind) for array, kind in zip(arrays, _TYPES, strict=True)]
         nodes = np.empty((data.shape[0], self.n_trees), np.int32)
         for rows in panels(data.shape[0], max(1, _NUMBERS_AT_ONCE // max(1, data.shape[1]))):
             find_leaves(single(data[rows]), *trees, nodes[rows])
@@ -132,6 +129,13 @@ class Forest(StoredParameters):
 
     def __repr__(self) -> str:
         return f"Forest({self.n_trees} trees, {self.n_leaves} leaves)"
+
+
+def _fixed(array: Array, kind: type) -> Array:
+    """Give a view that cannot be written, of one type: a loop is compiled again for any other sort of array."""
+    view = array.astype(kind, copy=False).view()
+    view.flags.writeable = False
+    return view
 
 
 def single(data: Any) -> Array:
