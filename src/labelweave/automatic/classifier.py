@@ -73,12 +73,13 @@ class AutoLabelClassifier(LabelClassifier):
     4.  "forest": trees grown on all labels together; the shares of labels in the leaves are averaged.
     5.  "rbf+forest": ridge regression with half of the RBF kernel and half of the share of trees in which two
         rows end in the same leaf.  Data too large for trees have "linear" in the place of both.
-    6.  Penalties are those of the least squared error of the left-out scores.
-    7.  The model's score is a weighted sum of the members' scores.  The weights are not negative and minimise
-        the squared error of the left-out scores.
-    8.  The score of a label may take a share of the scores of others, by a ridge regression on left-out
-        scores, where left-out rows of other folds gain by it.
-    9.  Left-out scores become probabilities by logistic curves, those of rare labels drawn to the others'.
+    6.  "max-margin", for sparse rows: :class:`MaxMarginClassifier`, linear, with the best of four C.
+    7.  Penalties are those of the least squared error of left-out scores.
+    8.  A member's left-out scores become log-odds by a logistic curve a label, those of rare labels drawn to
+        the others'.  The model's score is a weighted sum of log-odds.  The weights are not negative and have
+        the least log loss on left-out rows.
+    9.  The probabilities of other labels may add to the log-odds of a label, by a logistic ridge regression
+        on left-out scores, where left-out rows of other folds gain by it.  Curves are fitted again.
     10. Thresholds are the best for ``metric`` on the left-out probabilities.
 
     Nothing is chosen on scores of rows that a fit has seen.  An unobserved label adds no error anywhere; a
@@ -96,7 +97,8 @@ class AutoLabelClassifier(LabelClassifier):
         Seconds that a fit may take, by a cost model of the data's shape; None for 300.  A smaller plan is
         made where the whole one takes longer.  No clock is looked at, so that the same data give the same
         model; a slower machine takes longer.
-    members : "auto" or list of {"linear", "rbf", "forest", "rbf+forest"} or estimators, default="auto"
+    members : "auto" or list of {"linear", "max-margin", "rbf", "forest", "rbf+forest"} or estimators, \
+            default="auto"
         What is combined; "auto" goes by the size of the data.  Multi-label estimators of scikit-learn or of
         labelweave, with ``predict_proba`` or ``decision_function``, may stand beside the names.  Clones are
         fitted to the scaled features, for each fold and for all rows; the time budget does not count them.
@@ -118,12 +120,13 @@ class AutoLabelClassifier(LabelClassifier):
     ----------
     members_ : list of dict
         What was tried: ``name``, ``weight`` in the combination, ``left_out_loss``, the squared error of
-        left-out scores as a share of the labels' variance, ``seconds`` and ``words`` on what was chosen.
+        left-out probabilities as a share of the labels' variance, ``seconds`` and ``words`` on what was
+        chosen.
     plan_ : dict
         What the time budget was turned into: members, trees, columns of a kernel matrix (``pivots``), folds
         and the seconds foreseen.
     left_out_loss_ : float
-        The squared error of the combination's left-out scores, as a share of the labels' variance.
+        The squared error of the combination's left-out probabilities, as a share of the labels' variance.
     uncoupled_loss_ : float
         The same without what labels say of each other; equal where left-out rows did not gain by that.
     left_out_value_, left_out_error_ : float

@@ -16,8 +16,8 @@ _TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the val
     "metric": "What label sets are to be best for; scores and probabilities do not depend on it.",
     "time_budget": ("SECONDS", "How long the fit may take, by a cost model of the data's shape, so that the "
         "same data give the same model [300]."),
-    "members": ("NAME,...", "Which models are combined, among linear, rbf, forest and rbf+forest [by the "
-        "size of the data]."),
+    "members": ("NAME,...", "Which models are combined, among linear, max-margin, rbf, forest and rbf+forest "
+        "[by the size of the data]."),
     "tol": "Relative duality gap to reach; low-rank: share by which a round must lower the objective for "
         "another one.",
     "max_iter": "Largest number of rounds, of label-graph passes over the rows, of kernel-logistic Newton "

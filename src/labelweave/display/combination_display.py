@@ -20,8 +20,9 @@ _GAP = 8.0  # pixels between bars and words
 class CombinationDisplay:
     """A bar a member of an automatic model: its left-out loss, and its weight; the combination last.
 
-    Make one with :meth:`from_estimator`, which draws it.  The loss is the squared error of left-out scores as
-    a share of the labels' variance: 1 is what the labels' means have.  Members of weight 0 are pale.
+    Make one with :meth:`from_estimator`, which draws it.  The loss is the squared error of left-out
+    probabilities as a share of the labels' variance: 1 is what the labels' means have.
+    Members of weight 0 are pale.
 
     Parameters
     ----------

@@ -127,7 +127,7 @@ class CombinationFacts:
     """Models that were combined, and what the combination is worth on rows that none of them saw.
 
     members: of each its name, weight, left-out loss, seconds and words on what was chosen.
-    loss: the squared error of left-out scores, as a share of the labels' variance.
+    loss: the squared error of left-out probabilities, as a share of the labels' variance.
     uncoupled_loss: the same before scores of other labels add to a label's.
     value, error: the metric on left-out rows, and its standard error; None with one class a row.
     """

@@ -132,8 +132,8 @@ class Forest(StoredParameters):
 
 
 def _fixed(array: Array, kind: type) -> Array:
-    """Give a view that cannot be written, of one type: a loop is compiled again for any other sort of array."""
-    view = array.astype(kind, copy=False).view()
+    """Give a view of one type that cannot be written: loops are compiled again for any other sort."""
+    view: Array = array.astype(kind, copy=False).view()
     view.flags.writeable = False
     return view
 
