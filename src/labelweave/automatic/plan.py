@@ -16,7 +16,7 @@ ROWS_FOR_WIDTH = 1500
 # the cost model: operations a second of one usual core, which makes the same plan on every machine
 _MULTIPLICATIONS, _SPECTRUM = 1e10, 12.0  # operations of an eigendecomposition, in cubes of the rows
 _WIDTHS, _SPLITS = 8, 4e7  # feature values that growing trees looks at a second
-_SWEEPS, _LOOKS = 60, 20  # over the rows by coordinate ascent, for all penalties; numbers of a row besides
+_SWEEPS, _LOOKS = 160, 20  # over the rows by coordinate ascent, for all penalties; numbers of a row besides
 _USUAL_SECONDS = 300.0
 _TREE = 2e-3  # seconds of a tree of few rows
 
