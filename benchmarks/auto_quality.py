@@ -25,7 +25,6 @@ import scipy.sparse as sp
 from sklearn import metrics as sk
 
 from labelweave import AutoLabelClassifier, datasets
-from labelweave.automatic.combination import choose_decision
 from labelweave.automatic.set_values import value_of_sets
 from labelweave.labels import LabelMatrix
 from labelweave.splits import IterativeStratifiedShuffleSplit
@@ -82,11 +81,11 @@ def all_measures(model: AutoLabelClassifier, X: Any, truth: Any) -> dict[str, fl
 
 def left_out_measures(model: AutoLabelClassifier) -> dict[str, float]:
     """Measure left-out training rows, each with thresholds from the other folds."""
-    held, folds = model._left_out
-    truth = held.labels.positives.toarray().astype(int)
-    found = rank_measures(truth, held.scores)
+    left_out = model._left_out
+    truth = left_out.held.labels.positives.toarray().astype(int)
+    found = rank_measures(truth, left_out.honest.scores)
     for measure, metric in _DECIDED.items():
-        found[measure] = set_measures(truth, choose_decision(held, metric, folds)[1])[measure]
+        found[measure] = set_measures(truth, left_out.decide(metric)[1])[measure]
     return found
 
 

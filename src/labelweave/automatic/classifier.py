@@ -16,8 +16,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array, Floats, PerLabel
-from labelweave.automatic.combination import choose_decision, member_weights, weighted_sum
-from labelweave.automatic.coupling import couple_labels
+from labelweave.automatic.combination import (
+    ROWS_TO_CROSS_FIT,
+    Combination,
+    LeftOut,
+    cross_fitted,
+    weighted_sum,
+)
 from labelweave.automatic.given import named_members, names_of_members
 from labelweave.automatic.known_sets import KnownSets
 from labelweave.automatic.members import Members
@@ -165,7 +170,7 @@ class AutoLabelClassifier(LabelClassifier):
     thresholds_: PerLabel
     known_sets_: KnownSets
     members_: list[dict[str, Any]]
-    _left_out: tuple[HeldOutScores, Array] | None = None
+    _left_out: LeftOut | None = None
     plan_: dict[str, Any]
 
     _stored: ClassVar[dict[str, Field]] = {
@@ -335,30 +340,29 @@ class AutoLabelClassifier(LabelClassifier):
     def _combine(
         self, members: list[Member], seconds: list[float], labels: LabelMatrix, table: TrainingTable
     ) -> None:
-        curves = [_to_log_odds(member.scores, table) for member in members]
-        odds = [member.scores for member in members]
-        weights = member_weights(table, odds)
+        scores = [member.scores for member in members]
+        is_small = len(table.targets) <= ROWS_TO_CROSS_FIT and len(np.unique(table.folds)) > 2
+        honest = cross_fitted(table, scores) if is_small else None
+        found, odds = Combination.learned(table, scores)  # scores are log-odds from here on
+        weights, coupling = found.weights, found.coupling
         self.members_ = [
             {"name": member.name, "weight": float(w), "left_out_loss": table.loss(expit(member.scores)),
              "seconds": spent, "words": member.words}
             for member, w, spent in zip(members, weights, seconds, strict=True)
         ]  # fmt: skip
-        scores, used = weighted_sum(weights, odds), np.flatnonzero(weights)
+        self.uncoupled_loss_ = table.loss(found.uncoupled.probabilities(weighted_sum(weights, scores)))
+        used = np.flatnonzero(weights)
         self.scorer_ = CombinedScorer(
-            sum((weights[k] * curves[k].intercepts for k in used), np.zeros(labels.n_labels)),
+            sum((weights[k] * found.curves[k].intercepts for k in used), np.zeros(labels.n_labels)),
             tuple(members[k].scorer for k in used),
-            np.stack([weights[k] * curves[k].slopes for k in used]),
+            np.stack([weights[k] * found.curves[k].slopes for k in used]),
         )
-        self.calibration_ = table.curves(scores)
-        self.uncoupled_loss_ = table.loss(self.calibration_.probabilities(scores))
-        coupling = couple_labels(table, scores)
         if coupling is not None:
             self.scorer_ = replace(self.scorer_, coupling=coupling.matrix, shift=coupling.shift)
-            scores = coupling.odds
-            self.calibration_ = table.curves(scores)
-        held = HeldOutScores(labels, self.calibration_.probabilities(scores), table.weights)
+        self.calibration_ = found.calibration
+        held = HeldOutScores(labels, found.calibration.probabilities(odds), table.weights)
         self.left_out_loss_ = table.loss(held.scores)
-        self._left_out = held, table.folds
+        self._left_out = LeftOut(held, held if honest is None else replace(held, scores=honest), table.folds)
         self._choose_thresholds()
 
     def with_metric(self, metric: str) -> Self:
@@ -394,19 +398,20 @@ class AutoLabelClassifier(LabelClassifier):
 
     def _choose_thresholds(self) -> None:
         """Choose thresholds on left-out rows, and measure what they are worth."""
-        assert self._left_out is not None, "there are after a fit"
-        held, folds = self._left_out
+        left_out = self._left_out
+        assert left_out is not None, "there are after a fit"
         for name in ("thresholds_", "known_sets_"):
             self.__dict__.pop(name, None)
         if self._form.kind != "labels":  # the most probable class
-            self.thresholds_ = np.full(held.labels.n_labels, 0.5)
+            self.thresholds_ = np.full(left_out.held.labels.n_labels, 0.5)
             self.left_out_value_, self.left_out_error_ = np.nan, np.nan
             return
-        decision, sets = choose_decision(held, self.metric, folds)
+        decision, sets = left_out.decide(self.metric)
         if isinstance(decision, KnownSets):
             self.known_sets_ = decision
         else:
             self.thresholds_ = decision
+        held = left_out.held
         self.left_out_value_, self.left_out_error_ = value_of_sets(
             held.labels, sets, self.metric, held.weights
         )
@@ -469,14 +474,6 @@ class AutoLabelClassifier(LabelClassifier):
             raise ModelFileError("it has neither thresholds_ nor known_sets_, or both.")
         if not is_by_sets and not state["fitted"]["thresholds_"].min() > 0:
             raise ModelFileError("its thresholds are no probabilities above 0.")
-
-
-def _to_log_odds(scores: Array, table: TrainingTable) -> SigmoidCalibration:
-    """Turn left-out scores into log-odds in place, and give the curves that do so."""
-    curves = table.curves(scores)
-    scores *= curves.slopes
-    scores += curves.intercepts
-    return curves
 
 
 def _shape(features: FeatureMatrix, labels: LabelMatrix) -> Shape:

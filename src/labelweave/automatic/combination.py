@@ -8,21 +8,77 @@ regressions", 1996, with the loss of probabilities).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
 from labelweave.array_types import Array, Floats, PerRow, RowsByLabels
+from labelweave.automatic.coupling import Coupling, couple_labels
 from labelweave.automatic.known_sets import KnownSets, choose_known_sets
 from labelweave.automatic.set_values import value_of_sets
 from labelweave.automatic.table import TrainingTable
 from labelweave.estimators.held_out import THRESHOLD_RULES, HeldOutScores, best_thresholds
+from labelweave.inference import SigmoidCalibration
 
+ROWS_TO_CROSS_FIT = 5000  # of more, what a combination has learned is negligible
 _NEGLIGIBLE = 1e-3
 _STEPS = 50
 _HALF = 0.5
 _RANGE = np.finfo(np.float64).tiny, 1.0  # thresholds of all rows, and of none
+
+
+class Combination(NamedTuple):
+    """What members' scores become probabilities by.
+
+    curves: from each member's scores to log-odds.
+    uncoupled: curves of weighted log-odds, before those of other labels add to them.
+    Shapes: weights (m,).
+    """
+
+    curves: tuple[SigmoidCalibration, ...]
+    weights: Floats
+    uncoupled: SigmoidCalibration
+    coupling: Coupling | None
+    calibration: SigmoidCalibration
+
+    @classmethod
+    def learned(cls, table: TrainingTable, scores: Sequence[RowsByLabels]) -> tuple[Self, RowsByLabels]:
+        """Learn from left-out scores, which become log-odds in place; give the combined ones too."""
+        curves = tuple(_to_log_odds(one, table) for one in scores)
+        weights = member_weights(table, scores)
+        odds = weighted_sum(weights, scores)
+        uncoupled = calibration = table.curves(odds)
+        coupling = couple_labels(table, odds)
+        if coupling is not None:
+            odds = coupling.odds
+            calibration = table.curves(odds)
+        return cls(curves, weights, uncoupled, coupling, calibration), odds
+
+    def probabilities(self, scores: Sequence[RowsByLabels]) -> RowsByLabels:
+        """Compute probabilities of other rows."""
+        each = [one.slopes * part + one.intercepts for one, part in zip(self.curves, scores, strict=True)]
+        odds = weighted_sum(self.weights, each)
+        if self.coupling is not None:
+            odds += expit(odds) @ self.coupling.matrix + self.coupling.shift
+        return self.calibration.probabilities(odds)
+
+
+def cross_fitted(table: TrainingTable, scores: Sequence[RowsByLabels]) -> RowsByLabels:
+    """Compute the probabilities of the rows of each fold by what is learned of the other folds."""
+    found = np.empty_like(table.targets)
+    for train, held in table.splits():
+        learned, _ = Combination.learned(table.rows(train), [one[train] for one in scores])
+        found[held] = learned.probabilities([one[held] for one in scores])
+    return found
+
+
+def _to_log_odds(scores: RowsByLabels, table: TrainingTable) -> SigmoidCalibration:
+    curves = table.curves(scores)
+    scores *= curves.slopes
+    scores += curves.intercepts
+    return curves
 
 
 def member_weights(table: TrainingTable, odds: Sequence[RowsByLabels]) -> Floats:
@@ -54,6 +110,25 @@ def weighted_sum(weights: Floats, scores: Sequence[RowsByLabels]) -> RowsByLabel
         if weight:
             summed += weight * one
     return summed
+
+
+class LeftOut(NamedTuple):
+    """Left-out rows: probabilities to choose by, and those to say what the choice is worth.
+
+    honest: by curves and weights learned of other folds.
+    folds (n,): the part of every row.
+    """
+
+    held: HeldOutScores
+    honest: HeldOutScores
+    folds: PerRow
+
+    def decide(self, metric: str) -> tuple[KnownSets | Floats, Array]:
+        """Choose what decides for a metric, and give the label sets of rows by other folds alone, (n, L)."""
+        decision, sets = choose_decision(self.held, metric, self.folds)
+        if self.honest is not self.held:
+            sets = choose_decision(self.honest, metric, self.folds)[1]
+        return decision, sets
 
 
 def choose_decision(held: HeldOutScores, metric: str, folds: PerRow) -> tuple[KnownSets | Floats, Array]:
