@@ -11,7 +11,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import labelweave
 from labelweave import AutoLabelClassifier, load, metrics
-from labelweave.automatic.combination import choose_decision
 from labelweave.automatic.known_sets import KnownSets
 from labelweave.automatic.members import Members
 from labelweave.model_files import ModelFileError
@@ -162,9 +161,9 @@ def test_the_most_probable_known_set_is_predicted(data, fitted, tmp_path):
 def test_the_jaccard_index_takes_the_better_of_two_decisions(fitted):
     model = fitted.with_metric("jaccard")
     assert hasattr(model, "known_sets_") != hasattr(model, "thresholds_")
-    (held, folds), values = fitted._left_out, []
+    left_out, values = fitted._left_out, []
     for metric in ("example_f1", "subset_accuracy"):
-        sets, truth = choose_decision(held, metric, folds)[1], held.labels.to_dense()
+        sets, truth = left_out.decide(metric)[1], left_out.held.labels.to_dense()
         values.append(jaccard_score(truth, sets, average="samples", zero_division=1.0))
     assert_allclose(model.left_out_value_, max(values))
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from labelweave.automatic.combination import member_weights
+from labelweave.automatic.combination import Combination, cross_fitted, member_weights
 from labelweave.automatic.members import KernelRidge, Members, TrainingTable, grow
 from labelweave.automatic.plan import Plan, Shape, make_plan
 from labelweave.automatic.scorers import CombinedScorer, ForestScorer
@@ -128,6 +128,21 @@ def test_weights_are_those_of_the_least_log_loss():
     assert_allclose(weights[:2], exact.coef_[0], rtol=1e-3)
     assert member_weights(one, [good, good]).sum() > 0.5
     assert one.log_loss(weights[0] * good + weights[1] * other) < min(one.log_loss(good), one.log_loss(other))
+
+
+def test_what_is_learned_of_other_folds_does_not_depend_on_the_labels_of_one():
+    one = table(n=60)
+    random = np.random.default_rng(2)
+    scores = [one.targets + random.normal(size=(60, 3)) for _ in range(2)]
+    turned = one.targets.copy()
+    here = one.folds == 0
+    turned[here] = 1 - turned[here]
+    other = TrainingTable(**vars(one) | {"targets": turned})
+    first, second = cross_fitted(one, scores), cross_fitted(other, scores)
+    assert_array_equal(first[here], second[here])
+    assert (first[~here] != second[~here]).any()
+    assert one.loss(first) > one.loss(Combination.learned(one, [part.copy() for part in scores])[0]
+                                      .probabilities(scores))  # fmt: skip
 
 
 def test_a_member_that_says_the_opposite_still_leaves_one():

@@ -125,6 +125,9 @@ class LeftOut(NamedTuple):
 
     def decide(self, metric: str) -> tuple[KnownSets | Floats, Array]:
         """Choose what decides for a metric, and give the label sets of rows by other folds alone, (n, L)."""
+        if metric == "jaccard":
+            held, both = self.held, [self.decide(other) for other in ("example_f1", "subset_accuracy")]
+            return max(both, key=lambda pair: value_of_sets(held.labels, pair[1], metric, held.weights)[0])
         decision, sets = choose_decision(self.held, metric, self.folds)
         if self.honest is not self.held:
             sets = choose_decision(self.honest, metric, self.folds)[1]
@@ -138,9 +141,6 @@ def choose_decision(held: HeldOutScores, metric: str, folds: PerRow) -> tuple[Kn
     """
     if metric == "subset_accuracy":
         return choose_known_sets(held, folds)
-    if metric == "jaccard":
-        both = [choose_decision(held, other, folds) for other in ("example_f1", "subset_accuracy")]
-        return max(both, key=lambda pair: value_of_sets(held.labels, pair[1], metric, held.weights)[0])
     rule = THRESHOLD_RULES[metric]
     thresholds = np.clip(best_thresholds(held, rule, _HALF).thresholds, *_RANGE)
     positive = np.empty(held.scores.shape, np.int8)
