@@ -289,7 +289,11 @@ ESTIMATORS = {
     ),
 }
 _PROBABLE = lw.CalibratedLabelClassifier(_LINEAR, cv=2)
-_WRAPPERS = {"TunedThresholdClassifier": "estimator", "TableModel": "classifier"}
+_WRAPPERS = {
+    "TunedThresholdClassifier": "estimator",
+    "HierarchicalClassifier": "estimator",
+    "TableModel": "classifier",
+}
 
 
 def _constructor(estimator: Estimator) -> Contract:

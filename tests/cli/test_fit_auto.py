@@ -108,7 +108,7 @@ def test_flags_of_max_margin_ask_for_it(run, tmp_path, flags, reason):
         (["--class-paths"], "--class-paths goes with --model kernel-logistic, not with auto."),
         (["--metric", "f1"], "'f1' is not one of 'micro_f1', 'macro_f1'"),
         (["--time-budget", 0], "0.0 is not in the range x>0"),
-        (["--members", "rbf,svm"], "'rbf,svm' is neither auto nor a list of some of linear, rbf"),
+        (["--members", "rbf,svm"], "'rbf,svm' is neither auto nor a list of some of linear, max-margin, rbf"),
         (["--members", "rbf,rbf"], "is neither auto nor a list of some of"),
         (["--metric", "jaccard", "--C", 2], "--C goes with --model max-margin, not with auto."),
         (["--model", "auto", "--kernel", "rbf"], "--kernel goes with --model max-margin, kernel-logistic"),

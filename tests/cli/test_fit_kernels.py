@@ -172,7 +172,7 @@ def test_rows_without_words_and_missing_labels(run, tmp_path):
         (["--solver", "working_set", "--factorization", "cholesky"], "--factorization goes with --solver"),
         (["--solver", "coordinate_ascent", "--memory-budget", 9], "--memory-budget goes with --solver"),
         (["--kernel", "rbf", "--memory-budget", 0], "Invalid value for '--memory-budget'"),
-        (["--kernel", "rbf", "--memory-budget", 1e-9], "memory_budget is 1e-09 MB, too small"),
+        (["--kernel", "rbf", "--memory-budget", 1e-9], "--memory-budget is 1e-09 MB, too small"),
         (["--kernel", "polynomial", "--degree", 2, "--coef0", "-1"], "Invalid value for '--coef0'"),
         (["--kernel", "polynomial", "--coef0", "nan"], "coef0"),
         (["--precision", "float16"], "Invalid value for '--precision'"),
