@@ -115,8 +115,19 @@ def decisions(world: World) -> None:
     lw.MaxMarginClassifier(kernel=ForestKernel(n_trees=3)).fit(world.X, world.Y).predict(world.X)
 
 
+def hierarchies(world: World) -> None:
+    """Bring scores to graphs in which nodes have several parents, in order and far out of it."""
+    random = np.random.default_rng(0)
+    for size in (1, 2, 40):
+        pairs = [(f"n{up}", f"n{k}") for k in range(1, size) for up in {*random.integers(0, k, 2).tolist()}]
+        graph = lw.Taxonomy(pairs, nodes=[f"n{k}" for k in range(size)])
+        for scores in (random.normal(size=(5, size)), np.sort(random.random((5, size)), axis=1)):
+            for how in ("max", "projection"):
+                inference.enforce_hierarchy(scores, graph, graph.nodes, how)
+
+
 PROBLEMS: tuple[Callable[[World], None], ...] = (
-    every_estimator, coupled_margins, missing_labels, label_graphs, best_labelings, decisions
+    every_estimator, coupled_margins, missing_labels, label_graphs, best_labelings, decisions, hierarchies
 )  # fmt: skip
 
 
