@@ -96,7 +96,9 @@ def _fitted(estimator: Any, table: TrainingTable) -> Any:
              if key.split("__")[-1] == "random_state" and value is None}  # fmt: skip
     fresh.set_params(**seeds)
     targets = table.targets if np.isnan(table.targets).any() else table.targets.astype(np.int64)
-    targets = targets[:, 0] if targets.shape[1] == 1 else targets
+    takes_a_column = isinstance(fresh, LabelClassifier) and not hasattr(fresh, "predict_proba")
+    if targets.shape[1] == 1 and not takes_a_column:  # as a column one class alone is no error
+        targets = targets[:, 0]
     is_weighted = np.ptp(table.weights) > 0
     if is_weighted and not has_fit_parameter(fresh, "sample_weight"):
         raise ValueError(f"The member {type(estimator).__name__} takes no sample_weight; give none.")
