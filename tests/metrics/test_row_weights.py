@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics import roc_auc_score
 
-from labelweave import LowRankClassifier, Taxonomy, metrics
+from labelweave import LabelMatrix, LowRankClassifier, Taxonomy, metrics
 
 RANDOM = np.random.default_rng(0)
 N = 60
@@ -20,12 +20,22 @@ NAMES = np.array(["cat", "dog", "elm", "oak"])
 CLASSES, PREDICTED = NAMES[RANDOM.integers(0, 4, N)], NAMES[RANDOM.integers(0, 4, N)]
 SHARES = RANDOM.dirichlet(np.ones(4), N)
 TREE = Taxonomy.from_nested({"animal": ["cat", "dog"], "tree": ["elm", "oak"]})
+GRAPH = Taxonomy([("a", "c"), ("b", "c"), ("c", "d"), ("a", "e")])
+NAMED = LabelMatrix.from_any(GAPS, ["a", "b", "c", "d", "e"])
+BITS = dict.fromkeys("abcde", 2.0)
 SETS, OF_CLASSES = (TABLE > 0.5).astype(int), {"classes": NAMES.tolist()}
 CASES = {
     "average_auc": (GAPS, TABLE, {}),
     "class_summary": (CLASSES, SHARES, {**OF_CLASSES, "taxonomy": TREE}),
     "coverage_error": (GAPS, TABLE, {}),
     "expected_calibration_error": (GAPS, TABLE, {}),
+    "depth_table": (NAMED, TABLE - 0.5, {"taxonomy": GRAPH}),
+    "fmax_score": (NAMED, TABLE, {"taxonomy": GRAPH}),
+    "h_loss": (NAMED, SETS, {"taxonomy": GRAPH}),
+    "hierarchical_f1_score": (NAMED, SETS, {"taxonomy": GRAPH}),
+    "hierarchical_precision_score": (NAMED, SETS, {"taxonomy": GRAPH}),
+    "hierarchical_recall_score": (NAMED, SETS, {"taxonomy": GRAPH}),
+    "smin_loss": (NAMED, TABLE, {"taxonomy": GRAPH, "information": BITS}),
     "average_precision_score": (GAPS, TABLE, {}),
     "f1_score": (GAPS, SETS, {"average": "macro"}),
     "hamming_loss": (GAPS, SETS, {}),
@@ -44,11 +54,20 @@ CASES = {
     "subset_accuracy": (GAPS, SETS, {}),
     "taxonomic_loss": (CLASSES, PREDICTED, {"taxonomy": TREE}),
 }
-NO_ROWS_TO_WEIGHT = {"error_reject_curve", "get_scorer", "get_scorer_names", "propensities"}
+NO_ROWS_TO_WEIGHT = {
+    "error_reject_curve",
+    "get_scorer",
+    "get_scorer_names",
+    "information_content",
+    "propensities",
+}
 
 
 def _plain(found):
-    return found if isinstance(found, dict) else {"": found}
+    if not isinstance(found, dict):
+        return {"": found}
+    lines = found.items() if all(isinstance(line, dict) for line in found.values()) else [("", found)]
+    return {(place, name): x for place, line in lines for name, x in line.items()}
 
 
 def test_every_metric_is_here():

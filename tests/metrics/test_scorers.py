@@ -40,7 +40,17 @@ PARAMETERS = {
 }
 OF_CLASSES = {"harmonic_mean_accuracy", "mean_reciprocal_rank", "neg_taxonomic_loss", "parent_accuracy"}
 OF_PROBABILITIES = {"neg_log_loss", "neg_expected_calibration_error"}
-OF_LABELS = sorted(set(metrics.get_scorer_names()) - OF_CLASSES)
+OF_HIERARCHIES = {  # in test_hierarchies.py
+    *(
+        "hierarchical_f1",
+        "hierarchical_precision",
+        "hierarchical_recall",
+        "neg_h_loss",
+        "fmax",
+        "neg_smin_loss",
+    )
+}
+OF_LABELS = sorted(set(metrics.get_scorer_names()) - OF_CLASSES - OF_HIERARCHIES)
 TREE = Taxonomy([("all", "a"), ("all", "pair"), ("pair", "b"), ("pair", "c")])
 
 
@@ -91,10 +101,11 @@ def test_a_scorer_is_its_metric_of_the_response_it_needs(name, tables, fitted, p
 
 
 def test_every_metric_of_a_number_has_a_scorer():
-    shown = {"class_summary", "score_table", "error_reject_curve", "propensities", "f1_score"}
+    shown = {"class_summary", "score_table", "error_reject_curve", "propensities", "f1_score", "depth_table"}
     averaged = {"average_precision_score", "precision_score", "recall_score"}
-    averaged |= {"get_scorer", "get_scorer_names"}
+    averaged |= {"get_scorer", "get_scorer_names", "information_content"}
     names = {name.removeprefix("neg_") for name in metrics.get_scorer_names()}
+    names |= {f"{name}_score" for name in OF_HIERARCHIES}
     assert set(metrics.__all__) - shown - averaged <= names
 
 

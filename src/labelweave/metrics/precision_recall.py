@@ -64,7 +64,7 @@ def average_precision_score(
     targets = read_targets(Y_true)
     table = read_scores(scores, targets)
     weights, signs = read_weights(sample_weight, targets), targets.to_signs()
-    table = _written_out(table) if sp.issparse(table) else table
+    table = written_out(table) if sp.issparse(table) else table
     if average == "micro":
         rows, _ = np.nonzero(signs)
         seen = signs != 0
@@ -83,7 +83,7 @@ def average_precision_score(
     return float(np.average(found[known], weights=counts[known] if average == "weighted" else None))
 
 
-def _written_out(table: sp.csr_array) -> Floats:
+def written_out(table: sp.csr_array) -> Floats:
     """Write sparse scores out, -inf where none is stored."""
     dense = np.full(table.shape, -np.inf)
     rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))

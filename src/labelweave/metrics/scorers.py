@@ -18,6 +18,14 @@ from labelweave.metrics.class_metrics import (
     parent_accuracy,
     taxonomic_loss,
 )
+from labelweave.metrics.hierarchies import (
+    fmax_score,
+    h_loss,
+    hierarchical_f1_score,
+    hierarchical_precision_score,
+    hierarchical_recall_score,
+    smin_loss,
+)
 from labelweave.metrics.known_labels import tags_of_model, truth_for
 from labelweave.metrics.label_sets import (
     f1_score,
@@ -54,6 +62,10 @@ for _average in ("micro", "macro", "example"):
     for _metric in (f1_score, precision_score, recall_score):
         _name = f"{_average}_{_metric.__name__.removesuffix('_score')}"
         _CASES[_name] = (_metric, _LABELS, {"average": _average})
+_HIERARCHICAL = (hierarchical_f1_score, hierarchical_precision_score, hierarchical_recall_score)
+_CASES |= {metric.__name__.removesuffix("_score"): (metric, _LABELS, {}) for metric in _HIERARCHICAL}
+_CASES |= {"neg_h_loss": (h_loss, _LABELS, {}), "fmax": (fmax_score, _PROBABILITIES, {})}
+_CASES["neg_smin_loss"] = (smin_loss, _PROBABILITIES, {})
 for _average in ("micro", "macro", "weighted"):
     _CASES[f"{_average}_average_precision"] = (average_precision_score, _SCORES, {"average": _average})
 
@@ -98,7 +110,8 @@ def get_scorer(name: str, **settings: Any) -> LabelScorer:
         One of :func:`get_scorer_names`; "precision_at_3" is "precision_at_k" with k=3.  A loss begins with
         "neg_" and is negated.
     **settings : object
-        Parameters of the metric, such as k, propensity, taxonomy, seen_classes or zero_division.
+        Parameters of the metric, such as k, propensity, taxonomy, seen_classes or zero_division.  Those of
+        hierarchies take a taxonomy, and targets whose labels have names.
 
     Returns
     -------

@@ -301,6 +301,24 @@ class NodeMatrices(NodeGraph):
         parts = (columns.data, columns.indices, columns.indptr)
         return sp.csr_array(tuple(part.astype(np.int32) for part in parts), shape=columns.shape)
 
+    def sibling_shares(self) -> npt.NDArray[np.float64]:
+        """Give every node a cost: roots share 1, and each child has its share of its parents' costs.
+
+        The costs of Cesa-Bianchi, Gentile and Zaniboni (2006), and of Bi and Kwok (2011) for graphs.
+
+        Returns
+        -------
+        ndarray of float64, shape (nodes,)
+            The costs, in the order of ``nodes``.
+        """
+        starts, places = self._rows_of_parents
+        children = np.bincount(self._edges[:, 0], minlength=len(self))
+        shares = np.full(len(self), 1.0 / max(1, len(self.roots)))
+        for k in np.flatnonzero(np.diff(starts)).tolist():  # parents come first
+            above = places[starts[k] : starts[k + 1]]
+            shares[k] = (shares[above] / children[above]).sum()
+        return shares
+
     def _names_of(self, Y: LabelMatrix) -> npt.NDArray[Any]:
         if Y.names is None:
             raise ValueError("The labels have no names; name them by nodes, as in LabelMatrix(Y, names=...).")

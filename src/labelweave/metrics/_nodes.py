@@ -1,0 +1,126 @@
+"""Label sets and scores of a hierarchy as the metrics see them: completed, a column a node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelweave.array_types import Array, Floats
+from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.metrics._inputs import read_predictions, read_scores, read_targets, read_weights, row_blocks
+from labelweave.metrics.precision_recall import written_out
+
+
+@dataclass(frozen=True)
+class NodeSets:
+    """True and predicted sets with all ancestors, a column a node of the graph.
+
+    predicted (n, nodes): ones, CSR.
+    """
+
+    graph: Taxonomy
+    targets: LabelMatrix
+    predicted: sp.csr_array
+
+    @classmethod
+    def read(cls, Y_true: Any, Y_pred: Any, taxonomy: Taxonomy) -> Self:
+        """Read and complete both."""
+        labels = read_targets(Y_true, Y_pred)
+        predicted = LabelMatrix(read_predictions(Y_pred, labels), None, labels.names)
+        targets, graph = all_nodes(labels, taxonomy)
+        return cls(graph, targets, all_nodes(predicted, taxonomy)[0].positives)
+
+    def without(self, leave_out: Sequence[str]) -> Self:
+        """Leave nodes out."""
+        kept = _kept(self.graph, leave_out)
+        return type(self)(self.graph, self.targets.select_labels(kept), self.predicted[:, kept])
+
+
+@dataclass(frozen=True)
+class NodeScores:
+    """True sets and scores that obey, a column a node of the graph, of rows with a true class.
+
+    scores (n, nodes).
+    Shapes: weights (n,).
+    """
+
+    graph: Taxonomy
+    targets: LabelMatrix
+    scores: Floats
+    weights: Floats
+
+    @classmethod
+    def read(
+        cls, Y_true: Any, scores: Any, taxonomy: Taxonomy, sample_weight: Any, *, all_rows: bool = False
+    ) -> Self:
+        """Read both; ``all_rows``: whether to keep rows without a true class."""
+        labels = read_targets(Y_true)
+        table, weights = read_scores(scores, labels), read_weights(sample_weight, labels)
+        targets, graph = all_nodes(labels, taxonomy)
+        given = written_out(table) if sp.issparse(table) else table
+        lines = np.full((len(graph), len(labels)), -np.inf)
+        lines[graph._numbers(labels.names)] = given.T
+        for up, k in graph._edges[np.argsort(-graph._edges[:, 1], kind="stable")].tolist():
+            np.maximum(lines[up], lines[k], out=lines[up])
+        rows = np.arange(len(labels)) if all_rows else np.flatnonzero(np.diff(targets.positives.indptr))
+        return cls(graph, targets[rows], np.ascontiguousarray(lines.T[rows]), weights[rows])
+
+    def without(self, leave_out: Sequence[str]) -> Self:
+        """Leave nodes out, and rows that have no class then."""
+        kept = _kept(self.graph, leave_out)
+        targets = self.targets.select_labels(kept)
+        rows = np.flatnonzero(np.diff(targets.positives.indptr))
+        return type(self)(self.graph, targets[rows], self.scores[np.ix_(rows, kept)], self.weights[rows])
+
+    def by_threshold(self, thresholds: Floats, values: Floats | None) -> tuple[Floats, Floats, Floats]:
+        """Add the values of classes that are hit and that are predicted, (n, thresholds), and true, (n,).
+
+        values: of the columns; ones by default.
+        """
+        n, width = len(self.targets), len(thresholds) + 1
+        values = np.ones(self.scores.shape[1]) if values is None else values
+        sums = np.zeros((2, n, width))
+        positive = np.zeros(n)
+        for rows in row_blocks(self.scores):
+            signs = self.targets[rows].to_signs()
+            reached = np.searchsorted(thresholds, self.scores[rows], side="right")
+            places = reached + width * np.arange(len(signs))[:, None]
+            for found, seen in zip(sums, (signs > 0, signs != 0), strict=True):
+                counts = np.bincount(places.ravel(), (seen * values).ravel(), len(signs) * width)
+                found[rows] = counts.reshape(-1, width)
+            positive[rows] = (signs > 0) @ values
+        reached_sums = sums[:, :, ::-1].cumsum(axis=2)[:, :, ::-1][:, :, 1:]
+        return reached_sums[0], reached_sums[1], positive
+
+
+def all_nodes(labels: LabelMatrix, taxonomy: Taxonomy) -> tuple[LabelMatrix, Taxonomy]:
+    """Give completed labels a column for every class and every one above; the graph of these is the other.
+
+    A class above that no column stood for is negative where all labels are known, else unobserved.
+    """
+    names = taxonomy._names_of(labels)
+    graph = taxonomy.restricted(names)
+    numbers = graph._numbers(names, "label")
+    if len(graph) == len(numbers):
+        place = np.argsort(numbers)
+        return graph.closed(labels.select_labels(place)), graph
+
+    def spread(entries: Any) -> Any:
+        found = sp.coo_array(entries)
+        shape = (len(labels), len(graph))
+        return sp.csr_array((found.data, (found.row, numbers[found.col])), shape=shape)
+
+    observed = None if labels.observed is None else spread(labels.observed)
+    return graph.closed(LabelMatrix(spread(labels.positives), observed, graph.nodes)), graph
+
+
+def _kept(graph: Taxonomy, leave_out: Sequence[str]) -> Array:
+    left_out = {str(name) for name in ([leave_out] if isinstance(leave_out, str) else leave_out)}
+    kept = np.flatnonzero([name not in left_out for name in graph.nodes])
+    if not len(kept):
+        raise ValueError("leave_out names all classes of the data and those above, so nothing is left.")
+    return kept
