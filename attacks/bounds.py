@@ -58,6 +58,15 @@ def coupled_margins(world: World) -> None:
     wide.fit(X, sp.csr_array(many.astype(int)))
 
 
+def sparse_weights(world: World) -> None:
+    """Prune weights, and find the best labels by those that are left."""
+    X = sp.csr_array(world.X)
+    for prune, tol in (("certified", 0.1), (0.1, 1e-2), (0.1, 1e-4)):
+        model = lw.MaxMarginClassifier(prune=prune, tol=tol).fit(X, world.Y)
+        model.predict_top(X, 2)
+        model.decision_function(X)
+
+
 def missing_labels(world: World) -> None:
     """Fit observed entries alone, few and many, in both precisions."""
     random = np.random.default_rng(0)
@@ -127,7 +136,8 @@ def hierarchies(world: World) -> None:
 
 
 PROBLEMS: tuple[Callable[[World], None], ...] = (
-    every_estimator, coupled_margins, missing_labels, label_graphs, best_labelings, decisions, hierarchies
+    every_estimator, coupled_margins, sparse_weights, missing_labels, label_graphs, best_labelings,
+    decisions, hierarchies,
 )  # fmt: skip
 
 

@@ -43,6 +43,18 @@ def test_weights_of_a_label(run, table_model, matrix_files):
         assert feature.startswith("f") == (format == "mulan")
 
 
+def test_sparse_weights_are_described(run, matrix_files):
+    words = ("--model", "max-margin", "--prune", "certified", "--tol", 0.1, "--out", "s.lw")
+    said = run("fit", matrix_files["xmc"], *words).err
+    facts = json.loads(run("inspect", "s.lw", "--json").out)["pruning"]
+    assert facts["gap_before"] <= facts["gap"] <= 0.1
+    assert facts["weights"] == labelweave.load("s.lw").coef_.nnz
+    line = f"{facts['weights']:,} of {facts['weights_before']:,} kept ("
+    assert line in " ".join(said.split())
+    assert line in " ".join(run("inspect", "s.lw").out.split())
+    assert "for" in json.loads(run("inspect", "s.lw", "--label", "0", "--json").out)
+
+
 def test_a_matrix_covariance_is_described_by_its_size(run, matrix_files, tmp_path):
     np.save(tmp_path / "c.npy", np.eye(5) + 1)
     run("fit", "d.txt", "--model", "max-margin", "--covariance", "c.npy", "--out", "d.lw", "-q")

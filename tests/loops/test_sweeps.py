@@ -25,22 +25,27 @@ def _problem(n_labels, covariance, intercept, seed=0):
     )
 
 
-@pytest.mark.parametrize("intercept", [False, True])
-def test_independent_sweeps_are_their_slow_twin(intercept):
+@pytest.mark.parametrize(("intercept", "keeps_zeros"), [(False, False), (True, False), (True, True)])
+def test_independent_sweeps_are_their_slow_twin(intercept, keeps_zeros):
     X, data = _problem(5, LabelCovariance.identity(5), intercept)
     dual = IndependentMargins(data, np.float64)
     X, upper, point = X[dual.row_order], data.upper[dual.row_order], dual.start()
     block, value_of, moves = dual.label_blocks[0], point.intercepts[0], point.moves
     beta, weights = point.beta[0].copy(), np.zeros((6, 16))
     random = np.random.default_rng(1)
+    if keeps_zeros:
+        dual.keeps_zeros = True
+        weights[:, :5] = random.normal(size=(6, 5)) * (random.random((6, 5)) < 0.5)
+        point.weights[0] = weights
     for threshold in (0.0, 0.0, 0.01, 0.0, 0.05, 0.0):
         rows = random.permutation(23)[: random.integers(15, 24)]
         value, share = value_of.copy(), moves.share[0].copy()
         before_gains = dual.gains(point, 0).copy()
         gap = dual.sweep(point, 0, rows, threshold)
         gains, met, _ = margin_twins.sweep_independent(
-            rows, X, block.signs, beta, upper, block.margins, weights, value, share, threshold, intercept
-        )
+            rows, X, block.signs, beta, upper, block.margins, weights, value, share, threshold, intercept,
+            keeps_zeros,
+        )  # fmt: skip
         np.testing.assert_allclose(point.beta[0], beta, atol=1e-12)
         np.testing.assert_allclose(point.weights[0], weights, atol=1e-12)
         np.testing.assert_allclose(moves.totals[0], beta.sum(axis=0), atol=1e-12)

@@ -40,7 +40,8 @@ def add_entry_sums(scores, signs, margins, beta, upper, sums):
 
 
 def sweep_independent(
-    rows, X, signs, beta, upper, margins, weights, intercept, share, threshold, has_intercept
+    rows, X, signs, beta, upper, margins, weights, intercept, share, threshold, has_intercept,
+    keeps_zeros=False,
 ):  # fmt: skip
     """Change beta, weights and intercept in place; return gains, the gap met, and what was free."""
     gains, met, free = np.zeros(len(X)), 0.0, np.zeros(len(intercept))
@@ -57,7 +58,7 @@ def sweep_independent(
         met += gap
         if gains[i] > threshold:
             beta[i] += change
-            weights += np.outer(X[i], change)
+            weights += np.outer(X[i], change) * (weights != 0 if keeps_zeros else 1)
             intercept += follows * change
     return gains, met, free
 

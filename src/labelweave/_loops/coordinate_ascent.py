@@ -33,15 +33,26 @@ def prefetch_example(indptr, indices, values, row):
 
 
 @njit(**LOOP)
+def _add_to_nonzeros(weights, indices, values, start, stop, change):
+    """Move the weights that are not 0."""
+    for position in range(start, stop):
+        row, value = weights[indices[position]], values[position]
+        for label in range(WIDTH):
+            move = value * change[label]
+            row[label] += move if row[label] != 0 else weights.dtype.type(0)
+
+
+@njit(**LOOP)
 def sweep_independent(
     rows, indptr, indices, values, squared_norms, signs, beta, upper, margins, weights,
-    intercept, intercept_share, has_intercept, totals, free, gains, threshold,
+    intercept, intercept_share, has_intercept, totals, free, gains, threshold, keeps_zeros,
 ):  # fmt: skip
     """Visit the given rows once, when the labels of the block do not interact (R diagonal there).
 
     ``intercept_share[l]`` is 1 where the intercept of label l follows every step and 0 where
     it is held fixed in the sweep; it follows the steps of rows that are (nearly) empty in any case,
-    if ``has_intercept``.  A row whose gain is not above ``threshold`` is left alone.
+    if ``has_intercept``.  A row whose gain is not above ``threshold`` is left alone.  With ``keeps_zeros``
+    weights that are 0 stay so, as if those features were not there.
     Keeps ``totals`` (the sum of beta) up to date, adds up ``free`` (the inverse norms of
     variables between their bounds, but for the rows just named), writes each row's gain; returns
     the sum of the gaps met.
@@ -80,7 +91,10 @@ def sweep_independent(
                 beta[row, label] += change[label]
                 intercept[label] += share[label] * change[label]
                 totals[label] += change[label]
-            add_to_rows(weights, indices, values, start, stop, change)
+            if keeps_zeros:
+                _add_to_nonzeros(weights, indices, values, start, stop, change)
+            else:
+                add_to_rows(weights, indices, values, start, stop, change)
     return total_gap
 
 

@@ -15,6 +15,7 @@ from labelweave.cli.fit_words import member_lines, tie_lines
 from labelweave.cli.messages import did_you_mean, note, print_json, print_lines, say, short, size_of
 from labelweave.cli.model_rows import Model, classifier_of, names_of, open_model, scorer_of
 from labelweave.estimators import LabelGraphClassifier
+from labelweave.estimators.scorers import label_weights
 from labelweave.facts import (
     CliqueFacts,
     FactorGeometry,
@@ -168,7 +169,7 @@ def _weights(model: Model, label: str, count: int) -> dict[str, Any]:
                 f"The model {what}, with which features have no weights to show; "
                 "--label goes with max-margin models of linear and cosine kernels, and with low-rank ones."
             )
-        return found | _strongest(classifier.coef_[column], names, count)
+        return found | _strongest(label_weights(classifier, column), names, count)
     geometry = FactorGeometry(classifier)
     weights = geometry.feature_weights(column)
     similar = [{"label": name, "cosine": short(cosine)} for name, cosine in geometry.similar(column, count)]

@@ -42,6 +42,8 @@ _TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the val
     "factorization": "Of the kernel matrix in alternating_directions.",
     "memory_budget": ("MB", "Memory for kernel matrices and their factors."),
     "precision": "Arithmetic while solving, of low-rank that of the factors.",
+    "prune": ("off|certified|SIZE", "Keep sparse weights: drop the smallest while the gap of the others "
+        "stays within --tol (certified), or those below a size."),
     "scale": "The kernel's factor to start from; larger fits closer.",
     "intercept_variance": ("NUMBER|learn", "Prior variance of the intercepts, 0 for none."),
     "tie": ("TIE[,TIE]", "What shares scales and kernel shapes: all (shared), all but the scale (scale), "
@@ -96,6 +98,7 @@ _TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the val
 }  # fmt: skip
 _WANTED = {  # of flags that take words and numbers
     "gamma": "a number > 0 nor 'scale' or 'auto'",
+    "prune": "a number > 0 nor 'off' or 'certified'",
     "coupling": "'full' nor a number of factors from 1 on",
     "rank": "a whole number from 1 on nor a share of the labels between 0 and 1, such as 0.4",
 }

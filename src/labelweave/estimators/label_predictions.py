@@ -114,11 +114,14 @@ class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
         is_whole = isinstance(given, Integral) and given is not True
         if not is_whole or not 1 <= k <= n_scores:
             raise ValueError(f"k is {k!r}; it must be between 1 and the number of labels, {n_scores}.")
-        labels, scores = [], []
-        for block in self._score_blocks(X):
-            labels.append(largest_columns(block, k))
-            scores.append(np.take_along_axis(block, labels[-1], axis=1))
+        labels, scores = zip(*self._best_blocks(X, k), strict=True)
         return np.concatenate(labels), np.concatenate(scores)
+
+    def _best_blocks(self, X: Any, k: int) -> Iterator[tuple[Array, Array]]:
+        """Find the k highest scores of rows, a block of rows at a time: their labels, and these."""
+        for block in self._score_blocks(X):
+            labels = largest_columns(block, k)
+            yield labels, np.take_along_axis(block, labels, axis=1)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Compute the share of rows whose labels are all right.

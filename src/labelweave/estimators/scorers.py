@@ -89,7 +89,7 @@ class LinearScorer(Scorer):
 
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
         def score(rows: FeatureMatrix) -> Array:
-            return _explicit(self.kernel, rows).matmul(self.coef_.T) + self.intercept_
+            return explicit_features(self.kernel, rows).matmul(self.coef_.T) + self.intercept_
 
         return _in_panels(features, _PRODUCTS_AT_ONCE // max(1, _products(features, self.coef_)), score)
 
@@ -173,7 +173,7 @@ class FactorScorer(Scorer):
     def _latent(self) -> Callable[[FeatureMatrix], Array]:
         """Give what maps rows into the space of the factors: shape (n, k)."""
         if self.support is None:
-            return lambda rows: _explicit(self.kernel, rows).matmul(self.feature_factors_)
+            return lambda rows: explicit_features(self.kernel, rows).matmul(self.feature_factors_)
         support, vectors = self.support, self.support_vectors
         columns = None if self.kernel is None else FeatureMatrix(vectors)
 
@@ -273,6 +273,12 @@ class KernelScorer(Scorer):
         return _in_panels(features, _KERNEL_VALUES_AT_ONCE // max(1, widest), score, *kernels)
 
 
+def label_weights(model: HasScorer, label: int) -> Array:
+    """Give the weights of one label, shape (d,), of a model that has ``coef_``."""
+    row = model.coef_[[label]]
+    return np.asarray(row.toarray() if sp.issparse(row) else row)[0]
+
+
 def all_below(places_: Array, length: int) -> bool:
     """Say whether all places lie in an array of a length."""
     return not len(places_) or int(places_.max()) < length
@@ -280,7 +286,7 @@ def all_below(places_: Array, length: int) -> bool:
 
 def explicit_width(kernel: Kernel | None, n_features: int) -> int:
     """Count the explicit features of a kernel."""
-    return _explicit(kernel, FeatureMatrix(sp.csr_array((1, n_features)))).shape[1]
+    return explicit_features(kernel, FeatureMatrix(sp.csr_array((1, n_features)))).shape[1]
 
 
 def takes_support(kernel: Kernel | None, support: Array, vectors: Any, n_features: int) -> bool:
@@ -296,7 +302,7 @@ def takes_support(kernel: Kernel | None, support: Array, vectors: Any, n_feature
     return bool(kernel.diagonal(FeatureMatrix(vectors)).max() <= LARGEST)
 
 
-def _explicit(kernel: Kernel | None, features: FeatureMatrix) -> FeatureMatrix:
+def explicit_features(kernel: Kernel | None, features: FeatureMatrix) -> FeatureMatrix:
     """Give the explicit features of a kernel, or the features as they are."""
     explicit = features if kernel is None else kernel.explicit_features(features)
     assert explicit is not None, "weights are only kept for explicit features"

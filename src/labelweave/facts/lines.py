@@ -55,6 +55,7 @@ def fact_lines(facts: ModelFacts, factor_lines: Lines | None = None) -> Lines:
     lines: dict[str, str | None] = {
         "taxonomy": _summary(facts.taxonomy),
         "kernel": None if facts.combination else f"{facts.kernel}{support}",
+        "weights": _summary(facts.pruning),
         "missing": facts.imputed,
         "scaling": facts.scaling,
         "rank": None if facts.factors is None else facts.factors.rank_summary,

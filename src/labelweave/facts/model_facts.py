@@ -34,6 +34,7 @@ from labelweave.facts.record import (
     LearningFacts,
     ModelFacts,
     Plain,
+    PruningFacts,
     TaxonomyFacts,
     Thresholds,
 )
@@ -80,6 +81,7 @@ def model_facts(model: Any) -> ModelFacts:
         guarantee=guarantee_words(outer),
         columns=_columns(model) if isinstance(model, TableModel) else None,
         imputed=_imputed(inner),
+        pruning=_pruning(inner),
         steps_before=tuple(type(step).__name__ for step in before),
         **own,
     )
@@ -95,6 +97,15 @@ def _outer(model: Any) -> tuple[Any, list[Any]]:
 def _imputed(model: Any) -> str | None:
     means = getattr(model, "feature_means_", None)
     return None if means is None else f"training means stand for missing features, of {len(means)} features"
+
+
+def _pruning(model: Any) -> PruningFacts | None:
+    found = getattr(model, "pruning_", None)
+    if found is None:
+        return None
+    before, after = (int(found[name]) for name in ("weights_before", "weights"))
+    counts = {"weights_before": before, "weights": after, "share_kept": after / max(1, before)}
+    return PruningFacts(**found | counts)
 
 
 def feature_names(model: Any) -> Any:

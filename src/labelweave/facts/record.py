@@ -164,6 +164,30 @@ class CombinationFacts:
 
 
 @dataclass(frozen=True)
+class PruningFacts:
+    """Weights that are kept sparse: how many, and the relative gaps before and after the others were dropped.
+
+    largest_gap: of a block of labels, after.
+    share_kept: of the weights that were not 0.
+    """
+
+    gap_before: float
+    gap: float
+    largest_gap: float
+    weights_before: int
+    weights: int
+    share_kept: float
+
+    @property
+    def summary(self) -> str:
+        """One line."""
+        return (
+            f"{self.weights:,} of {self.weights_before:,} kept ({self.share_kept:.1%}); gap "
+            f"{self.gap_before:.1e} before, {self.gap:.1e} after, of a block at most {self.largest_gap:.1e}"
+        )
+
+
+@dataclass(frozen=True)
 class TaxonomyFacts:
     """The tree that a model predicts by."""
 
@@ -221,6 +245,7 @@ class ModelFacts:
     imputed: str | None = None
     steps_before: tuple[str, ...] = ()
     combination: CombinationFacts | None = None
+    pruning: PruningFacts | None = None
 
     @property
     def names(self) -> list[str]:

@@ -72,9 +72,13 @@ State.plain_with(_Moves)
 
 
 class IndependentMargins(MarginDual):
-    """The dual with R the identity; blocks can be swept at the same time."""
+    """The dual with R the identity; blocks can be swept at the same time.
+
+    keeps_zeros: whether sweeps leave weights at 0 that are 0.
+    """
 
     blocks_are_independent = True
+    keeps_zeros = False
 
     def _at_zero(self) -> MarginPoint:
         moves = _Moves.at_zero(self.n_blocks, self.data.intercept, self.dtype)
@@ -103,6 +107,7 @@ class IndependentMargins(MarginDual):
             rows, *self.rows, self.squared_norms, labels.signs, point.beta[block], labels.upper,
             labels.margins, point.weights[block], point.intercepts[block], moves.share[block],
             self.data.intercept, moves.totals[block], moves.free[block], point.gains[block], threshold,
+            self.keeps_zeros,
         )  # fmt: skip
         self._move_intercepts(point, block, len(rows) == self.n_rows, gap)
         return float(gap)
@@ -133,22 +138,33 @@ class IndependentMargins(MarginDual):
         moves.gradient[block] = gradient
 
     def measure(self, point: MarginPoint, block: int) -> tuple[float, float]:
+        return _totals(self.in_use(point, block))
+
+    def in_use(self, point: MarginPoint, block: int) -> tuple[Array, Array]:
+        """Compute primal and dual value of each label at the weights in use, two of shape (WIDTH,)."""
         value = point.intercepts[block]
         sums = self.sums(self.label_blocks[block], point.beta[block], point.weights[block], value)
         return self._values(sums, value.astype(np.float64), point.moves.totals[block])
 
     def certify(self, point: MarginPoint, block: int) -> tuple[float, float]:
+        return _totals(self.exactly(point, block))
+
+    def exactly(self, point: MarginPoint, block: int) -> tuple[Array, Array]:
+        """Compute primal and dual value of each label as :meth:`certify` does, two of shape (WIDTH,)."""
         constants = point.intercepts[block].astype(np.float64)
         beta = self.exact_beta(point, block)
         self.certified[block] = self.product(beta), constants
         sums = self.sums(self.exact_blocks[block], beta, *self.certified[block])
         return self._values(sums, constants, beta.sum(axis=0))
 
-    def _values(self, sums: Array, constant: Array, total: Array) -> tuple[float, float]:
+    def _values(self, sums: Array, constant: Array, total: Array) -> tuple[Array, Array]:
         """Put the objectives together from the sums, the intercepts and the sums of beta."""
         hinge, linear, quadratic = sums
         squared = quadratic - constant * total  # ||w||^2 without the intercept
         own = total**2 if self.data.intercept else 0.0
-        primal = (squared + constant**2) / 2 + hinge
-        dual = linear - (squared + own) / 2
-        return float(primal.sum()), float(dual.sum())
+        return (squared + constant**2) / 2 + hinge, linear - (squared + own) / 2
+
+
+def _totals(values: tuple[Array, Array]) -> tuple[float, float]:
+    primal, dual = values
+    return float(primal.sum()), float(dual.sum())

@@ -13,7 +13,7 @@ from scipy.special import logit
 from labelweave.array_types import Array
 from labelweave.decisions.label_scores import take_rows
 from labelweave.decisions.layers import innermost
-from labelweave.estimators.scorers import KernelExpansion, KernelScorer, explicit_width
+from labelweave.estimators.scorers import KernelExpansion, KernelScorer, explicit_width, label_weights
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.report.reported_rows import Outcomes, ReportedRows
 
@@ -148,7 +148,7 @@ class LinearScores:
             ]
             return np.asarray(sum(parts), np.float64)
         if not hasattr(self.classifier, "feature_factors_"):
-            return np.asarray(self.classifier.coef_[column, places], np.float64)
+            return np.asarray(label_weights(self.classifier, column)[places], np.float64)
         factor = self.classifier.label_factors_[column].astype(np.float64)
         return np.asarray(self.classifier.feature_factors_[places] @ factor)
 

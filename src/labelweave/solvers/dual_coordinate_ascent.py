@@ -114,12 +114,22 @@ class DualCoordinateAscent(Solver[BoxDual, SweepState]):
     def round(self, problem: BoxDual, state: SweepState) -> Round[SweepState]:
         state.visits[:] = 0
         problem.map_blocks(
-            lambda block: _round_of_block(problem, state, block), np.flatnonzero(state.is_open)
+            lambda block: self.round_of_block(problem, state, block), np.flatnonzero(state.is_open)
         )
         state = replace(state, rounds=state.rounds + 1)
         if state.met_gaps.sum() > state.check_below:
             return Round(state)
         return self._checked(problem, state)
+
+    def round_of_block(self, problem: BoxDual, state: SweepState, block: int) -> None:
+        """Sweep one block: all rows, and then those that still gain."""
+        from labelweave._loops.visits import rows_above
+
+        state.met_gaps[block] = _sweep(problem, state, block, np.arange(problem.n_rows))
+        state.mean_gains[block] = problem.gains(state.point, block).mean()
+        for _ in range(_HOT_SWEEPS):
+            least = _HOT_GAIN * state.mean_gains[block]
+            _sweep(problem, state, block, rows_above(problem.gains(state.point, block), least))
 
     def certify(self, problem: BoxDual, state: SweepState, status: Status) -> Certificate:
         record = _record(problem, state, *_values(problem, state, problem.certify))
@@ -147,17 +157,6 @@ class DualCoordinateAscent(Solver[BoxDual, SweepState]):
         check_below = max(met_gaps.sum() / 10, 1.5 * self.tol * abs(record.primal))
         state = replace(state, is_open=is_open, met_gaps=met_gaps, check_below=float(check_below))
         return Round(state, record, status, answer)
-
-
-def _round_of_block(problem: BoxDual, state: SweepState, block: int) -> None:
-    from labelweave._loops.visits import rows_above
-
-    everything = np.arange(problem.n_rows)
-    state.met_gaps[block] = _sweep(problem, state, block, everything)
-    state.mean_gains[block] = problem.gains(state.point, block).mean()
-    for _ in range(_HOT_SWEEPS):
-        least = _HOT_GAIN * state.mean_gains[block]
-        _sweep(problem, state, block, rows_above(problem.gains(state.point, block), least))
 
 
 def _sweep(problem: BoxDual, state: SweepState, block: int, rows: Array) -> float:

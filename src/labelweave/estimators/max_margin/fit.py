@@ -20,6 +20,7 @@ from labelweave.estimators.held_out import tolerance_of_part
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.scorers import LinearScorer, Scorer, kernel_scorer
 from labelweave.estimators.seen_rows import carried_columns
+from labelweave.estimators.sparse_scorer import SparseScorer
 from labelweave.estimators.targets import TargetForm, read_covariance
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import StoredGram
@@ -27,6 +28,8 @@ from labelweave.features.gram.sources import GramSource, RowsOfSource
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.problems import (
     BlockMargins,
+    KeptWeights,
+    MarginBlocks,
     MarginBox,
     MarginData,
     Resources,
@@ -42,6 +45,7 @@ from labelweave.solvers import (
     AlternatingDirections,
     BlockAscent,
     DualCoordinateAscent,
+    PrunedAscent,
     SolverResult,
     Status,
     TraceRecord,
@@ -51,6 +55,7 @@ from labelweave.solvers import (
 _SINGLE_PRECISION_TOL = 1e-5  # rounding in single precision hides gaps below this
 _SINGLE_PRECISION_BOUND = 1e5  # ... and below the largest dual variable over this
 _SINGLE_PRECISION_GAP = 5e-5  # what rounding leaves of the gap in steps of all variables together
+_SHORT_TOL = 1e-3  # weights of 16 bits have a gap of some 1e-5
 _FEW_ROWS = 1000  # for so few, double precision costs nothing
 _FEW_COUPLED_ROWS = 2500
 _WIDEST = 2000  # features of which a square matrix is factorised
@@ -74,6 +79,7 @@ class MarginSettings:
     memory_budget: megabytes for what grows with pairs of rows.
     on_check: gets the trace records, and what makes the model there; a true result ends the fit.
     is_part: whether the fit serves to choose decisions for one of more rows.
+    prune: which weights are taken away, see :class:`~labelweave.solvers.PrunedAscent`.
     """
 
     solver: str
@@ -86,6 +92,7 @@ class MarginSettings:
     seed: int
     on_check: Callable[..., bool]
     is_part: bool = False
+    prune: str | float = "off"
 
 
 @dataclass(frozen=True)
@@ -94,17 +101,23 @@ class MarginFit:
 
     weights (L, d): the weights of explicit features; None where ``coefficients`` make the scores.
     coefficients: B R_g of the rows, each of shape (n, L), one a kernel.
-    dual: gives the dual variables, for a fit that goes on from here.
+    dual: gives the dual variables, for a fit that goes on from here; None where they are not kept.
+    kept: sparse weights, and what taking the others away cost, by name.
     """
 
     result: SolverResult
     intercepts: PerLabel
-    dual: Callable[[], RowsByLabels]
+    dual: Callable[[], RowsByLabels | None]
     weights: Array | None = None
     coefficients: tuple[RowsByLabels, ...] = ()
+    kept: tuple[KeptWeights, dict[str, float]] | None = None
 
     def scorer(self, features: FeatureMatrix, rows: Array, kernels: Sequence[Kernel | None]) -> Scorer:
         """Make what scores new rows; the fit was to these rows of the features."""
+        if self.kept is not None:
+            found, _ = self.kept
+            weights = found.indptr, found.labels, found.values, found.scales
+            return SparseScorer(self.intercepts, *weights, kernels[0])
         if self.weights is not None:
             return LinearScorer(self.intercepts, self.weights, kernels[0])
         used = np.flatnonzero(np.any([part.any(axis=1) for part in self.coefficients], axis=0))
@@ -194,6 +207,9 @@ class MarginTask:
 
     def _solve_from(self, dual: RowsByLabels | None) -> MarginFit:
         solver, explicit = self.settings.solver, self.explicit
+        if self._is_by_blocks(solver):
+            assert explicit is not None, "blocks of labels are fitted to explicit features"
+            return self._fit_blocks(replace(self.data, features=explicit))
         if explicit is not None and solver == "coordinate_ascent":
             return self._fit_coordinates(replace(self.data, features=explicit), dual)
         if solver == "coordinate_ascent":
@@ -229,6 +245,8 @@ class MarginTask:
             )
         if self.settings.solver != "auto":
             return self.settings.solver
+        if self.settings.prune != "off":
+            return "coordinate_ascent"
         if self.further:
             return "alternating_directions"
         if self.explicit is None:  # a factorisation that is asked for is one of alternating directions
@@ -250,11 +268,56 @@ class MarginTask:
             return 16.0 * n * n <= budget
         return d <= _WIDEST and feature_bytes(n, d) <= budget
 
-    def _fit_coordinates(self, data: MarginData, start: RowsByLabels | None) -> MarginFit:
+    def _is_by_blocks(self, solver: str) -> bool:
+        """Tell whether labels are fitted block after block, with sparse weights.
+
+        Raises ValueError if they are to be and cannot.
+        """
+        is_free = self.explicit is not None and self.data.covariance.is_diagonal
+        if self.settings.prune == "off":
+            n_bytes = (
+                0.0 if self.explicit is None else 8.0 * self.explicit.shape[1] * self.data.labels.n_labels
+            )
+            return is_free and solver == "coordinate_ascent" and n_bytes > 1e6 * self.settings.memory_budget
+        if not is_free:
+            what = "labels that label_covariance couples" if self.explicit is not None else "this kernel"
+            raise ValueError(
+                f"prune={self.settings.prune!r} takes weights of features away, label by label; {what} has "
+                "no such weights, so use prune='off', or independent labels and kernel='linear'."
+            )
+        if self.settings.solver not in ("auto", "coordinate_ascent"):
+            raise ValueError(
+                f"prune={self.settings.prune!r} goes with solver='coordinate_ascent' or 'auto', not "
+                f"{self.settings.solver!r}."
+            )
+        return True
+
+    def _precision(self, tol: float) -> Any:
+        """Choose the arithmetic of coordinate ascent to a gap."""
         settings = self.settings
-        largest = max(data.upper.max(initial=0.0) / _SINGLE_PRECISION_BOUND, _SINGLE_PRECISION_TOL)
-        auto = np.float32 if settings.tol >= largest else np.float64
-        dtype = auto if settings.precision == "auto" else np.dtype(settings.precision)
+        largest = max(self.data.upper.max(initial=0.0) / _SINGLE_PRECISION_BOUND, _SINGLE_PRECISION_TOL)
+        auto = np.float32 if tol >= largest else np.float64
+        return auto if settings.precision == "auto" else np.dtype(settings.precision)
+
+    def _fit_blocks(self, data: MarginData) -> MarginFit:
+        settings = self.settings
+        solver = PrunedAscent(settings.tol, settings.max_iter, settings.seed, settings.prune)
+        dtype = self._precision(solver.block_tol)
+        with Workers(settings.n_threads).running() as workers:
+            blocks = MarginBlocks(data, dtype, workers, is_short=settings.tol >= _SHORT_TOL)
+
+            def made(result: SolverResult, state: Any) -> MarginFit:
+                kept: KeptWeights = result.answer
+                cost = blocks.cost(state.blocks)
+                return MarginFit(result, kept.intercepts, lambda: None, kept=(kept, cost))
+
+            def on_check(record: TraceRecord, state: Any) -> bool:
+                return settings.on_check(record, lambda: made(solver.stopped(blocks, state), state))
+
+            return made(*self.journal.run(self.stage, solver, blocks, None, on_check))
+
+    def _fit_coordinates(self, data: MarginData, start: RowsByLabels | None) -> MarginFit:
+        settings, dtype = self.settings, self._precision(self.settings.tol)
         solver = DualCoordinateAscent(settings.tol, settings.max_iter, settings.seed)
         with Workers(settings.n_threads).running() as workers:
             dual = make_margin_dual(data, dtype, workers)

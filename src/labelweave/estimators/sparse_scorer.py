@@ -1,0 +1,150 @@
+"""Scores by sparse weights: products of sparse rows, and the best labels without the scores of all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelweave.array_types import Array, RowsByLabels
+from labelweave.arrays import Workers, panels
+from labelweave.estimators.scorers import KERNEL, Scorer, explicit_features, explicit_width
+from labelweave.features import FeatureMatrix, Kernel
+from labelweave.model_files import storable
+from labelweave.model_files.schema import Numbers, places
+
+_LABELS_AT_ONCE = 2**15  # whose scores, 256 KB, stay in the cache
+_ROWS_AT_ONCE = 256
+_MOST_BEST = 64  # of more the best are found by a partition of all scores
+
+
+def _are_places(state: dict[str, Any]) -> bool:
+    indptr, labels = state["indptr"], state["labels"]
+    ends = len(indptr) > 1 and indptr[0] == 0 and indptr[-1] == len(labels)
+    return bool(ends and (np.diff(indptr.astype(np.int64)) >= 0).all())
+
+
+def _are_labels(state: dict[str, Any]) -> bool:
+    labels = state["labels"]
+    falls = 1 + np.flatnonzero(labels[1:] <= labels[:-1])
+    is_small = not len(labels) or int(labels.max()) < len(state["scales"])
+    return is_small and bool(np.isin(falls, state["indptr"]).all())
+
+
+@storable(
+    "SparseScorer",
+    {
+        "intercept_": Numbers("L"),
+        "indptr": places("e"),
+        "labels": places("w"),
+        "values": Numbers("w", "if"),
+        "scales": Numbers("L"),
+        "kernel": KERNEL,
+    },
+    {
+        "indptr are places in labels": _are_places,
+        "labels of a feature rise, below the number there is": _are_labels,
+    },
+)
+@dataclass(frozen=True)
+class SparseScorer(Scorer):
+    """Sparse weights, feature after feature, in units of a scale a label.
+
+    indptr (d + 1,): where the weights of each feature begin.
+    labels, values (nnz,): whose they are, in rising order, and how large.
+    scales (L,): the units.
+    """
+
+    indptr: Array
+    labels: Array
+    values: Array
+    scales: Array
+    kernel: Kernel | None = None
+
+    @property
+    def coef_(self) -> sp.csr_array:
+        """The weights, CSR of shape (L, d)."""
+        return self._by_labels
+
+    @cached_property
+    def _by_labels(self) -> sp.csr_array:
+        shape = self.n_labels, len(self.indptr) - 1
+        turned = sp.csc_array((self.values * self.scales[self.labels], self.labels, self.indptr), shape=shape)
+        return turned.tocsr()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.to_state()
+
+    def takes(self, n_features: int) -> bool:
+        return explicit_width(self.kernel, n_features) == len(self.indptr) - 1
+
+    def scores(self, features: FeatureMatrix) -> RowsByLabels:
+        from labelweave._loops.sparse_scores import score_rows
+
+        table = np.empty((len(features), self.n_labels))
+
+        def score(rows: slice, numbers: Any, part: slice, weights: Any, factors: Any) -> None:
+            score_rows(*numbers, *weights, part.start, *factors, table[rows, part])
+
+        self._by_panels(features, score)
+        return table
+
+    def top(self, features: FeatureMatrix, k: int) -> tuple[Array, Array]:
+        """Find the k labels with the highest scores, and these, two of shape (n, k); ties by number."""
+        from labelweave._loops.sparse_scores import keep_best
+
+        best = np.zeros((len(features), k), np.int64)
+        scores = np.full(best.shape, -np.inf)
+
+        def keep(rows: slice, numbers: Any, part: slice, weights: Any, factors: Any) -> None:
+            keep_best(*numbers, *weights, part.start, *factors, best[rows], scores[rows])
+
+        self._by_panels(features, keep)
+        return best, scores
+
+    def finds(self, k: int) -> bool:
+        """Say whether so many labels are few enough for :meth:`top`."""
+        return k <= _MOST_BEST
+
+    def _by_panels(self, features: FeatureMatrix, work: Callable[..., None]) -> None:
+        """Work on panels of rows, each with all parts of the labels in their order."""
+        explicit = explicit_features(self.kernel, features)
+
+        def one(rows: slice) -> None:
+            numbers = explicit.rows(rows).sparse_rows(np.float64)
+            for part in self._parts:
+                work(rows, numbers, *part)
+
+        runs = panels(len(features), _ROWS_AT_ONCE)
+        if len(runs) == 1:  # a pool of threads takes longer than a row
+            one(runs[0])
+            return
+        with Workers.of_library().running() as workers:
+            workers.each(one, runs)
+
+    @cached_property
+    def _parts(self) -> list[tuple[slice, Any, Any]]:
+        """Cut the labels into parts: which, where the weights of features are and what, units and constants.
+
+        Arrays are read-only as those from a file are, so that loops are compiled for one type.
+        """
+        from labelweave._loops.sparse_products import cut_rows
+
+        starts = range(0, self.n_labels, _LABELS_AT_ONCE)
+        indptr = self.indptr.astype(np.int64)
+        cuts = np.stack([indptr[:-1], indptr[1:]])
+        if len(starts) > 1:
+            cuts = np.empty((len(starts) + 1, len(indptr) - 1), np.int64)
+            cut_rows(indptr, self.labels, _LABELS_AT_ONCE, cuts)
+        parts = [slice(start, min(start + _LABELS_AT_ONCE, self.n_labels)) for start in starts]
+        weights = self.labels.view(), self.values.view()
+        for array in weights:
+            array.flags.writeable = False
+        return [
+            (part, (cuts[n], cuts[n + 1], *weights), (self.scales[part].copy(), self.intercept_[part].copy()))
+            for n, part in enumerate(parts)
+        ]

@@ -1,0 +1,178 @@
+"""Max-margin models with sparse weights: the certificate is that of what is kept, whatever was pruned how."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import labelweave as lw
+from labelweave import MaxMarginClassifier
+from labelweave.datasets import make_text_like
+from labelweave.solvers import pruned_ascent
+
+TEXTS = make_text_like(300, 400, 40, labels_per_row=3, random_state=0)
+X, Y = TEXTS.X, TEXTS.Y
+
+
+def _gap(model, X, Y, C=1.0, margins=None):
+    """Measure the primal value of the model's own weights, row by row; the dual value is the trace's."""
+    signs = Y.to_signs()
+    scores = X @ model.coef_.toarray().T + model.intercept_
+    primal = 2 * C * (np.maximum(0, 1 - signs * scores) * (signs != 0)).sum()
+    primal += ((model.coef_.toarray() ** 2).sum() + (model.intercept_**2).sum()) / 2
+    return primal, (primal - model.trace_[-1].dual) / primal
+
+
+@pytest.fixture(scope="module")
+def pruned():
+    return MaxMarginClassifier(prune="certified", tol=0.05).fit(X, Y)
+
+
+def test_the_gap_is_that_of_the_weights_that_are_kept(pruned):
+    primal, gap = _gap(pruned, X, Y)
+    np.testing.assert_allclose(pruned.trace_[-1].primal, primal, rtol=1e-9)
+    np.testing.assert_allclose(pruned.duality_gap_, gap, rtol=1e-6)
+    assert pruned.converged_
+    cost = pruned.pruning_
+    assert cost["gap_before"] < cost["gap"] == pruned.duality_gap_ <= cost["largest_gap"] <= 0.05
+    assert cost["weights"] == pruned.coef_.nnz < 0.7 * cost["weights_before"]
+
+
+def test_the_dual_value_is_a_lower_bound_of_the_dense_optimum(pruned):
+    dense = MaxMarginClassifier(tol=1e-4).fit(X, Y)
+    assert pruned.trace_[-1].dual <= dense.trace_[-1].primal <= pruned.trace_[-1].primal
+
+
+def test_a_number_drops_what_is_smaller_and_says_the_gap():
+    model = MaxMarginClassifier(prune=0.02, tol=1e-2).fit(X, Y)
+    assert np.abs(model.coef_.data).min() > 0.0199
+    np.testing.assert_allclose(model.duality_gap_, _gap(model, X, Y)[1], rtol=1e-6)
+    assert model.pruning_["gap_before"] <= 1e-2
+    assert model.converged_
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-4])
+def test_weights_beyond_the_memory_budget_are_kept_sparse(tol):
+    model = MaxMarginClassifier(memory_budget=0.1, tol=tol).fit(X, Y)
+    assert sp.issparse(model.coef_)
+    assert model.duality_gap_ <= tol
+    np.testing.assert_allclose(model.duality_gap_, _gap(model, X, Y)[1], rtol=1e-4)
+    dense = MaxMarginClassifier(tol=tol).fit(X, Y)
+    assert not sp.issparse(dense.coef_)
+    assert not hasattr(dense, "pruning_")
+
+
+def test_the_same_bits_for_any_number_of_threads(pruned):
+    other = MaxMarginClassifier(prune="certified", tol=0.05, n_jobs=2).fit(X, Y)
+    np.testing.assert_array_equal(other.decision_function(X), pruned.decision_function(X))
+
+
+def test_files_and_pickles_predict_the_same_bits(pruned, tmp_path):
+    lw.save(pruned, tmp_path / "m.lw")
+    best, scores = pruned.predict_top(X, 3)
+    for other in (lw.load(tmp_path / "m.lw"), pickle.loads(pickle.dumps(pruned)), copy.deepcopy(pruned)):
+        np.testing.assert_array_equal(other.decision_function(X), pruned.decision_function(X))
+        np.testing.assert_array_equal(other.predict_top(X, 3)[0], best)
+        np.testing.assert_array_equal(other.predict_top(X, 3)[1], scores)
+        assert other.pruning_ == pruned.pruning_
+
+
+def test_best_labels_are_those_of_all_scores(pruned):
+    scores = pruned.decision_function(X)
+    for k in (1, 5, 40):
+        best, found = pruned.predict_top(X, k)
+        np.testing.assert_array_equal(best, np.argsort(-scores, axis=1, kind="stable")[:, :k])
+        np.testing.assert_array_equal(found, np.take_along_axis(scores, best, axis=1))
+
+
+def test_unobserved_labels_weights_and_thresholds():
+    table = Y.to_dense()
+    table[np.random.default_rng(0).random(table.shape) < 0.3] = np.nan
+    options = {"class_weight": "balanced", "threshold": "macro_f1", "validation_fraction": 0.3}
+    model = MaxMarginClassifier(prune="certified", tol=0.05, **options).fit(X, table)
+    assert model.duality_gap_ <= 0.05
+    assert len(np.unique(model.thresholds_)) > 1
+    plain = MaxMarginClassifier(prune="certified", tol=0.05).fit(X, table)
+    primal, _ = _gap(plain, X, lw.LabelMatrix.from_any(table))
+    np.testing.assert_allclose(plain.trace_[-1].primal, primal, rtol=1e-9)
+
+
+def test_one_class_a_row():
+    y = np.asarray(["a", "b", "c"])[np.argmax(Y.to_dense()[:, :3], axis=1)]
+    model = MaxMarginClassifier(prune="certified", tol=0.05).fit(X, y)
+    assert set(model.predict(X)) <= {"a", "b", "c"}
+    two = MaxMarginClassifier(prune="certified", tol=0.05).fit(X, y == "a")
+    assert two.coef_.shape == (1, 400)
+
+
+def test_later_fits_begin_anew(pruned):
+    model = MaxMarginClassifier(prune="certified", tol=0.05, warm_start=True)
+    model.fit(X, Y).fit(X, Y)
+    np.testing.assert_array_equal(model.decision_function(X), pruned.decision_function(X))
+    model = MaxMarginClassifier(prune="certified", tol=0.05)
+    model.partial_fit(X[:150], Y[:150]).partial_fit(X[150:], Y[150:])
+    np.testing.assert_array_equal(model.decision_function(X), pruned.decision_function(X))
+
+
+class _Stop(Exception):
+    pass
+
+
+def test_a_stopped_fit_goes_on_from_its_checkpoint(pruned, tmp_path, monkeypatch):
+    monkeypatch.setattr(pruned_ascent, "_AT_ONCE", 1)
+    monkeypatch.setattr("labelweave.estimators.journal._SECONDS", 0.0)
+    model = MaxMarginClassifier(prune="certified", tol=0.05, checkpoint=tmp_path / "c")
+    fitted, asked = pruned_ascent.PrunedAscent._fitted, []
+
+    def stops(solver, problem, number):
+        asked.append(number)
+        if len(asked) == 3:
+            raise _Stop
+        return fitted(solver, problem, number)
+
+    monkeypatch.setattr(pruned_ascent.PrunedAscent, "_fitted", stops)
+    with pytest.raises(_Stop):
+        model.fit(X, Y)
+    model.fit(X, Y)
+    assert asked == [0, 1, 2, 2]
+    np.testing.assert_array_equal(model.decision_function(X), pruned.decision_function(X))
+
+
+def test_an_interrupt_leaves_the_blocks_that_are_done(monkeypatch):
+    monkeypatch.setattr(pruned_ascent, "_AT_ONCE", 1)
+    fitted = pruned_ascent.PrunedAscent._fitted
+
+    def interrupts(solver, problem, number):
+        if number == 1:
+            raise KeyboardInterrupt
+        return fitted(solver, problem, number)
+
+    monkeypatch.setattr(pruned_ascent.PrunedAscent, "_fitted", interrupts)
+    model = MaxMarginClassifier(prune="certified", tol=0.05)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    assert model.status_ == "interrupted"
+    assert (np.diff(model.coef_.indptr) > 0).sum() == 16
+    np.testing.assert_allclose(model.duality_gap_, _gap(model, X, Y)[1], rtol=1e-6)
+
+
+def test_kernels_that_are_explicit_and_scaled_rows():
+    model = MaxMarginClassifier(kernel="cosine", prune="certified", tol=0.05, scaling="unit").fit(3 * X, Y)
+    assert model.duality_gap_ <= 0.05
+    assert model.decision_function(X.toarray()[:3]).shape == (3, 40)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"kernel": "rbf"}, "prune='certified' takes weights of features away, .* this kernel has no such"),
+        ({"label_covariance": np.eye(40) + 0.1}, "labels that label_covariance couples has no such weights"),
+        ({"solver": "working_set"}, "prune='certified' goes with solver='coordinate_ascent' or 'auto'"),
+        ({"prune": -1.0}, "The 'prune' parameter of MaxMarginClassifier must be"),
+    ],
+)
+def test_what_cannot_be_pruned_is_refused(options, said):
+    with pytest.raises(ValueError, match=said):
+        MaxMarginClassifier(**{"prune": "certified", **options}).fit(X, Y)
