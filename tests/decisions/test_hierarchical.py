@@ -147,3 +147,43 @@ def test_a_fitted_classifier_can_be_put_in():
 def test_what_makes_no_sense_is_refused(y, taxonomy, message):
     with pytest.raises((ValueError, TypeError), match=message):
         lw.HierarchicalClassifier(BinaryRelevance(), taxonomy).fit(np.eye(4), y)
+
+
+@pytest.mark.parametrize(
+    "settings_",
+    [
+        {"conditional": True},
+        {"decision": "h_loss"},
+        {"conditional": True, "decision": "h_loss", "enforce": "none"},
+    ],
+)
+def test_models_of_rows_that_have_what_is_above_and_sets_of_least_loss_obey(settings_, tmp_path):
+    X, y = _data(_GRAPH, n=80, missing=0.2)
+    inner = lw.KernelLogisticClassifier(kernel="linear", hyperparameters="fixed")
+    model = lw.HierarchicalClassifier(inner, _GRAPH, **settings_).fit(X, y)
+    assert _violations(_GRAPH, model.predict(X)) == _violations(_GRAPH, model.predict_proba(X)) == 0
+    if "conditional" in settings_:
+        assert _violations(_GRAPH, model.decision_function(X)) == 0
+        np.testing.assert_array_equal(model.decision_function(X), model.predict_proba(X) - 0.5)
+    if "decision" in settings_:
+        expected = lw.inference.h_loss_sets(model.predict_proba(X), _GRAPH, y.columns)
+        np.testing.assert_array_equal(model.predict(X), expected)
+    model.save(tmp_path / "model.lw")
+    np.testing.assert_array_equal(lw.load(tmp_path / "model.lw").predict(X), model.predict(X))
+    tuned = lw.TunedThresholdClassifier(lw.HierarchicalClassifier(inner, _GRAPH, **settings_), cv=2)
+    if settings_.get("enforce") != "none":
+        assert _violations(_GRAPH, tuned.fit(X, y).predict(X)) == 0
+
+
+def test_a_conditional_model_is_fitted_to_rows_that_have_what_is_above():
+    tree = Taxonomy.from_nested({"animal": ["dog", "cat"]})
+    X, y = _data(tree, n=50)
+    inner = lw.KernelLogisticClassifier(kernel="linear", hyperparameters="fixed")
+    model = lw.HierarchicalClassifier(inner, tree, conditional=True).fit(X, y)
+    closed = tree.closed(y).to_dense()
+    closed[closed[:, 0] == 0, 1:] = np.nan
+    each = inner.fit(X, closed).predict_proba(X)
+    each[:, 1:] *= each[:, [0]]
+    np.testing.assert_allclose(model.predict_proba(X), each)
+    with pytest.raises(ValueError, match=r"conditional=True needs probabilities.*CalibratedLabelClassifier"):
+        lw.HierarchicalClassifier(BinaryRelevance(), tree, conditional=True).fit(X, y)

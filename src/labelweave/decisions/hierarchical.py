@@ -51,6 +51,13 @@ class HierarchicalClassifier(DecisionClassifier):
     incomplete : bool, default=False
         Whether rows may have classes that nobody has noted: what lies below the most specific classes of a
         row is then unobserved in the fit, not negative.  For estimators that take missing labels.
+    conditional : bool, default=False
+        Whether a label is learned from rows that have all labels right above it, the others left unobserved,
+        and probabilities are multiplied down; several parents have the least of theirs.  For estimators that
+        take missing labels and have probabilities.  Label sets are those of more than 1/2.
+    decision : {"threshold", "h_loss"}, default="threshold"
+        How label sets are chosen: by the estimator's own decisions, or for the least expected loss of first
+        mistakes (:func:`labelweave.inference.h_loss_sets`), from probabilities.
     cv : "prefit" or None, default=None
         "prefit" takes the estimator as it is.
 
@@ -86,6 +93,8 @@ class HierarchicalClassifier(DecisionClassifier):
         "taxonomy": "no_validation",
         "enforce": [StrOptions({"max", "projection", "none"})],
         "incomplete": ["boolean"],
+        "conditional": ["boolean"],
+        "decision": [StrOptions({"threshold", "h_loss"})],
         "cv": [StrOptions({"prefit"}), None],
     }
 
@@ -93,12 +102,15 @@ class HierarchicalClassifier(DecisionClassifier):
 
     def __init__(
         self, estimator: Any, taxonomy: Any, enforce: Literal["max", "projection", "none"] = "max", *,
-        incomplete: bool = False, cv: Literal["prefit"] | None = None,
+        incomplete: bool = False, conditional: bool = False,
+        decision: Literal["threshold", "h_loss"] = "threshold", cv: Literal["prefit"] | None = None,
     ) -> None:  # fmt: skip
         self.estimator = estimator
         self.taxonomy = taxonomy
         self.enforce = enforce
         self.incomplete = incomplete
+        self.conditional = conditional
+        self.decision = decision
         self.cv = cv
 
     @decision_fit
@@ -137,7 +149,14 @@ class HierarchicalClassifier(DecisionClassifier):
             data = self._announced(data, 0)
         else:
             data = self._announced(data, 1)
-            self._keep_estimator(fit_on(self, data))
+            given = replace(data, y=self._order.conditional(data.labels)) if self.conditional else data
+            self._keep_estimator(fit_on(self, given))
+        if not hasattr(self.estimator_, "predict_proba") and (self.conditional or self.decision == "h_loss"):
+            raise ValueError(
+                f"{'conditional=True' if self.conditional else 'decision=' + repr(self.decision)} needs "
+                f"probabilities, which {type(self.estimator_).__name__} has none of; put "
+                "CalibratedLabelClassifier around it, and HierarchicalClassifier around that."
+            )
         self._close(data)
         return self
 
@@ -170,7 +189,7 @@ class HierarchicalClassifier(DecisionClassifier):
 
     @property
     def _response(self) -> str:
-        return "auto"
+        return "predict_proba" if self.conditional else "auto"
 
     def _words(self, is_inside: bool) -> str:
         how = {
@@ -179,13 +198,25 @@ class HierarchicalClassifier(DecisionClassifier):
             "none": "scores and label sets need not obey it",
         }[self.enforce]
         known = ", annotation taken as incomplete" if self.incomplete else ""
-        return f"a hierarchy of {len(self.taxonomy_)} nodes, by which labels are completed{known}; {how}"
+        known += ", each learned of rows that have what is above" if self.conditional else ""
+        sets = "; label sets of least h-loss" if self.decision == "h_loss" and not is_inside else ""
+        return (
+            f"a hierarchy of {len(self.taxonomy_)} nodes, by which labels are completed{known}; {how}{sets}"
+        )
 
     def _ranked(self, scores: Array) -> Array:
+        if self.conditional:
+            return self._order.multiplied(scores) - 0.5
         return scores - decision_level(self.estimator_)
 
     def _deciding_blocks(self, X: Any) -> Iterator[Array]:
         check_is_fitted(self)
+        if self.decision == "h_loss":
+            yield from map(self._order.h_loss_gains, self._probability_blocks(X))
+            return
+        if self.conditional:
+            yield from self._score_blocks(X)
+            return
         for part in row_blocks(self.estimator_, X, self._n_columns):
             if isinstance(self.estimator_, LabelPredictions):
                 yield from map(self._obeying, self.estimator_._deciding_blocks(part))
@@ -197,8 +228,13 @@ class HierarchicalClassifier(DecisionClassifier):
     def predict_proba(self, X: Any) -> Array:
         """Compute probabilities that obey; see :meth:`KernelLogisticClassifier.predict_proba`."""
         check_is_fitted(self)
+        return np.concatenate(list(self._probability_blocks(X)))
+
+    def _probability_blocks(self, X: Any) -> Iterator[Array]:
         blocks = score_blocks(self.estimator_, X, self._n_columns, "predict_proba")
-        return np.concatenate([self._obeying(block) for block in blocks])
+        if self.conditional:
+            blocks = map(self._order.multiplied, blocks)
+        return map(self._obeying, blocks)
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps; see :meth:`DecisionClassifier.to_state`."""

@@ -12,7 +12,7 @@ from labelweave.inference.calibration.softmax import SoftmaxCalibration
 from labelweave.inference.conformal import ConformalThreshold, adaptive_scores, control_mistakes
 from labelweave.inference.decisions import best_parent, least_expected_loss, most_probable, rejected
 from labelweave.inference.expected_f1 import ExpectedF1Sizes, expected_f1_sizes
-from labelweave.inference.hierarchy import enforce_hierarchy
+from labelweave.inference.hierarchy import enforce_hierarchy, h_loss_sets
 from labelweave.inference.map import MapInference, MapResult
 from labelweave.inference.thresholds.choice import (
     ThresholdChoice,
@@ -43,6 +43,7 @@ __all__ = [
     "control_mistakes",
     "enforce_hierarchy",
     "expected_f1_sizes",
+    "h_loss_sets",
     "least_expected_loss",
     "most_probable",
     "rejected",

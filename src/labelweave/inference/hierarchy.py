@@ -12,10 +12,12 @@ import scipy.sparse as sp
 from labelweave.arguments import checked
 from labelweave.array_types import Array, RowsByLabels
 from labelweave.arrays import numbers_of
-from labelweave.labels import Taxonomy
+from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.labels.label_matrix import checked_names
 
 Enforcement = Literal["max", "projection"]
+
+_ROUNDING = 1e-12
 
 
 @checked
@@ -83,6 +85,50 @@ def enforce_hierarchy(
     return order.enforced(table, enforce, weights)
 
 
+@checked
+def h_loss_sets(probabilities: Any, taxonomy: Taxonomy, label_names: Any) -> npt.NDArray[np.int8]:
+    """Choose label sets of the least expected h-loss among those that have all that is above.
+
+    The loss is :func:`labelweave.metrics.h_loss`: a wrong class costs its share of its parents' costs where
+    none above it is wrong.  In trees the sets are the best (Cesa-Bianchi, Gentile and Zaniboni 2006; Bi and
+    Kwok 2011).  In graphs the sets are best for an upper bound: all parents of a class are as probable as the
+    least of them, and a missed class costs the mean over its parents that are predicted.
+
+    Parameters
+    ----------
+    probabilities : array-like of shape (n, L)
+        Of the labels; made to obey first: a label has the greatest at or below it.
+    taxonomy : Taxonomy
+        What is above what.
+    label_names : sequence of str
+        The labels, each the name of a node; all nodes or some.
+
+    Returns
+    -------
+    ndarray of int8, shape (n, L)
+        Ones where labels are predicted.
+
+    Raises
+    ------
+    ValueError
+        If a label is no node, shapes disagree, or a probability is not from 0 to 1.
+
+    Examples
+    --------
+    >>> from labelweave import Taxonomy
+    >>> from labelweave.inference import h_loss_sets
+    >>> tree = Taxonomy.from_nested({"animal": ["dog", "cat"]})
+    >>> h_loss_sets([[0.9, 0.6, 0.3], [0.4, 0.4, 0.0]], tree, ["animal", "dog", "cat"])
+    array([[1, 1, 0],
+           [0, 0, 0]], dtype=int8)
+    """
+    table = enforce_hierarchy(probabilities, taxonomy, label_names)
+    if table.size and not (table.min() >= -_ROUNDING and table.max() <= 1 + _ROUNDING):
+        raise ValueError(f"probabilities are from {table.min()} to {table.max()}; they must be from 0 to 1.")
+    order = LabelOrder.of(taxonomy, checked_names(label_names, None))
+    return (order.h_loss_gains(table) > 0).astype(np.int8)
+
+
 def _checked_weights(label_weight: Any, n_labels: int) -> Array:
     weights = numbers_of(label_weight, "label_weight").astype(np.float64)
     if weights.shape != (n_labels,) or not (np.isfinite(weights) & (weights > 0)).all():
@@ -97,11 +143,13 @@ class LabelOrder:
     """Which labels are right above which, by way of whatever nodes are between.
 
     columns (L,): the labels, those above first.
+    costs (L,): of mistakes, in the same order.
     starts, parents, owners: the edges up, by place in ``columns``; whose each is.
     child_starts, children, child_edges: the edges down, with their places among those up.
     """
 
     columns: npt.NDArray[np.intp]
+    costs: Array
     starts: npt.NDArray[np.int64]
     parents: npt.NDArray[np.int64]
     owners: npt.NDArray[np.int64]
@@ -114,7 +162,8 @@ class LabelOrder:
         """Find the edges, without those that follow from others."""
         names = [str(name) for name in label_names]
         above = taxonomy.at_or_above(names)
-        columns = np.argsort(taxonomy._numbers(names), kind="stable")
+        numbers = taxonomy._numbers(names)
+        columns = np.argsort(numbers, kind="stable")
         strict = sp.csr_array(above - sp.eye_array(len(names), dtype=above.dtype, format="csr"))
         strict.eliminate_zeros()
         edges = sp.coo_array(strict - strict.multiply((strict @ strict).astype(bool)))
@@ -128,6 +177,7 @@ class LabelOrder:
         ends = np.arange(len(names) + 1)
         return cls(
             columns,
+            taxonomy.sibling_shares()[numbers[columns]],
             np.searchsorted(owners, ends),
             parents,
             owners,
@@ -152,3 +202,54 @@ class LabelOrder:
         found = np.empty_like(ordered)
         found[:, self.columns] = ordered
         return found
+
+    def multiplied(self, probabilities: RowsByLabels) -> RowsByLabels:
+        """Multiply probabilities, given what is right above, down: shape (n, L).
+
+        Several parents all are there with the probability of the least of them, an upper bound.
+        """
+        lines = np.ascontiguousarray(probabilities.T[self.columns], dtype=np.float64)
+        for place in range(len(lines)):
+            above = self.parents[self.starts[place] : self.starts[place + 1]]
+            if len(above):
+                lines[place] *= lines[above].min(axis=0)
+        found = np.empty_like(probabilities, dtype=np.float64)
+        found[:, self.columns] = lines.T
+        return found
+
+    def h_loss_gains(self, probabilities: RowsByLabels) -> RowsByLabels:
+        """Give what is above 0 for the labels of the set of least expected h-loss, obeying: shape (n, L).
+
+        The best set that has all above its labels is that of the positive ones in the projection of what each
+        label gains (Picard 1976; see ``_loops.isotonic``).
+        """
+        table = probabilities[:, self.columns]
+        counts = np.diff(self.starts)
+        below = counts > 0
+        least = np.ones_like(table)
+        if below.any():
+            least[:, below] = np.minimum.reduceat(table[:, self.parents], self.starts[:-1][below], axis=1)
+        shares = self.costs[self.owners] / counts[self.owners]
+        missed = sp.csr_array((shares, (self.owners, self.parents)), shape=(len(counts),) * 2)
+        gains = self.costs * (2.0 * table - least) - table @ missed
+        unordered = np.empty_like(gains)
+        unordered[:, self.columns] = gains
+        found = self.enforced(unordered, "projection")
+        return np.where(found > _ROUNDING * self.costs.max(), found, np.minimum(found, 0.0))
+
+    def conditional(self, labels: LabelMatrix) -> LabelMatrix:
+        """Keep the entries of rows that have all that is right above a label; the others are unobserved."""
+        parents = sp.csr_array(
+            (np.ones(len(self.owners), np.int64), (self.columns[self.parents], self.columns[self.owners])),
+            shape=(labels.n_labels,) * 2,
+        )
+        needed = np.zeros(labels.n_labels, np.int64)
+        needed[self.columns] = np.diff(self.starts)
+        has = sp.csr_array(labels.positives.astype(np.int64) @ parents)
+        has.data = (has.data == needed[has.indices]).astype(np.int8)
+        has.eliminate_zeros()
+        tops = sp.csr_array(np.broadcast_to((needed == 0).astype(np.int8), labels.shape))
+        seen = sp.csr_array(has + tops)
+        if labels.observed is not None:
+            seen = sp.csr_array(seen.multiply(abs(labels.observed)))
+        return LabelMatrix(labels.positives, sp.csr_array(seen.astype(bool)), labels.names)
