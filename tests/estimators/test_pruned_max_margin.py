@@ -9,7 +9,13 @@ import scipy.sparse as sp
 
 import labelweave as lw
 from labelweave import MaxMarginClassifier
+from labelweave.arrays import Workers
 from labelweave.datasets import make_text_like
+from labelweave.estimators.sparse_scorer import SparseScorer
+from labelweave.features import FeatureMatrix
+from labelweave.model_files import ModelFileError
+from labelweave.model_files.storable import made_of_state
+from labelweave.problems import MarginBlocks, MarginData
 from labelweave.solvers import pruned_ascent
 
 TEXTS = make_text_like(300, 400, 40, labels_per_row=3, random_state=0)
@@ -167,8 +173,11 @@ def test_kernels_that_are_explicit_and_scaled_rows():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"kernel": "rbf"}, "prune='certified' takes weights of features away, .* this kernel has no such"),
-        ({"label_covariance": np.eye(40) + 0.1}, "labels that label_covariance couples has no such weights"),
+        ({"kernel": "rbf"}, "prune='certified' drops weights of features, .* this kernel has no weights"),
+        (
+            {"label_covariance": np.eye(40) + 0.1},
+            "with label_covariance the weights of labels depend on each other",
+        ),
         ({"solver": "working_set"}, "prune='certified' goes with solver='coordinate_ascent' or 'auto'"),
         ({"prune": -1.0}, "The 'prune' parameter of MaxMarginClassifier must be"),
     ],
@@ -176,3 +185,49 @@ def test_kernels_that_are_explicit_and_scaled_rows():
 def test_what_cannot_be_pruned_is_refused(options, said):
     with pytest.raises(ValueError, match=said):
         MaxMarginClassifier(**{"prune": "certified", **options}).fit(X, Y)
+
+
+def test_more_labels_than_two_bytes_number():
+    n_labels, random = 70_000, np.random.default_rng(0)
+    positives = sp.csr_array((np.ones(n_labels, int), (random.integers(4, size=n_labels), range(n_labels))))
+    data = MarginData(
+        FeatureMatrix(sp.csr_array(random.random((4, 3)))), lw.LabelMatrix(positives),
+        lw.LabelCovariance.identity(n_labels), np.full(4, 2.0), np.ones((2, n_labels)), True,
+    )  # fmt: skip
+    blocks = MarginBlocks(data, np.float32, Workers())
+    last = pruned_ascent.PrunedAscent(0.1, 100)._fitted(blocks, blocks.n_blocks - 1)
+    weights = blocks.solution([last])
+    assert weights.labels.dtype == np.int32
+    assert set(weights.labels) == set(last.labels)
+    assert weights.labels.max() == n_labels - 1
+
+
+def test_labels_of_different_variances_are_those_of_the_dense_model():
+    R = np.diag(np.linspace(0.5, 2, 40))
+    model = MaxMarginClassifier(prune="certified", tol=1e-3, label_covariance=R).fit(X, Y)
+    dense = MaxMarginClassifier(tol=1e-3, label_covariance=R).fit(X, Y)
+    assert model.trace_[-1].dual <= dense.trace_[-1].primal
+    assert dense.trace_[-1].dual <= model.trace_[-1].primal
+    table = model.coef_.toarray()
+    primal = 2 * np.maximum(0, 1 - Y.to_signs() * (X @ table.T + model.intercept_)).sum()
+    primal += ((table**2).sum(axis=1) + model.intercept_**2) @ (1 / np.diag(R)) / 2
+    np.testing.assert_allclose(model.trace_[-1].primal, primal, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"labels": np.array([0, 5, 1], np.uint16)},
+        {"labels": np.array([1, 0, 1], np.uint16)},
+        {"indptr": np.array([0, 2, 1])},
+        {"indptr": np.array([1, 2, 3])},
+        {"values": np.array([1, 2], np.int16)},
+        {"scales": np.array([1, np.nan])},
+    ],
+)
+def test_files_whose_weights_are_elsewhere_are_refused(change):
+    labels, values = np.array([0, 1, 1], np.uint16), np.array([1, 2, 3], np.int16)
+    whole = SparseScorer(np.zeros(2), np.array([0, 2, 3]), labels, values, np.ones(2)).to_state()
+    made_of_state("SparseScorer", SparseScorer, whole)
+    with pytest.raises(ModelFileError):
+        made_of_state("SparseScorer", SparseScorer, {**whole, **change})

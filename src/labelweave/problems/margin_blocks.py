@@ -9,7 +9,7 @@ block was solved to, the relative gap (primal(w) - dual) / abs(primal(w)) holds 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from labelweave._loops import WIDTH
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
+from labelweave.labels import LabelCovariance
 from labelweave.problems.independent_margins import IndependentMargins
 from labelweave.problems.margin_dual import MarginData, MarginPoint, OrderedRows
 from labelweave.solvers.frame import State, relative_gap
@@ -128,12 +129,18 @@ class LabelBlock(IndependentMargins):
 class MarginBlocks:
     """All blocks of independent labels over the same rows, each made when it is asked for.
 
+    data: labels may have variances of their own; the covariance is diagonal.
     is_short: whether weights are kept in two bytes.
     """
 
     def __init__(
         self, data: MarginData, dtype: npt.DTypeLike, workers: Workers, *, is_short: bool = True
     ) -> None:
+        self.roots = np.sqrt(data.covariance.diagonal())
+        if not data.covariance.is_diagonal:  # z = s v turns |z|^2 / s^2 into |v|^2, and margins m into m / s
+            upper = np.reshape(data.upper, (len(data.features), -1)) * self.roots
+            identity = LabelCovariance.identity(data.labels.n_labels)
+            data = replace(data, covariance=identity, upper=upper, margins=data.margins / self.roots)
         self.ordered, self.workers, self.is_short = OrderedRows(data, dtype), workers, is_short
         _ = self.ordered.exact_rows  # made before threads ask for them
         order = np.argsort(-data.labels.positive_counts(), kind="stable")
@@ -186,7 +193,8 @@ class MarginBlocks:
         table.check_format(full_check=True)  # blocks may be from a file
         turned = table.tocsc()
         short = turned.indices.astype(np.uint16 if n_labels <= _SHORT else np.int32)
-        return KeptWeights(turned.indptr.astype(np.int64), short, turned.data, scales, intercepts)
+        of_labels = scales * self.roots, intercepts * self.roots
+        return KeptWeights(turned.indptr.astype(np.int64), short, turned.data, *of_labels)
 
 
 def _zero_losses(data: MarginData) -> Array:

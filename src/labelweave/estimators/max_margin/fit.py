@@ -273,17 +273,17 @@ class MarginTask:
 
         Raises ValueError if they are to be and cannot.
         """
-        is_free = self.explicit is not None and self.data.covariance.is_diagonal
+        explicit, covariance = self.explicit, self.data.covariance
         if self.settings.prune == "off":
-            n_bytes = (
-                0.0 if self.explicit is None else 8.0 * self.explicit.shape[1] * self.data.labels.n_labels
-            )
-            return is_free and solver == "coordinate_ascent" and n_bytes > 1e6 * self.settings.memory_budget
-        if not is_free:
-            what = "labels that label_covariance couples" if self.explicit is not None else "this kernel"
+            if explicit is None or solver != "coordinate_ascent" or not covariance.is_diagonal:
+                return False
+            return 8.0 * explicit.shape[1] * covariance.n_labels > 1e6 * self.settings.memory_budget
+        if explicit is None or _variances(covariance) is None:
+            why = "with label_covariance the weights of labels depend on each other, and all are other than 0"
+            why = why if explicit is not None else "this kernel has no weights of features"
             raise ValueError(
-                f"prune={self.settings.prune!r} takes weights of features away, label by label; {what} has "
-                "no such weights, so use prune='off', or independent labels and kernel='linear'."
+                f"prune={self.settings.prune!r} drops weights of features, label by label; {why}: use "
+                "prune='off', or independent labels and kernel='linear'."
             )
         if self.settings.solver not in ("auto", "coordinate_ascent"):
             raise ValueError(
@@ -442,6 +442,16 @@ class _GramTask:
         reachable = _SINGLE_PRECISION_GAP * max(1.0, upper.max(initial=0.0) / 2)
         single = settings.tol >= reachable and small and not few
         return np.dtype(np.float32 if single else np.float64)
+
+
+def _variances(covariance: LabelCovariance) -> Array | None:
+    """Give the variances of labels that do not covary; None where some do."""
+    variances = covariance.diagonal()
+    if covariance.is_diagonal:
+        return variances
+    probe = np.random.default_rng(0).normal(size=(1, len(variances)))
+    is_all = np.allclose(covariance.matmul(probe), probe * variances, rtol=1e-9, atol=0)
+    return variances if is_all else None
 
 
 def _rounds_of_the_rival(n: int, n_labels: int, tol: float, *, is_coupled: bool) -> float:
