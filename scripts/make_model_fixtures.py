@@ -4,6 +4,8 @@ Run it with the version whose files are to be kept, and never again for that ver
 
     PYTHONPATH=/path/to/that/src python scripts/make_model_fixtures.py tests/model_files/written_by_COMMIT
 
+"--later" behind the folder writes models of classes that were added after the first files of this kind.
+
 It writes one ``name.lw`` a model, ``expected.npz`` with outputs and attributes, and ``index.json`` with
 the machine's arithmetic and the names.  ``tests/model_files/test_earlier_files.py`` reads them.
 
@@ -388,6 +390,42 @@ def _wrapped_cases() -> dict[str, tuple[Any, str, Any]]:
     }
 
 
+def _later_cases() -> dict[str, tuple[Any, str, Any]]:
+    from labelweave import AutoLabelClassifier as Auto
+    from labelweave import CalibratedLabelClassifier as Calibrated
+    from labelweave import ConformalLabelClassifier as Conformal
+    from labelweave import HierarchicalClassifier as Hierarchical
+    from labelweave import KernelLogisticClassifier, MaxMarginClassifier, TableModel
+    from labelweave import TunedThresholdClassifier as Tuned
+    from sklearn.feature_selection import SelectKBest, f_classif
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    Y, missing, margin = DATA["Y"], DATA["missing"], MaxMarginClassifier()
+    logistic, brief = KernelLogisticClassifier(hyperparameters="fixed"), {"time_budget": 1e-3}
+    tree = {"warm": ["red"], "cold": {"sea": ["green", "blue"]}, "other": [LABELS[3]]}
+    graph = [("red", "green"), ("red", "blue"), ("green", LABELS[3]), ("blue", LABELS[3])]
+    table = _table(FITTED)
+    return {
+        "auto": (Auto(**brief), "near", Y),
+        "auto_members": (Auto(members=["linear", "rbf", "rbf+forest"], **brief), "near", missing),
+        "auto_sparse": (Auto(**brief, members=["max-margin", "rbf"]), "sparse", sp.csr_array(Y)),
+        "auto_known_sets": (Auto("subset_accuracy", **brief), "frame", _labels(Y)),
+        "auto_classes": (Auto(**brief), "near", DATA["classes"]),
+        "auto_calibrated": (Calibrated(Auto(**brief), cv=3), "near", Y),
+        "hierarchical_tree": (Hierarchical(margin, tree), "X", _labels(missing)),
+        "hierarchical_graph": (Hierarchical(logistic, graph, "projection"), "near", _labels(Y)),
+        "hierarchical_open": (Hierarchical(margin, graph, "none", incomplete=True), "X", _labels(Y)),
+        "hierarchical_tuned": (Tuned(Hierarchical(margin, graph), cv=3), "X", _labels(Y)),
+        "conformal_classes": (Conformal(logistic, level=0.3, cv=3), "near", DATA["classes"]),
+        "pipeline": (
+            make_pipeline(StandardScaler(), SelectKBest(f_classif, k=3), logistic), "near", DATA["classes"]),
+        "table_model": (TableModel(margin, text="text", numeric="size"), "table", table["tags"].str.split(",")),
+        "table_classes": (TableModel(logistic, text="text"), "table", table["place"]),
+        "margin_scaled": (MaxMarginClassifier(kernel="rbf", scaling="auto"), "near", Y),
+    }  # fmt: skip
+
+
 def _rounded(model: Any) -> None:
     for name in _ROUNDED:
         value = vars(model).get(name)
@@ -395,18 +433,20 @@ def _rounded(model: Any) -> None:
             setattr(model, name, np.asarray(np.round(value * _DIGITS) / _DIGITS, value.dtype))
 
 
-def _save_models(folder: Path) -> dict[str, tuple[str, bool]]:
+def _save_models(folder: Path, *, is_later: bool) -> dict[str, tuple[str, bool]]:
     """Fit and save all models; give for each the kind of its rows and whether its scores are exact."""
-    exact, saved = _exact_cases(), {}
-    for name, (model, kind, y) in (exact | _other_cases()).items():
+    import labelweave
+
+    exact, saved = ({} if is_later else _exact_cases()), {}
+    for name, (model, kind, y) in (_later_cases() if is_later else exact | _other_cases()).items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(rows(kind, DATA["X"], DATA["near"])[:FITTED], y)
         if name in exact:
             _rounded(model)
-        model.save(folder / f"{name}.lw")
+        labelweave.save(model, folder / f"{name}.lw")
         saved[name] = kind, name in exact
-    for name, flags in _TABLE_MODELS.items():
+    for name, flags in ({} if is_later else _TABLE_MODELS).items():
         with tempfile.TemporaryDirectory() as empty:
             _table(FITTED).to_csv(Path(empty, "rows.csv"), index=False)
             words = ["fit", f"{empty}/rows.csv", "--out", f"{folder}/{name}.lw", "--quiet", *_COLUMNS, *flags]
@@ -425,7 +465,7 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     arrays = {name: DATA[name] for name in ("X", "near")}
     models: dict[str, Any] = {}
-    for name, (kind, is_exact) in _save_models(folder).items():
+    for name, (kind, is_exact) in _save_models(folder, is_later="--later" in sys.argv).items():
         model = labelweave.load(folder / f"{name}.lw")
         tested = rows(kind, arrays["X"], arrays["near"])[FITTED:]
         asked = [method for method in ASKED if _answers(model, method, tested)]
