@@ -391,21 +391,23 @@ def _wrapped_cases() -> dict[str, tuple[Any, str, Any]]:
 
 
 def _later_cases() -> dict[str, tuple[Any, str, Any]]:
+    from sklearn.feature_selection import SelectKBest, f_classif
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
     from labelweave import AutoLabelClassifier as Auto
     from labelweave import CalibratedLabelClassifier as Calibrated
     from labelweave import ConformalLabelClassifier as Conformal
     from labelweave import HierarchicalClassifier as Hierarchical
     from labelweave import KernelLogisticClassifier, MaxMarginClassifier, TableModel
     from labelweave import TunedThresholdClassifier as Tuned
-    from sklearn.feature_selection import SelectKBest, f_classif
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
 
     Y, missing, margin = DATA["Y"], DATA["missing"], MaxMarginClassifier()
+    table = _table(FITTED)
+    tags = table["tags"].str.split(",")
     logistic, brief = KernelLogisticClassifier(hyperparameters="fixed"), {"time_budget": 1e-3}
     tree = {"warm": ["red"], "cold": {"sea": ["green", "blue"]}, "other": [LABELS[3]]}
     graph = [("red", "green"), ("red", "blue"), ("green", LABELS[3]), ("blue", LABELS[3])]
-    table = _table(FITTED)
     return {
         "auto": (Auto(**brief), "near", Y),
         "auto_members": (Auto(members=["linear", "rbf", "rbf+forest"], **brief), "near", missing),
@@ -420,7 +422,7 @@ def _later_cases() -> dict[str, tuple[Any, str, Any]]:
         "conformal_classes": (Conformal(logistic, level=0.3, cv=3), "near", DATA["classes"]),
         "pipeline": (
             make_pipeline(StandardScaler(), SelectKBest(f_classif, k=3), logistic), "near", DATA["classes"]),
-        "table_model": (TableModel(margin, text="text", numeric="size"), "table", table["tags"].str.split(",")),
+        "table_model": (TableModel(margin, text="text", numeric="size"), "table", tags),
         "table_classes": (TableModel(logistic, text="text"), "table", table["place"]),
         "margin_scaled": (MaxMarginClassifier(kernel="rbf", scaling="auto"), "near", Y),
     }  # fmt: skip

@@ -1,8 +1,8 @@
 """Model files that earlier versions wrote load, and predict the same bits.
 
-``written_by_e10e487`` holds files of every storable estimator of that version, with what it predicted for eight
-rows (``scripts/make_model_fixtures.py``); ``written_by_3ff55f0`` those of classes that came later.  Rounding
-must not be mistaken for a change:
+``written_by_e10e487`` holds files of every storable estimator of that version, with what it predicted for
+eight rows (``scripts/make_model_fixtures.py``); ``written_by_3ff55f0`` those of classes that came later.
+Rounding must not be mistaken for a change:
 
 - Scores of the models marked "exact" are sums of integers times numbers of few binary digits.  No addition
   rounds, so they have the same bits on every processor, and are compared so everywhere.
@@ -12,9 +12,9 @@ must not be mistaken for a change:
 
 Predictions are labels or classes and must be equal everywhere: no score of the rows is near a threshold.
 
-``decision_function`` of the first version was less the threshold of every label, and is now less the lowest of
-them; scores of ``predict_top`` were less none.  These differences are taken into account, which rounds where
-scores are not exact.  Thresholds of models with probabilities were log-odds, and are probabilities now.
+``decision_function`` of the first version was less the threshold of every label, and is now less the lowest
+of them; scores of ``predict_top`` were less none.  These differences are taken into account, which rounds
+where scores are not exact.  Thresholds of models with probabilities were log-odds, and are probabilities now.
 """
 
 import json
