@@ -1,5 +1,6 @@
 """Estimators of scikit-learn and of labelweave as members, mixed with the names."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
-from labelweave import AutoLabelClassifier, MaxMarginClassifier, load
+from labelweave import AutoLabelClassifier, MaxMarginClassifier, UnobservedLabelWarning, datasets, load
 from labelweave.automatic.given import named_members
 from labelweave.model_files import ModelFileError
 
@@ -139,3 +140,21 @@ def test_what_is_no_multi_label_estimator_is_refused(data):
             named_members(members)
     two = named_members(["rbf", KNeighborsClassifier(), KNeighborsClassifier(3)])
     assert list(two) == ["rbf", "KNeighborsClassifier", "KNeighborsClassifier 2"]
+
+
+@pytest.mark.parametrize("observed", [0, 1, 2])
+def test_a_label_that_few_sparse_rows_show_is_named_once_or_not_at_all(observed):
+    data = datasets.make_text_like(60, 50, 4, labels_per_row=2.0, random_state=0)
+    targets = data.Y.positives.toarray().astype(float)
+    targets[observed:, 0] = np.nan
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = AutoLabelClassifier(time_budget=1e-3, members=["max-margin", "rbf"]).fit(data.X, targets)
+    assert [one.category for one in said] == [UnobservedLabelWarning] * (observed == 0)
+    assert np.isfinite(model.predict_proba(data.X)).all()
+
+
+def test_rows_without_a_feature_are_no_reason_for_warnings():
+    targets = np.random.default_rng(0).integers(0, 2, (20, 2))
+    model = AutoLabelClassifier(time_budget=1e-3, members=["max-margin"]).fit(sp.csr_array((20, 9)), targets)
+    assert np.isfinite(model.predict_proba(sp.csr_array((2, 9)))).all()

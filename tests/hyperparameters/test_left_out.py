@@ -92,6 +92,20 @@ def test_a_label_that_is_never_observed_is_scored_0():
     assert_allclose(intercepts[2], 0.0, atol=1e-8)
 
 
+@pytest.mark.parametrize("folds", [None, np.arange(24) % 3])
+def test_a_label_that_other_parts_do_not_show_is_scored_0(folds):
+    random = np.random.default_rng(0)
+    rows = random.integers(0, 2, (24, 5)).astype(float)
+    targets = random.integers(0, 2, (24, 3)).astype(float)
+    targets[:, 0] = np.nan
+    targets[np.arange(24) % 3 > 0, 1] = np.nan
+    scores = LeftOutRidge(rows @ rows.T).scores(targets, 1e-3, folds)
+    assert np.isfinite(scores).all()
+    assert not scores[:, 0].any()
+    if folds is not None:
+        assert not scores[folds == 0, 1].any()
+
+
 def test_rows_that_are_alike_tell_of_each_other_however_small_the_penalty():
     gram = np.kron(np.eye(4), np.ones((3, 3)))
     targets = np.repeat([[1.0], [0.0], [1.0], [0.0]], 3, axis=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from labelweave.automatic.scorers import log_odds
 from labelweave.automatic.table import Member, TrainingTable
 from labelweave.estimators.base import LabelClassifier
 from labelweave.estimators.scorers import Scorer
+from labelweave.estimators.targets import UnobservedLabelWarning
 from labelweave.features import FeatureMatrix
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Made, Numbers, OneOf
@@ -103,7 +105,11 @@ def _fitted(estimator: Any, table: TrainingTable) -> Any:
     if is_weighted and not has_fit_parameter(fresh, "sample_weight"):
         raise ValueError(f"The member {type(estimator).__name__} takes no sample_weight; give none.")
     given = {"sample_weight": table.weights} if is_weighted else {}
-    return fresh.fit(table.features.data, targets, **given)
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", UnobservedLabelWarning
+        )  # said of all rows once, where it is true of them
+        return fresh.fit(table.features.data, targets, **given)
 
 
 def scores_of(fitted: Any, response: str, data: Any, n_labels: int) -> RowsByLabels:

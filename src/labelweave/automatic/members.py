@@ -83,7 +83,7 @@ class Members:
         from labelweave.estimators.max_margin import MaxMarginClassifier
 
         table = self.table
-        length = max(float(table.features.squared_norms().mean()), 1e-300)
+        length = float(table.features.squared_norms().mean()) or 1.0  # of rows that are all zero, any
         given: dict[str, Any] = {"tol": _MARGIN_TOL, "n_jobs": table.n_jobs, "random_state": table.seed}
         machines = [MaxMarginClassifier(C=C / length, **given) for C in _MARGIN_C]
         return self._estimators("max-margin", machines)

@@ -73,6 +73,9 @@ class LeftOutRidge:
         known = ~np.isnan(targets)
         maker = None if folds is None and known.all() else self._residual_maker(penalty)
         for missing, labels in _patterns(known):
+            if len(missing) == len(targets):  # nothing is known of these: the fit to no row
+                found[:, labels] = 0.0
+                continue
             found[:, labels] = self._pattern(targets[:, labels], penalty, folds, missing, maker)
         return found
 
@@ -96,7 +99,7 @@ class LeftOutRidge:
             return targets
         if len(targets) <= _MOST_ROWS:
             return np.where(known, targets, self.scores(targets, penalty))
-        filled = np.where(known, targets, np.nan_to_num(np.nanmean(targets, axis=0)))
+        filled = np.where(known, targets, _means(targets, known))
         for _ in range(_ROUNDS):  # to fitted values; they approach those of the fit to the rows observed
             fitted = filled - self._residuals(self.roots[:, None] * filled, penalty) / self.roots[:, None]
             filled = np.where(known, targets, fitted)
@@ -117,7 +120,7 @@ class LeftOutRidge:
         elif folds is None:
             left_out = _one_by_one(maker, residuals, missing)
         else:
-            left_out = _together(maker, residuals, missing, folds)
+            left_out = _together(maker, weighted, residuals, missing, folds)
         scores: RowsByLabels = (weighted - left_out) / self.roots[:, None]
         return scores
 
@@ -195,13 +198,17 @@ def _one_by_one(maker: RowsByRows, residuals: Array, missing: Array) -> Array:
     return left_out
 
 
-def _together(maker: RowsByRows, residuals: Array, missing: Array, folds: PerRow) -> Array:
-    """Give the residuals of the rows of each fold without all of them and without those that are missing."""
+def _together(maker: RowsByRows, weighted: Array, residuals: Array, missing: Array, folds: PerRow) -> Array:
+    """Give the residuals of the rows of each fold without all of them and without those that are missing.
+
+    The fit to no row is 0, and leaves the targets themselves.
+    """
     left_out, is_missing = np.empty_like(residuals), np.zeros(len(maker), bool)
     is_missing[missing] = True
     for fold in np.unique(folds):
         rows = np.flatnonzero((folds == fold) | is_missing)
-        solved = _solved(maker[np.ix_(rows, rows)], residuals[rows])
+        is_whole = len(rows) == len(maker)
+        solved = weighted if is_whole else _solved(maker[np.ix_(rows, rows)], residuals[rows])
         own = folds[rows] == fold
         left_out[rows[own]] = solved[own]
     return left_out
@@ -224,6 +231,11 @@ def _patterns(known: Array) -> Iterator[tuple[Array, Array]]:
         yield np.flatnonzero(~patterns[:, pattern]), np.flatnonzero(number.ravel() == pattern)
 
 
+def _means(targets: Array, known: Array) -> Array:
+    """Average the targets that are known; 0 where none is."""
+    return np.asarray(np.where(known, targets, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
+
+
 def left_out_loss(gram: Array, targets: Array) -> float:
     """Compute the least squared loss of left-out rows over a grid of penalties, as a share of the variance.
 
@@ -231,8 +243,7 @@ def left_out_loss(gram: Array, targets: Array) -> float:
     targets (n, L): numbers; NaN is filled with the column's mean and adds no loss.
     """
     known = ~np.isnan(targets)
-    means = np.where(known, targets, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-    centred = np.where(known, targets - means, 0.0)
+    centred = np.where(known, targets - _means(targets, known), 0.0)
     variance, ridge = np.square(centred).sum(), LeftOutRidge(gram)
     if not variance > 0:
         return 1.0
