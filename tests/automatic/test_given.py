@@ -144,7 +144,7 @@ def test_what_is_no_multi_label_estimator_is_refused(data):
 
 @pytest.mark.parametrize("observed", [0, 1, 2])
 def test_a_label_that_few_sparse_rows_show_is_named_once_or_not_at_all(observed):
-    data = datasets.make_text_like(60, 50, 4, labels_per_row=2.0, random_state=0)
+    data = datasets.make_text_like(60, 40, 4, labels_per_row=1.5, words_per_row=9)
     targets = data.Y.positives.toarray().astype(float)
     targets[observed:, 0] = np.nan
     with warnings.catch_warnings(record=True) as said:
