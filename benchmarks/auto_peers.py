@@ -6,7 +6,8 @@ TunedThresholdClassifier.  Texts stay sparse for linear models; the others get d
 take part where they are installed; FLAML searches for ``--seconds`` in all, an equal share for each label and
 fold.
 
-    python -m benchmarks.auto_peers --sets flags emotions birds
+    python -m benchmarks.auto_peers --sets scene yeast
+    python -m benchmarks.auto_peers --sets flags emotions birds --splits 5
     python -m benchmarks.auto_peers --sets debtags bibtex tmc2007 --methods "LIBLINEAR, tuned"
 """
 
@@ -16,7 +17,7 @@ import argparse
 import json
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.svm import LinearSVC
 
-from benchmarks.auto_quality import load, rank_measures, set_measures
+from benchmarks.auto_quality import rank_measures, set_measures, splits
 from labelweave import AutoLabelClassifier, KernelLogisticClassifier, TunedThresholdClassifier, datasets
 from labelweave.labels import LabelMatrix
 
@@ -96,21 +97,22 @@ PEERS: dict[str, Callable[[], Any]] = {
 _TAKES_SPARSE = {"linear SVM, C tuned by label", "LIBLINEAR, tuned", "KernelLogisticClassifier"}
 
 
-def load_set(name: str) -> tuple[Any, Any, Any, Any]:
-    """Read the training and test rows of a set of Mulan's or of debtags."""
+def parts_of(name: str, count: int = 0) -> Iterator[tuple[Any, Any, Any, Any]]:
+    """Give training and test rows of a set of Mulan's, as given or in stratified splits, or of debtags."""
     if name != "debtags":
-        return load(name)
+        yield from splits(name, count)
+        return
     X, Y, X_test, Y_test = datasets.load_debtags(return_X_y=True)
-    return X, LabelMatrix.from_any(Y), X_test, LabelMatrix.from_any(Y_test)
+    yield X, LabelMatrix.from_any(Y), X_test, LabelMatrix.from_any(Y_test)
 
 
-def measure(name: str, method: str | None, seconds: float = 120.0) -> dict[str, float]:
-    """Fit a method to the training rows of a set, and measure it on its test rows.
+def measure(parts: tuple[Any, Any, Any, Any], method: str | None, seconds: float = 120.0) -> dict[str, float]:
+    """Fit a method to training rows, and measure it on test rows.
 
     method: None for AutoLabelClassifier.
     seconds: what FLAML may take.
     """
-    X, Y, X_test, Y_test = load_set(name)
+    X, Y, X_test, Y_test = parts
     table, truth = (part.positives.toarray().astype(int) for part in (Y, Y_test))
     begin = time.perf_counter()
     if method is None:
@@ -146,6 +148,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--sets", nargs="+", default=["flags", "emotions", "birds", "scene", "yeast"])
+    parser.add_argument("--splits", type=int, default=0, help="stratified 60/40 splits; 0 for the given one")
     parser.add_argument("--methods", nargs="*", default=[*PEERS, FLAML], choices=[*PEERS, FLAML])
     parser.add_argument("--seconds", type=float, default=120.0, help="for FLAML, on each set")
     parser.add_argument("--out", type=Path)
@@ -158,10 +161,13 @@ def main() -> None:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # of labels that a fold lacks
-                    found = measure(name, method, options.seconds)
+                    runs = [
+                        measure(parts, method, options.seconds) for parts in parts_of(name, options.splits)
+                    ]
             except ImportError as error:
                 print(f"   {shown:38s} left out: {error}", flush=True)
                 continue
+            found = {key: float(np.mean([run[key] for run in runs])) for key in runs[0]}
             results.setdefault(name, {})[shown] = found
             numbers = "  ".join(f"{found[measure]:.4f}" for measure in _SHOWN)
             print(f"   {shown:38s} {numbers}  {found['seconds']:.0f} s", flush=True)
