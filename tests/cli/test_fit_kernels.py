@@ -176,6 +176,9 @@ def test_rows_without_words_and_missing_labels(run, tmp_path):
         (["--kernel", "polynomial", "--degree", 2, "--coef0", "-1"], "Invalid value for '--coef0'"),
         (["--kernel", "polynomial", "--coef0", "nan"], "coef0"),
         (["--precision", "float16"], "Invalid value for '--precision'"),
+        (["--kernel", "rbf", "--prune", "certified"], "--prune certified drops weights of features"),
+        (["--prune", "most"], "'most' is neither a number > 0 nor 'off' or 'certified'"),
+        (["--prune", 0], "'0' is neither a number > 0"),
     ],
 )
 def test_bad_kernel_flags_are_one_line_and_code_2(run, matrix_files, tmp_path, words, message):

@@ -17,9 +17,10 @@ def _scorer(n_labels=11, d=7, seed=0):
     return scorer, table * scales[:, None]
 
 
-@pytest.mark.parametrize("at_once", [4, 2**15])
+@pytest.mark.parametrize(("at_once", "full_share"), [(4, 0.25), (4, 1.0), (2**15, 0.25), (2**15, 1.0)])
 @pytest.mark.parametrize("is_sparse", [True, False])
-def test_scores_and_best_labels_are_those_of_dense_weights(at_once, is_sparse, monkeypatch):
+def test_scores_and_best_labels_are_those_of_dense_weights(at_once, full_share, is_sparse, monkeypatch):
+    monkeypatch.setattr(sparse_scorer, "_FULL_SHARE", full_share)
     monkeypatch.setattr(sparse_scorer, "_LABELS_AT_ONCE", at_once)
     scorer, weights = _scorer()
     X = np.random.default_rng(1).normal(size=(300, 7)) * (np.random.default_rng(2).random((300, 7)) < 0.5)
@@ -41,8 +42,9 @@ def test_ties_go_to_the_lower_number_in_all_parts(monkeypatch):
     np.testing.assert_array_equal(scores, [[2.0, 2, 2, 1]] * 2)
 
 
-def test_places_of_weights_may_pass_31_bits():
+def test_places_of_weights_may_pass_31_bits(monkeypatch):
     # the weights of one feature stand at places beyond 2^31 of arrays that exist only as views of one number
+    monkeypatch.setattr(sparse_scorer, "_FULL_SHARE", 2.0)
     n, far = 3, 2**31 + 5
     indptr = np.array([0, far, far + n], np.int64)
     labels = np.lib.stride_tricks.as_strided(np.full(1, 2, np.uint16), (far + n,), (0,))

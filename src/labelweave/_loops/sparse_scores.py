@@ -1,8 +1,9 @@
 """Scores of sparse rows by sparse weights, and the best labels of each row, some labels at a time.
 
 The weights stand feature after feature: those of feature j, of labels in rising order, are the entries
-from ``starts[j]`` to ``stops[j]`` of ``labels`` and ``weights``, in units of ``scales``.  A score is one sum
-in the order of the row's entries, whatever the labels beside it.
+from ``starts[j]`` to ``stops[j]`` of ``labels`` and ``weights``, in units of ``scales``.  A feature that many
+labels have a weight of is row ``slots[j]`` of a ``table`` too, else that is -1: adding a row takes less time
+than finding the places.  A score is one sum in the order of the row's entries, whatever the labels beside it.
 """
 
 from __future__ import annotations
@@ -16,30 +17,52 @@ LOOP = {"nogil": True, "cache": True}
 
 @njit(**LOOP)
 def _score_row(
-    indices, values, start, stop, starts, stops, labels, weights, first, scales, intercepts, scores
+    indices,
+    values,
+    start,
+    stop,
+    starts,
+    stops,
+    labels,
+    weights,
+    slots,
+    table,
+    first,
+    scales,
+    intercepts,
+    scores,
 ):
     scores[:] = 0
     for entry in range(start, stop):
         value, feature = values[entry], indices[entry]
-        for place in range(starts[feature], stops[feature]):
-            scores[labels[place] - first] += value * weights[place]
+        slot = slots[feature]
+        if slot >= 0:
+            full = table[slot]
+            for label in range(len(scores)):
+                scores[label] += value * full[label]
+        else:
+            for place in range(starts[feature], stops[feature]):
+                scores[labels[place] - first] += value * weights[place]
     for label in range(len(scores)):
         scores[label] = scores[label] * scales[label] + intercepts[label]
 
 
 @njit(**LOOP)
-def score_rows(indptr, indices, values, starts, stops, labels, weights, first, scales, intercepts, scores):
+def score_rows(
+    indptr, indices, values, starts, stops, labels, weights, slots, table, first, scales, intercepts, scores
+):
     """Write the scores (rows, labels) of labels from ``first`` on."""
     for row in range(len(scores)):
         _score_row(
-            indices, values, indptr[row], indptr[row + 1], starts, stops, labels, weights, first, scales,
-            intercepts, scores[row],
+            indices, values, indptr[row], indptr[row + 1], starts, stops, labels, weights, slots, table,
+            first, scales, intercepts, scores[row],
         )  # fmt: skip
 
 
 @njit(**LOOP)
 def keep_best(
-    indptr, indices, values, starts, stops, labels, weights, first, scales, intercepts, best, best_scores
+    indptr, indices, values, starts, stops, labels, weights, slots, table, first, scales, intercepts,
+    best, best_scores,
 ):  # fmt: skip
     """Let the labels from ``first`` on take part in the best ones of each row, best first (rows, k).
 
@@ -49,8 +72,8 @@ def keep_best(
     last = best.shape[1] - 1
     for row in range(len(best)):
         _score_row(
-            indices, values, indptr[row], indptr[row + 1], starts, stops, labels, weights, first, scales,
-            intercepts, scores,
+            indices, values, indptr[row], indptr[row + 1], starts, stops, labels, weights, slots, table,
+            first, scales, intercepts, scores,
         )  # fmt: skip
         own, own_scores = best[row], best_scores[row]
         for label in range(len(scores)):

@@ -26,7 +26,8 @@ _KEYWORD = re.compile(
     r"memory_budget|kernel_rank)\b(?!')"
 )
 _SETTING = re.compile(
-    r"(?<!['\w-])(C|tol|max_iter|memory_budget|kernel_rank|scaling|hyperparameters|factorization|missing_numeric)"
+    r"(?<!['\w-])(C|tol|max_iter|memory_budget|kernel_rank|scaling|hyperparameters|factorization|prune|"
+    r"missing_numeric)"
     r"=('?)([\w+-]+(?:\.\w+)?)\2"
 )
 _PHRASES = {

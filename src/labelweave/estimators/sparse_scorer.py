@@ -19,6 +19,7 @@ from labelweave.model_files.schema import Numbers, places
 
 _LABELS_AT_ONCE = 2**15  # whose scores, 256 KB, stay in the cache
 _ROWS_AT_ONCE = 256
+_FULL_SHARE = 0.1  # of the labels, from which a table takes less time, and five times the memory at most
 _MOST_BEST = 64  # of more the best are found by a partition of all scores
 
 
@@ -145,6 +146,21 @@ class SparseScorer(Scorer):
         for array in weights:
             array.flags.writeable = False
         return [
-            (part, (cuts[n], cuts[n + 1], *weights), (self.scales[part].copy(), self.intercept_[part].copy()))
+            (
+                part,
+                (cuts[n], cuts[n + 1], *weights, *self._full_features(part, cuts[n], cuts[n + 1])),
+                (self.scales[part].copy(), self.intercept_[part].copy()),
+            )
             for n, part in enumerate(parts)
         ]
+
+    def _full_features(self, part: slice, starts: Array, stops: Array) -> tuple[Array, Array]:
+        """Write the features out that many labels have: their places in a table, -1 for others, and it."""
+        n_labels = part.stop - part.start
+        full = np.flatnonzero(stops - starts > _FULL_SHARE * n_labels)
+        slots = np.full(len(starts), -1, np.int32)
+        slots[full] = np.arange(len(full))
+        table = np.zeros((len(full), n_labels), self.values.dtype)
+        for row, start, stop in zip(table, starts[full], stops[full], strict=True):
+            row[self.labels[start:stop].astype(np.intp) - part.start] = self.values[start:stop]
+        return slots, table
