@@ -95,6 +95,9 @@ def member_weights(table: TrainingTable, odds: Sequence[RowsByLabels]) -> Floats
         return value, np.array([(residuals * one).sum() for one in odds])
 
     start = np.full(len(odds), 1.0 / len(odds))
+    seen /= max(
+        loss(start)[0], 1e-300
+    )  # rare labels have so small a loss that the search would end at its start
     bounds = [(0.0, None)] * len(odds)
     found = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options={"maxiter": _STEPS}).x
     found[found < _NEGLIGIBLE] = 0.0
