@@ -550,6 +550,38 @@ def _shown(function: Callable[..., Any], /, **arguments: Values) -> Contract:
 # ---- metrics, inference, splits
 
 
+def _graph(world: ContractWorld) -> list[Any]:
+    return [lw.Taxonomy([("p", "q"), ("p", "r"), ("q", "s"), ("r", "s")])]
+
+
+def _hierarchy_contracts() -> Iterator[tuple[str, Contract]]:
+    """Metrics of label sets and scores in a hierarchy."""
+    common: dict[str, Values] = {"Y_true": _named_targets, "taxonomy": _graph}
+    weighted = common | {"sample_weight": _row_weights}
+    sets = weighted | {"Y_pred": _decisions, "leave_out": _of((), ["p"])}
+    scores = weighted | {"probabilities": _scores, "thresholds": _of(None, [0.1, 0.5])}
+    for name in ("precision", "recall", "f1"):
+        function = getattr(metrics, f"hierarchical_{name}_score")
+        averages = {"average": _of("micro", "macro", "example"), "zero_division": _of(0.0, 1.0)}
+        yield function.__name__, _plain(function, **sets, **averages)
+    costs = {"Y_pred": _decisions, "cost": _of("siblings", "one")}
+    yield "h_loss", _plain(metrics.h_loss, **weighted, **costs)
+    yield "information_content", _plain(metrics.information_content, labels=_named_targets, taxonomy=_graph)
+    yield "fmax_score", _plain(metrics.fmax_score, False, **scores, leave_out=_of((), ["p"]))
+    bits = _of({"p": 0.0, "q": 1.0, "r": 2.0, "s": 0.5})
+    yield "smin_loss", _plain(metrics.smin_loss, False, **scores, information=bits)
+    yield (
+        "depth_table",
+        _plain(
+            metrics.depth_table,
+            False,
+            **weighted,
+            scores=_scores,
+            Y_pred=lambda world: [None, *_decisions(world)],
+        ),
+    )
+
+
 def _metric_contracts() -> Iterator[tuple[str, Contract]]:
     weight = {"sample_weight": _row_weights}
     for name in ("f1_score", "precision_score", "recall_score"):
@@ -736,10 +768,13 @@ def _inference_contracts() -> dict[str, Contract]:
         "enforce_hierarchy": _plain(
             inference.enforce_hierarchy,
             scores=_get("S"),
-            taxonomy=lambda world: [lw.Taxonomy([("p", "q"), ("p", "r"), ("q", "s"), ("r", "s")])],
+            taxonomy=_graph,
             label_names=_get("names"),
             enforce=_of("max", "projection"),
             label_weight=_of(None, [1.0, 2.0, 0.5, 3.0]),
+        ),
+        "h_loss_sets": _plain(
+            inference.h_loss_sets, probabilities=_probabilities, taxonomy=_graph, label_names=_get("names")
         ),
         "expected_f1_sizes": _plain(
             inference.expected_f1_sizes, probabilities=_probabilities, empty_value=_of(0.0, 1.0)
@@ -1258,7 +1293,7 @@ def _all() -> Iterator[tuple[str, Contract]]:
     yield from ((name, contract) for name, contract in _estimator_contracts() if name in known)
     yield from _label_contracts().items()
     for prefix, found in (
-        ("metrics.", dict(_metric_contracts())),
+        ("metrics.", dict(_metric_contracts()) | dict(_hierarchy_contracts())),
         ("inference.", _inference_contracts()),
         ("splits.", _split_contracts()),
         ("kernels.", dict(_kernel_contracts())),
