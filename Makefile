@@ -13,7 +13,7 @@ OLDEST_TESTS := tests/test_package.py tests/metrics tests/splits tests/estimator
 	tests/estimators/test_class_weight.py tests/estimators/test_verbose.py tests/model_files/test_pipelines.py \
 	tests/decisions/test_scikit_learn.py
 
-.PHONY: demo test slow contracts boundscheck coverage mutants browser lint papers benchmark peers oldest sdist clean
+.PHONY: demo test slow contracts boundscheck coverage mutants docs browser lint papers benchmark peers oldest sdist clean
 
 demo: $(STAMP)
 	$(BIN)/labelweave demo
@@ -49,6 +49,12 @@ coverage: $(STAMP)
 mutants: $(STAMP)
 	$(BIN)/python -m pip install --quiet --group mutants
 	$(BIN)/python -m attacks.mutants
+
+# The site in docs/_build, which needs no network; every example runs, and warnings are errors.
+docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --group docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build
+	@echo "the site is docs/_build/index.html"
 
 # A headless Chromium for the tests that look at the report, where apt-get may install one; they skip without it.
 browser:

@@ -1,4 +1,7 @@
-"""A folder of ARFF files as they are found, read, learned from and compared.
+"""A folder of ARFF files
+======================
+
+A folder of ARFF files as they are found, read, learned from and compared.
 
 The files are made here, with a seed.  One has an identifier, features YES and NO, cells that nobody filled
 in (``?``) and an entry of its header twice; the other has sparse rows, and its labels stand in ``pages.xml``

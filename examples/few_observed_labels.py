@@ -1,4 +1,7 @@
-"""Learn tags of which a fifth was observed: one model a tag, and few factors for all tags.
+"""Few observed labels
+===================
+
+Learn tags of which a fifth was observed: one model a tag, and few factors for all tags.
 
 Four fifths of the training entries of Debian's package tags are hidden, tags that are there and tags
 that are not.  A linear model a tag (binary relevance) and low-rank models learn from the

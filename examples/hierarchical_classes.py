@@ -1,4 +1,7 @@
-"""Classes that hang in a taxonomy, each with a handful of training rows.
+"""Classes in a taxonomy
+=====================
+
+Classes that hang in a taxonomy, each with a handful of training rows.
 
 Twenty-seven classes stand on the third level of a tree, and rows are synthetic: the nearer two
 classes are in the tree, the nearer their features.  A flat model knows nothing of that; a

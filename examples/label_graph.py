@@ -1,4 +1,7 @@
-"""Which labels should be scored together, learned from rows.
+"""A learned label graph
+=====================
+
+Which labels should be scored together, learned from rows.
 
 Ten labels, made as in section 5.2 of the paper of the clique generating machine: a hub is tied to four
 spokes, in a way that depends on the features; five labels stand alone.  Nobody tells the model.  It is

@@ -1,4 +1,7 @@
-"""What it costs to take "nobody looked" for "no".
+"""Missing labels
+==============
+
+What it costs to take "nobody looked" for "no".
 
 Half of the training labels of Debian's package tags are hidden.  One model is told
 which entries were not observed; they add nothing to its loss.  Another takes every

@@ -1,4 +1,7 @@
-"""A search of scikit-learn over a pipeline, with labels of which a third were not observed.
+"""A search with missing labels
+============================
+
+A search of scikit-learn over a pipeline, with labels of which a third were not observed.
 
 Splitters by labels and scorers that leave unobserved entries out make ``GridSearchCV`` work on such targets
 as on any others; no loop of one's own is needed.  A model that takes every gap for "no" is searched in the

@@ -1,4 +1,7 @@
-"""Learn Debian's package tags and suggest some for packages that have none.
+"""Tags for Debian packages
+========================
+
+Learn Debian's package tags and suggest some for packages that have none.
 
 Run ``python examples/tag_packages.py``; it takes a few seconds.
 """

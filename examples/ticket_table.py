@@ -1,4 +1,7 @@
-"""A table of support tickets: texts, categories, numbers, and tags of which a third were never given.
+"""A table of tickets
+==================
+
+A table of support tickets: texts, categories, numbers, and tags of which a third were never given.
 
 The table is made here, with a seed.  A blank cell in its column of tags means that nobody has looked, not
 that the ticket has no tag.  Read so, the blanks add nothing to the loss; read as "none", they teach the model

@@ -1,4 +1,7 @@
-"""Name animals that no training image shows.
+"""Animals that no image shows
+===========================
+
+Name animals that no training image shows.
 
 Every animal is described by attributes such as "striped" or "swims", one signature an
 animal.  Thirty animals have images; ten others are known by their signatures and by how

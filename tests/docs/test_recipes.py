@@ -1,4 +1,4 @@
-"""The code of docs/recipes.md runs, block after block, as a reader would run it."""
+"""The code of docs/recipes.md and docs/tutorial.md runs, block after block, as a reader would run it."""
 
 import re
 from pathlib import Path
@@ -8,23 +8,26 @@ import pytest
 pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
 
-PAGE = Path(__file__).parents[2] / "docs" / "recipes.md"
+DOCS = Path(__file__).parents[2] / "docs"
+RECIPES = DOCS / "recipes.md"
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.slow
-def test_recipes_run():
-    text = PAGE.read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", [RECIPES, DOCS / "tutorial.md"], ids=lambda page: page.stem)
+def test_pages_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = page.read_text(encoding="utf-8")
     blocks = list(FENCE.finditer(text))
-    assert len(blocks) >= 10
-    variables = {"__name__": "recipes"}
+    assert len(blocks) >= 6
+    variables = {"__name__": page.stem}
     for block in blocks:
         # blank lines before the code make a traceback name the line of the page
         code = "\n" * text.count("\n", 0, block.start(1)) + block[1]
-        exec(compile(code, str(PAGE), "exec"), variables)
+        exec(compile(code, str(page), "exec"), variables)
 
 
-def test_every_block_of_the_page_is_python():
-    fences = re.findall(r"^```(.*)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+def test_every_block_of_the_recipes_is_python():
+    fences = re.findall(r"^```(.*)$", RECIPES.read_text(encoding="utf-8"), re.MULTILINE)
     assert set(fences[::2]) == {"python"}
     assert set(fences[1::2]) == {""}
