@@ -336,10 +336,10 @@ def _path_nodes(leaf: npt.NDArray[np.int64], depth: int, branching: int) -> sp.c
 def make_clique_toy(
     n_rows: int = 3000, random_state: int | None = 0
 ) -> tuple[LabeledData, tuple[tuple[int, int], ...]]:
-    r"""Make ten labels of which four pairs depend on each other given the features.
+    """Make ten labels of which four pairs depend on each other given the features.
 
-    The labels maximise :math:`\sum_i y_i u_i^\top x + \sum_{(0,j)} v_{j, y_0 y_j}^\top x`
-    exactly, which the star shape of the graph allows.
+    The labels maximise ``sum_i y_i u_i . x + sum_j v_(j, y_0, y_j) . x`` over the four pairs (0, j), exactly,
+    which the star shape of the graph allows.
 
     Parameters
     ----------
