@@ -74,7 +74,7 @@ def base_files() -> dict[str, bytes]:
         for name in list(found):
             path = Path(folder) / "again.lw"
             path.write_bytes(found[name])
-            labelweave.load(path).save(path)
+            labelweave.save(labelweave.load(path), path)
             found[f"{name}, again"] = path.read_bytes()
     return found | pipeline_files()
 

@@ -316,7 +316,10 @@ class DecisionClassifier(
         form = _scores_of(inner)._form
         kinds = form.kind, len(form.classes), getattr(inner, "n_features_in_", None)
         if cls._gives_sets_of_classes(state) and form.kind != "labels":
-            kinds = "labels", sizes["C"], kinds[2]  # the rows that were fitted may have lacked a class
+            known, own_classes = form.classes.tolist(), state["classes"].tolist()
+            is_part = len(set(own_classes)) == len(own_classes) and set(known) <= set(own_classes)
+            # the rows that were fitted may have lacked a class
+            kinds = "labels" if is_part else "other classes", sizes["C"], kinds[2]
         own = state["form"]["kind"], sizes["C"], state["fitted"].get("n_features_in_")
         if sizes.get("o", 0) not in (0, 1 if form.kind == "binary" else sizes["C"]):
             raise ModelFileError(f"its {cls.__name__} has {sizes['o']} offsets.")

@@ -69,7 +69,8 @@ def _class_probabilities(estimator: Any, X: Any, classes: Array, response: str) 
 
     They are the softmax of scores where it has no probabilities, or others are asked for.
     """
-    known = np.searchsorted(classes, estimator.classes_)
+    places = {one: place for place, one in enumerate(classes.tolist())}
+    known = np.array([places[one] for one in estimator.classes_.tolist()], np.intp)
     asked = response == "predict_proba" or (response == "auto" and hasattr(estimator, "predict_proba"))
     if asked:
         found = label_probabilities(estimator, X, len(known))
