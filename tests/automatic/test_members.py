@@ -134,7 +134,7 @@ def test_labels_of_no_doubt_do_not_keep_weights_where_the_search_begins():
     one = table(n=60)
     random = np.random.default_rng(1)
     odds = [2 * one.targets - 1 + size * random.normal(size=(60, 3)) for size in (1, 2)]
-    absent = np.zeros((60, 100_000))
+    absent = np.zeros((60, 10_000))
     wide = TrainingTable(**vars(one) | {"targets": np.hstack([one.targets, absent])})
     weights = member_weights(wide, [np.hstack([part, absent - 99]) for part in odds])
     assert_allclose(weights, member_weights(one, odds), rtol=1e-3)

@@ -44,7 +44,7 @@ def test_ties_go_to_the_lower_number_in_all_parts(monkeypatch):
 
 def test_places_of_weights_may_pass_31_bits(monkeypatch):
     # the weights of one feature stand at places beyond 2^31 of arrays that exist only as views of one number
-    monkeypatch.setattr(sparse_scorer, "_FULL_SHARE", 2.0)
+    monkeypatch.setattr(sparse_scorer, "_FULL_SHARE", np.inf)
     n, far = 3, 2**31 + 5
     indptr = np.array([0, far, far + n], np.int64)
     labels = np.lib.stride_tricks.as_strided(np.full(1, 2, np.uint16), (far + n,), (0,))
