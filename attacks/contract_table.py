@@ -17,7 +17,8 @@ import scipy.sparse as sp
 
 import labelweave as lw
 from attacks.sparse_arrays import World
-from labelweave import baselines, datasets, display, inference, kernels, metrics, report, splits
+from labelweave import baselines, datasets, display, extending, inference, kernels, metrics, report, splits
+from labelweave.losses import ENTRY_LOSSES
 
 _CLASSES = np.array(["a", "b", "c"])
 _NODES = ["left", "a", "b", "c"]
@@ -861,6 +862,25 @@ def _split_contracts() -> dict[str, Contract]:
 # ---- kernels, data sets, files
 
 
+def _extending_contracts() -> dict[str, Contract]:
+    """Checks give nothing: what they were given is right, or refused."""
+    loss = ENTRY_LOSSES["logistic"]()
+    return {
+        "check_covariance": Contract(
+            lambda world, **given: extending.check_covariance(**given),
+            {"covariance": lambda world: [world.covariance, lw.LabelCovariance.identity(3)]},
+        ),
+        "check_kernel": Contract(
+            lambda world, **given: extending.check_kernel(**given),
+            {
+                "kernel": _of(kernels.RBFKernel(0.5), kernels.LinearKernel()),
+                "X": lambda world: [None, world.X, sp.csr_array(world.X)],
+            },
+        ),
+        "check_loss": Contract(lambda world, **given: extending.check_loss(**given), {"loss": _of(loss)}),
+    }
+
+
 def _kernel_contracts() -> Iterator[tuple[str, Contract]]:
     def fitted(make: Callable[..., Any]) -> Callable[..., Any]:
         def call(world: ContractWorld, **given: Any) -> Any:
@@ -1297,6 +1317,7 @@ def _all() -> Iterator[tuple[str, Contract]]:
         ("inference.", _inference_contracts()),
         ("splits.", _split_contracts()),
         ("kernels.", dict(_kernel_contracts())),
+        ("extending.", _extending_contracts()),
         ("datasets.", _dataset_contracts()),
         ("display.", dict(_display_contracts())),
         ("", _whole_contracts()),
@@ -1311,6 +1332,12 @@ _OPERATOR = "a part of the operator that solvers ask for, in inner loops, by pla
 WITHOUT = {
     "UnobservedLabelWarning": "a warning",
     "datasets.DataFileError": "an error",
+    "extending.ContractError": "an error",
+    "extending.EntryLoss": _BASE,
+    **{
+        f"extending.EntryLoss.{name}": _BASE
+        for name in ("conjugate", "curvature", "evaluate", "gradient", "value")
+    },
     "metrics.get_scorer_names": "takes nothing",
     "LabelCovariance": _BASE,
     "LabelCovariance.block": _OPERATOR,

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from labelweave import features as kernels
+from labelweave.extending import check_kernel
 from labelweave.features import (
     ARDKernel,
     CallableKernel,
@@ -66,6 +67,10 @@ def _table(n=9, d=4, seed=0):
     table = random.normal(size=(n, d)) * (random.random((n, d)) < 0.6)
     table[n // 2 :: 4] = 0  # some rows are zero
     return table
+
+
+def test_it_passes_the_public_check(kernel):
+    check_kernel(kernel)
 
 
 def test_gram_matrices_are_symmetric_and_positive_semidefinite(kernel):

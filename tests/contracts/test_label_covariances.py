@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.covariance import shrunk_covariance
 
+from labelweave.extending import check_covariance
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.model_files import load_object, save_object
 
@@ -36,6 +37,10 @@ KINDS = {
 @pytest.fixture(params=KINDS)
 def covariance(request):
     return KINDS[request.param]()
+
+
+def test_it_passes_the_public_check(covariance):
+    check_covariance(covariance)
 
 
 def test_it_is_symmetric_and_positive_semidefinite(covariance):

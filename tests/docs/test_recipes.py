@@ -14,7 +14,9 @@ FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [RECIPES, DOCS / "tutorial.md"], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [RECIPES, DOCS / "tutorial.md", DOCS / "extending.md"], ids=lambda page: page.stem
+)
 def test_pages_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = page.read_text(encoding="utf-8")

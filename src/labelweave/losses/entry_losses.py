@@ -18,33 +18,102 @@ from labelweave.array_types import Array
 from labelweave.arrays import namespace
 from labelweave.arrays.linear_algebra import as_type, group_products, is_numpy, like
 from labelweave.losses.score_loss import Evaluation, Root
+from labelweave.model_files import StoredParameters
 
 
-class EntryLoss(ABC):
-    """The value of a loss, its derivatives by the score and its convex conjugate, entry by entry."""
+class EntryLoss(StoredParameters, ABC):
+    """A convex loss of single entries, a score against a label that is there or not.
+
+    Subclass it for ``loss=`` of :class:`LowRankClassifier`, and try it with ``check_loss`` of
+    :mod:`labelweave.extending`.  All methods get arrays that broadcast against each other and work entry by
+    entry, in the type of the scores.  A sign is 1 for a label that is there, -1 for one that is not, and 0
+    where nothing was observed: what is computed there is multiplied by 0, and has to be finite.
+
+    Attributes
+    ----------
+    threshold : float
+        The score above which a label is predicted.
+    is_quadratic : bool
+        Whether the loss is a quadratic function of the score, so that its curvature is constant.
+    """
 
     is_quadratic: bool = False
     threshold: float = 0.0
 
     @abstractmethod
     def value(self, signs: Array, scores: Array) -> Array:
-        """Compute the losses."""
+        """Compute the losses.
+
+        Parameters
+        ----------
+        signs, scores : ndarray
+            The labels' signs and the scores.
+
+        Returns
+        -------
+        ndarray
+            The losses, finite for scores of any usual size.
+        """
 
     @abstractmethod
     def gradient(self, signs: Array, scores: Array) -> Array:
-        """Compute the first derivatives by the scores."""
+        """Compute the first derivatives by the scores.
+
+        Parameters
+        ----------
+        signs, scores : ndarray
+            The labels' signs and the scores.
+
+        Returns
+        -------
+        ndarray
+            The derivatives, which grow with the score, as the loss is convex.
+        """
 
     @abstractmethod
     def curvature(self, signs: Array, scores: Array) -> Array:
-        """Compute second derivatives by the scores (generalised ones)."""
+        """Compute second derivatives by the scores, those of one side where the first ones have a kink.
+
+        Parameters
+        ----------
+        signs, scores : ndarray
+            The labels' signs and the scores.
+
+        Returns
+        -------
+        ndarray
+            The derivatives, >= 0.
+        """
 
     def evaluate(self, signs: Array, scores: Array) -> tuple[Array, Array, Array]:
-        """Compute values and both derivatives."""
+        """Compute values and both derivatives, where they share work.
+
+        Parameters
+        ----------
+        signs, scores : ndarray
+            The labels' signs and the scores.
+
+        Returns
+        -------
+        value, gradient, curvature : ndarray
+            What the three methods give.
+        """
         return self.value(signs, scores), self.gradient(signs, scores), self.curvature(signs, scores)
 
     @abstractmethod
     def conjugate(self, signs: Array, gradients: Array) -> Array:
-        """Compute ``max over s of gradient * s - loss(sign, s)``, at gradients that the loss can have."""
+        """Compute the convex conjugate ``max over s of gradient * s - loss(sign, s)``, for duality gaps.
+
+        Parameters
+        ----------
+        signs, gradients : ndarray
+            The labels' signs, and numbers between 0 and a derivative that the loss can have.
+
+        Returns
+        -------
+        ndarray
+            The conjugate.
+        """
 
 
 class SquaredEntryLoss(EntryLoss):

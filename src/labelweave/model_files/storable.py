@@ -77,6 +77,11 @@ def _address(cls: type) -> tuple[str, str]:
     return cls.__module__, cls.__qualname__
 
 
+def is_registered(value: Any) -> bool:
+    """Say whether model files may hold objects of the class of this one."""
+    return type(value) in _NAMES
+
+
 def storable_name(value: Any) -> str:
     """Tell under which name the class of an object, itself and no base of it, is registered."""
     if type(value) not in _NAMES:

@@ -51,7 +51,7 @@ from labelweave.arrays.linear_algebra import is_double, like, to_numpy
 from labelweave.arrays.tables import add_multiple, column_inner, row_inner, weighted_rows
 from labelweave.features.factor_maps import FactorMap
 from labelweave.labels import LabelMatrix
-from labelweave.losses.entry_losses import ENTRY_LOSSES
+from labelweave.losses.entry_losses import ENTRY_LOSSES, EntryLoss, SquaredEntryLoss
 from labelweave.problems.label_entries import (
     DenseEntries,
     EntryTable,
@@ -346,9 +346,14 @@ class StepPoint:
         return self.inverse * residual
 
 
+def make_entry_loss(loss: str | EntryLoss) -> EntryLoss:
+    """Make a loss from its name in ``ENTRY_LOSSES``, or take one."""
+    return loss if isinstance(loss, EntryLoss) else ENTRY_LOSSES[loss]()
+
+
 def choose_entries(
     labels: LabelMatrix,
-    loss: str,
+    loss: str | EntryLoss,
     row_weights: npt.NDArray[Any],
     negative_weight: float,
     workers: Workers,
@@ -362,10 +367,10 @@ def choose_entries(
     Returns :class:`QuadraticEntries` for the squared loss without missing labels, :class:`SampledEntries`
         where few entries are observed, else :class:`DenseEntries`.
     """
-    entry_loss = ENTRY_LOSSES[loss]()
+    entry_loss = make_entry_loss(loss)
     lists_all, signs = labels.observed is not None, labels.observed
     if signs is None:
-        if entry_loss.is_quadratic and factors is None:
+        if type(entry_loss) is SquaredEntryLoss and factors is None:  # not one that was made from it
             return QuadraticEntries.from_pattern(labels.positives, row_weights, negative_weight, workers)
         signs = labels.positives
     elif signs.nnz <= _DENSE_SHARE * signs.shape[0] * signs.shape[1]:

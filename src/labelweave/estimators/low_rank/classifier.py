@@ -39,7 +39,7 @@ from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.seen_rows import SeenRows, TakesMoreRows
 from labelweave.features import FeatureMatrix
 from labelweave.interrupts import note_interrupt
-from labelweave.losses.entry_losses import ENTRY_LOSSES
+from labelweave.losses.entry_losses import ENTRY_LOSSES, EntryLoss
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Field, Maybe, Optional
 from labelweave.sklearn_compat import (
@@ -65,9 +65,10 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
     rank : int or float, default=100
         The rank k, or a share of the number of labels (0 < rank <= 1.0).  Ranks that no product of the
         factors can have are lowered to the largest possible one, which changes no model; ``rank_`` has it.
-    loss : {"squared", "logistic", "squared_hinge"}, default="squared"
-        The loss of an entry: half the squared distance to 1 or 0, logistic, or half the squared hinge.  Only
-        the squared loss of labels all observed takes time in proportion to positive entries rather than all.
+    loss : {"squared", "logistic", "squared_hinge"} or EntryLoss, default="squared"
+        The loss of an entry: half the squared distance to 1 or 0, logistic, half the squared hinge, or one of
+        your own (:mod:`labelweave.extending`).  Only the squared loss of labels all observed takes time in
+        proportion to positive entries rather than all.
     regularization : float, default=1.0
         lambda.  With 0 the result is a least-norm one where features do not determine it; where they separate
         the labels a logistic loss has no minimum, and ``tol`` or ``max_iter`` ends the fit.
@@ -219,7 +220,7 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
     _stored: ClassVar[dict[str, Field]] = {"label_covariance_": Optional(Maybe(COVARIANCE))}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SHARED,
-        "loss": [StrOptions(set(ENTRY_LOSSES))],
+        "loss": [StrOptions(set(ENTRY_LOSSES)), EntryLoss],
         "regularization": [NON_NEGATIVE],
         "penalty": [StrOptions({"trace_norm", "ridge"})],
         "negative_weight": [POSITIVE],
@@ -229,7 +230,7 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
     }
 
     def __init__(
-        self, rank: float = 100, loss: str = "squared", regularization: float = 1.0, *,
+        self, rank: float = 100, loss: str | EntryLoss = "squared", regularization: float = 1.0, *,
         penalty: Literal["trace_norm", "ridge"] = "trace_norm", kernel: KernelLike = "linear",
         gamma: str | float = "scale", degree: int = 3, coef0: float = 1.0, scaling: str = "none",
         fit_intercept: bool = True, intercept_scaling: float = 1.0, negative_weight: float = 1.0,

@@ -42,6 +42,7 @@ from labelweave.estimators.parameters import (
 )
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
+from labelweave.losses.entry_losses import EntryLoss
 from labelweave.model_files import storable
 from labelweave.model_files.schema import MEASURED, TEXT, Field, Named, Numbers, count
 from labelweave.sklearn_compat import StrOptions, _safe_indexing
@@ -70,8 +71,8 @@ class LowRankClassifierCV(LowRankClassifier):
         slow; or how many of them: they are then found from the data, over four decades. The largest one
         leaves nothing but scores of 0 (trace norm), or is a hundred times the mean squared length of a row
         (ridge).
-    loss : {"squared", "logistic", "squared_hinge"}, default="squared"
-        The loss of an entry.
+    loss : {"squared", "logistic", "squared_hinge"} or EntryLoss, default="squared"
+        The loss of an entry, by its name or one of your own (:mod:`labelweave.extending`).
     penalty : {"trace_norm", "ridge"}, default="trace_norm"
         What is penalised.
     kernel : {"linear", "rbf", "polynomial", "laplacian", "cosine", "precomputed"}, Kernel or \
@@ -198,7 +199,7 @@ class LowRankClassifierCV(LowRankClassifier):
 
     def __init__(
         self, ranks: ArrayLike = (100,), regularizations: ArrayLike = (10.0, 1.0), *,
-        loss: str = "squared", penalty: Literal["trace_norm", "ridge"] = "trace_norm",
+        loss: str | EntryLoss = "squared", penalty: Literal["trace_norm", "ridge"] = "trace_norm",
         kernel: KernelLike = "linear", gamma: str | float = "scale", degree: int = 3, coef0: float = 1.0,
         scaling: str = "none", fit_intercept: bool = True, intercept_scaling: float = 1.0,
         negative_weight: float = 1.0, label_covariance: CovarianceLike = None,

@@ -25,6 +25,7 @@ from labelweave.features.gram.low_rank import incomplete_cholesky
 from labelweave.features.gram.sources import GramSource, RowsOfSource
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.covariance.factor import FactorCovariance
+from labelweave.losses.entry_losses import EntryLoss
 from labelweave.problems.label_entries import EntryWeights, LabelEntries
 from labelweave.problems.low_rank_factors import LowRankFactors, Penalty, choose_entries
 from labelweave.problems.reduced_rank_ridge import ReducedRankRidge, RidgeSizes
@@ -61,7 +62,7 @@ class LowRankSettings:
     """
 
     rank: int
-    loss: str
+    loss: str | EntryLoss
     penalty: Penalty
     regularization: float
     constant: float

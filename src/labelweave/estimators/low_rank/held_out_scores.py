@@ -17,10 +17,10 @@ from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers, panels
 from labelweave.estimators.held_out import THRESHOLD_RULES, HeldOutScores, best_thresholds
 from labelweave.labels import LabelMatrix
-from labelweave.losses.entry_losses import ENTRY_LOSSES
+from labelweave.losses.entry_losses import EntryLoss
 from labelweave.metrics import average_auc, f1_score, precision_at_k
 from labelweave.problems.label_entries import EntryWeights
-from labelweave.problems.low_rank_factors import choose_entries
+from labelweave.problems.low_rank_factors import choose_entries, make_entry_loss
 
 _SCORES_AT_ONCE = 16_000_000
 
@@ -33,7 +33,7 @@ class ScoreSettings:
     threshold: how label sets are made of scores.
     """
 
-    loss: str
+    loss: str | EntryLoss
     negative_weight: float
     threshold: Any
     workers: Workers
@@ -104,7 +104,7 @@ def _micro_f1(rows: HeldOutRows, settings: ScoreSettings) -> float:
 
 def _thresholds(rows: HeldOutRows, settings: ScoreSettings) -> Array:
     """Give the thresholds, or choose them where that is how the model does it."""
-    fallback = ENTRY_LOSSES[settings.loss]().threshold
+    fallback = make_entry_loss(settings.loss).threshold
     if isinstance(settings.threshold, str) and settings.threshold in THRESHOLD_RULES:
         scores = np.concatenate([block for _, block in rows.blocks()])
         held = HeldOutScores(rows.labels, scores, rows.weights)

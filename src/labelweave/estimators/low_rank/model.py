@@ -34,8 +34,8 @@ from labelweave.features import FeatureMatrix
 from labelweave.features.gram.sources import KernelSource
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.covariance.dense import DenseCovariance
-from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.problems.label_entries import EntryWeights
+from labelweave.problems.low_rank_factors import make_entry_loss
 from labelweave.solvers import Status
 from labelweave.solvers.frame import relative_gap
 
@@ -159,7 +159,7 @@ class LowRankModel(LearningClassifier):
     @property
     def _level(self) -> float:
         is_given = not isinstance(self.threshold, str)
-        return super()._level if is_given else ENTRY_LOSSES[self.loss]().threshold
+        return super()._level if is_given else make_entry_loss(self.loss).threshold
 
     def _choose_thresholds(
         self,

@@ -1,0 +1,14 @@
+"""Losses, kernels and label covariances of your own: what a loss is made from, and checks of all three.
+
+A kernel is a subclass of :class:`labelweave.kernels.Kernel`, a covariance one of
+:class:`labelweave.LabelCovariance`, a loss one of :class:`EntryLoss`.  The checks are for the tests of such
+classes, as scikit-learn's ``check_estimator`` is for estimators.
+"""
+
+from labelweave.extending.check_covariance import check_covariance
+from labelweave.extending.check_kernel import check_kernel
+from labelweave.extending.check_loss import check_loss
+from labelweave.extending.contract import ContractError
+from labelweave.losses import EntryLoss
+
+__all__ = ["ContractError", "EntryLoss", "check_covariance", "check_kernel", "check_loss"]

@@ -1,0 +1,158 @@
+"""Whether an own kernel is one that the models can work with."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from labelweave.arguments import checked
+from labelweave.array_types import Array
+from labelweave.arrays import numbers_of
+from labelweave.extending.contract import (
+    ContractError,
+    require,
+    require_array,
+    require_close,
+    require_semidefinite,
+    through_file,
+)
+from labelweave.features import FeatureMatrix, Kernel, LinearKernel
+
+_SCALES = (1e-4, 1e-2, 1.0, 1e2)
+_STEP = 1e-4  # of logarithms of parameters
+_MOST_ROWS = 1000
+_LARGEST_SINGLE = 1e6  # of features that are tried in single precision
+
+
+@checked
+def check_kernel(kernel: Kernel, X: Any = None) -> None:
+    """Check that a kernel does what the models rely on.
+
+    These are tried: that values are symmetric, positive semi-definite and finite; that the diagonal, parts,
+    sparse rows and rows in single precision have the values of the whole; that derivatives, **which are by
+    the logarithms of parameters**, are finite differences at parameters from 1e-4 to 100; that explicit
+    features have the kernel as dot products; that results are new arrays, which composed kernels write
+    into; and that copies, and what comes back from a model file, are the same kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel; parameters that are to be found from data are found from X.
+    X : array-like or sparse array of shape (n, d), or None, default=None
+        Up to 1,000 rows to try it on; by default 12 random ones with 4 features, some of them 0.
+
+    Raises
+    ------
+    ContractError
+        If something is wrong; the message says what, and for which rows or parameter.
+    ValueError
+        If X is not finite, or has more rows.
+
+    Examples
+    --------
+    >>> from labelweave.extending import check_kernel
+    >>> from labelweave.kernels import LaplacianKernel, RBFKernel
+    >>> check_kernel(2.0 * RBFKernel(gamma=0.5) + LaplacianKernel(gamma=0.1))
+    """
+    rows = FeatureMatrix(_random_rows() if X is None else X if sp.issparse(X) else numbers_of(X, "X"))
+    if not 0 < len(rows) <= _MOST_ROWS:
+        raise ValueError(
+            f"X has {len(rows)} rows; give 1 to {_MOST_ROWS}, since all pairs of them are tried."
+        )
+    dense = FeatureMatrix(rows.data.toarray() if rows.is_sparse else rows.data).astype(np.float64)
+    own = kernel.resolved(dense)
+    name = type(kernel).__name__
+    require(isinstance(own, Kernel), f"{name}.resolved gave a {type(own).__name__}; it must give a kernel.")
+    gram = _check_values(own, dense, name)
+    _check_forms(own, dense, gram, name)
+    _check_derivatives(own, dense, name)
+    explicit = own.explicit_features(dense)
+    if explicit is not None:
+        found = LinearKernel().block(explicit, explicit)
+        require_close(
+            found, gram, f"the dot product of {name}'s explicit features", "the kernel is", 1e-6, 1e-9
+        )
+    for other, how in ((clone(own), "a clone"), (through_file(own), "a model file")):
+        if other is not None:
+            what = f"{name}.block, from {how},"
+            require_close(other.block(dense, dense), gram, what, "before it was", 0.0, 0.0)
+
+
+def _random_rows() -> Array:
+    random = np.random.default_rng(0)
+    table = random.normal(size=(12, 4)) * (random.random((12, 4)) < 0.7)
+    table[6] = 0.0
+    return table
+
+
+def _check_values(kernel: Kernel, rows: FeatureMatrix, name: str) -> Array:
+    """Check the matrix of all pairs, and give it."""
+    n = len(rows)
+    gram = kernel.block(rows, rows)
+    require_array(gram, (n, n), f"{name}.block")
+    require_semidefinite(gram, f"{name}.block")
+    diagonal = kernel.diagonal(rows)
+    require_close(diagonal, gram.diagonal(), f"{name}.diagonal", "that of the block is", 1e-9, 1e-10)
+    kept = gram.copy()
+    gram[:] = np.nan  # what was given away may be overwritten
+    require_close(
+        kernel.block(rows, rows), kept, f"{name}.block, once its last result is overwritten,", "not", 0
+    )
+    return kept
+
+
+def _check_forms(kernel: Kernel, rows: FeatureMatrix, gram: Array, name: str) -> None:
+    """Check parts, sparse rows, single precision and no rows."""
+    some, others = np.arange(len(rows))[::2], np.arange(len(rows))[1::3]
+    part = kernel.block(rows.rows(some), rows.rows(others))
+    due = gram[np.ix_(some, others)]
+    require_close(part, due, f"{name}.block of some rows", "in the whole it is", 1e-9, 1e-10)
+    sparse = FeatureMatrix(sp.csr_array(rows.data))
+    require_close(kernel.block(sparse, sparse), gram, f"{name}.block of sparse rows", "dense", 1e-9, 1e-10)
+    require_array(kernel.block(rows.rows(some[:0]), rows), (0, len(rows)), f"{name}.block of no rows")
+    if np.abs(rows.data).max(initial=0.0) > _LARGEST_SINGLE:
+        return
+    single = rows.astype(np.float32)
+    found = kernel.block(single, single)
+    require(
+        found.dtype == np.float32,
+        f"{name}.block gave {found.dtype} for features in single precision; it must give float32.",
+    )
+    exact = kernel.block(single.astype(np.float64), single.astype(np.float64))
+    require_close(found, exact, f"{name}.block in single precision", "in double", 1e-4, 1e-5)
+
+
+def _check_derivatives(kernel: Kernel, rows: FeatureMatrix, name: str) -> None:
+    names = kernel.parameter_names()
+    theta = kernel.log_parameters()
+    again = kernel.with_log_parameters(theta).log_parameters()
+    require_close(again, theta, f"{name}.log_parameters, set and read again,", "not", 1e-12)
+    starts = [np.log(scale) + np.linspace(0.0, 0.3, len(names)) for scale in _SCALES]
+    for start in [theta, *starts] if names else []:
+        at = kernel.with_log_parameters(start)
+        found = at.derivatives(rows, rows)
+        for which, (parameter, slope) in enumerate(found.items()):
+            _check_derivative(at, rows, which, slope, f"{name}'s derivative by {parameter}")
+
+
+def _check_derivative(kernel: Kernel, rows: FeatureMatrix, which: int, slope: Array, what: str) -> None:
+    """Compare with central differences."""
+    theta = kernel.log_parameters()
+    moves = [theta + shift * np.eye(len(theta))[which] for shift in (-_STEP, 0.0, _STEP)]
+    blocks = [kernel.with_log_parameters(moved).block(rows, rows) for moved in moves]
+    require_array(slope, blocks[1].shape, what)
+    due = (blocks[2] - blocks[0]) / (2 * _STEP)
+    rounding = max(float(np.abs(later - now).max(initial=0.0)) for now, later in pairwise(blocks))
+    slack = 1e-11 * np.abs(blocks[1]).max(initial=0.0) + 1e-7 * rounding / _STEP
+    wrong = np.abs(slope - due) > 1e-4 * np.abs(due) + slack
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise ContractError(
+            f"{what} at {np.exp(theta[which]):.6g} is {slope[row, column]:.6g} for rows {row} and {column}, "
+            f"but finite differences give {due[row, column]:.6g}; it is by the logarithm of the parameter, "
+            "which is the derivative by the parameter times the parameter."
+        )

@@ -1,0 +1,235 @@
+"""The public checks find what is wrong with a loss, a kernel or a covariance, and say it."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from labelweave import LabelCovariance, LowRankClassifier, LowRankClassifierCV, load
+from labelweave.extending import ContractError, EntryLoss, check_covariance, check_kernel, check_loss
+from labelweave.features import make_kernel
+from labelweave.kernels import RBFKernel
+from labelweave.labels.covariance.dense import DenseCovariance
+from labelweave.losses.entry_losses import ENTRY_LOSSES, LogisticEntryLoss, SquaredEntryLoss
+from labelweave.model_files import ModelFileError, storable
+from labelweave.model_files.storable import _CLASSES as storable_classes
+
+
+@storable("tests.PlainLogistic", {})
+class PlainLogistic(LogisticEntryLoss):
+    """The logistic loss as one of a user's."""
+
+
+class PlainSquared(SquaredEntryLoss):
+    """The squared loss as one of a user's, that no model file knows."""
+
+
+@pytest.mark.parametrize("name", ENTRY_LOSSES)
+def test_our_losses_pass(name):
+    check_loss(ENTRY_LOSSES[name]())
+
+
+def test_kernels_that_are_found_from_data_pass():
+    check_kernel(make_kernel("rbf"), np.random.default_rng(1).normal(size=(8, 3)))
+    check_kernel(make_kernel("laplacian"), sp.random_array((8, 3), density=0.5, rng=1).tocsr())
+
+
+def _changed(kind, **methods):
+    return type("Own", (kind,), methods)()
+
+
+def _doubled(name, kind=LogisticEntryLoss):
+    return lambda self, signs, numbers: 2 * getattr(kind, name)(self, signs, numbers)
+
+
+BROKEN_LOSSES = [
+    ({"gradient": _doubled("gradient")}, r"the gradient of Own.evaluate is"),
+    (
+        {"gradient": _doubled("gradient"), "evaluate": EntryLoss.evaluate},
+        r"Own.gradient at sign -1 and score .* but finite differences give",
+    ),
+    (
+        {"curvature": _doubled("curvature"), "evaluate": EntryLoss.evaluate},
+        r"Own.curvature at sign -1 and score .* but finite differences give",
+    ),
+    ({"value": lambda self, signs, scores: float(scores.sum())}, r"Own.value gave a float"),
+    ({"value": lambda self, signs, scores: scores[:1]}, r"Own.value gave shape \(1,\); it must give \(40,\)"),
+    ({"value": lambda self, signs, scores: scores - scores.mean()}, r"Own.value of a table is .* of a list"),
+    (
+        {"value": lambda self, signs, scores: LogisticEntryLoss.value(self, signs, scores.astype(float))},
+        "Own.value gave float64 for scores in single precision",
+    ),
+    ({"conjugate": _doubled("conjugate")}, r"Own.conjugate at sign -1 and gradient .* reaches"),
+    ({"conjugate": lambda self, signs, numbers: numbers + 9}, "reaches .* and no more"),
+    ({"threshold": np.nan}, "Own.threshold is nan"),
+    (
+        {"value": lambda self, signs, scores: np.log1p(np.exp(-signs * scores))},
+        r"Own.value gave inf at \(\d+\); it must be finite",
+    ),
+]
+
+
+@pytest.mark.parametrize(("methods", "message"), BROKEN_LOSSES)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_broken_loss_is_found(methods, message):
+    with pytest.raises(ContractError, match=message):
+        check_loss(_changed(LogisticEntryLoss, **methods))
+
+
+def test_a_loss_that_bends_down_is_found():
+    class Bent(SquaredEntryLoss):
+        def value(self, signs, scores):
+            return -super().value(signs, scores)
+
+        def gradient(self, signs, scores):
+            return -super().gradient(signs, scores)
+
+        def curvature(self, signs, scores):
+            return -super().curvature(signs, scores)
+
+    with pytest.raises(ContractError, match="a convex loss has none below 0"):
+        check_loss(Bent())
+
+
+def test_derivatives_by_parameters_rather_than_their_logarithms_are_found():
+    class Plain(RBFKernel):
+        def _derivatives(self, rows, columns):
+            return {name: slope / self.gamma for name, slope in super()._derivatives(rows, columns).items()}
+
+    message = "Plain's derivative by gamma at 0.4 is .* finite differences give .* the logarithm of the param"
+    with pytest.raises(ContractError, match=message):
+        check_kernel(Plain(gamma=0.4))
+
+
+BROKEN_KERNELS = [
+    (lambda values: -values, "Own.block is not positive semi-definite: its least eigenvalue is -"),
+    (np.triu, r"Own.block is 0.98\d* at \(0, 6\), but its mirror image is 0"),
+    (lambda values: 2 * values, "Own.diagonal is 1 at .* that of the block is 2"),
+    (lambda values: values.astype(float), "Own.block gave float64 for features in single precision"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BROKEN_KERNELS)
+def test_a_broken_kernel_is_found(change, message):
+    class Own(RBFKernel):
+        def _block(self, rows, columns):
+            return change(super()._block(rows, columns))
+
+    with pytest.raises(ContractError, match=message):
+        check_kernel(Own(gamma=0.4))
+
+
+def test_a_kernel_that_gives_one_array_twice_is_found():
+    class Kept(RBFKernel):
+        def _block(self, rows, columns):
+            key = f"{rows.data.shape} {columns.data.shape}"
+            return vars(self).setdefault(key, super()._block(rows, columns))
+
+    with pytest.raises(ContractError, match=r"once its last result is overwritten, gave nan"):
+        check_kernel(Kept(gamma=0.4))
+
+
+BROKEN_COVARIANCES = [
+    ({"diagonal": lambda self: 2 * self.matrix.diagonal()}, r"Own.diagonal is 4 at \(0\), in the matrix"),
+    ({"is_diagonal": True}, "Own.is_diagonal is true, but labels covary"),
+    ({"matmul": lambda self, vectors, workers=None: vectors @ np.triu(self.matrix)}, "Own.matmul is"),
+    (
+        {"matmul": lambda self, vectors, workers=None: vectors.astype(float) @ self.matrix},
+        "Own.matmul gave float64 for vectors in single precision",
+    ),
+    ({"scaled": lambda self, scale: self}, r"Own.scaled\(2.5\) is .* it must be"),
+    ({"spectrum": lambda self: (np.ones(3), np.eye(3))}, r"V diag\(e\) V\^T of Own.spectrum is"),
+    ({"columns": lambda self, labels: self}, "Own.columns has n_labels 3 for 2 labels"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("methods", "message"), BROKEN_COVARIANCES)
+def test_a_broken_covariance_is_found(methods, message):
+    own = type("Own", (DenseCovariance,), methods)
+    with pytest.raises(ContractError, match=message):
+        check_covariance(own([[2.0, 1.0, 0.0], [1.0, 2.0, 0.5], [0.0, 0.5, 1.0]]))
+
+
+def test_what_would_be_too_large_to_write_out_is_refused():
+    with pytest.raises(ValueError, match="1001 labels; give one of at most 1000"):
+        check_covariance(LabelCovariance.identity(1001))
+    with pytest.raises(ValueError, match="X has 1001 rows; give 1 to 1000"):
+        check_kernel(RBFKernel(1.0), np.zeros((1001, 1)))
+    with pytest.raises(ValueError, match="kernel is 'rbf'; it needs to be"):
+        check_kernel("rbf")
+
+
+def _problem(seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(60, 5))
+    Y = (X @ random.normal(size=(5, 6)) + random.normal(size=(60, 6)) > 0).astype(float)
+    Y[random.random(Y.shape) < 0.3] = np.nan
+    return X, Y
+
+
+@pytest.mark.parametrize(("own", "name"), [(PlainLogistic, "logistic"), (PlainSquared, "squared")])
+def test_an_own_loss_is_fitted_as_the_same_one_by_name(own, name):
+    X, Y = _problem()
+    for table in (Y, np.nan_to_num(Y)):
+        found = LowRankClassifier(rank=2, loss=own(), tol=1e-7).fit(X, table)
+        known = LowRankClassifier(rank=2, loss=name, tol=1e-7).fit(X, table)
+        np.testing.assert_allclose(found.objective_, known.objective_, rtol=1e-5)
+        np.testing.assert_allclose(found.thresholds_, known.thresholds_)
+        np.testing.assert_array_equal(found.predict(X), known.predict(X))
+    searched = LowRankClassifierCV(ranks=(2,), loss=own(), scoring="loss").fit(X, Y)
+    again = LowRankClassifierCV(ranks=(2,), loss=name, scoring="loss").fit(X, Y)
+    np.testing.assert_allclose(searched.best_score_, again.best_score_, rtol=1e-3)
+
+
+def test_a_quadratic_loss_that_is_not_the_squared_one_is_not_taken_for_it():
+    class Doubled(SquaredEntryLoss):
+        threshold = 0.0
+
+        def value(self, signs, scores):
+            return (scores - signs) ** 2
+
+        def gradient(self, signs, scores):
+            return 2 * (scores - signs)
+
+        def curvature(self, signs, scores):
+            return np.full_like(scores, 2.0)
+
+        def conjugate(self, signs, gradients):
+            return gradients * (gradients / 4 + signs)
+
+    check_loss(Doubled())
+    X, Y = _problem()
+    full = np.nan_to_num(Y)
+    found = LowRankClassifier(rank=6, loss=Doubled(), regularization=2.0, penalty="ridge", tol=1e-12)
+    found.fit(X, full)
+    signs = 2 * full - 1
+    with_one = np.column_stack([X, np.ones(len(X))])
+    ridge = np.linalg.solve(with_one.T @ with_one + np.eye(6), with_one.T @ signs)
+    np.testing.assert_allclose(found.decision_function(X), with_one @ ridge, atol=1e-3)
+
+
+def test_model_files_hold_registered_losses_alone(tmp_path):
+    X, Y = _problem()
+    path = tmp_path / "own.lw"
+    model = LowRankClassifier(rank=2, loss=PlainLogistic()).fit(X, Y)
+    model.save(path)
+    again = load(path)
+    assert type(again.loss) is PlainLogistic
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    unknown = LowRankClassifier(rank=2, loss=PlainSquared()).fit(X, Y)
+    with pytest.raises(
+        TypeError, match="class PlainSquared cannot be stored; register the class with @stora"
+    ):
+        unknown.save(tmp_path / "unknown.lw")
+    assert not (tmp_path / "unknown.lw").exists()
+
+
+def test_a_file_with_a_loss_that_is_not_known_here_is_refused(tmp_path):
+    X, Y = _problem()
+    path = tmp_path / "own.lw"
+    LowRankClassifier(rank=2, loss=PlainLogistic()).fit(X, Y).save(path)
+    known = storable_classes.pop("tests.PlainLogistic")
+    try:
+        with pytest.raises(ModelFileError, match=r"tests\.PlainLogistic"):
+            load(path)
+    finally:
+        storable_classes["tests.PlainLogistic"] = known
