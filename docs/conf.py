@@ -80,7 +80,7 @@ def _write_reference() -> None:
 
 def _in_site(app: Any, name: str, content: list[str]) -> None:
     """Point links between the files at the root, which pages include, to those pages."""
-    for file in ("SECURITY", "CONTRIBUTING", "CHANGELOG"):
+    for file in ("SECURITY", "CONTRIBUTING", "CODE_OF_CONDUCT", "CHANGELOG"):
         content[0] = re.sub(rf"\]\((\.\./)?{file}\.md", f"]({file.lower()}.md", content[0])
 
 

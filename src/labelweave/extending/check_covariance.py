@@ -44,7 +44,7 @@ def check_covariance(covariance: LabelCovariance) -> None:
     --------
     >>> from labelweave import LabelCovariance
     >>> from labelweave.extending import check_covariance
-    >>> check_covariance(LabelCovariance.low_rank([[1.0], [0.5], [-0.5]], own_variance=0.1))
+    >>> check_covariance(LabelCovariance.low_rank([[1.0], [0.5], [-0.5]], diagonal=0.1))
     """
     name, n_labels = type(covariance).__name__, covariance.n_labels
     if n_labels > _MOST_LABELS:

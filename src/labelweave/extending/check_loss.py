@@ -40,14 +40,19 @@ def check_loss(loss: EntryLoss) -> None:
     Examples
     --------
     >>> from labelweave.extending import EntryLoss, check_loss
-    >>> class Hinge(EntryLoss):
+    >>> class SquaredMargin(EntryLoss):
     ...     def value(self, signs, scores):
-    ...         return abs(1 - signs * scores) / 2
-    ...     gradient = curvature = conjugate = value
-    >>> check_loss(Hinge())
-    Traceback (most recent call last):
+    ...         return (scores - signs) ** 2 / 2
     ...
-    labelweave.extending.contract.ContractError: Hinge.gradient at sign -1 and score -0.000218... is 0.499...
+    ...     def gradient(self, signs, scores):
+    ...         return scores - signs
+    ...
+    ...     def curvature(self, signs, scores):
+    ...         return scores * 0 + 1
+    ...
+    ...     def conjugate(self, signs, gradients):
+    ...         return gradients * (gradients / 2 + signs)
+    >>> check_loss(SquaredMargin())
     """
     name = type(loss).__name__
     for scale in _SCALES:
