@@ -145,7 +145,6 @@ class LabelOrder:
     columns (L,): the labels, those above first.
     costs (L,): of mistakes, in the same order.
     starts, parents, owners: the edges up, by place in ``columns``; whose each is.
-    child_starts, children, child_edges: the edges down, with their places among those up.
     """
 
     columns: npt.NDArray[np.intp]
@@ -153,9 +152,6 @@ class LabelOrder:
     starts: npt.NDArray[np.int64]
     parents: npt.NDArray[np.int64]
     owners: npt.NDArray[np.int64]
-    child_starts: npt.NDArray[np.int64]
-    children: npt.NDArray[np.int64]
-    child_edges: npt.NDArray[np.int64]
 
     @classmethod
     def of(cls, taxonomy: Taxonomy, label_names: Any) -> Self:
@@ -173,7 +169,6 @@ class LabelOrder:
         owners, parents = place[edges.row[is_edge]], place[edges.col[is_edge]]
         up = np.lexsort((parents, owners))
         owners, parents = owners[up], parents[up]
-        down = np.argsort(parents, kind="stable")
         ends = np.arange(len(names) + 1)
         return cls(
             columns,
@@ -181,9 +176,6 @@ class LabelOrder:
             np.searchsorted(owners, ends),
             parents,
             owners,
-            np.searchsorted(parents[down], ends),
-            owners[down],
-            down,
         )
 
     def enforced(
@@ -197,8 +189,7 @@ class LabelOrder:
             greatest_below(ordered, self.starts, self.parents)
         else:
             weights = np.ones(len(self.columns)) if weights is None else weights[self.columns]
-            up, down = (self.starts, self.parents, self.owners), (self.child_starts, self.children)
-            project(ordered, weights, (*up, *down, self.child_edges))
+            project(ordered, weights, self.parents.astype(np.uint32), self.owners.astype(np.uint32))
         found = np.empty_like(ordered)
         found[:, self.columns] = ordered
         return found
