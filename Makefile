@@ -54,6 +54,7 @@ mutants: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m pip install --quiet --group docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build
+	$(BIN)/python scripts/site_links.py docs/_build
 	@echo "the site is docs/_build/index.html"
 
 # A headless Chromium for the tests that look at the report, where apt-get may install one; they skip without it.

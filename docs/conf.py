@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ from pygments.lexers.special import TextLexer
 import labelweave
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import tutorial_notebook  # noqa: E402
 
 project = "labelweave"
 author = copyright = "The labelweave developers"
@@ -25,7 +29,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "sg_execution_times.rst", "gallery/sg_execution_times.rst"]
+exclude_patterns = ["_build", "notebooks", "sg_execution_times.rst", "gallery/sg_execution_times.rst"]
 templates_path = ["_templates"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 myst_enable_extensions = ["colon_fence"]
@@ -51,6 +55,7 @@ sphinx_gallery_conf = {
     "ignore_pattern": r"pictures\.py",  # many minutes; its pictures are in the pages
     "within_subsection_order": "FileNameSortKey",
     "min_reported_time": 1e9,
+    "remove_config_comments": True,  # of thumbnails
     "show_memory": False,
     "plot_gallery": "True",
     "abort_on_example_error": True,
@@ -87,6 +92,7 @@ def _in_site(app: Any, name: str, content: list[str]) -> None:
 def setup(app: Any) -> None:
     """Write what is made of the code."""
     _write_reference()
+    tutorial_notebook.main(str(Path(__file__).parent / "notebooks" / "tutorial.ipynb"))
     app.connect("source-read", _in_site)
     app.connect("include-read", lambda app, path, name, content: _in_site(app, name, content))
     app.add_lexer("mermaid", TextLexer)

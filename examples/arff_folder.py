@@ -10,6 +10,7 @@ entry gets a name of its own, and means stand for what is missing.  Features are
 Run ``python examples/arff_folder.py [FOLDER]``; it takes some seconds.
 """
 
+# sphinx_gallery_thumbnail_path = 'images/gallery/arff_folder.png'
 from __future__ import annotations
 
 import sys

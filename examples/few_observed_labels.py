@@ -11,6 +11,7 @@ every tag the same, rare ones too.
 Run ``python examples/few_observed_labels.py``; it takes some ten seconds.
 """
 
+# sphinx_gallery_thumbnail_path = 'images/gallery/few_observed_labels.png'
 from __future__ import annotations
 
 import time

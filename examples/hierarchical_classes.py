@@ -13,6 +13,7 @@ against the share of such rows goes into a picture (with matplotlib installed).
 Run ``python examples/hierarchical_classes.py [FILE.png]``; it takes a few seconds.
 """
 
+# sphinx_gallery_thumbnail_path = 'images/gallery/hierarchical_classes.png'
 from __future__ import annotations
 
 import sys

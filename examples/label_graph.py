@@ -10,6 +10,7 @@ the hub is made known at prediction.  Run ``python examples/label_graph.py [grap
 takes a few seconds.
 """
 
+# sphinx_gallery_thumbnail_path = 'images/gallery/label_graph.png'
 from __future__ import annotations
 
 import sys

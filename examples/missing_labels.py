@@ -10,6 +10,7 @@ A third has seen everything.  Run ``python examples/missing_labels.py``; it take
 a few seconds.
 """
 
+# sphinx_gallery_thumbnail_path = 'images/gallery/missing_labels.png'
 from __future__ import annotations
 
 from typing import Any

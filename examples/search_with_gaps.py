@@ -9,6 +9,7 @@ same way, and both are measured on rows whose labels are all known.
 Run ``python examples/search_with_gaps.py``; it takes some seconds.
 """
 
+# sphinx_gallery_thumbnail_path = 'images/gallery/search_with_gaps.png'
 from __future__ import annotations
 
 from typing import Any

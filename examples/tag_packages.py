@@ -6,6 +6,7 @@ Learn Debian's package tags and suggest some for packages that have none.
 Run ``python examples/tag_packages.py``; it takes a few seconds.
 """
 
+# sphinx_gallery_thumbnail_path = 'images/gallery/tag_packages.png'
 from __future__ import annotations
 
 import time

@@ -9,6 +9,7 @@ to predict fewer tags.  Each model is saved and loaded, and gets a page for whoe
 Run ``python examples/ticket_table.py [FOLDER]``; it takes some seconds.
 """
 
+# sphinx_gallery_thumbnail_path = 'images/gallery/ticket_table.png'
 from __future__ import annotations
 
 import csv

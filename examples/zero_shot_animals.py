@@ -15,6 +15,7 @@ attribute prediction from either set of scores, which also gives better attribut
 Run ``python examples/zero_shot_animals.py``; it takes a few seconds.
 """
 
+# sphinx_gallery_thumbnail_path = 'images/gallery/zero_shot_animals.png'
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -15,6 +15,8 @@ WORDS = {"same", "better", "not reproduced", "no data"}
 
 
 def record(name):
+    if not RECORDS.is_dir():
+        pytest.skip("an sdist has no records")
     return json.loads((RECORDS / f"{name}.json").read_text(encoding="utf-8"))
 
 
