@@ -774,6 +774,14 @@ def _inference_contracts() -> dict[str, Contract]:
             enforce=_of("max", "projection"),
             label_weight=_of(None, [1.0, 2.0, 0.5, 3.0]),
         ),
+        "term_lists": _plain(
+            inference.term_lists,
+            labels=_targets,
+            taxonomy=_graph,
+            label_names=_get("names"),
+            terms=_of("predicted", "closed", "specific"),
+            probabilities=_probabilities,
+        ),
         "h_loss_sets": _plain(
             inference.h_loss_sets, probabilities=_probabilities, taxonomy=_graph, label_names=_get("names")
         ),

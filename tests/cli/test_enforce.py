@@ -88,3 +88,36 @@ def test_what_makes_no_sense_is_refused(run, genes, value, words):
     done = run("fit", "go.arff", "--model", "max-margin", "--enforce", value, "--out", "m.lw", code=2)
     assert words in done.err
     assert "Traceback" not in done.err
+
+
+def test_closed_sets_and_most_specific_terms(run, genes):
+    run(
+        "fit",
+        "go.arff",
+        "--model",
+        "max-margin",
+        "--enforce",
+        "max",
+        "--tune-threshold",
+        "macro_f1",
+        "--out",
+        "m.lw",
+    )
+    graph = read_any("go.arff").taxonomy
+
+    def terms(*flags):
+        lines = run("predict", "m.lw", "go.arff", *flags).out.splitlines()
+        return [{entry["label"] for entry in json.loads(line)["labels"]} for line in lines]
+
+    for whole, specific in zip(terms(), terms("--terms", "specific"), strict=True):
+        assert specific == whole - {up for label in whole for up in graph.ancestors(label)}
+    assert terms("--terms", "closed") == terms()
+    assert max(map(len, terms("--terms", "specific", "--top", "1"))) == 1
+    refused = run("predict", "m.lw", "go.arff", "--terms", "closed", "--top", "1", code=2)
+    assert "--terms closed adds labels" in refused.err
+
+
+def test_terms_need_a_hierarchy(run, genes):
+    run("fit", "go.arff", "--model", "max-margin", "--out", "m.lw")
+    refused = run("predict", "m.lw", "go.arff", "--terms", "specific", code=2)
+    assert "--terms needs a hierarchy" in refused.err

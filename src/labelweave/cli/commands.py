@@ -52,6 +52,9 @@ _model_and_data = with_options(
 @click.option("--certificates", is_flag=True,
               help="label-graph: print of each row whether its labels are proven best, and by how much "
               "others could score more.")  # fmt: skip
+@click.option("--terms", type=click.Choice(["closed", "specific"]),
+              help="Labels of a hierarchy: print sets with all that is above, or the most specific "
+              "labels only.")  # fmt: skip
 @click.option("--output-format", type=click.Choice(["jsonl", "csv", "tsv", "parquet"]),
               help="JSON lines, or a table [by the name of --out, else jsonl].")  # fmt: skip
 @click.option("--out", "-o", metavar="FILE",
@@ -75,6 +78,7 @@ def predict(**flags: Any) -> None:
       labelweave predict bibtex.lw bibtex-test.arff --out labels.parquet
       labelweave predict scene.lw new.arff --certificates
       labelweave predict animals.lw new.csv --reject-below 0.8
+      labelweave predict genes.lw new.arff --terms specific --out terms.tsv
       labelweave predict animals.lw new.csv --probabilities --output-format tsv
     """
 

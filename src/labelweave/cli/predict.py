@@ -8,15 +8,19 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerRow
 from labelweave.cli.answer_files import Columns, Record, chosen_format, write_answers
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.messages import flag_of, note, refuse, short
 from labelweave.cli.model_rows import RowBlock, classifier_of, has_one_class_a_row, open_model, row_blocks
+from labelweave.decisions.base import layers
 from labelweave.decisions.layers import chosen_classes, guarantee_words, shown_labels, with_probabilities
 from labelweave.estimators import LabelGraphClassifier
 from labelweave.inference import rejected
+from labelweave.inference.terms import Terms, chosen_terms
+from labelweave.labels import Taxonomy
 
 
 class Answers(NamedTuple):
@@ -66,6 +70,8 @@ def _refused_wishes(classifier: Any, options: dict[str, Any]) -> Iterator[str]:
             yield "--reject-below is for one class a row, but this model predicts many labels a row."
         if listing is not None:
             yield f"--reject-below leaves one class a row or none, but --{listing} lists several."
+    if "terms" in given:
+        yield from _refused_terms(classifier, options)
     if "certificates" in given:
         if not isinstance(classifier, LabelGraphClassifier):
             yield f"--certificates are of label-graph models, and this is a {kind}."
@@ -74,6 +80,25 @@ def _refused_wishes(classifier: Any, options: dict[str, Any]) -> Iterator[str]:
         other = listing or ("probabilities" if "probabilities" in given else None)
         if other is not None:
             yield f"--certificates are of whole label sets, and --{other} prints others."
+
+
+def _refused_terms(classifier: Any, options: dict[str, Any]) -> Iterator[str]:
+    """Say why there are no label sets of a hierarchy to print."""
+    if _taxonomy(classifier) is None:
+        yield "--terms needs a hierarchy, which this model has none of; fit one with --enforce max."
+    if has_one_class_a_row(classifier):
+        yield "--terms is of label sets, but this model predicts one class a row."
+    if options["certificates"]:
+        yield "--certificates are of whole label sets, and --terms prints others."
+    if options["terms"] == "closed" and options["top"] is not None:
+        yield "--terms closed adds labels to those that --top leaves; give --threshold in its place."
+    if options["probabilities"] and options["top"] is None and options["threshold"] is None:
+        yield "--probabilities prints all labels; give --threshold 0.5 too, and --terms is of those above."
+
+
+def _taxonomy(classifier: Any) -> Taxonomy | None:
+    found = (getattr(layer, "taxonomy_", None) for layer in layers(classifier))
+    return next((taxonomy for taxonomy in found if isinstance(taxonomy, Taxonomy)), None)
 
 
 def _answers(classifier: Any, options: dict[str, Any]) -> Answers:
@@ -86,8 +111,10 @@ def _answers(classifier: Any, options: dict[str, Any]) -> Answers:
         )
     if top is not None or threshold is not None or not (wants or one_class):
         number = "probability" if wants or hasattr(classifier, "predict_proba") else "score"
-        lists = partial(_label_lists, classifier, top, threshold, number)
-        return Answers(Columns(["id", "label", number], []), lists, top is None and threshold is None)
+        terms = options["terms"] or "predicted"
+        lists = partial(_label_lists, classifier, top, threshold, number, terms)
+        are_sets = top is None and threshold is None and terms == "predicted"
+        return Answers(Columns(["id", "label", number], []), lists, are_sets)
     if wants:
         columns = Columns(["id", "class"] if one_class else ["id"], [*map(str, classifier.label_names_)])
         return Answers(columns, partial(_all_probabilities, classifier, reject_below))
@@ -107,17 +134,22 @@ def _numbers(classifier: Any, number: str, block: RowBlock) -> Array:
 
 
 def _label_lists(
-    classifier: Any, top: int | None, threshold: float | None, number: str, block: RowBlock
+    classifier: Any, top: int | None, threshold: float | None, number: str, terms: Terms, block: RowBlock
 ) -> Iterator[Record]:
     """Give the best labels of every row, best first with ties to the lower number.
 
     top: the most labels a row; without it and a threshold just those that are predicted.
     threshold: what their scores or probabilities must exceed.
+    terms: which of them, or with what is above them.
     """
     names, numbers = classifier.label_names_, _numbers(classifier, number, block)
     are_candidates = np.ones(numbers.shape, bool) if threshold is None else numbers > threshold
     if top is None and threshold is None:
         are_candidates = shown_labels(classifier, block.X).predicted
+    taxonomy = None if terms == "predicted" else _taxonomy(classifier)
+    if taxonomy is not None:
+        sets = chosen_terms(sp.csr_array(are_candidates), taxonomy, names, terms)
+        are_candidates = sets.toarray() > 0
     for name, values, is_candidate in zip(block.ids, numbers, are_candidates, strict=True):
         candidates = np.flatnonzero(is_candidate)
         chosen = candidates[np.argsort(-values[candidates], kind="stable")][:top]

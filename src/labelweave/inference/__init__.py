@@ -14,6 +14,7 @@ from labelweave.inference.decisions import best_parent, least_expected_loss, mos
 from labelweave.inference.expected_f1 import ExpectedF1Sizes, expected_f1_sizes
 from labelweave.inference.hierarchy import enforce_hierarchy, h_loss_sets
 from labelweave.inference.map import MapInference, MapResult
+from labelweave.inference.terms import term_lists
 from labelweave.inference.thresholds.choice import (
     ThresholdChoice,
     TopKChoice,
@@ -48,4 +49,5 @@ __all__ = [
     "most_probable",
     "rejected",
     "scores_above_top_k",
+    "term_lists",
 ]
