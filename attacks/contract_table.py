@@ -473,6 +473,7 @@ def _label_contracts() -> dict[str, Contract]:
             taxonomy=_get("tree"),
             label_names=some_nodes,
             variances=_of(None, {"left": 2.0}),
+            normalized=_of(True, False),
         ),
         "LabelCovariance.scaled": Contract(
             lambda world, scale: world.covariance.scaled(scale).to_dense(), {"scale": _of(2.0, 1)}

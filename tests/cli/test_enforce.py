@@ -121,3 +121,27 @@ def test_terms_need_a_hierarchy(run, genes):
     run("fit", "go.arff", "--model", "max-margin", "--out", "m.lw")
     refused = run("predict", "m.lw", "go.arff", "--terms", "specific", code=2)
     assert "--terms needs a hierarchy" in refused.err
+
+
+def test_rows_on_several_paths_have_labels_with_the_prior_of_the_data(run, genes):
+    done = run("fit", "go.arff", "--model", "kernel-logistic", "--data-taxonomy", "--out", "m.lw")
+    assert "classes with several parents; every class is a label with a logistic loss" in done.err
+    assert labelweave.load("m.lw").taxonomy_ == read_any("go.arff").taxonomy
+    rows = [f"{k % 5}.0,{k % 3}.0,{'a/b@c' if k % 2 else 'a'}\n" for k in range(20)]
+    with open("tree.arff", "w") as file:
+        file.write(_HEAD.format("a,a/b,c") + "".join(rows))
+    done = run("fit", "tree.arff", "--model", "kernel-logistic", "--data-taxonomy", "--out", "m.lw")
+    assert "has two most specific nodes" in done.err
+    assert "every class is a label" in done.err
+    refused = run(
+        "fit",
+        "tree.arff",
+        "--model",
+        "kernel-logistic",
+        "--data-taxonomy",
+        "--one-class",
+        "--out",
+        "m.lw",
+        code=2,
+    )
+    assert "one path of the taxonomy" in refused.err

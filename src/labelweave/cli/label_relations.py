@@ -59,6 +59,10 @@ def training_targets(rows: LabeledData, request: FitRequest) -> Targets:
             raise click.UsageError(f"--decision {decision} chooses one class a row; give --one-class too.")
         return Targets(rows, rows.Y, _label_words(rows.Y))
     is_tree = rows.parents is not None
+    if is_tree and request.one_class is None and (why := _why_no_class(rows)):
+        if not request.quiet:
+            note(f"{why}; every class is a label with a logistic loss, and the hierarchy is their prior.")
+        return Targets(rows, rows.Y, _label_words(rows.Y))
     classes = rows.classes if is_tree else classes_of_labels(rows.Y, _label_words(rows.Y), None)
     names = sorted({name for name in classes if name is not None})
     if not knows_trees:
@@ -66,6 +70,18 @@ def training_targets(rows: LabeledData, request: FitRequest) -> Targets:
         ids = None if rows.row_ids is None else rows.row_ids[known]
         rows, classes = replace(rows, X=rows.X[known], Y=rows.Y[known], row_ids=ids), classes[known]
     return Targets(rows, classes, names)
+
+
+def _why_no_class(rows: LabeledData) -> str | None:
+    """Say why rows have no one class in the hierarchy of the data; None if they have."""
+    taxonomy = rows.taxonomy
+    if taxonomy is not None and not taxonomy.is_tree:
+        return "the hierarchy of the data has classes with several parents"
+    try:
+        _ = rows.classes
+    except ValueError as error:
+        return str(error).partition(" (")[0].removesuffix(".")
+    return None
 
 
 def _label_words(Y: LabelMatrix) -> list[str]:

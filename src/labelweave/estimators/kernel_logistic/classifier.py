@@ -54,7 +54,7 @@ from labelweave.estimators.parameters import (
 )
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.scorers import expansion
-from labelweave.estimators.targets import read_targets
+from labelweave.estimators.targets import has_many_labels, read_targets
 from labelweave.estimators.thresholded_classifier import fit_after
 from labelweave.features import FeatureMatrix
 from labelweave.hyperparameters.search import LearnedParameters
@@ -107,7 +107,9 @@ class KernelLogisticClassifier(KernelProbabilities):
         is for none.  "learn" starts at 1, and stays there with ``hyperparameters="fixed"``.
     taxonomy : Taxonomy, nested dict, list of pairs or paths, graph or None, default=None
         A tree whose leaves are the classes: every node has a function, and a class adds up those on its path
-        (section 3).  y may name inner nodes too, for rows of which no more is known.
+        (section 3).  y may name inner nodes too, for rows of which no more is known.  With many labels a row
+        (several leaves, or whole paths) each label named by a node, an inner one or not, has a logistic loss
+        and this prior, and nodes may have several parents.
     label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L) or None, default=None
         A given prior covariance R between labels; it is scaled, and otherwise kept.  Where it names
         the same labels as y they are matched by name.
@@ -318,8 +320,8 @@ class KernelLogisticClassifier(KernelProbabilities):
         if self._is_precomputed and features.is_sparse:
             features = FeatureMatrix(features.data.toarray())
         self.taxonomy_ = None if self.taxonomy is None else Taxonomy.from_any(self.taxonomy)
-        if self.taxonomy_ is not None:
-            self.taxonomy_.require_tree("KernelLogisticClassifier(taxonomy=...)")
+        if self.taxonomy_ is not None and not has_many_labels(y):
+            self.taxonomy_.require_tree("KernelLogisticClassifier(taxonomy=...) for one class a row")
         data = self._read_data(features, y, sample_weight, entry_weight)
         features = self._scale(features, data.table(), data.certain_weights())
         data = replace(data, features=features)

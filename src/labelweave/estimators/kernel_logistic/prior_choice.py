@@ -118,7 +118,8 @@ def _tied(choice: PriorChoice, kernel: Kernel | None, names: list[str]) -> TiedP
         membership = sp.eye_array(len(names), format="csr")
         scales, shapes = (_flat_groups(tie, names, choice.ties) for tie in (scale_tie, shape_tie))
     else:
-        tree = choice.taxonomy.restricted(names).pruned(keep=names)
+        tree = choice.taxonomy.restricted(names)
+        tree = tree.pruned(keep=names) if tree.is_tree else tree
         membership = tree.membership(names)
         scales, shapes = (_tree_groups(tie, tree) for tie in (scale_tie, shape_tie))
     return TiedPriors(kernel, membership, scales, shapes, choice.scale, choice.intercept_variance)

@@ -117,8 +117,9 @@ class CovarianceConstructors:
     @staticmethod
     @checked
     def from_taxonomy(
-        taxonomy: Taxonomy, label_names: Sequence[str] | Array, variances: dict[str, float] | None = None
-    ) -> FactorCovariance:
+        taxonomy: Taxonomy, label_names: Sequence[str] | Array, variances: dict[str, float] | None = None,
+        *, normalized: bool = False,
+    ) -> FactorCovariance:  # fmt: skip
         """Let labels share the variances of the nodes above both: R = Phi diag(v) Phi^T.
 
         Parameters
@@ -129,21 +130,35 @@ class CovarianceConstructors:
             The labels in their order, each a node of it.
         variances : dict of str to float or None, default=None
             The variance v of each node, 1 where none is given.
+        normalized : bool, default=False
+            Whether labels have variance 1, and R is their correlations.  Without it a label with many nodes
+            above it, as by several parents, has a large variance.
 
         Returns
         -------
         FactorCovariance
-            The covariance (Seeger 2008, section 3).
+            The covariance (Seeger 2008, section 3); in graphs a kernel of shared ancestors.
 
         Raises
         ------
         ValueError
             If a label or a named node is not in the taxonomy, or a variance is negative.
+
+        Examples
+        --------
+        >>> from labelweave import LabelCovariance, Taxonomy
+        >>> graph = Taxonomy([("pet", "dog"), ("canine", "dog"), ("pet", "cat")])
+        >>> LabelCovariance.from_taxonomy(graph, ["dog", "cat"], normalized=True).to_dense().round(2)
+        array([[1.  , 0.41],
+               [0.41, 1.  ]])
         """
         given = variances or {}
         _check_node_variances(given, taxonomy)
         roots = np.sqrt([given.get(node, 1.0) for node in taxonomy.nodes])
         factor = taxonomy.membership(label_names) @ sp.diags_array(roots)
+        if normalized:
+            lengths = np.sqrt(np.asarray((factor * factor).sum(axis=1)).ravel())
+            factor = sp.diags_array(1 / np.where(lengths > 0, lengths, 1.0)) @ factor
         return _Kinds.factor(factor, label_names=label_names)
 
     @staticmethod
