@@ -111,7 +111,7 @@ def _answers(classifier: Any, options: dict[str, Any]) -> Answers:
         )
     if top is not None or threshold is not None or not (wants or one_class):
         number = "probability" if wants or hasattr(classifier, "predict_proba") else "score"
-        terms = options["terms"] or "predicted"
+        terms: Terms = options["terms"] or "predicted"
         lists = partial(_label_lists, classifier, top, threshold, number, terms)
         are_sets = top is None and threshold is None and terms == "predicted"
         return Answers(Columns(["id", "label", number], []), lists, are_sets)

@@ -54,7 +54,7 @@ def term_lists(
     Raises
     ------
     ValueError
-        If labels have no names, one is no node of the taxonomy, or shapes disagree.
+        If labels have no names, one is no node of the taxonomy, shapes disagree, or a number is not finite.
 
     Examples
     --------
@@ -82,6 +82,11 @@ def term_lists(
     if numbers.shape != sets.shape:
         raise ValueError(
             f"probabilities has shape {numbers.shape}, but labels {sets.shape}; give one a label."
+        )
+    if not np.isfinite(numbers).all():
+        row, label = np.argwhere(~np.isfinite(numbers))[0]
+        raise ValueError(
+            f"probabilities at row {row}, label {label} is {numbers[row, label]}; give finite ones."
         )
     lists = []
     for row, values in zip(map(np.sort, rows), numbers, strict=True):
