@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelweave import LabelCovariance, LowRankClassifier, LowRankClassifierCV, load
+from labelweave import LabelCovariance, LowRankClassifier, LowRankClassifierCV, Taxonomy, load
 from labelweave.extending import ContractError, EntryLoss, check_covariance, check_kernel, check_loss
-from labelweave.features import make_kernel
+from labelweave.features import ForestKernel, make_kernel
 from labelweave.kernels import RBFKernel
 from labelweave.labels.covariance.dense import DenseCovariance
 from labelweave.losses.entry_losses import ENTRY_LOSSES, LogisticEntryLoss, SquaredEntryLoss
@@ -31,6 +31,16 @@ def test_our_losses_pass(name):
 def test_kernels_that_are_found_from_data_pass():
     check_kernel(make_kernel("rbf"), np.random.default_rng(1).normal(size=(8, 3)))
     check_kernel(make_kernel("laplacian"), sp.random_array((8, 3), density=0.5, rng=1).tocsr())
+
+
+def test_kernels_of_forests_pass():
+    check_kernel(2.0 * ForestKernel(n_trees=5) + make_kernel("rbf"))
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e6])
+def test_covariances_of_any_size_pass(scale):
+    graph = Taxonomy([("a", "c"), ("b", "c"), ("a", "d"), ("b", "e")])
+    check_covariance(LabelCovariance.from_taxonomy(graph, ["c", "d", "e", "a"]).scaled(scale))
 
 
 def _changed(kind, **methods):
@@ -150,8 +160,9 @@ def test_a_broken_covariance_is_found(methods, message):
 
 
 def test_what_would_be_too_large_to_write_out_is_refused():
-    with pytest.raises(ValueError, match="1001 labels; give one of at most 1000"):
-        check_covariance(LabelCovariance.identity(1001))
+    for count in (0, 1001):
+        with pytest.raises(ValueError, match=f"has {count} labels; give one of 1 to 1000"):
+            check_covariance(LabelCovariance.identity(count))
     with pytest.raises(ValueError, match="X has 1001 rows; give 1 to 1000"):
         check_kernel(RBFKernel(1.0), np.zeros((1001, 1)))
     with pytest.raises(ValueError, match="kernel is 'rbf'; it needs to be"):

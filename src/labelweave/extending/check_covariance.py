@@ -38,7 +38,7 @@ def check_covariance(covariance: LabelCovariance) -> None:
     ContractError
         If something is wrong; the message says what, and for which labels.
     ValueError
-        If it has more labels.
+        If it has none, or more.
 
     Examples
     --------
@@ -47,9 +47,9 @@ def check_covariance(covariance: LabelCovariance) -> None:
     >>> check_covariance(LabelCovariance.low_rank([[1.0], [0.5], [-0.5]], diagonal=0.1))
     """
     name, n_labels = type(covariance).__name__, covariance.n_labels
-    if n_labels > _MOST_LABELS:
+    if not 0 < n_labels <= _MOST_LABELS:
         raise ValueError(
-            f"The covariance has {n_labels} labels; give one of at most {_MOST_LABELS}, as it is written out."
+            f"The covariance has {n_labels} labels; give one of 1 to {_MOST_LABELS}, as it is written out."
         )
     dense = covariance.to_dense()
     require_array(dense, (n_labels, n_labels), f"{name}.to_dense")
