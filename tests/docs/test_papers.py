@@ -40,6 +40,20 @@ def test_every_row_has_one_of_four_words(page):
         assert row[3] or row[1] in ("no data", "same"), row
 
 
+def test_the_counts_of_words_are_those_of_the_pages():
+    counts = (ROOT / "docs" / "papers" / "index.md").read_text(encoding="utf-8")
+    for page in PAGES:
+        (row,) = re.findall(rf"^\| \[.*\]\({page.stem}\.md\) \| (.*) \|$", counts, re.MULTILINE)
+        rows = items(page.read_text(encoding="utf-8"))
+        same, better, short, idle, missing = (int(number) for number in row.split(" | "))
+        words = [cells[1] for cells in rows]
+        assert [same, better, short, missing] == [
+            words.count(word) for word in ("same", "better", "not reproduced", "no data")
+        ]
+        short = [cells[3] for cells in rows if cells[1] == "not reproduced"]
+        assert idle == sum(here.lstrip("[").startswith("not run") for here in short)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_exist(page):
     modules = set(re.findall(r"python -m (benchmarks[\w.]*)", page.read_text(encoding="utf-8")))
