@@ -225,10 +225,11 @@ def test_model_files_hold_registered_losses_alone(tmp_path):
     model.save(path)
     again = load(path)
     assert type(again.loss) is PlainLogistic
+    assert "loss=PlainLogistic()" in repr(again)
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
     unknown = LowRankClassifier(rank=2, loss=PlainSquared()).fit(X, Y)
     with pytest.raises(
-        TypeError, match="class PlainSquared cannot be stored; register the class with @stora"
+        TypeError, match="PlainSquared cannot be stored; register the class with @storable[.]"
     ):
         unknown.save(tmp_path / "unknown.lw")
     assert not (tmp_path / "unknown.lw").exists()

@@ -40,6 +40,10 @@ class EntryLoss(StoredParameters, ABC):
     is_quadratic: bool = False
     threshold: float = 0.0
 
+    def __repr__(self) -> str:
+        kept = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({kept})"
+
     @abstractmethod
     def value(self, signs: Array, scores: Array) -> Array:
         """Compute the losses.

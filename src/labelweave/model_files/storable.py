@@ -85,9 +85,10 @@ def is_registered(value: Any) -> bool:
 def storable_name(value: Any) -> str:
     """Tell under which name the class of an object, itself and no base of it, is registered."""
     if type(value) not in _NAMES:
+        methods = "" if hasattr(value, "to_state") else " and give it to_state and from_state"
         raise TypeError(
             f"Objects of the class {type(value).__qualname__} cannot be stored; "
-            "register the class with @storable and give it to_state and from_state."
+            f"register the class with @storable{methods}."
         )
     return _NAMES[type(value)]
 
