@@ -229,7 +229,7 @@ def test_model_files_hold_registered_losses_alone(tmp_path):
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
     unknown = LowRankClassifier(rank=2, loss=PlainSquared()).fit(X, Y)
     with pytest.raises(
-        TypeError, match="PlainSquared cannot be stored; register the class with @storable[.]"
+        TypeError, match=r"PlainSquared cannot be stored; register the class with @storable[.]"
     ):
         unknown.save(tmp_path / "unknown.lw")
     assert not (tmp_path / "unknown.lw").exists()
