@@ -1,4 +1,4 @@
-"""Files of taxonomies: tables of parents and children, paths, nested JSON, and ontologies in the OBO format.
+"""Files of taxonomies: tables of parents and children, paths, nested JSON, ontologies (OBO) and thesauri.
 
 OBO is the format of the Gene Ontology (https://owlcollab.github.io/oboformat/doc/GO.format.obo-1_4.html);
 of its terms those are read that are not obsolete, with the relations that are asked for.
@@ -15,6 +15,7 @@ from typing import Any
 from labelweave.arguments import checked
 from labelweave.datasets.data_file import DataFileError, PathLike, numbered_lines
 from labelweave.datasets.table_files import distinct_names, json_fault
+from labelweave.datasets.thesaurus_files import FORMATS, thesaurus_terms
 from labelweave.labels import Taxonomy
 
 _TAB_SUFFIXES = (".tsv", ".tab")
@@ -34,9 +35,10 @@ def read_taxonomy(path: PathLike, relations: Sequence[str] = ("is_a",)) -> Taxon
     ----------
     path : path-like
         The file, ``.gz`` or not.  By its name an ontology (``.obo``), whose terms are called by their
-        identifiers; nested objects and lists (``.json``); else, between commas or tabs (``.tsv``), lines of
-        parent and child, of child and parent where the first line says ``child,parent``, or one path a line,
-        such as ``a/b/c``, by which nodes are named.
+        identifiers; a thesaurus in RDF (``.ttl``, ``.nt``, ``.rdf``; needs rdflib), whose concepts are called
+        by the end of their address; nested objects and lists (``.json``); else, between commas or tabs
+        (``.tsv``), lines of parent and child, of child and parent where the first line says ``child,parent``,
+        or one path a line, such as ``a/b/c``, by which nodes are named.
     relations : sequence of str, default=("is_a",)
         Which relations of an ontology lead from child to parent, such as "is_a" and "part_of".
 
@@ -49,6 +51,8 @@ def read_taxonomy(path: PathLike, relations: Sequence[str] = ("is_a",)) -> Taxon
     ------
     DataFileError
         If the file is malformed, naming the line, or its edges make a cycle.
+    ImportError
+        If the file is a thesaurus and rdflib is not installed.
 
     Examples
     --------
@@ -68,6 +72,8 @@ def read_taxonomy(path: PathLike, relations: Sequence[str] = ("is_a",)) -> Taxon
         source, make = _json(path), Taxonomy.from_any
     elif suffix_of(path) == ".obo":
         nodes, source = _terms(path, frozenset(relations))
+    elif suffix_of(path) in FORMATS:
+        nodes, source = thesaurus_terms(path, suffix_of(path))
     else:
         lines = list(lines_of_cells(path))
         if all(len(cells) == 1 for _, cells in lines) and any(_SEPARATOR in cells[0] for _, cells in lines):
