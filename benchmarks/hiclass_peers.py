@@ -1,11 +1,12 @@
-"""The same job with hiclass and with labelweave: one path a row, on data of the shapes of hiclass's examples.
+"""The same job with hiclass and with labelweave: one path a row, on data of hiclass's examples' shapes.
 
-hiclass's example of parallel training has 40,000 titles of products with a path of three levels, 6, 64 and 510
-classes; its example of empty levels five rows of paths that end at different depths.  The titles are made here
-of words of the classes on the path and of all; a tenth of them are fitted, unless ``--rows`` says else.  hiclass
-fits a logistic regression a parent node (``LocalClassifierPerParentNode``).  labelweave fits a linear max-margin
-model of the last classes, whose path is the answer, to the titles, and a kernel logistic model with the tree as
-its prior to the five rows.  Both have the settings they come with, but hiclass's example gives ``max_iter=1000``.
+hiclass's example of parallel training has 40,000 titles of products with a path of three levels, 6, 64 and
+510 classes; its example of empty levels five rows of paths that end at different depths. The titles are
+made here of words of the classes on the path and of all; a tenth of them are fitted, unless ``--rows`` says
+else. hiclass fits a logistic regression a parent node (``LocalClassifierPerParentNode``). labelweave fits a
+linear max-margin model of the last classes, whose path is the answer, to the titles, and a kernel logistic
+model with the tree as its prior to the five rows. Both have the settings they come with, but hiclass's
+example gives ``max_iter=1000``.
 
 hiclass goes into an environment of its own, and only what is measured is imported::
 
