@@ -5,7 +5,9 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit
 from sklearn.base import clone
+from sklearn.datasets import make_multilabel_classification
 from sklearn.metrics import jaccard_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -325,3 +327,14 @@ def test_it_explains_itself(data, fitted):
     html = fitted._repr_html_()
     for words in ("member rbf+forest", "left-out loss", "micro_f1", "standard error"):
         assert words in html
+
+
+def test_probabilities_of_classes_that_are_all_far_away(monkeypatch):
+    """No class has log-odds whose probability is above 0 in float64; the likeliest still has the most."""
+    X, Y = make_multilabel_classification(60, 5, n_classes=3, random_state=0)
+    model = AutoLabelClassifier(time_budget=1).fit(X, Y.argmax(axis=1))
+    far = np.array([[-5000.0, -4000.0, -4000.0], [1.0, 2.0, 3.0]])
+    monkeypatch.setattr(AutoLabelClassifier, "_score_blocks", lambda self, X, scores: [far])
+    found = model.predict_proba(X[:2])
+    assert_allclose(found[0], [0, 0.5, 0.5])
+    assert_allclose(found[1], expit(far[1]) / expit(far[1]).sum())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier
@@ -19,7 +20,8 @@ from labelweave import (
     Taxonomy,
     load,
 )
-from labelweave.inference import adaptive_scores, calibrate_classes, class_probabilities
+from labelweave.inference import SigmoidCalibration, adaptive_scores, calibrate_classes, class_probabilities
+from labelweave.model_files import ModelFileError
 
 NAMES = np.array(["ash", "birch", "cedar", "elm"])
 INNER = {
@@ -152,6 +154,24 @@ def test_files_hold_classes(cv, rows, tmp_path):
         again = load(tmp_path / "m.lw")
         np.testing.assert_array_equal(again.predict(X_test), model.predict(X_test))
         np.testing.assert_array_equal(again.decision_function(X_test), model.decision_function(X_test))
+
+
+def test_sets_of_classes_are_not_of_a_model_of_labels(rows):
+    """As an edited file may have it: probabilities of labels are no distribution over classes."""
+    X, y, *_ = rows
+    state = ConformalLabelClassifier(KernelLogisticClassifier()).fit(X, y).to_state()
+    ConformalLabelClassifier._check_state(state)
+    classes = np.unique(y)
+    labels = pd.DataFrame(y[:, None] == classes, columns=classes)
+    inner = KernelLogisticClassifier().fit(X, labels)
+    with pytest.raises(ModelFileError, match="does not fit to the classifier inside"):
+        ConformalLabelClassifier._check_state(state | {"estimator": inner})
+
+
+def test_scores_that_leave_no_class_a_probability():
+    flat = SigmoidCalibration(np.ones(3), np.zeros(3))
+    found = class_probabilities(flat, np.array([[-1e4, -1e4, -1e4], [0.0, -1e4, 0.0]]))
+    np.testing.assert_allclose(found, [[1 / 3] * 3, [0.5, 0, 0.5]])
 
 
 def test_classes_that_some_rows_lack(rows):

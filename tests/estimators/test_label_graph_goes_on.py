@@ -13,6 +13,14 @@ import pytest
 
 from labelweave import LabelGraphClassifier
 from labelweave.estimators import journal
+from labelweave.model_files import (
+    ModelContent,
+    ModelFileError,
+    decode,
+    encode,
+    read_model_file,
+    write_model_file,
+)
 
 FITS = {
     "learned": {},
@@ -88,6 +96,14 @@ KILLED = """
     sys.path.insert(0, {tests!r})
     from estimators.test_label_graph_goes_on import FITS, data, model
     from labelweave.estimators import journal
+from labelweave.model_files import (
+    ModelContent,
+    ModelFileError,
+    decode,
+    encode,
+    read_model_file,
+    write_model_file,
+)
     journal._SECONDS = 0.0
     write, count = journal.Journal.write, [0]
 
@@ -125,6 +141,42 @@ def test_a_killed_fit_goes_on_with_the_same_bits(fit, stop, tmp_path, monkeypatc
     assert [record[:3] + record[4:7] for record in continued.graph_trace_] == [
         record[:3] + record[4:7] for record in whole.graph_trace_
     ]
+
+
+def spoil_iterations(plain):
+    for name, part in plain.items() if isinstance(plain, dict) else enumerate(plain):
+        if name == "iteration":
+            plain[name] = np.zeros(2)
+        elif isinstance(part, dict | list | tuple):
+            spoil_iterations(part)
+
+
+def test_an_edited_checkpoint_is_refused_in_a_sentence(tmp_path, monkeypatch):
+    """Its checksum may be right: records that are no numbers, a place of a random stream that is none."""
+    X, Y = data()
+    written = []
+
+    def noted(self, stage, state):
+        usual(self, stage, state)
+        self.write()
+        written.append((self.path.read_bytes(), stage))
+
+    usual = journal.Journal.note
+    monkeypatch.setattr(journal.Journal, "note", noted)
+    path = tmp_path / "fit.lwc"
+    model(checkpoint=path).fit(X, Y)
+    monkeypatch.setattr(journal.Journal, "note", usual)
+    path.write_bytes(written[-1][0])
+    content = read_model_file(path)
+    plain = decode(content.state, content.arrays)
+    spoil_iterations(plain["states"])
+    arrays = {}
+    write_model_file(path, ModelContent("Checkpoint", encode(plain, arrays), arrays))
+    with pytest.raises(ModelFileError, match="cannot go on from it"):
+        model(checkpoint=path).fit(X, Y)
+    with pytest.raises(ModelFileError, match="is no state"):
+        journal._state_of("a", {"kind of state": "Generator", "stream": {"bit_generator": "PCG64", "state": {
+            "state": 2**200, "inc": 1}, "has_uint32": 0, "uinteger": 2**99}})  # fmt: skip
 
 
 def test_a_checkpoint_of_another_fit_is_refused(tmp_path, monkeypatch):

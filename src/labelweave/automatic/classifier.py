@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import expit, logit
+from scipy.special import expit, logit, softmax
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -60,6 +60,7 @@ _METRICS = {"micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "su
 Metric = Literal["micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"]
 LARGEST_TABLE = 100_000_000  # rows times labels that are written out, 800 MB
 _BELOW_ONE = np.nextafter(1.0, 0.0)
+_LEAST_SUM = 1e-200  # of probabilities of classes, below which their log-odds say what is likelier
 
 
 class _Stopped(Exception):  # noqa: N818
@@ -452,11 +453,14 @@ class AutoLabelClassifier(LabelClassifier):
             The probability of each label, or one distribution over the classes a row.
         """
         check_is_fitted(self)
-        table = expit(np.concatenate(list(self._score_blocks(X, self._raw_scores))))
+        scores = np.concatenate(list(self._score_blocks(X, self._raw_scores)))
+        table = expit(scores)
         if self._form.kind == "binary":
             return np.hstack([1.0 - table, table])
         if self._form.kind == "multiclass":
-            table /= table.sum(axis=1, keepdims=True)
+            sums = table.sum(axis=1, keepdims=True)
+            # rows far from all others may have no class whose probability is a number above 0
+            table = np.where(sums > _LEAST_SUM, table / np.maximum(sums, _LEAST_SUM), softmax(scores, axis=1))
         return np.asarray(table)
 
     def _storable_parameters(self) -> dict[str, Any]:

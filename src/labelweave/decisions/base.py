@@ -315,9 +315,10 @@ class DecisionClassifier(
         inner, response = state["estimator"], state["parameters"].get("response_method", "auto")
         form = _scores_of(inner)._form
         kinds = form.kind, len(form.classes), getattr(inner, "n_features_in_", None)
-        if cls._gives_sets_of_classes(state) and form.kind != "labels":
+        if cls._gives_sets_of_classes(state):
             known, own_classes = form.classes.tolist(), state["classes"].tolist()
             is_part = len(set(own_classes)) == len(own_classes) and set(known) <= set(own_classes)
+            is_part &= form.kind != "labels"  # whose probabilities are no distribution
             # the rows that were fitted may have lacked a class
             kinds = "labels" if is_part else "other classes", sizes["C"], kinds[2]
         own = state["form"]["kind"], sizes["C"], state["fitted"].get("n_features_in_")

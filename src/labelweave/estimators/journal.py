@@ -196,7 +196,7 @@ _CONTENT = Record(
 def _state_of(stage: str, plain: Any) -> State:
     try:
         return State.from_plain(plain)
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ModelFileError(f"its stage {stage!r} is no state ({error}).") from error
 
 

@@ -127,7 +127,7 @@ def class_probabilities(calibration: LabelCalibration, scores: Array) -> Array:
     Returns
     -------
     ndarray of float64, shape (n, C)
-        The probabilities, every row with the sum 1.
+        The probabilities, every row with the sum 1; equal ones where no class has any.
 
     Raises
     ------
@@ -135,7 +135,8 @@ def class_probabilities(calibration: LabelCalibration, scores: Array) -> Array:
         If the scores are not finite numbers, one column a class.
     """
     table = calibration.probabilities(scores)
-    return np.asarray(table / table.sum(axis=1, keepdims=True))
+    sums = table.sum(axis=1, keepdims=True)
+    return np.asarray(np.where(sums > 0, table / np.where(sums > 0, sums, 1.0), 1.0 / table.shape[1]))
 
 
 def _fewest(method: Any, pooling: bool, min_positives: Any) -> int:
