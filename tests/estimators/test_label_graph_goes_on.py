@@ -96,14 +96,6 @@ KILLED = """
     sys.path.insert(0, {tests!r})
     from estimators.test_label_graph_goes_on import FITS, data, model
     from labelweave.estimators import journal
-from labelweave.model_files import (
-    ModelContent,
-    ModelFileError,
-    decode,
-    encode,
-    read_model_file,
-    write_model_file,
-)
     journal._SECONDS = 0.0
     write, count = journal.Journal.write, [0]
 

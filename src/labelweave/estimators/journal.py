@@ -87,8 +87,8 @@ class Journal:
             return on_check is not None and on_check(record, state)
 
         known: Any = self.known(stage)
-        with self.going_on(stage) as is_read:
-            if is_read:
+        with self.going_on():
+            if self.within + stage in self.read:
                 refuse_unlike(known, solver.like(problem, known))
             return self._run(stage, known, solver, problem, start, noting)
 
@@ -106,15 +106,14 @@ class Journal:
         return result, state
 
     @contextmanager
-    def going_on(self, stage: str) -> Iterator[bool]:
-        """Say whether a stage goes on from the file, and of an error then that it may be the file's."""
-        is_read = self.within + stage in self.read
+    def going_on(self) -> Iterator[None]:
+        """Say of an error in a fit that goes on from the file that it may be the file's."""
         try:
-            yield is_read
+            yield
         except ModelFileError:
             raise
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            if not is_read:
+            if not self.read:
                 raise
             said = " ".join(str(error).split()).rstrip(".")
             raise ModelFileError(

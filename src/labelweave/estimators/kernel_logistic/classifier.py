@@ -341,7 +341,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         progress = FitProgress(self, arguments, tol=self.tol, searches=searches, parts=parts)
         workers = Workers(effective_n_jobs(self.n_jobs))
         self._warn_of_costs(data, sum(len(block.rows) ** 2 for block in blocks), workers.n_threads)
-        with workers.running():
+        with workers.running(), journal.going_on():
             task = LikelihoodFit(family, data, self._settings(progress, workers, seed, searches, journal))
             found = task.learn(blocks, last) if blocks else (None, family.start, last[1])
             result = self._fit(task, features, found, progress)

@@ -47,7 +47,7 @@ from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.losses import EntrywiseLoss, ScoreLoss, SoftmaxLoss
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 from labelweave.problems.kernel_likelihood import KernelLikelihood
-from labelweave.solvers import SolverResult, State
+from labelweave.solvers import SolverResult
 from labelweave.solvers.likeness import refuse_unlike
 from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
 from labelweave.solvers.newton_system import FunctionGradients, LinearSolver
@@ -309,10 +309,9 @@ class LikelihoodFit:
         """
         settings = self.settings
         journal, known = settings.journal, settings.journal.known("search")
-        with journal.going_on("search") as is_read:
-            if is_read:
-                refuse_unlike(cast(State, known), SearchState())
-            log = EvaluationLog(cast(SearchState | None, known), lambda state: journal.note("search", state))
+        if known is not None:
+            refuse_unlike(known, SearchState())
+        log = EvaluationLog(cast(SearchState | None, known), lambda state: journal.note("search", state))
         search = StagedSearch(
             self.family,
             self._criterion,
@@ -321,12 +320,11 @@ class LikelihoodFit:
             SearchSettings(max_iter=settings.learning_iterations, on_record=settings.on_search, log=log),
             None if last[0] is None or last[0].shape != self.family.start.shape else last[0],
         )
-        with journal.going_on("search"):
-            learned, criterion, met = search.run()
-            state, (first, *_) = criterion.inner_states[0], met
-            dual = last[1]
-            if dual is None and state is not None and len(first.rows) == len(self.data.weights):
-                dual = _mean_over_fits(state, first.held_out)
+        learned, criterion, met = search.run()
+        state, (first, *_) = criterion.inner_states[0], met
+        dual = last[1]
+        if dual is None and state is not None and len(first.rows) == len(self.data.weights):
+            dual = _mean_over_fits(state, first.held_out)
         return learned, learned.theta, dual
 
     def _first_rows(self, blocks: list[LearningBlock]) -> list[LearningBlock] | None:

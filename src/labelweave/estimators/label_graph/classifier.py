@@ -407,7 +407,8 @@ class LabelGraphClassifier(LabelGraphModel):
             values, lambda: data.labels, data.weights, progress, seed,
             lambda which, stage: fit(whole.rows(which), replace(how, prefix=f"{stage}: ")).result,
         )  # fmt: skip
-        result = fit_after(part, lambda: fit(whole, how), lambda _: None)
+        with journal.going_on():
+            result = fit_after(part, lambda: fit(whole, how), lambda _: None)
         self.scorer_ = replace(self.scorer_, inputs_=inputs)
         self._close_journal(journal, is_done=result.status is not Status.INTERRUPTED)
         last = result.trace[-1]

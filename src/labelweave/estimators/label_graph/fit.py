@@ -233,17 +233,16 @@ class GraphFit:
         if isinstance(known, GrowthState):
             start = solver.continued(problem, known)
         result, state = self.journal.run(self.prefix + "graph", solver, problem, start, on_check)
-        with self.journal.going_on(self.prefix + "graph"):
-            if not state.reason and len(state.records) < len(state.cliques):  # interrupted before its end
-                state = solver.noted(problem, state, result.trace[-1])
-            reason = _INTERRUPTED if result.status is Status.INTERRUPTED else state.reason
-            graph, _ = round_graph(data.labels.n_labels, state.cliques)
-            timed, gap = _timed(state, result), math.nan
-            if reason != _INTERRUPTED:
-                weights = problem.at(state.cliques)
-                end = self._bounded(weights, result)
-                result, gap = end.result, end.relaxation_gap(problem, weights, state.inner.point)
-            return FittedGraph(graph, state.inner.point.weights(), result, timed, reason, gap)
+        if not state.reason and len(state.records) < len(state.cliques):  # interrupted before its end
+            state = solver.noted(problem, state, result.trace[-1])
+        reason = _INTERRUPTED if result.status is Status.INTERRUPTED else state.reason
+        graph, _ = round_graph(data.labels.n_labels, state.cliques)
+        timed, gap = _timed(state, result), math.nan
+        if reason != _INTERRUPTED:
+            weights = problem.at(state.cliques)
+            end = self._bounded(weights, result)
+            result, gap = end.result, end.relaxation_gap(problem, weights, state.inner.point)
+        return FittedGraph(graph, state.inner.point.weights(), result, timed, reason, gap)
 
     def _growing(
         self, data: GraphData, state_problem: Callable[..., MarginProblem],

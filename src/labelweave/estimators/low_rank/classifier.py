@@ -264,7 +264,7 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         source, explicit = self._read_kernel(features, seed)
         data = LowRankData(labels, weights, explicit, source, factors, self.label_covariance_)
         workers = Workers(effective_n_jobs(self.n_jobs))
-        with workers.running():
+        with workers.running(), journal.going_on():
             progress = FitProgress(self, arguments, self._most_subtasks(self._n_parts(rows.weights)))
             settings = self._settings(data, workers, seed, progress, journal)
             data, settings, start = self._choose(features, data, arguments.y, settings)

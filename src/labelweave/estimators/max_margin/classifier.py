@@ -334,7 +334,8 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
         progress = FitProgress(self, arguments, tol=self.tol, parts=self._n_parts(rows.weights))
         # a search that goes on finds other hyper-parameters, and needs no such fit
         ended = learned is not None and was_interrupted()
-        result = self._solve(data, rows.weights, progress, Journal() if ended else journal, dual)
+        with journal.going_on():
+            result = self._solve(data, rows.weights, progress, Journal() if ended else journal, dual)
         self._keep_result(result)
         self._close_journal(journal, is_done=not ended and result.status is not Status.INTERRUPTED)
         progress.close()
