@@ -164,7 +164,7 @@ def test_an_edited_checkpoint_is_refused_in_a_sentence(tmp_path, monkeypatch):
     spoil_iterations(plain["states"])
     arrays = {}
     write_model_file(path, ModelContent("Checkpoint", encode(plain, arrays), arrays))
-    with pytest.raises(ModelFileError, match="cannot go on from it"):
+    with pytest.raises(ModelFileError, match="The iteration of a TraceRecord is no number"):
         model(checkpoint=path).fit(X, Y)
     with pytest.raises(ModelFileError, match="is no state"):
         journal._state_of("a", {"kind of state": "Generator", "stream": {"bit_generator": "PCG64", "state": {

@@ -18,6 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
+from numbers import Real
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -366,4 +367,8 @@ def _made(kind: str, parts: dict[str, Any]) -> Any:
         return generator_at(parts["stream"])
     if kind not in State._kinds:
         raise ValueError(f"There is no kind of state called {kind!r}.")
-    return State._kinds[kind](**parts)
+    made = State._kinds[kind]
+    for name, default in getattr(made, "_field_defaults", {}).items():
+        if isinstance(default, int | float) and not isinstance(parts.get(name, 0), Real):
+            raise ValueError(f"The {name} of a {kind} is no number.")
+    return made(**parts)
