@@ -1,5 +1,6 @@
 """Taxonomies with errors at their nodes, drawn without a screen."""
 
+import re
 import sys
 
 import numpy as np
@@ -17,7 +18,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 
 from labelweave import KernelLogisticClassifier, LabelMatrix, MaxMarginClassifier, Taxonomy  # noqa: E402
 from labelweave.display import TaxonomyDisplay  # noqa: E402
-from labelweave.display.icicle import icicle_of, tail_names  # noqa: E402
+from labelweave.display.icicle import icicle_of, rarest_parents, tail_names  # noqa: E402
 from labelweave.display.label_texts import spread  # noqa: E402
 
 TREE = Taxonomy.from_nested({"all": {"animal": {"dog": ["poodle", "boxer"], "cat": None}, "plant": None}})
@@ -240,3 +241,29 @@ def test_wrong_choices_are_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"install labelweave\[plot\]"):
         TaxonomyDisplay.from_predictions(TREE, ["cat"], ["cat"])
+
+
+def test_nodes_of_several_parents_stand_once_under_the_rarest():
+    graph = Taxonomy([("pet", "dog"), ("canine", "dog"), ("pet", "cat"), ("canine", "wolf")])
+    names = ["pet", "canine", "dog", "cat", "wolf"]
+    truth = pd.DataFrame([[1, 1, 1, 0, 0], [1, 0, 0, 1, 0], [1, 0, 0, 1, 0], [0, 1, 0, 0, 1]], columns=names)
+    found = truth.assign(dog=0, wolf=0)
+    display = TaxonomyDisplay.from_predictions(graph, truth, LabelMatrix.from_any(found))
+    assert display.errors_ == {"pet": 0.0, "canine": 0.0, "dog": 1.0, "cat": 0.0, "wolf": 1.0}
+    assert "5 nodes; 1 of several parents, under the rarest" in display.ax_.get_title()
+    tree = rarest_parents(graph, np.array([{"pet": 3, "canine": 2}.get(name, 1) for name in graph.nodes]))
+    assert tree.parent["dog"] == "canine"
+    assert sorted(tree.nodes) == sorted(names)
+    assert rarest_parents(TREE, np.zeros(len(TREE))) is TREE
+
+
+def test_large_hierarchies_show_the_levels_whose_names_have_room():
+    display = TaxonomyDisplay.from_predictions(*random_case(900, deep=True), max_levels=None)
+    assert shown_levels(display) < max(display.taxonomy.depth(display.taxonomy.nodes))
+    inside = [text.get_text() for text in display.ax_.texts if text.get_position()[0] % 1 == 0.5]
+    assert len(inside) >= shown_levels(display)
+    assert all(re.search(r"n\d+\s+\d+ % of", text) for text in inside)
+
+
+def shown_levels(display):
+    return int(display.ax_.get_title().split()[0])

@@ -10,6 +10,7 @@ import pytest
 
 from labelweave import (
     CliqueGraph,
+    HierarchicalClassifier,
     KernelLogisticClassifier,
     LabelCovariance,
     LabelGraphClassifier,
@@ -17,9 +18,10 @@ from labelweave import (
     MaxMarginClassifier,
     Taxonomy,
 )
+from labelweave.baselines import BinaryRelevance
 from labelweave.report.label_numbers import NodeNumbers
 from labelweave.report.label_structure import LabelStructure
-from labelweave.report.pictures import graph_picture, tree_picture
+from labelweave.report.pictures import graph_picture, tree_branches, tree_picture
 
 EVIL = "<script>document.title='owned'</script>"
 
@@ -106,3 +108,31 @@ def test_priors_of_rare_labels_show_what_goes_together(report):
     assert {ties[0].first, ties[0].second} == {"l0", "l1"}
     assert ties[0].value > 3 * ties[1].value
     assert "What all labels share is left out" in report(model, X, labels).text
+
+
+def test_branches_of_a_large_hierarchy_nest_those_with_the_most_missed_first():
+    pairs = [("a", "b"), ("c", "b"), *(("a" if k % 2 else "c", f"n{k}") for k in range(50))]
+    graph = Taxonomy(pairs)
+    rows = {"a": 90, "c": 60, "b": 20, "n1": 7}
+    nodes = [
+        NodeNumbers(rows.get(name, 0), 5, min(5, rows.get(name, 0)), name, depth, depth > 0)
+        for name, depth in zip(graph.nodes, graph.depth(graph.nodes), strict=True)
+    ]
+    first, second = tree_branches(graph, nodes)
+    assert (first.node.name, second.node.name) == ("a", "c")
+    assert (first.below[0].node.name, first.below[0].node.missed) == ("n1", 2)
+    assert (second.below[0].node.name, second.below[0].others) == ("b", ["a"])
+    assert len(first.below) + len(second.below) == 51
+    assert tree_branches(Taxonomy([("a", "b")]), nodes[:2]) == []
+
+
+def test_a_report_of_a_graph_opens_branch_by_branch_without_scripts(report):
+    rng = np.random.default_rng(0)
+    names = ["a", "c", "b", *(f"n{k}" for k in range(50))]
+    graph = Taxonomy([("a", "b"), ("c", "b"), *(("a" if k % 2 else "c", f"n{k}") for k in range(50))])
+    X = rng.normal(size=(60, 4))
+    Y = graph.closed(LabelMatrix.from_any((X @ rng.normal(size=(4, 53)) > 1).astype(int), names))
+    page = report(HierarchicalClassifier(BinaryRelevance(), graph).fit(X, Y), X, Y)
+    assert "A branch opens to those below it" in page.text
+    assert "The rows of a node are those of its label" in page.text
+    assert "also under" in page.text

@@ -15,12 +15,11 @@ from labelweave.cli.answer_files import Columns, Record, chosen_format, write_an
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.messages import flag_of, note, refuse, short
 from labelweave.cli.model_rows import RowBlock, classifier_of, has_one_class_a_row, open_model, row_blocks
-from labelweave.decisions.base import layers
 from labelweave.decisions.layers import chosen_classes, guarantee_words, shown_labels, with_probabilities
 from labelweave.estimators import LabelGraphClassifier
+from labelweave.facts import taxonomy_of
 from labelweave.inference import rejected
 from labelweave.inference.terms import Terms, chosen_terms
-from labelweave.labels import Taxonomy
 
 
 class Answers(NamedTuple):
@@ -84,7 +83,7 @@ def _refused_wishes(classifier: Any, options: dict[str, Any]) -> Iterator[str]:
 
 def _refused_terms(classifier: Any, options: dict[str, Any]) -> Iterator[str]:
     """Say why there are no label sets of a hierarchy to print."""
-    if _taxonomy(classifier) is None:
+    if taxonomy_of(classifier) is None:
         yield "--terms needs a hierarchy, which this model has none of; fit one with --enforce max."
     if has_one_class_a_row(classifier):
         yield "--terms is of label sets, but this model predicts one class a row."
@@ -94,11 +93,6 @@ def _refused_terms(classifier: Any, options: dict[str, Any]) -> Iterator[str]:
         yield "--terms closed adds labels to those that --top leaves; give --threshold in its place."
     if options["probabilities"] and options["top"] is None and options["threshold"] is None:
         yield "--probabilities prints all labels; give --threshold 0.5 too, and --terms is of those above."
-
-
-def _taxonomy(classifier: Any) -> Taxonomy | None:
-    found = (getattr(layer, "taxonomy_", None) for layer in layers(classifier))
-    return next((taxonomy for taxonomy in found if isinstance(taxonomy, Taxonomy)), None)
 
 
 def _answers(classifier: Any, options: dict[str, Any]) -> Answers:
@@ -146,7 +140,7 @@ def _label_lists(
     are_candidates = np.ones(numbers.shape, bool) if threshold is None else numbers > threshold
     if top is None and threshold is None:
         are_candidates = shown_labels(classifier, block.X).predicted
-    taxonomy = None if terms == "predicted" else _taxonomy(classifier)
+    taxonomy = None if terms == "predicted" else taxonomy_of(classifier)
     if taxonomy is not None:
         sets = chosen_terms(sp.csr_array(are_candidates), taxonomy, names, terms)
         are_candidates = sets.toarray() > 0

@@ -72,6 +72,22 @@ def icicle_of(taxonomy: Taxonomy, leaf_sizes: Floats | None = None) -> Icicle:
     return Icicle(shown, depths[shown], top, bottom, is_leaf[shown])
 
 
+def rarest_parents(taxonomy: Taxonomy, rows: Array) -> Taxonomy:
+    """Leave a graph's nodes under one parent each, the one with the fewest rows, of which theirs are most.
+
+    rows (nodes,): in the order of ``taxonomy.nodes``, which that of the tree may differ from.
+    """
+    if taxonomy.is_tree:
+        return taxonomy
+    number = {name: k for k, name in enumerate(taxonomy.nodes)}
+    pairs = [
+        (min(above, key=lambda name: (rows[number[name]], -number[name])), node)
+        for node, above in taxonomy.parents.items()
+        if above
+    ]
+    return Taxonomy(pairs, nodes=taxonomy.nodes)
+
+
 def _ends(taxonomy: Taxonomy) -> Array:
     """Find where the nodes below each one end, in the depth-first order."""
     sizes = taxonomy.membership(taxonomy.nodes).sum(axis=0)

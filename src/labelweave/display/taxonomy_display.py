@@ -11,7 +11,7 @@ from labelweave.arguments import checked
 from labelweave.array_types import Floats
 from labelweave.display.figures import given_axes, settle_layout, size_in_points
 from labelweave.display.given_labels import fitted_model, last_step, named_labels, names_of
-from labelweave.display.icicle import Icicle, NodeTexts, icicle_of, tail_names
+from labelweave.display.icicle import Icicle, NodeTexts, icicle_of, rarest_parents, tail_names
 from labelweave.estimators.targets import has_many_labels
 from labelweave.labels import Taxonomy
 from labelweave.metrics._classes import read_predicted, read_values
@@ -23,9 +23,10 @@ _HEIGHTS = (2.4, 10.0)
 _COLUMN_WIDTH = 1.9
 _WIDTHS = (5.0, 14.0)
 _LEAST_LIMIT = 0.1
-_NARROWEST_COLUMN = 28.0  # points
+_NARROWEST_COLUMN, _COLUMN_OF_LARGE = 28.0, 90.0  # points; of a large tree names and numbers have room
 _SHARE_OF_TREE = 0.6  # of the width; the rest is for names beside it
 _FEWEST_LEVELS = 2
+_MOST_EQUAL_LEAVES = 150  # taller than a hair each
 
 
 def node_errors(taxonomy: Taxonomy, y_true: Any, y_pred: Any) -> tuple[Floats, Floats]:
@@ -57,17 +58,18 @@ def _of_classes(taxonomy: Taxonomy, y_true: Any, y_pred: Any) -> tuple[sp.csr_ar
 
 
 class TaxonomyDisplay:
-    """A tree from left to right, every node coloured by the share of its rows predicted outside it.
+    """A hierarchy from left to right, every node coloured by the share of its rows predicted outside it.
 
     A row belongs to a node if its true label is the node or below it, and is wrong there if no predicted
     label is.  Errors grow from left to right.  A node's text is its name, the share and the number of its
     rows.  Where leaves are too thin for text, those with the most wrong rows are named on the
-    right.  Make a display with :meth:`from_estimator` or :meth:`from_predictions`; both draw it.
+    right.  A node of several parents stands under the one with the fewest rows.  Make a display with
+    :meth:`from_estimator` or :meth:`from_predictions`; both draw it.
 
     Parameters
     ----------
     taxonomy : Taxonomy
-        The tree.
+        The hierarchy.
     rows : array-like of shape (nodes,)
         Rows of each node, in the order of ``taxonomy.nodes``.
     wrong : array-like of shape (nodes,)
@@ -98,8 +100,8 @@ class TaxonomyDisplay:
         self.taxonomy = taxonomy
         self.rows = np.asarray(rows, dtype=np.float64)
         self.wrong = np.asarray(wrong, dtype=np.float64)
-        self._shares = self.wrong / np.where(self.rows > 0, self.rows, np.nan)
-        pairs = zip(taxonomy.nodes, self._shares.tolist(), strict=True)
+        shares = self.wrong / np.where(self.rows > 0, self.rows, np.nan)
+        pairs = zip(taxonomy.nodes, shares.tolist(), strict=True)
         self.errors_ = {name: share for name, share in pairs if not np.isnan(share)}
 
     @classmethod
@@ -154,15 +156,14 @@ class TaxonomyDisplay:
         Raises
         ------
         ValueError
-            If a name is no node, a node has several parents, shapes disagree or nothing was observed.
+            If a name is no node, shapes disagree or nothing was observed.
         """
-        tree = Taxonomy.from_any(taxonomy)
-        tree.require_tree("The picture of a taxonomy")
-        return cls(tree, *node_errors(tree, y_true, y_pred)).plot(**options)
+        graph = Taxonomy.from_any(taxonomy)
+        return cls(graph, *node_errors(graph, y_true, y_pred)).plot(**options)
 
     @checked
     def plot(
-        self, ax: Any = None, *, leaf_height: Literal["equal", "rows"] = "equal",
+        self, ax: Any = None, *, leaf_height: Literal["auto", "equal", "rows"] = "auto",
         max_levels: int | None = None, cmap: Any = "YlOrRd", limit: float | None = None,
         colorbar: bool = True,
     ) -> Self:  # fmt: skip
@@ -172,9 +173,9 @@ class TaxonomyDisplay:
         ----------
         ax : matplotlib.axes.Axes or None, default=None
             Where to draw; by default a new figure of a size that suits the tree.
-        leaf_height : {"equal", "rows"}, default="equal"
+        leaf_height : {"auto", "equal", "rows"}, default="auto"
             Whether all leaves are equally tall, or as tall as they have rows, so that frequent ones can be
-            read in a large tree.
+            read in a large tree; "auto" is "equal" up to 150 leaves.
         max_levels : int or None, default=None
             The most levels to show, by default as many as have room for text.
         cmap : str or Colormap, default="YlOrRd"
@@ -189,33 +190,47 @@ class TaxonomyDisplay:
         ValueError
             If ``leaf_height`` is something else, or ``max_levels`` is below 1.
         """
-        if leaf_height not in ("equal", "rows"):
-            raise ValueError(f"leaf_height is {leaf_height!r}; it must be 'equal' or 'rows'.")
-        whole = icicle_of(self.taxonomy, self.rows if leaf_height == "rows" else None)
+        if leaf_height not in ("auto", "equal", "rows"):
+            raise ValueError(f"leaf_height is {leaf_height!r}; it must be 'auto', 'equal' or 'rows'.")
+        tree = rarest_parents(self.taxonomy, self.rows)
+        counts = self._in_order(tree)
+        is_large = len(tree.leaves) > _MOST_EQUAL_LEAVES and counts[0][tree.is_leaf(tree.nodes)].any()
+        by_rows = leaf_height == "rows" or (leaf_height == "auto" and is_large)
+        whole = icicle_of(tree, counts[0] if by_rows else None)
         self.ax_ = given_axes(ax, *_size(whole))
         self.figure_ = self.ax_.figure
-        layout = whole.upper(self._shown_levels(whole.n_columns, max_levels))
-        cells = self._draw_cells(layout, cmap, limit)
+        narrowest = _COLUMN_OF_LARGE if is_large else _NARROWEST_COLUMN
+        layout = whole.upper(self._shown_levels(whole.n_columns, max_levels, narrowest))
+        cells = self._draw_cells(layout, counts, cmap, limit)
         if colorbar:
             self._explain_colors(cells)
-        self._write(layout, cells, whole.n_columns)
+        self._write(layout, cells, whole.n_columns, tree, counts)
         return self
 
-    def _shown_levels(self, n_levels: int, most: int | None) -> int:
+    def _in_order(self, tree: Taxonomy) -> tuple[Floats, Floats]:
+        """Give the rows and the wrong ones in the order of a tree of the same nodes."""
+        number = {name: k for k, name in enumerate(self.taxonomy.nodes)}
+        order = [number[name] for name in tree.nodes]
+        return self.rows[order], self.wrong[order]
+
+    def _shown_levels(self, n_levels: int, most: int | None, narrowest: float) -> int:
         """Take as many levels as have room for text."""
         if most is not None:
             if most < 1:
                 raise ValueError(f"max_levels is {most}; it must be at least 1, or None for what fits.")
             return min(most, n_levels)
         settle_layout(self.ax_)
-        fitting = int(_SHARE_OF_TREE * size_in_points(self.ax_)[0] / _NARROWEST_COLUMN)
+        fitting = int(_SHARE_OF_TREE * size_in_points(self.ax_)[0] / narrowest)
         return min(n_levels, max(_FEWEST_LEVELS, fitting))
 
-    def _draw_cells(self, layout: Icicle, cmap: Any, limit: float | None) -> Any:
+    def _draw_cells(
+        self, layout: Icicle, counts: tuple[Floats, Floats], cmap: Any, limit: float | None
+    ) -> Any:
         from matplotlib import colormaps
         from matplotlib.collections import PolyCollection
 
-        shares = self._shares[layout.nodes]
+        rows, wrong = (part[layout.nodes] for part in counts)
+        shares = wrong / np.where(rows > 0, rows, np.nan)
         largest = max(float(np.nanmax(shares, initial=0.0)), _LEAST_LIMIT)
         colors = (colormaps[cmap] if isinstance(cmap, str) else cmap).with_extremes(bad="0.88")
         cells = PolyCollection(list(layout.corners()), cmap=colors, edgecolors="white")
@@ -232,15 +247,19 @@ class TaxonomyDisplay:
         options = {"label": "Rows predicted outside the node", "fraction": 0.04, "pad": 0.02}
         self.figure_.colorbar(cells, ax=self.ax_, format=PercentFormatter(xmax=1.0, decimals=0), **options)
 
-    def _write(self, layout: Icicle, cells: Any, n_levels: int) -> None:
-        unseen = int((self.rows[layout.nodes] == 0).sum())
+    def _write(
+        self, layout: Icicle, cells: Any, n_levels: int, tree: Taxonomy, counts: tuple[Floats, Floats]
+    ) -> None:
+        rows, wrong = (part[layout.nodes] for part in counts)
+        unseen = int((rows == 0).sum())
         levels = f"{layout.n_columns} of {n_levels} levels: " if layout.n_columns < n_levels else ""
         absent = f"; {unseen} without rows (grey)" if unseen else ""
-        self.ax_.set_title(f"{levels}{len(layout.nodes)} nodes{absent}", fontsize="medium")
+        several = sum(len(above) > 1 for above in self.taxonomy.parents.values())
+        once = f"; {several} of several parents, under the rarest" if several else ""
+        self.ax_.set_title(f"{levels}{len(layout.nodes)} nodes{absent}{once}", fontsize="medium")
         settle_layout(self.ax_)  # only then is known how large the axes are
-        tails = tail_names(self.taxonomy)
-        names, short = ([source[k] for k in layout.nodes] for source in (self.taxonomy.nodes, tails))
-        texts = NodeTexts(self.ax_, layout, names, short, self.rows[layout.nodes], self.wrong[layout.nodes])
+        names, short = ([source[k] for k in layout.nodes] for source in (tree.nodes, tail_names(tree)))
+        texts = NodeTexts(self.ax_, layout, names, short, rows, wrong)
         heights = texts.heights()
         cells.set_linewidth(np.where(heights > 4.0, 0.8, np.where(heights > 1.5, 0.2, 0.0)))
         texts.write_beside()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from labelweave.decisions.base import layers
 from labelweave.decisions.layers import innermost
 from labelweave.estimators import KernelLogisticClassifier, MaxMarginClassifier
 from labelweave.facts.words import class_words
@@ -45,7 +46,7 @@ def covariance_of(classifier: Any) -> LabelCovariance:
 def taxonomy_of(classifier: Any) -> Taxonomy | None:
     """Give the taxonomy of a model, which it predicts by or takes its label covariance from."""
     inner = innermost(classifier)
-    found = getattr(inner, "taxonomy_", None)
+    found = next(filter(None, (getattr(layer, "taxonomy_", None) for layer in layers(classifier))), None)
     if not found and isinstance(inner, (KernelLogisticClassifier, MaxMarginClassifier)):
         found = inner.label_covariance
     return found if isinstance(found, Taxonomy) else None

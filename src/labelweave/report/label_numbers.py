@@ -104,11 +104,20 @@ class NodeNumbers(Counts):
     is_leaf: bool
 
 
-def node_numbers(taxonomy: Taxonomy, measured: Measured, numbers: LabelNumbers) -> list[NodeNumbers]:
-    """Count at the nodes."""
+def node_numbers(
+    taxonomy: Taxonomy, measured: Measured, numbers: LabelNumbers, is_closed: bool = False
+) -> list[NodeNumbers]:
+    """Count at the nodes.
+
+    is_closed: whether labels have all that is above them, so that a node's rows are those of its label.
+    """
     if measured.true_nodes is None or measured.predicted_nodes is None:
-        under = taxonomy.membership(measured.outcomes.names)
-        counts = [part @ under for part in (numbers.positive, numbers.predicted, numbers.hits)]
+        names, parts = measured.outcomes.names, (numbers.positive, numbers.predicted, numbers.hits)
+        counts = [part @ taxonomy.membership(names) for part in parts]
+        if is_closed:
+            place = {node: k for k, node in enumerate(taxonomy.nodes)}
+            for count, own in zip(counts, parts, strict=True):
+                count[[place[str(name)] for name in names]] = own
     else:
         true = taxonomy.membership(measured.true_nodes)
         predicted = taxonomy.membership(measured.predicted_nodes)

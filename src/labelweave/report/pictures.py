@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from types import SimpleNamespace as Drawn
+from typing import NamedTuple
 
 import numpy as np
 
 from labelweave.array_types import Array, LabelsByLabels, RowsByLabels
 from labelweave.display.graph_drawing import GraphDrawing, graph_drawing, line_widths, strongest
-from labelweave.display.icicle import icicle_of, tail_names
+from labelweave.display.icicle import icicle_of, rarest_parents, tail_names
 from labelweave.display.label_order import cluster_order
 from labelweave.display.label_texts import letters_across, shortened
 from labelweave.labels import CliqueGraph, LabelMatrix, Taxonomy
@@ -39,6 +40,8 @@ _LEAST_HEIGHT, _MOST_HEIGHT = 96.0, 1600.0
 _LINE = 13.0  # the height of a name
 _LETTER = 7.6  # the width of a wide letter such as n
 _MOST_NODES = 3000
+_FEW_NODES = 40  # one table shows them
+_MOST_DEPTH = 100  # of nested branches
 _BINS, _SIDE = 10, 240.0  # of the picture of probabilities
 _SMALLEST, _LARGEST_POINT = 2.5, 9.0
 
@@ -214,6 +217,35 @@ def tree_picture(taxonomy: Taxonomy, nodes: list[NodeNumbers]) -> Drawn | None:
     boxes = np.column_stack([left, top, np.full(len(left), wide), tall])
     cells = [_cell(nodes[node], names[node], box) for node, box in zip(places.nodes, boxes, strict=True)]
     return Drawn(cells=cells, width=_TREE_WIDTH, height=height)
+
+
+class Branch(NamedTuple):
+    """A node with those below it.
+
+    others: its other parents, under which it does not stand.
+    """
+
+    node: NodeNumbers
+    below: list[Branch]
+    others: list[str]
+
+
+def tree_branches(taxonomy: Taxonomy, nodes: list[NodeNumbers]) -> list[Branch]:
+    """Nest the nodes of a large hierarchy, each under its rarest parent, those with most missed first."""
+    if len(nodes) <= _FEW_NODES or max(node.depth for node in nodes) > _MOST_DEPTH:
+        return []
+    tree = rarest_parents(taxonomy, np.array([node.positive for node in nodes]))
+    of_name = {node.name: node for node in nodes}
+    found: dict[str, Branch] = {}
+    for name in reversed(tree.nodes):  # those below first
+        below = sorted((found[child] for child in tree.children(name)), key=_most_missed)
+        others = [up for up in taxonomy.parents.get(name, ()) if up not in tree.parents[name]]
+        found[name] = Branch(of_name[name], below, others)
+    return sorted((found[name] for name in tree.roots), key=_most_missed)
+
+
+def _most_missed(branch: Branch) -> tuple[int, int, str]:
+    return -branch.node.missed, -branch.node.positive, branch.node.name
 
 
 def _cell(node: NodeNumbers, name: str, box: Array) -> Drawn:

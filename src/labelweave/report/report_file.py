@@ -33,6 +33,7 @@ from labelweave.report.pictures import (
     frequency_picture,
     graph_picture,
     reliability_picture,
+    tree_branches,
     tree_picture,
 )
 from labelweave.report.reported_rows import ReportedRows, read_rows
@@ -214,13 +215,16 @@ def _structure(rows: ReportedRows, measured: Measured, numbers: LabelNumbers) ->
     correlations, graph = structure.correlations, structure.graph
     columns = measured.outcomes.columns
     frequent = np.argsort(-numbers.positive, kind="stable")[:_FREQUENT]
-    nodes = [] if taxonomy is None else node_numbers(taxonomy, measured, numbers)
+    is_closed = bool(getattr(rows.classifier, "_enforces", False))
+    nodes = [] if taxonomy is None else node_numbers(taxonomy, measured, numbers, is_closed)
     return {
         "structure": structure,
         "tried": tried_members(rows.classifier),
         "correlations": None if correlations is None else correlation_picture(correlations, structure.names),
         "graph_picture": None if graph is None else graph_picture(graph, structure.names),
         "nodes": nodes,
+        "is_closed": is_closed,
+        "branches": [] if taxonomy is None else tree_branches(taxonomy, nodes),
         "tree_picture": None if taxonomy is None else tree_picture(taxonomy, nodes),
         "frequent": [structure.neighbors(int(columns[label])) for label in frequent],
     }
