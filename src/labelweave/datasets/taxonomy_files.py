@@ -66,7 +66,8 @@ def read_taxonomy(path: PathLike, relations: Sequence[str] = ("is_a",)) -> Taxon
     source: Any
     make: Callable[..., Taxonomy] = Taxonomy
     nodes: Sequence[str] = ()
-    if isinstance(relations, str) or not len(relations):
+    relations = relations if isinstance(relations, str) else tuple(relations)
+    if isinstance(relations, str) or not relations:
         raise ValueError(f"relations is {relations!r}; give a list such as ['is_a', 'part_of'].")
     if suffix_of(path) == ".json":
         source, make = _json(path), Taxonomy.from_any
