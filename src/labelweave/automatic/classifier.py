@@ -76,8 +76,7 @@ class AutoLabelClassifier(LabelClassifier):
     2.  Rows are split into five folds, stratified by labels; every member scores each fold by a fit to the
         other four, and is fitted to all rows.
     3.  "rbf": ridge regression of 0 and 1 with an RBF kernel, its width chosen by left-out error.
-    4.  "forest": trees grown on all labels together, half of them a random forest, half extremely randomised;
-        the shares of labels in the leaves are averaged.
+    4.  "forest": trees grown on all labels together; the shares of labels in the leaves are averaged.
     5.  "rbf+forest": ridge regression with half of the RBF kernel and half of the share of trees in which two
         rows end in the same leaf.  Data too large for trees have "linear" in the place of both.
     6.  "max-margin", for sparse rows: :class:`MaxMarginClassifier`, linear, with the best of four C.

@@ -178,25 +178,23 @@ def filled_targets(table: TrainingTable) -> RowsByLabels:
 
 
 def grow(table: TrainingTable) -> Forest:
-    """Grow a forest on all labels together, missing ones at their means, many projected to few.
-
-    Half of it is a random forest, half extremely randomised trees (Geurts, Ernst and Wehenkel 2006), whose
-    errors differ.
-    """
-    from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+    """Grow a forest on all labels together, missing ones at their means, many projected to few."""
+    from sklearn.ensemble import RandomForestRegressor
 
     targets = filled_targets(table)
     targets = targets - targets.mean(axis=0)
     if targets.shape[1] > _MOST_TARGETS:
         _, vectors = sl.eigh(targets.T @ targets)
         targets = targets @ vectors[:, -_MOST_TARGETS:]
-    rows, half = single(table.features.data), table.n_trees // 2
-    grown = []
-    for kind, count in ((RandomForestRegressor, table.n_trees - half), (ExtraTreesRegressor, half)):
-        trees = kind(count, max_features="sqrt", random_state=table.seed, n_jobs=table.n_jobs)
-        trees.fit(rows, targets.squeeze(axis=1) if targets.shape[1] == 1 else targets, table.weights)
-        grown += [tree.tree_ for tree in trees.estimators_]
-    return Forest.of_trees(grown)
+    trees = RandomForestRegressor(
+        table.n_trees, max_features="sqrt", random_state=table.seed, n_jobs=table.n_jobs
+    )
+    trees.fit(
+        single(table.features.data),
+        targets.squeeze(axis=1) if targets.shape[1] == 1 else targets,
+        table.weights,
+    )
+    return Forest.of_trees([tree.tree_ for tree in trees.estimators_])
 
 
 def _leaves(forest: Forest, table: TrainingTable) -> ForestScorer:
