@@ -1165,6 +1165,11 @@ def _display_contracts() -> Iterator[tuple[str, Contract]]:
         "LabelGraphDisplay": {"estimator": model("LabelGraphClassifier")},
         "LabelGraphPathDisplay": {"estimator": model("LabelGraphClassifier")},
         "LabelQualityDisplay": {"estimator": model("MaxMarginClassifier"), **rows, "frequency": _of(None)},
+        "PredictionPathDisplay": {
+            "estimator": model("KernelLogisticClassifier"),
+            "X": lambda world: [world.X[:1], world.X[:1].tolist(), sp.csr_array(world.X[:1])],
+            "taxonomy": _get("tree"),
+        },
         "TaxonomyDisplay": {
             "estimator": model("KernelLogisticClassifier"),
             **classes,
@@ -1203,6 +1208,12 @@ def _display_contracts() -> Iterator[tuple[str, Contract]]:
             "Y_pred": _decisions,
             "frequency": _of(None, [1, 2, 3, 4]),
             "label_names": _of(None),
+        },
+        "PredictionPathDisplay": {
+            "taxonomy": _get("tree"),
+            "y_pred": lambda world: [world.classes[:1], [str(world.classes[0])], str(world.classes[0])],
+            "probabilities": _of([1 / len(_CLASSES)] * len(_CLASSES)),
+            "label_names": _of(_CLASSES, _CLASSES.tolist()),
         },
         "TaxonomyDisplay": {"taxonomy": _get("tree"), "y_true": _classes, "y_pred": _classes},
         "ThresholdCurveDisplay": {

@@ -10,8 +10,8 @@ from import_graph import cycles, import_graph
 from source_size import measure
 
 LONGEST_FUNCTION, LONGEST_FILE = 60, 500
-LINES = 62_750
-CODE = 34_750  # without imports and docstrings; 25,441 before what people bring and schemas were added
+LINES = 62_950
+CODE = 34_850
 FILES_ENTERED = {
     "max-margin, RBF": 24,
     "kernel logistic, learned": 35,

@@ -8,6 +8,7 @@ from labelweave.display.label_covariance_display import LabelCovarianceDisplay
 from labelweave.display.label_graph_display import LabelGraphDisplay
 from labelweave.display.label_graph_path_display import LabelGraphPathDisplay
 from labelweave.display.label_quality_display import LabelQualityDisplay
+from labelweave.display.prediction_path_display import PredictionPathDisplay
 from labelweave.display.taxonomy_display import TaxonomyDisplay
 from labelweave.display.threshold_curve_display import ThresholdCurveDisplay
 
@@ -20,6 +21,7 @@ __all__ = [
     "LabelGraphDisplay",
     "LabelGraphPathDisplay",
     "LabelQualityDisplay",
+    "PredictionPathDisplay",
     "TaxonomyDisplay",
     "ThresholdCurveDisplay",
 ]

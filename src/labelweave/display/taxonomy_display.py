@@ -129,12 +129,7 @@ class TaxonomyDisplay:
         TypeError
             If it has no taxonomy and none is given.
         """
-        model = fitted_model(estimator)
-        tree = _taxonomy_of(model) if taxonomy is None else taxonomy
-        if tree is None:
-            raise TypeError(
-                f"The {type(model).__name__} was fitted without a taxonomy; give one as taxonomy=..."
-            )
+        tree = taxonomy_of_model(fitted_model(estimator), taxonomy)
         return cls.from_predictions(tree, y, estimator.predict(X), **options)
 
     @classmethod
@@ -274,11 +269,13 @@ def _size(layout: Icicle) -> tuple[float, float]:
     return width, height
 
 
-def _taxonomy_of(model: Any) -> Taxonomy | None:
-    """Find the tree a model was fitted with, inside a wrapper too."""
+def taxonomy_of_model(model: Any, given: Any) -> Taxonomy:
+    """Find the hierarchy that a model was fitted with, inside a wrapper too, where none is given."""
+    if given is not None:
+        return Taxonomy.from_any(given)
     for holder in (model, getattr(model, "estimator_", None)):
         for attribute in ("taxonomy_", "taxonomy", "label_covariance"):
             tree = getattr(last_step(holder), attribute, None)
             if isinstance(tree, Taxonomy):
                 return tree
-    return None
+    raise TypeError(f"The {type(model).__name__} was fitted without a taxonomy; give one as taxonomy=...")
