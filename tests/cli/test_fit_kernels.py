@@ -170,7 +170,6 @@ def test_rows_without_words_and_missing_labels(run, tmp_path):
         (["--kernel", "precomputed"], "Invalid value for '--kernel'"),
         (["--kernel", "rbf", "--solver", "coordinate_ascent"], "--solver coordinate_ascent walks features"),
         (["--solver", "working_set", "--factorization", "cholesky"], "--factorization goes with --solver"),
-        (["--solver", "coordinate_ascent", "--memory-budget", 9], "--memory-budget goes with --solver"),
         (["--kernel", "rbf", "--memory-budget", 0], "Invalid value for '--memory-budget'"),
         (["--kernel", "rbf", "--memory-budget", 1e-9], "--memory-budget is 1e-09 MB, too small"),
         (["--kernel", "polynomial", "--degree", 2, "--coef0", "-1"], "Invalid value for '--coef0'"),

@@ -55,6 +55,12 @@ def test_sparse_weights_are_described(run, matrix_files):
     assert "for" in json.loads(run("inspect", "s.lw", "--label", "0", "--json").out)
 
 
+def test_dense_weights_beyond_the_memory_budget_are_kept_sparse(run, matrix_files):
+    words = ("--model", "max-margin", "--solver", "coordinate_ascent", "--memory-budget", 1e-4, "-q")
+    run("fit", matrix_files["xmc"], *words, "--out", "s.lw")
+    assert json.loads(run("inspect", "s.lw", "--json").out)["pruning"]["weights"] > 0
+
+
 def test_a_matrix_covariance_is_described_by_its_size(run, matrix_files, tmp_path):
     np.save(tmp_path / "c.npy", np.eye(5) + 1)
     run("fit", "d.txt", "--model", "max-margin", "--covariance", "c.npy", "--out", "d.lw", "-q")

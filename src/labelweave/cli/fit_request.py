@@ -24,10 +24,8 @@ _OWNERS = {  # flags of structures, and which parameter a model must have for th
 _WITH_GAMMA = ("rbf", "polynomial", "laplacian")
 _KERNELS_OF = {"gamma": _WITH_GAMMA, "degree": ("polynomial",), "coef0": ("polynomial",)}
 _EXPLICIT = ("linear", "cosine")  # kernels of which no matrix is made
-_SOLVERS_OF = {
-    "factorization": ("alternating_directions",),
-    "memory_budget": ("alternating_directions", "block_ascent", "working_set"),
-}
+_KERNEL_SOLVERS = ("alternating_directions", "block_ascent", "working_set")
+_SOLVERS_OF = {"factorization": ("alternating_directions",)}
 _LEARNING = ("cv", "learning_rows", "learning_blocks", "max_learning_iter", "coupling")
 _GRAPH_LEARNING = ("cliques_per_round", "max_rounds", "graph_tol", "clique_size", "early_stopping", "refit",
                    "validation_fraction")  # fmt: skip
@@ -268,7 +266,7 @@ def _why_not_kernel(request: FitRequest) -> Iterator[str]:
     if solver == "coordinate_ascent" and kernel in _WITH_GAMMA:
         yield (
             f"--solver coordinate_ascent walks features, which --kernel {kernel} has none of; "
-            f"give {alternatives(_SOLVERS_OF['memory_budget'])}."
+            f"give {alternatives(_KERNEL_SOLVERS)}."
         )
 
 

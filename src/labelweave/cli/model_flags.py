@@ -40,7 +40,8 @@ _TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the val
         "rows to length 1, as they are; auto chooses on left-out rows [auto].",
     "solver": "How to solve.",
     "factorization": "Of the kernel matrix in alternating_directions.",
-    "memory_budget": ("MB", "Memory for kernel matrices and their factors."),
+    "memory_budget": ("MB", "Memory for kernel matrices and their factors; of max-margin, also for dense "
+        "weights: larger ones are kept sparse."),
     "precision": "Arithmetic while solving, of low-rank that of the factors.",
     "prune": ("off|certified|SIZE", "Keep sparse weights: drop the smallest while the gap of the others "
         "stays within --tol (certified), or those below a size."),

@@ -160,7 +160,7 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
         Of the kernel matrix in ADMM.  The first two need it in memory; the last is corrected every round.
     memory_budget : float, default=2000.0
         Megabytes for kernel matrices, their factors, caches and panels.  About thirty arrays of
-        rows x labels come on top.
+        rows x labels come on top.  Of larger dense weights see ``prune``.
     precision : {"auto", "float32", "float64"}, default="auto"
         Arithmetic while solving.  "auto" is float32 for ``tol >= 1e-5`` and
         ``2 C max(w) <= 1e5 tol``, where rounding does no
