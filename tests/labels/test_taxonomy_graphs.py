@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelweave import KernelLogisticClassifier, MaxMarginClassifier, metrics
-from labelweave.display import TaxonomyDisplay
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.model_files import load_object, save_object
 from reference.random_graphs import taxonomies
@@ -123,7 +122,6 @@ def test_a_graph_relates_the_labels_of_a_max_margin_model():
         _GRAPH.pruned,
         lambda: metrics.taxonomic_loss(["dog"], ["cat"], _GRAPH),
         lambda: metrics.parent_accuracy(["dog"], ["cat"], _GRAPH),
-        lambda: TaxonomyDisplay.from_predictions(_GRAPH, ["dog"], ["cat"]),
         lambda: KernelLogisticClassifier(taxonomy=_GRAPH).fit(np.eye(4), ["dog", "cat", "dog", "cat"]),
     ],
 )
