@@ -65,6 +65,8 @@ def test_a_taxonomy_from_a_file(run, tmp_path):
     (tmp_path / "tree.csv").write_text("parent,child\nanimal,dog\nanimal,cat\n")
     given = ["fit", "t.csv", "--labels", "tags", "--model", "max-margin", "--out", "m.lw", "--many-labels"]
     run(*given, "--enforce", "max,taxonomy=tree.csv")
+    run(*given, "--enforce", "max", "--taxonomy", "tree.csv")  # a prior too
+    assert labelweave.load("m.lw").classifier_.taxonomy_.parents["dog"] == ("animal",)
     done = run(*given, "--enforce", "max", code=2)
     assert "--enforce: the data hold no taxonomy; give one with --enforce max,taxonomy=FILE." in done.err
 

@@ -148,7 +148,7 @@ def decided(name: str, model: Any, settings: Settings, taxonomy: Taxonomy | None
 
 decision_options = with_options(
     click.option("--enforce", metavar="HOW[,PARAMETER=VALUE...]", callback=_settings,
-                 help="Complete labels by the hierarchy that DATA holds, or taxonomy=FILE, and let "
+                 help="Complete labels by the hierarchy of DATA, --taxonomy or taxonomy=FILE, and let "
                  "predictions obey it: a label has the greatest score at or below it (max), or scores are "
                  "the nearest that obey (projection), or neither (none): HierarchicalClassifier, whose "
                  "other parameters are incomplete, conditional and decision (threshold or h_loss)."),

@@ -189,6 +189,11 @@ def _model(request: FitRequest, targets: Targets, columns: TableColumns | None) 
         for name, several in LISTED.items():
             parameters |= {several: [parameters.pop(name)]} if name in parameters else {}
     model = class_of(request.model, choosing=request.chooses_rank)(**parameters)
+    taxonomy = targets.rows.taxonomy
+    if request.decisions and request.relations.taxonomy:
+        from labelweave.datasets import read_taxonomy
+
+        taxonomy = read_taxonomy(request.relations.taxonomy)
     for name, settings in request.decisions.items():
-        model = decided(name, model, dict(settings), targets.rows.taxonomy, random_state=request.seed)
+        model = decided(name, model, dict(settings), taxonomy, random_state=request.seed)
     return model
