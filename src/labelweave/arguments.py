@@ -50,14 +50,18 @@ def checked(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
+def _a(noun: str) -> str:
+    return f"an {noun}" if noun[0] in "AEIOaeio" else f"a {noun}"
+
+
 def shown(value: Any) -> str:
     """Show a value in a line of a message."""
     if hasattr(value, "shape"):
-        return f"a {type(value).__name__} of shape {value.shape}"
+        return f"{_a(type(value).__name__)} of shape {value.shape}"
     try:
         text = " ".join(repr(value).split())
     except ValueError:  # a number of too many digits
-        text = f"a {type(value).__name__}"
+        text = _a(type(value).__name__)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
 
 
@@ -152,4 +156,4 @@ def _instance(kind: type, parts: tuple[Any, ...]) -> Kind | None:
     found = _NAMED.get(kind)
     if found is None and not kind.__module__.startswith("labelweave"):
         return None
-    return lambda value: isinstance(value, kind), found or f"a {kind.__name__}"
+    return lambda value: isinstance(value, kind), found or _a(kind.__name__)
