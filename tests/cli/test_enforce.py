@@ -41,20 +41,15 @@ def test_predictions_obey_the_hierarchy_of_the_data(run, genes, words, how):
     assert "HierarchicalClassifier" in run("inspect", "m.lw").out
 
 
+def tuned(run):
+    """Fit a model whose thresholds stand around the hierarchy; give the hierarchy."""
+    words = ("--model", "max-margin", "--enforce", "max", "--tune-threshold", "macro_f1")
+    run("fit", "go.arff", *words, "--out", "m.lw")
+    return read_any("go.arff").taxonomy
+
+
 def test_thresholds_around_a_hierarchy(run, genes):
-    run(
-        "fit",
-        "go.arff",
-        "--model",
-        "max-margin",
-        "--enforce",
-        "max",
-        "--tune-threshold",
-        "macro_f1",
-        "--out",
-        "m.lw",
-    )
-    graph = read_any("go.arff").taxonomy
+    graph = tuned(run)
     for line in run("predict", "m.lw", "go.arff").out.splitlines():
         labels = {entry["label"] for entry in json.loads(line)["labels"]}
         assert all(set(graph.ancestors(label)) <= labels for label in labels)
@@ -93,19 +88,7 @@ def test_what_makes_no_sense_is_refused(run, genes, value, words):
 
 
 def test_closed_sets_and_most_specific_terms(run, genes):
-    run(
-        "fit",
-        "go.arff",
-        "--model",
-        "max-margin",
-        "--enforce",
-        "max",
-        "--tune-threshold",
-        "macro_f1",
-        "--out",
-        "m.lw",
-    )
-    graph = read_any("go.arff").taxonomy
+    graph = tuned(run)
 
     def terms(*flags):
         lines = run("predict", "m.lw", "go.arff", *flags).out.splitlines()

@@ -1,6 +1,7 @@
 """The path of one prediction in a hierarchy, drawn without a screen."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -13,6 +14,7 @@ from labelweave import (  # noqa: E402
     KernelLogisticClassifier,
     LabelMatrix,
     MaxMarginClassifier,
+    TableModel,
     Taxonomy,
 )
 from labelweave.display import PredictionPathDisplay  # noqa: E402
@@ -93,6 +95,9 @@ def test_models_with_a_hierarchy():
     many = HierarchicalClassifier(inner, GRAPH, "max").fit(X, GRAPH.closed(Y))
     display = PredictionPathDisplay.from_estimator(many, X[:1], others=5)
     assert set(display.probabilities) == set(names)
+    table = TableModel(many).fit(pd.DataFrame(X, columns=["a", "b", "c"]), GRAPH.closed(Y))
+    display = PredictionPathDisplay.from_estimator(table, pd.DataFrame(X[:1], columns=["a", "b", "c"]))
+    assert set(display.probabilities) <= set(names)
     with pytest.raises(ValueError, match="X has 2 rows; give the one row"):
         PredictionPathDisplay.from_estimator(many, X[:2])
     with pytest.raises(TypeError, match="without a taxonomy"):

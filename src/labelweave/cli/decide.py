@@ -15,9 +15,9 @@ from labelweave.cli.decision_flags import DECISIONS, decided, refused_decisions
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.messages import print_lines, refuse, require_writable, size_of
 from labelweave.datasets import LabeledData
-from labelweave.decisions.layers import guarantee_words
+from labelweave.decisions.layers import guarantee_words, taxonomy_of
 from labelweave.estimators import TableModel
-from labelweave.facts import decision_lines, model_facts, taxonomy_of
+from labelweave.facts import decision_lines, model_facts
 from labelweave.labels import LabelMatrix
 from labelweave.metrics.known_labels import known_classes, known_labels
 

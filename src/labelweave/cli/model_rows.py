@@ -26,9 +26,9 @@ from labelweave.datasets import (
 from labelweave.datasets.table_files import raw_tables
 from labelweave.decisions import layers
 from labelweave.decisions.base import DecisionClassifier
+from labelweave.decisions.layers import taxonomy_of
 from labelweave.estimators import TableModel
 from labelweave.estimators.base import LabelClassifier
-from labelweave.facts import taxonomy_of
 from labelweave.labels import LabelMatrix
 
 Classifier = LabelClassifier | DecisionClassifier

@@ -15,9 +15,14 @@ from labelweave.cli.answer_files import Columns, Record, chosen_format, write_an
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.messages import flag_of, note, refuse, short
 from labelweave.cli.model_rows import RowBlock, classifier_of, has_one_class_a_row, open_model, row_blocks
-from labelweave.decisions.layers import chosen_classes, guarantee_words, shown_labels, with_probabilities
+from labelweave.decisions.layers import (
+    chosen_classes,
+    guarantee_words,
+    shown_labels,
+    taxonomy_of,
+    with_probabilities,
+)
 from labelweave.estimators import LabelGraphClassifier
-from labelweave.facts import taxonomy_of
 from labelweave.inference import rejected
 from labelweave.inference.terms import Terms, chosen_terms
 

@@ -351,9 +351,8 @@ class DecisionClassifier(
         """Make the decisions of a file of a version whose ``decision_function`` was less all thresholds."""
         thresholds = getattr(self.estimator_, "thresholds_", np.zeros(1))
         if isinstance(self.estimator_, KernelProbabilities):
-            thresholds = logit(
-                np.clip(thresholds, 1e-300, np.nextafter(1.0, 0.0))
-            )  # whose 0 and 1 are infinite
+            # log-odds of 0 and 1 are infinite
+            thresholds = logit(np.clip(thresholds, 1e-300, np.nextafter(1.0, 0.0)))
         if self._response != "predict_proba" and np.ptp(thresholds):
             self._offsets = thresholds - thresholds.min()
 

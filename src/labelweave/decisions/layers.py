@@ -11,6 +11,8 @@ import numpy.typing as npt
 from labelweave.array_types import PerLabel, RowsByClasses, RowsByLabels
 from labelweave.decisions.base import layers
 from labelweave.decisions.conformal_label import ConformalLabelClassifier
+from labelweave.estimators import KernelLogisticClassifier, MaxMarginClassifier
+from labelweave.labels import Taxonomy
 
 _SHARES = {
     "false_negatives": "a row's true labels that are not predicted",
@@ -21,6 +23,15 @@ _SHARES = {
 def innermost(classifier: Any) -> Any:
     """Give the classifier inside wrappers that decide."""
     return layers(classifier)[-1]
+
+
+def taxonomy_of(classifier: Any) -> Taxonomy | None:
+    """Give the taxonomy of a model, which it predicts by or takes its label covariance from."""
+    inner = innermost(classifier)
+    found = next(filter(None, (getattr(layer, "taxonomy_", None) for layer in layers(classifier))), None)
+    if not found and isinstance(inner, (KernelLogisticClassifier, MaxMarginClassifier)):
+        found = inner.label_covariance
+    return found if isinstance(found, Taxonomy) else None
 
 
 def with_probabilities(classifier: Any) -> Any | None:

@@ -9,8 +9,9 @@ import scipy.sparse as sp
 
 from labelweave.arguments import checked
 from labelweave.array_types import Floats
+from labelweave.decisions.layers import taxonomy_of
 from labelweave.display.figures import given_axes, settle_layout, size_in_points
-from labelweave.display.given_labels import fitted_model, last_step, named_labels, names_of
+from labelweave.display.given_labels import fitted_model, named_labels, names_of
 from labelweave.display.icicle import Icicle, NodeTexts, icicle_of, rarest_parents, tail_names
 from labelweave.estimators.targets import has_many_labels
 from labelweave.labels import Taxonomy
@@ -271,11 +272,7 @@ def _size(layout: Icicle) -> tuple[float, float]:
 
 def taxonomy_of_model(model: Any, given: Any) -> Taxonomy:
     """Find the hierarchy that a model was fitted with, inside a wrapper too, where none is given."""
-    if given is not None:
-        return Taxonomy.from_any(given)
-    for holder in (model, getattr(model, "estimator_", None)):
-        for attribute in ("taxonomy_", "taxonomy", "label_covariance"):
-            tree = getattr(last_step(holder), attribute, None)
-            if isinstance(tree, Taxonomy):
-                return tree
-    raise TypeError(f"The {type(model).__name__} was fitted without a taxonomy; give one as taxonomy=...")
+    found = taxonomy_of(getattr(model, "classifier_", model)) if given is None else Taxonomy.from_any(given)
+    if found is None:
+        raise TypeError(f"The {type(model).__name__} was fitted without a taxonomy; give one as taxonomy=...")
+    return found

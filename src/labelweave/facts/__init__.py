@@ -1,7 +1,7 @@
 """What is to be said of a fitted model, once: command line, report and notebooks speak from these records."""
 
 from labelweave.facts.factor_geometry import FactorGeometry
-from labelweave.facts.label_structure import covariance_of, prior_covariances, taxonomy_of
+from labelweave.facts.label_structure import covariance_of, prior_covariances
 from labelweave.facts.lines import decision_lines, fact_lines, facts_html, label_lines, parameter_words
 from labelweave.facts.model_facts import clique_facts, label_thresholds, model_facts
 from labelweave.facts.record import CliqueFacts, CombinationFacts, GraphFacts, ModelFacts
@@ -24,5 +24,4 @@ __all__ = [
     "model_facts",
     "parameter_words",
     "prior_covariances",
-    "taxonomy_of",
 ]

@@ -1,15 +1,14 @@
-"""What a model holds about its labels a priori: a covariance, or a tree."""
+"""The covariance that a model holds of its labels a priori."""
 
 from __future__ import annotations
 
 import copy
 from typing import Any
 
-from labelweave.decisions.base import layers
 from labelweave.decisions.layers import innermost
 from labelweave.estimators import KernelLogisticClassifier, MaxMarginClassifier
 from labelweave.facts.words import class_words
-from labelweave.labels import LabelCovariance, Taxonomy
+from labelweave.labels import LabelCovariance
 
 _MOST_LABELS = 2000  # of which all pairs are looked at
 
@@ -41,12 +40,3 @@ def covariance_of(classifier: Any) -> LabelCovariance:
     named = copy.copy(covariance)
     named.label_names = names
     return named
-
-
-def taxonomy_of(classifier: Any) -> Taxonomy | None:
-    """Give the taxonomy of a model, which it predicts by or takes its label covariance from."""
-    inner = innermost(classifier)
-    found = next(filter(None, (getattr(layer, "taxonomy_", None) for layer in layers(classifier))), None)
-    if not found and isinstance(inner, (KernelLogisticClassifier, MaxMarginClassifier)):
-        found = inner.label_covariance
-    return found if isinstance(found, Taxonomy) else None

@@ -13,8 +13,7 @@ import scipy.sparse as sp
 from labelweave.array_types import Array, RowsByLabels
 from labelweave.decisions import ConformalLabelClassifier
 from labelweave.decisions.label_scores import take_rows
-from labelweave.decisions.layers import chosen_classes, shown_thresholds, with_probabilities
-from labelweave.facts import taxonomy_of
+from labelweave.decisions.layers import chosen_classes, shown_thresholds, taxonomy_of, with_probabilities
 from labelweave.labels import LabelMatrix
 from labelweave.metrics import class_summary, expected_calibration_error, log_loss, score_table
 from labelweave.metrics._classes import class_codes

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 import labelweave
-from labelweave.facts import ModelFacts, model_facts, taxonomy_of
+from labelweave.decisions.layers import taxonomy_of
+from labelweave.facts import ModelFacts, model_facts
 from labelweave.report.label_structure import LabelStructure
 from labelweave.report.reported_rows import ReportedRows
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from labelweave.arguments import checked
-from labelweave.facts import taxonomy_of
+from labelweave.decisions.layers import taxonomy_of
 from labelweave.labels import LabelMatrix
 from labelweave.model_files.safe_file import replacing_file
 from labelweave.report.label_numbers import LabelNumbers, label_numbers, node_numbers, weakest_labels
