@@ -52,7 +52,8 @@ def _check_parts(found: Any, start: Any, where: str) -> None:
         return
     for name, kind in getattr(start, "_items", {}).items():
         items = getattr(found, name)
-        listed = items if type(items) is tuple else () if items is None else (items,)
+        is_many = type(items) is tuple and isinstance(getattr(start, name), tuple)
+        listed = items if is_many else () if items is None else (items,)
         if not all(isinstance(item, kind) for item in listed):
             raise ValueError(f"its {where}.{name} is something else than {kind.__name__}")
     for name, part in _parts(start):

@@ -131,7 +131,7 @@ def ranked_groups(lines: ScoreLines, weights: PerRow) -> tuple[Array, Array, Arr
     Returns, each of shape (b, n), the scores, the weights of the positive and of the observed entries up to
     here, and whether this score was observed and the next is lower, or there is none.
     """
-    order = np.argsort(lines.scores, axis=1)[:, ::-1]
+    order = lines.order
     ranked = np.take_along_axis(lines.scores, order, axis=1)
     signs = np.take_along_axis(lines.signs, order, axis=1)
     row_weights = weights[order]
@@ -254,7 +254,7 @@ def best_for_example_f1(table: LabeledScores, starts: Iterable[PerLabel]) -> Per
 def _ranked_blocks(table: LabeledScores) -> Iterator[_Ranked]:
     for lines in table.label_blocks():
         labels = np.flatnonzero((lines.signs > 0).any(axis=1))
-        order = np.argsort(lines.scores[labels], axis=1)[:, ::-1]
+        order = lines.order[labels]
         signs = np.take_along_axis(lines.signs[labels], order, axis=1)
         seen = signs != 0
         starts = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
