@@ -112,7 +112,8 @@ def rows_for(model: Any) -> Any:
 def rows_for_table(vectorizer: Any) -> pd.DataFrame:
     """Make rows of a table."""
     columns = {name: ["red rose", "blue sea", ""] for name in (*vectorizer.text, *vectorizer.categorical)}
-    return pd.DataFrame(columns | {name: [0.0, 1.0, 3.0] for name in vectorizer.numeric})
+    numbers = vectorizer.means_ + np.outer([-1.0, 0.0, 3.0], vectorizer.scales_)
+    return pd.DataFrame(columns | dict(zip(vectorizer.numeric, numbers.T, strict=True)))
 
 
 def violations(model: Any) -> Iterator[str]:

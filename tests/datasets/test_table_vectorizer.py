@@ -65,6 +65,14 @@ def test_each_kind_alone():
         np.testing.assert_array_equal(again.transform(FRAME).toarray(), made.transform(FRAME).toarray())
 
 
+def test_numbers_far_from_the_training_rows_are_refused_by_place():
+    made = TableVectorizer(numeric="size").fit(pd.DataFrame({"size": [1e-60, 3e-60]}))
+    later = pd.DataFrame({"size": [2e-60, 1.0]})
+    with pytest.raises(ValueError, match=r"Row 1, column 'size' is 1, which is 1e\+60 standard deviations"):
+        made.transform(later)
+    assert made.transform(later[:1]).toarray().tolist() == [[0.0]]
+
+
 def test_errors_name_what_is_wrong():
     with pytest.raises(ValueError, match="No column is given"):
         TableVectorizer()

@@ -52,6 +52,7 @@ UNLIKE = {
     ],
     "trace": [_with(trace=(1.0,)), _with(trace=(RECORD._replace(time="now"),))],
     "status": [_with(status=status) for status in (1.0, "CONVERGED", (Status.CONVERGED,))],
+    "ended at a check": [_with(status=Status.CONVERGED)],
     "stream": [_with(stream={"state": state, "name": "MT"}) for state in ({"pos": 625}, {"pos": -1}, {})],
     "names": [_with(names=["a"]), _with(names=["a", 1]), _with(names=("a", "b"))],
     "codes": [_with(codes=np.array([0, 2, 1], np.int8)), _with(codes=np.array([0, -1, 1], np.int8))],

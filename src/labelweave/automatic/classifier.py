@@ -175,6 +175,7 @@ class AutoLabelClassifier(LabelClassifier):
     plan_: dict[str, Any]
 
     _stored: ClassVar[dict[str, Field]] = {
+        "scorer_": Made(CombinedScorer, {"L": "n_labels"}),
         "thresholds_": Optional(Numbers("K", least=0, most=1)),
         "known_sets_": Optional(Made(KnownSets, {"L": "n_labels"})),
         "calibration_": Made(SigmoidCalibration, {"L": "n_labels"}),
@@ -469,8 +470,6 @@ class AutoLabelClassifier(LabelClassifier):
     @classmethod
     def _check_state(cls, state: dict[str, Any]) -> None:
         super()._check_state(state)
-        if not isinstance(state["fitted"]["scorer_"], CombinedScorer):
-            raise ModelFileError("its scorer_ is not an object of CombinedScorer.")
         is_by_sets = "known_sets_" in state["fitted"]
         if is_by_sets == ("thresholds_" in state["fitted"]) or (
             is_by_sets and state["form"]["kind"] != "labels"

@@ -13,7 +13,7 @@ from labelweave.estimators.scorers import FactorScorer
 from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
-from labelweave.model_files.schema import Field, Number
+from labelweave.model_files.schema import Field, Made, Number
 
 _GOOD = ("converged", "complete")
 
@@ -109,6 +109,8 @@ class FactorClassifier(BaselineClassifier):
     """Base of the baselines whose weights are a product of two factors, Z = W H^T."""
 
     scorer_: FactorScorer
+
+    _stored: ClassVar[dict[str, Field]] = {"scorer_": Made(FactorScorer, {"L": "n_labels"})}
 
     def _wide_scores(self, features: FeatureMatrix) -> Array:
         return self.scorer_.products(features) + (self.intercept_ - self.threshold_)

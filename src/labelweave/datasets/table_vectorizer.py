@@ -20,6 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from labelweave.arguments import checked
 from labelweave.datasets.csr_parts import with_narrow_indices
 from labelweave.datasets.table_columns import column_names, listed_columns
+from labelweave.features.feature_matrix import LARGEST_FEATURE
 from labelweave.frames import as_pandas
 from labelweave.model_files.schema import FLAG, TEXT, Items, Number, Numbers, OneOf, count
 from labelweave.model_files.storable import storable
@@ -188,9 +189,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             cells = np.array([_cells(frame, name) for name in self.categorical], dtype=object)
             blocks.append(self._encoder().transform(cells.T))
         if self.numeric:
-            numbers = self._numbers(frame)
-            numbers = np.where(np.isnan(numbers), self.means_, numbers)
-            blocks.append(sp.csr_array((numbers - self.means_) / self.scales_))
+            blocks.append(sp.csr_array(self._scaled(frame)))
         return with_narrow_indices(sp.hstack(blocks, format="csr")).astype(np.float64)
 
     def fit_transform(self, frame: Any, y: Any = None) -> sp.csr_array:
@@ -259,6 +258,20 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         categories = [np.array(values, dtype=object) for values in self.categories_]
         encoder = OneHotEncoder(categories=categories, handle_unknown="ignore")
         return encoder.fit(np.array([[values[0] for values in categories]], dtype=object))
+
+    def _scaled(self, frame: Any) -> npt.NDArray[np.float64]:
+        numbers = self._numbers(frame)
+        with np.errstate(over="ignore"):
+            scaled = (np.where(np.isnan(numbers), self.means_, numbers) - self.means_) / self.scales_
+        far = np.argwhere(np.abs(scaled) > LARGEST_FEATURE)
+        if len(far):
+            row, column = far[0]
+            raise ValueError(
+                f"Row {frame.index[row]}, column {self.numeric[column]!r} is {numbers[row, column]:g}, which "
+                f"is {abs(scaled[row, column]):.1g} standard deviations from the mean of the training rows; "
+                f"at most {LARGEST_FEATURE:g} are allowed, so fit to rows of the same scale."
+            )
+        return scaled
 
     def _numbers(self, frame: Any) -> npt.NDArray[np.float64]:
         numbers = np.asarray(frame[list(self.numeric)], dtype=np.float64)

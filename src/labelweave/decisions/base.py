@@ -321,6 +321,10 @@ class DecisionClassifier(
             is_part &= form.kind != "labels"  # whose probabilities are no distribution
             # the rows that were fitted may have lacked a class
             kinds = "labels" if is_part else "other classes", sizes["C"], kinds[2]
+            if sizes.get("o") != 0:  # probabilities have none
+                raise ModelFileError(
+                    f"its {cls.__name__} of sets of classes has offsets, or does not say so."
+                )
         own = state["form"]["kind"], sizes["C"], state["fitted"].get("n_features_in_")
         if sizes.get("o", 0) not in (0, 1 if form.kind == "binary" else sizes["C"]):
             raise ModelFileError(f"its {cls.__name__} has {sizes['o']} offsets.")

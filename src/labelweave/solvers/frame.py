@@ -57,7 +57,7 @@ class Status(Enum):
     )
 
 
-_MEASURED = (Status.CONVERGED, Status.SETTLED, Status.HANDED_OVER)
+MEASURED = (Status.CONVERGED, Status.SETTLED, Status.HANDED_OVER)
 """Ends at a check, whose record is of the result."""
 
 
@@ -272,7 +272,7 @@ class Solver(ABC, Generic[Problem, AnyState]):
             note_interrupt(interrupt)
             status, now = Status.INTERRUPTED, self.mended(problem, now)
         status = status or Status.ITERATION_LIMIT
-        if status in _MEASURED:
+        if status in MEASURED:
             _refuse_no_number(now.trace)
             return SolverResult(status, now.rounds, list(now.trace), answer), now
         return self.ended(problem, now, status), now
@@ -281,7 +281,7 @@ class Solver(ABC, Generic[Problem, AnyState]):
         """Give the result of a run that ended at a state."""
         last, verdict, answer = Certificate(*self.certify(problem, state, status))
         trace = list(state.trace)
-        if last is not None and status not in _MEASURED:
+        if last is not None and status not in MEASURED:
             trace.append(_Clock(state).stamped(last, state.rounds))
         if verdict is not Status.INTERRUPTED:
             _refuse_no_number(trace)

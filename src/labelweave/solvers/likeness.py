@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.solvers.frame import State
+from labelweave.solvers.frame import MEASURED, State
 
 _LAST_POSITION = 624  # NumPy reads its Mersenne Twister there without looking
 
@@ -69,6 +69,8 @@ def _check_parts(found: Any, start: Any, where: str) -> None:
             raise ValueError(f"its {where} has {found.rounds} rounds")
         if not all(hasattr(record, "iteration") for record in found.trace):
             raise ValueError(f"its {where}.trace is no list of records")
+        if found.status in MEASURED and not found.trace:
+            raise ValueError(f"its {where} has ended at a check, and its trace has none")
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:

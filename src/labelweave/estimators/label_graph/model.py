@@ -27,7 +27,7 @@ from labelweave.features.kernels.distances import GammaKernel
 from labelweave.inference.map import MapInference, MapResult
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
-from labelweave.model_files import storable
+from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import (
     MEASURED,
     TEXT,
@@ -125,6 +125,7 @@ class LabelGraphModel(ThresholdedClassifier):
     graph_trace_: list[GraphRecord]
 
     _stored: ClassVar[dict[str, Field]] = {
+        "scorer_": Made(CliqueScorer, {"L": "n_labels"}),
         "label_graph_": Made(CliqueGraph, {"L": "n_labels"}),
         "graph_trace_": Items(Items(_ROUND)),
         "graph_reason_": TEXT,
@@ -286,6 +287,12 @@ class LabelGraphModel(ThresholdedClassifier):
             if not isinstance(parameters[name], Real):
                 parameters[name] = np.asarray(parameters[name], np.float64)
         return parameters
+
+    @classmethod
+    def _check_state(cls, state: dict[str, Any]) -> None:
+        super()._check_state(state)
+        if state["fitted"]["scorer_"].label_graph.cliques != state["fitted"]["label_graph_"].cliques:
+            raise ModelFileError("its label_graph_ has other cliques than the graph of its scorer_.")
 
     @classmethod
     def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> Scorer | None:
