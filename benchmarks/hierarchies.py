@@ -30,7 +30,7 @@ from labelweave.datasets import LabeledData, read_hierarchical_arff
 from labelweave.inference import enforce_hierarchy
 from labelweave.metrics import average_precision_score
 
-__all__ = ["main"]
+__all__ = ["agreement", "main", "rows_of"]
 
 _RESULT = Path(__file__).resolve().parent / "results" / "hierarchies.json"
 _STATED = {"cellcycle_FUN": 0.255, "derisi_FUN": 0.195, "cellcycle_GO": 0.413, "derisi_GO": 0.370}
@@ -54,13 +54,13 @@ def main() -> None:
     warnings.simplefilter("ignore")
     results: dict[str, Any] = describe_machine()
     if chosen.cost:
-        results["cost"] = _cost(_rows("cellcycle_GO", chosen.data)[0])
+        results["cost"] = _cost(rows_of("cellcycle_GO", chosen.data)[0])
         print(results["cost"])
         write_json(chosen.out, results)
         return
     for name in chosen.sets:
         results[name] = {"C-HMCNN": _STATED.get(name)}
-        rows = _rows(name, chosen.data)
+        rows = rows_of(name, chosen.data)
         for model in chosen.models:
             made = _MODELS[model]()
             if model == "auto":
@@ -70,7 +70,7 @@ def main() -> None:
             write_json(chosen.out, results)
 
 
-def _rows(name: str, folder: Path) -> tuple[LabeledData, LabeledData]:
+def rows_of(name: str, folder: Path) -> tuple[LabeledData, LabeledData]:
     """Read the rows to fit and those to test; means of the first stand for missing features."""
     parts = [
         read_hierarchical_arff(folder / "hmc" / f"{name}.{part}.arff") for part in ("train", "valid", "test")
@@ -85,15 +85,22 @@ def _rows(name: str, folder: Path) -> tuple[LabeledData, LabeledData]:
 
 
 def _measured(model: Any, fitted: LabeledData, test: LabeledData) -> dict[str, float]:
+    assert fitted.taxonomy is not None, "the files have one"
+    started, clock = time.perf_counter(), time.process_time()
+    model = HierarchicalClassifier(model, fitted.taxonomy, "none").fit(fitted.X, fitted.Y)
+    scores = model.predict_proba(test.X)
+    found = {"seconds": time.perf_counter() - started, "processor seconds": time.process_time() - clock}
+    return found | agreement(scores, fitted, test.Y)
+
+
+def agreement(scores: Any, fitted: LabeledData, truth: LabelMatrix) -> dict[str, float]:
+    """Measure scores (n, L) of the test rows, as they are and when they obey the hierarchy."""
     taxonomy, names = fitted.taxonomy, [str(name) for name in np.asarray(fitted.label_names)]
     assert taxonomy is not None, "the files have one"
     counted = np.flatnonzero([name not in _ROOTS for name in names])
-    started, clock = time.perf_counter(), time.process_time()
-    scores = HierarchicalClassifier(model, taxonomy, "none").fit(fitted.X, fitted.Y).predict_proba(test.X)
-    found = {"seconds": time.perf_counter() - started, "processor seconds": time.process_time() - clock}
-    truth, place = test.Y.select_labels(counted), {name: k for k, name in enumerate(names)}
+    truth, place = truth.select_labels(counted), {name: k for k, name in enumerate(names)}
     above, below = np.array([(place[up], place[down]) for up, down in taxonomy.pairs()]).T
-    found["violations"] = float((scores[:, above] < scores[:, below]).mean())
+    found = {"violations": float((scores[:, above] < scores[:, below]).mean())}
     found["none"] = float(average_precision_score(truth, scores[:, counted]))
     for how in ("max", "projection"):
         enforce_hierarchy(scores[:2], taxonomy, names, how)  # compiles

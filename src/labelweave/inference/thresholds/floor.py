@@ -25,7 +25,7 @@ def above_floor(table: LabeledScores, thresholds: PerLabel, most: float) -> PerL
         above = (lines.scores > thresholds[lines.which][:, None]) @ table.weights
         for number in np.flatnonzero(above > allowed[lines.which]):
             label = lines.which.start + number
-            groups = ranked_groups(lines.line(number), table.weights)
+            groups = ranked_groups(lines.line(int(number)), table.weights)
             ranked, _, predicted, is_end = (part[0] for part in groups)
             fits = np.flatnonzero(is_end & (predicted <= allowed[label]))
             floor = float(ranked[0])
