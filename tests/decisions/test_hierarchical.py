@@ -154,6 +154,8 @@ def test_what_makes_no_sense_is_refused(y, taxonomy, message):
     [
         {"conditional": True},
         {"decision": "h_loss"},
+        {"decision": "stepwise", "confidence": 0.4},
+        {"conditional": True, "decision": "stepwise"},
         {"conditional": True, "decision": "h_loss", "enforce": "none"},
     ],
 )
@@ -165,7 +167,7 @@ def test_models_of_rows_that_have_what_is_above_and_sets_of_least_loss_obey(sett
     if "conditional" in settings_:
         assert _violations(_GRAPH, model.decision_function(X)) == 0
         np.testing.assert_array_equal(model.decision_function(X), model.predict_proba(X) - 0.5)
-    if "decision" in settings_:
+    if settings_.get("decision") == "h_loss":
         expected = lw.inference.h_loss_sets(model.predict_proba(X), _GRAPH, y.columns)
         np.testing.assert_array_equal(model.predict(X), expected)
     model.save(tmp_path / "model.lw")
@@ -173,6 +175,34 @@ def test_models_of_rows_that_have_what_is_above_and_sets_of_least_loss_obey(sett
     tuned = lw.TunedThresholdClassifier(lw.HierarchicalClassifier(inner, _GRAPH, **settings_), cv=2)
     if settings_.get("enforce") != "none":
         assert _violations(_GRAPH, tuned.fit(X, y).predict(X)) == 0
+
+
+@pytest.mark.parametrize("conditional", [True, False])
+def test_stepwise_sets_go_down_as_long_as_a_step_is_probable_enough(conditional):
+    X, y = _data(_GRAPH, n=80)
+    inner = lw.KernelLogisticClassifier(kernel="linear", hyperparameters="fixed")
+    options = {"conditional": conditional, "decision": "stepwise"}
+    few = {}
+    for confidence in (0.3, 0.5, 0.9):
+        model = lw.HierarchicalClassifier(inner, _GRAPH, **options, confidence=confidence).fit(X, y)
+        probability = pd.DataFrame(model.predict_proba(X), columns=y.columns)
+        expected = pd.DataFrame(False, index=probability.index, columns=y.columns)
+        for name in (node for node in _GRAPH.nodes if node in y.columns):  # those above first
+            above = [up for up in _GRAPH.parents.get(name, ()) if up in y.columns]
+            given = probability[above].min(axis=1) if above else 1.0
+            is_reached = expected[above].all(axis=1) if above else True
+            expected[name] = is_reached & (probability[name] > confidence * given)
+        found = np.asarray(model.predict(X))
+        np.testing.assert_array_equal(found, expected)
+        assert _violations(_GRAPH, found) == 0
+        few[confidence] = found.sum()
+    assert few[0.3] > few[0.5] > few[0.9] > 0
+    plain = lw.MaxMarginClassifier()
+    with pytest.raises(ValueError, match=r"decision='stepwise' needs probabilities"):
+        lw.HierarchicalClassifier(plain, _GRAPH, decision="stepwise").fit(X, y)
+    for wrong in (0.0, 1.0, "half"):
+        with pytest.raises(ValueError, match="confidence"):
+            lw.HierarchicalClassifier(inner, _GRAPH, decision="stepwise", confidence=wrong).fit(X, y)
 
 
 def test_a_conditional_model_is_fitted_to_rows_that_have_what_is_above():

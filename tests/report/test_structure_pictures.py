@@ -96,6 +96,34 @@ def test_names_are_as_long_as_cells_are_wide():
     assert tree_picture(Taxonomy.from_nested({"a": None, "b": None}), [nodes[0], nodes[0]]) is None
 
 
+def test_a_graph_is_drawn_too_and_the_nodes_of_a_large_one_that_can_be_seen():
+    graph = Taxonomy([("a", "b"), ("c", "b"), ("c", "d")])
+    rows = {"a": 9, "c": 6, "b": 4, "d": 2}
+    depths = dict(zip(graph.nodes, graph.depth(graph.nodes), strict=True))
+    nodes = [NodeNumbers(rows[name], 5, 1, name, depths[name], name in "bd") for name in graph.nodes]
+    picture = tree_picture(graph, nodes)
+    place = {cell.text: cell for cell in picture.cells}
+    assert place.keys() == set("abcd")
+    assert place["b"].x > place["c"].x == place["a"].x
+    assert place["c"].y <= place["b"].y < place["c"].y + place["c"].height  # under the rarer of its two
+    assert (picture.several, picture.left_out) == (1, 0)
+    random = np.random.default_rng(0)
+    large = Taxonomy([(f"n{random.integers(k)}", f"n{k}") for k in range(1, 6000)])
+    counts = random.pareto(1.0, len(large)).astype(int)
+    depths = large.depth(large.nodes)
+    nodes = [
+        NodeNumbers(count, 0, 0, name, depth, leaf)
+        for count, name, depth, leaf in zip(
+            counts, large.nodes, depths, large.is_leaf(large.nodes), strict=True
+        )
+    ]
+    picture = tree_picture(large, nodes)
+    assert 300 < len(picture.cells) <= 3000
+    assert picture.n_shown == 8 < picture.n_levels
+    assert 1000 < picture.left_out + len(picture.cells) < len(large)  # upper levels
+    assert min(cell.height for cell in picture.cells) >= 0.4
+
+
 def test_priors_of_rare_labels_show_what_goes_together(report):
     rng = np.random.default_rng(0)
     Y = (rng.random((600, 20)) < 0.03).astype(int)

@@ -151,7 +151,8 @@ decision_options = with_options(
                  help="Complete labels by the hierarchy of DATA, --taxonomy or taxonomy=FILE, and let "
                  "predictions obey it: a label has the greatest score at or below it (max), or scores are "
                  "the nearest that obey (projection), or neither (none): HierarchicalClassifier, whose "
-                 "other parameters are incomplete, conditional and decision (threshold or h_loss)."),
+                 "other parameters are incomplete, conditional, decision (threshold, h_loss or stepwise) and "
+                 "confidence."),
     click.option("--tune-threshold", metavar="OBJECTIVE[,PARAMETER=VALUE...]", callback=_settings,
                  help="Choose thresholds on held-out rows that are best for micro_f1, macro_f1, example_f1 "
                  "or hamming_loss, or reach a precision or recall (precision,target=0.9): "

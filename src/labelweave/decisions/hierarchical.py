@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
+from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -25,7 +26,7 @@ from labelweave.inference.hierarchy import LabelOrder
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import Field, Made
-from labelweave.sklearn_compat import StrOptions
+from labelweave.sklearn_compat import Interval, StrOptions
 
 
 @storable("HierarchicalClassifier")
@@ -55,9 +56,12 @@ class HierarchicalClassifier(DecisionClassifier):
         Whether a label is learned from rows that have all labels right above it, the others left unobserved,
         and probabilities are multiplied down; several parents have the least of theirs.  For estimators that
         take missing labels and have probabilities.  Label sets are those of more than 1/2.
-    decision : {"threshold", "h_loss"}, default="threshold"
-        How label sets are chosen: by the estimator's own decisions, or for the least expected loss of first
-        mistakes (:func:`labelweave.inference.h_loss_sets`), from probabilities.
+    decision : {"threshold", "h_loss", "stepwise"}, default="threshold"
+        How label sets are chosen: by the estimator's own decisions; for the least expected loss of first
+        mistakes (:func:`labelweave.inference.h_loss_sets`), from probabilities; or from the roots down as
+        long as a label has more than ``confidence`` of the probability of those right above it.
+    confidence : float, default=0.5
+        For "stepwise", between 0 and 1.
     cv : "prefit" or None, default=None
         "prefit" takes the estimator as it is.
 
@@ -94,7 +98,8 @@ class HierarchicalClassifier(DecisionClassifier):
         "enforce": [StrOptions({"max", "projection", "none"})],
         "incomplete": ["boolean"],
         "conditional": ["boolean"],
-        "decision": [StrOptions({"threshold", "h_loss"})],
+        "decision": [StrOptions({"threshold", "h_loss", "stepwise"})],
+        "confidence": [Interval(Real, 0, 1, closed="neither")],
         "cv": [StrOptions({"prefit"}), None],
     }
 
@@ -103,7 +108,8 @@ class HierarchicalClassifier(DecisionClassifier):
     def __init__(
         self, estimator: Any, taxonomy: Any, enforce: Literal["max", "projection", "none"] = "max", *,
         incomplete: bool = False, conditional: bool = False,
-        decision: Literal["threshold", "h_loss"] = "threshold", cv: Literal["prefit"] | None = None,
+        decision: Literal["threshold", "h_loss", "stepwise"] = "threshold", confidence: float = 0.5,
+        cv: Literal["prefit"] | None = None,
     ) -> None:  # fmt: skip
         self.estimator = estimator
         self.taxonomy = taxonomy
@@ -111,6 +117,7 @@ class HierarchicalClassifier(DecisionClassifier):
         self.incomplete = incomplete
         self.conditional = conditional
         self.decision = decision
+        self.confidence = confidence
         self.cv = cv
 
     @decision_fit
@@ -151,7 +158,8 @@ class HierarchicalClassifier(DecisionClassifier):
             data = self._announced(data, 1)
             given = replace(data, y=self._order.conditional(data.labels)) if self.conditional else data
             self._keep_estimator(fit_on(self, given))
-        if not hasattr(self.estimator_, "predict_proba") and (self.conditional or self.decision == "h_loss"):
+        needs = self.conditional or self.decision != "threshold"
+        if needs and not hasattr(self.estimator_, "predict_proba"):
             raise ValueError(
                 f"{'conditional=True' if self.conditional else 'decision=' + repr(self.decision)} needs "
                 f"probabilities, which {type(self.estimator_).__name__} has none of; put "
@@ -199,7 +207,11 @@ class HierarchicalClassifier(DecisionClassifier):
         }[self.enforce]
         known = ", annotation taken as incomplete" if self.incomplete else ""
         known += ", each learned of rows that have what is above" if self.conditional else ""
-        sets = "; label sets of least h-loss" if self.decision == "h_loss" and not is_inside else ""
+        sets = {
+            "threshold": "",
+            "h_loss": "; label sets of least h-loss",
+            "stepwise": f"; label sets by steps down of more than {self.confidence:g}",
+        }["threshold" if is_inside else self.decision]
         return (
             f"a hierarchy of {len(self.taxonomy_)} nodes, by which labels are completed{known}; {how}{sets}"
         )
@@ -213,6 +225,10 @@ class HierarchicalClassifier(DecisionClassifier):
         check_is_fitted(self)
         if self.decision == "h_loss":
             yield from map(self._order.h_loss_gains, self._probability_blocks(X))
+            return
+        if self.decision == "stepwise":
+            for block in self._probability_blocks(X):
+                yield self._order.least_steps(block) - self.confidence
             return
         if self.conditional:
             yield from self._score_blocks(X)

@@ -208,6 +208,23 @@ class LabelOrder:
         found[:, self.columns] = lines.T
         return found
 
+    def least_steps(self, probabilities: RowsByLabels) -> RowsByLabels:
+        """Give the least probable step on the way down to each label, itself the last one: shape (n, L).
+
+        A step's probability is that of a label given what is right above it, of which the least counts.
+        """
+        lines = np.ascontiguousarray(probabilities.T[self.columns], dtype=np.float64)
+        steps = lines.copy()
+        for place in range(len(lines)):
+            above = self.parents[self.starts[place] : self.starts[place + 1]]
+            if len(above):
+                given = lines[above].min(axis=0)
+                share = np.divide(lines[place], given, out=np.zeros_like(given), where=given > 0)
+                steps[place] = np.minimum(share, steps[above].min(axis=0))
+        found = np.empty_like(steps.T)
+        found[:, self.columns] = steps.T
+        return found
+
     def h_loss_gains(self, probabilities: RowsByLabels) -> RowsByLabels:
         """Give what is above 0 for the labels of the set of least expected h-loss, obeying: shape (n, L).
 

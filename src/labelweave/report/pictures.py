@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labelweave.array_types import Array, LabelsByLabels, RowsByLabels
+from labelweave.array_types import Array, Floats, LabelsByLabels, RowsByLabels
 from labelweave.display.graph_drawing import GraphDrawing, graph_drawing, line_widths, strongest
 from labelweave.display.icicle import icicle_of, rarest_parents, tail_names
 from labelweave.display.label_order import cluster_order
@@ -34,12 +34,13 @@ _MOST_CLIQUES = 40
 _GRAPH_MARGIN = 8.0
 _PADDING = 6.0  # browsers' letters are a little wider than the layout's
 _KINDS = {1: "for", -1: "against", 0: "either"}
-_TREE_WIDTH = 720.0  # pixels
+_TREE_WIDTH, _NARROWEST = 720.0, 90.0  # pixels, of a level
 _HEIGHT_A_LEAF = 16.0
 _LEAST_HEIGHT, _MOST_HEIGHT = 96.0, 1600.0
 _LINE = 13.0  # the height of a name
 _LETTER = 7.6  # the width of a wide letter such as n
 _MOST_NODES = 3000
+_THINNEST, _HAIR = 2.0, 0.5  # leaves of equal heights, and cells that are drawn; pixels
 _FEW_NODES = 40  # one table shows them
 _MOST_DEPTH = 100  # of nested branches
 _BINS, _SIDE = 10, 240.0  # of the picture of probabilities
@@ -207,16 +208,31 @@ def _lines(drawing: GraphDrawing, places: list[tuple[float, float]], names: list
 
 
 def tree_picture(taxonomy: Taxonomy, nodes: list[NodeNumbers]) -> Drawn | None:
-    """Place the nodes; None where there are too many to see any, no levels, or nodes of several parents."""
-    if not taxonomy.is_tree or len(nodes) > _MOST_NODES or max(node.depth for node in nodes) == 0:
+    """Place the nodes, each under its rarest parent, the tallest of many; None where there are no levels."""
+    if max(node.depth for node in nodes) == 0:
         return None
-    places, names = icicle_of(taxonomy), tail_names(taxonomy)
-    height = float(np.clip(_HEIGHT_A_LEAF * places.is_end.sum(), _LEAST_HEIGHT, _MOST_HEIGHT))
+    tree = rarest_parents(taxonomy, _rows_of(nodes))
+    of_name = dict(zip(taxonomy.nodes, nodes, strict=True))
+    ordered, names = [of_name[name] for name in tree.nodes], tail_names(tree)
+    rows, n_leaves = _rows_of(ordered), len(tree.leaves)
+    height = float(np.clip(_HEIGHT_A_LEAF * n_leaves, _LEAST_HEIGHT, _MOST_HEIGHT))
+    by_rows = bool(height < _THINNEST * n_leaves and rows[tree.is_leaf(tree.nodes)].any())
+    whole = icicle_of(tree, rows if by_rows else None)
+    places = whole.upper(int(_TREE_WIDTH / _NARROWEST))
     wide = _TREE_WIDTH / places.n_columns
     left, top, tall = places.columns * wide, height * places.top, height * (places.bottom - places.top)
     boxes = np.column_stack([left, top, np.full(len(left), wide), tall])
-    cells = [_cell(nodes[node], names[node], box) for node, box in zip(places.nodes, boxes, strict=True)]
-    return Drawn(cells=cells, width=_TREE_WIDTH, height=height)
+    shown = np.sort(np.argsort(-tall, kind="stable")[:_MOST_NODES])
+    shown = shown[tall[shown] >= min(_HAIR, tall.max())]
+    cells = [_cell(ordered[places.nodes[k]], names[places.nodes[k]], boxes[k]) for k in shown]
+    several = sum(len(above) > 1 for above in taxonomy.parents.values())
+    counts = {"left_out": len(places.nodes) - len(cells), "several": several, "by_rows": by_rows}
+    levels = {"n_levels": whole.n_columns, "n_shown": places.n_columns}
+    return Drawn(cells=cells, width=_TREE_WIDTH, height=height, **counts, **levels)
+
+
+def _rows_of(nodes: list[NodeNumbers]) -> Floats:
+    return np.array([node.positive for node in nodes], np.float64)
 
 
 class Branch(NamedTuple):
@@ -234,7 +250,7 @@ def tree_branches(taxonomy: Taxonomy, nodes: list[NodeNumbers]) -> list[Branch]:
     """Nest the nodes of a large hierarchy, each under its rarest parent, those with most missed first."""
     if len(nodes) <= _FEW_NODES or max(node.depth for node in nodes) > _MOST_DEPTH:
         return []
-    tree = rarest_parents(taxonomy, np.array([node.positive for node in nodes]))
+    tree = rarest_parents(taxonomy, _rows_of(nodes))
     of_name = {node.name: node for node in nodes}
     found: dict[str, Branch] = {}
     for name in reversed(tree.nodes):  # those below first

@@ -1,0 +1,142 @@
+"""A large hierarchy as it is: what 82,115 nouns of WordNet are kinds of, told from their glosses.
+
+Every noun synset of WordNet 3.0 is a node and a row; its labels are the synsets right above it, completed to
+all above, several parents included.  Features are tf-idf weights of the words of its gloss, one row in ten is
+held out.  Labels are nodes with ``--least`` rows to learn from, the root left out.  Measured: reading the
+hierarchy, completing labels, a fit with and without it in turn, and predictions that obey it.
+
+The data are Debian's package ``wordnet-base``, or the folder ``dict`` of WordNet's own archive.
+
+Example: ``OMP_NUM_THREADS=1 python -m benchmarks.wordnet``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from benchmarks.machine import describe_machine
+from benchmarks.results_file import write_json
+from labelweave import HierarchicalClassifier, LabelMatrix, LowRankClassifier, Taxonomy
+from labelweave.metrics import average_precision_score, f1_score, fmax_score, hierarchical_f1_score
+
+__all__ = ["main"]
+
+_RESULT = Path(__file__).resolve().parent / "results" / "wordnet.json"
+_ABOVE = ("@", "@i")  # kinds of, and instances of
+
+
+def read_nouns(path: Path) -> tuple[list[tuple[str, str]], dict[str, str], dict[str, list[str]]]:
+    """Read a file ``data.noun``: pairs of a node and one below, glosses, and what is right above a node."""
+    names, raw_above, glosses = {}, {}, {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("  "):  # the licence
+            continue
+        fields, _, gloss = line.partition(" | ")
+        parts = fields.split()
+        number, n_words = parts[0], int(parts[3], 16)
+        pointers = parts[4 + 2 * n_words + 1 :]
+        names[number] = f"{parts[4].lower()} {number}"
+        glosses[number] = gloss.strip()
+        raw_above[number] = [pointers[k + 1] for k in range(0, len(pointers) - 3, 4) if pointers[k] in _ABOVE]
+    above = {names[number]: [names[up] for up in ups] for number, ups in raw_above.items()}
+    pairs = [(up, name) for name, ups in above.items() for up in ups]
+    return pairs, {names[number]: gloss for number, gloss in glosses.items()}, above
+
+
+def main() -> None:
+    """Measure, print and write the results."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--dict", type=Path, default=Path("/usr/share/wordnet"), help="has data.noun")
+    parser.add_argument("--least", type=int, default=20, help="rows of a label, before some are held out")
+    parser.add_argument("--rank", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=3, help="fits with and without the hierarchy, in turn")
+    parser.add_argument("--out", type=Path, default=_RESULT)
+    chosen = parser.parse_args()
+    warnings.simplefilter("ignore")
+    pairs, glosses, above = read_nouns(chosen.dict / "data.noun")
+    results: dict[str, Any] = describe_machine()
+    taxonomy, results["load seconds"] = _timed(lambda: Taxonomy.from_any(pairs))
+    results |= {"nodes": len(taxonomy), "pairs": len(pairs)}
+    tags = [above[name] for name in glosses]
+    closed, results["completion seconds"] = _timed(lambda: taxonomy.closed(_inner(tags, taxonomy)))
+    counts = closed.positive_counts()
+    frequent = np.flatnonzero((counts >= chosen.least) & (counts < 0.99 * len(closed)))
+    Y = closed.select_labels(frequent)
+    is_test = np.random.default_rng(0).random(len(Y)) < 0.1
+    train, test = np.flatnonzero(~is_test), np.flatnonzero(is_test)
+    texts = np.array(list(glosses.values()))
+    words = TfidfVectorizer(min_df=2, sublinear_tf=True)
+    X, X_test = words.fit_transform(texts[train]), words.transform(texts[test])
+    results |= {
+        "rows": len(train),
+        "features": X.shape[1],
+        "labels": Y.n_labels,
+        "labels a row": float(Y.positive_counts().sum() / len(Y)),
+        "several parents": sum(len(ups) > 1 for ups in above.values()),
+    }
+    print(results, flush=True)
+    model = LowRankClassifier(rank=chosen.rank)
+    seconds: dict[str, list[float]] = {"alone": [], "with the hierarchy": []}
+    for _ in range(chosen.rounds):
+        seconds["alone"].append(_timed(lambda: clone(model).fit(X, Y[train]))[1])
+        fitted, spent = _timed(lambda: HierarchicalClassifier(model, taxonomy).fit(X, Y[train]))
+        seconds["with the hierarchy"].append(spent)
+    results["fit seconds"] = {key: median(values) for key, values in seconds.items()}
+    truth = Y[test]
+    for enforce in ("none", "max", "projection"):
+        one = HierarchicalClassifier(fitted.estimator_, taxonomy, enforce, cv="prefit").fit(
+            X[:50], Y[train[:50]]
+        )
+        one.predict(X_test[:2])  # compiles
+        scores, spent = _timed(lambda one=one: one.decision_function(X_test))
+        predicted = LabelMatrix.from_any(one.predict(X_test), truth.names)
+        found = {
+            "predict seconds": spent,
+            "average precision": float(average_precision_score(truth, scores)),
+            "micro F1": float(f1_score(truth, predicted, average="micro")),
+            "hierarchical F1": float(hierarchical_f1_score(truth, predicted, taxonomy)),
+            "Fmax": float(fmax_score(truth, scores, taxonomy)),
+            "broken pairs": _broken(predicted, taxonomy),
+        }
+        results[enforce] = found
+        print(enforce, found, flush=True)
+    write_json(chosen.out, results)
+
+
+def _inner(tags: list[list[str]], taxonomy: Taxonomy) -> LabelMatrix:
+    """Make labels of all nodes that have others below."""
+    leaves = set(taxonomy.leaves)
+    names = [name for name in taxonomy.nodes if name not in leaves]
+    place = {name: k for k, name in enumerate(names)}
+    entries = [(row, place[name]) for row, ups in enumerate(tags) for name in ups]
+    table = sp.csr_array((np.ones(len(entries)), np.array(entries).T), shape=(len(tags), len(names)))
+    return LabelMatrix.from_any(table, names)
+
+
+def _broken(predicted: LabelMatrix, taxonomy: Taxonomy) -> int:
+    """Count predicted labels that are there without one right above that is a label too."""
+    table, names = predicted.to_dense(), np.asarray(predicted.names)
+    place = {str(name): k for k, name in enumerate(names)}
+    held = [(place[up], place[down]) for up, down in taxonomy.pairs() if up in place and down in place]
+    above, below = np.array(held).T
+    return int((table[:, below] > table[:, above]).sum())
+
+
+def _timed(work: Any) -> tuple[Any, float]:
+    clock = time.process_time()
+    result = work()
+    return result, time.process_time() - clock
+
+
+if __name__ == "__main__":
+    main()
