@@ -169,6 +169,7 @@ def _hostile(random: Random, parts: Parts, old: Any) -> Any:
     """Make a value to stand in the place of another one."""
     if type(old) in (int, float) and random.random() < 0.4:
         factor = one_of(random, [2, -1, 1000, 10**9, 0.001])
+        old = int(1e300) if type(old) is int and old > 1e300 else old  # which floats can stand for
         return one_of(random, [old + 1, old - 1, old * factor, float(old), int(old)])
     choices: list[Callable[[], Any]] = [
         lambda: one_of(random, _NUMBERS),
