@@ -6,7 +6,7 @@ keys added and dropped, parts of other files, classes, nesting.  The checksum is
 is loaded, or a fit goes on from it, and it predicts a few rows, in a process that is watched: a violation is
 
 crash   the process died;
-hang    it took more than 10 seconds;
+hang    it took more than 10 seconds of the processor, or 120 in all;
 memory  it grew by more than MULTIPLE times the file's size beyond FREE;
 bare    loading raised something else than ModelFileError;
 late    a file was accepted, and predicting raised an error;
@@ -53,7 +53,7 @@ from labelweave.model_files import ModelFileError
 from labelweave.model_files.schema import MULTIPLE
 
 FREE = 64 * 2**20  # of Python and the libraries, in turn
-_SECONDS = 10.0
+_SECONDS, _WAIT = 10.0, 120.0  # of the processor, and of all, which others may use
 _ROOM = 2**31  # address space that a worker may still ask for, bytes
 _N_ROWS = 3
 _SHARD = 500  # files
@@ -225,7 +225,7 @@ def _work(seeds: range, progress: Any, results: Any, path: Path) -> None:
     threadpool_limits(1)  # OpenMP's threads do not live through a fork
     outcome = Outcome()
     for seed in seeds:
-        progress[0], progress[1] = seed, time.monotonic()
+        progress[:] = [seed, time.monotonic(), time.process_time()]
         attack_one(seed, path, outcome)
         if seed % 500 == 499:
             results.send(outcome)
@@ -242,7 +242,7 @@ def attack(seeds: range, tell: Callable[[int, Outcome], None] = lambda done, out
     folder = "/dev/shm" if os.path.isdir("/dev/shm") else None
     with tempfile.TemporaryDirectory(dir=folder) as place:
         while first < seeds.stop:
-            progress = context.Array("d", [float(first), time.monotonic()], lock=False)
+            progress = context.Array("d", [float(first), time.monotonic(), 0.0], lock=False)
             results, sender = context.Pipe(duplex=False)
             arguments = (range(first, seeds.stop), progress, sender, Path(place) / "edited.lw")
             worker = context.Process(target=_work, args=arguments)
@@ -265,7 +265,8 @@ def _watch(worker: Any, progress: Any, results: Any, total: Outcome, tell: Any) 
                 continue
         except EOFError:
             break
-        if time.monotonic() - progress[1] > _SECONDS:
+        spent = _processor_seconds(worker.pid) - progress[2]
+        if spent > _SECONDS or time.monotonic() - progress[1] > _WAIT:
             verdict = "hang"
             os.kill(worker.pid, signal.SIGUSR1)  # says where on stderr
             time.sleep(0.5)
@@ -280,6 +281,11 @@ def _watch(worker: Any, progress: Any, results: Any, total: Outcome, tell: Any) 
     total.counts[verdict] += 1
     total.found.append((seed, f"{make_file(seed)[0]}: {verdict}: exit code {worker.exitcode}"))
     return seed + 1
+
+
+def _processor_seconds(process: int) -> float:
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @cache

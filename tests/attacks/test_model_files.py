@@ -99,8 +99,10 @@ def _attack_with(monkeypatch, harm):
 
 def test_crashes_and_hangs_are_counted(monkeypatch):
     monkeypatch.setattr(model_files, "_SECONDS", 0.2)
+    monkeypatch.setattr(model_files, "_WAIT", 2.0)
     crash = _attack_with(monkeypatch, lambda outcome: os.kill(os.getpid(), signal.SIGKILL))
     assert [(seed, what.split(": ")[1]) for seed, what in crash.found] == [(3, "crash")]
-    hang = _attack_with(monkeypatch, lambda outcome: os.read(os.pipe()[0], 1))
-    assert [(seed, what.split(": ")[1]) for seed, what in hang.found] == [(3, "hang")]
-    assert crash.counts["files"] == hang.counts["files"] == 6
+    for harm in (lambda outcome: os.read(os.pipe()[0], 1), lambda outcome: sum(range(10**11))):
+        hang = _attack_with(monkeypatch, harm)
+        assert [(seed, what.split(": ")[1]) for seed, what in hang.found] == [(3, "hang")]
+        assert crash.counts["files"] == hang.counts["files"] == 6
