@@ -21,8 +21,9 @@ from typing import Any
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
-from benchmarks.papers.graph_runs import Run, fit, make, read_runs, score, write_runs
+from benchmarks.papers.graph_runs import Run, fit, make, score
 from benchmarks.problems import DEFAULT_DATA
+from benchmarks.recorded_runs import RecordedRuns
 from labelweave.datasets import read_mulan
 from labelweave.splits import IterativeStratifiedShuffleSplit
 
@@ -38,33 +39,29 @@ Rows = tuple[Any, Any]
 
 
 def main() -> None:
-    """Measure what is missing and print the table."""
+    """Measure and print the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--edges", type=int, nargs="+", default=[0, 60, 200], help="multiples of 20")
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     out = _ROOT / "benchmarks" / "results" / "papers" / "bibtex_graph.json"
-    parser.add_argument("--out", type=Path, default=out)
+    RecordedRuns.add_options(parser, out)
     arguments = parser.parse_args()
     files = arguments.data / "mulan" / "bibtex"
     train, test = (_read(files, part) for part in ("train", "test"))
-    runs = read_runs(arguments.out)
+    record = RecordedRuns(arguments.out, arguments, threads=1)
     part, held_out = _split(train)
-    flat = _chosen(runs, arguments.out, 0, _GRID, part, held_out)
-    for edges in arguments.edges:
+    flat = _chosen(record, 0, _GRID, part, held_out) if record.measures else 0.0
+    for edges in arguments.edges if record.measures else ():
         tried = (flat, _GRID[min(_GRID.index(flat) + 1, len(_GRID) - 1)]) if edges else (flat,)
-        value = _chosen(runs, arguments.out, min(edges, _EDGES_TO_CHOOSE), tried, part, held_out)
-        known = {run["part"]: run for run in runs if run["edges"] == edges}
-        if "test" not in known:
-            known["test"] = {"part": "test", **_run(edges, value, train, test)}
-            runs.append(known["test"])
-            write_runs(arguments.out, runs, {})
-        if edges and "ridge" not in known:
-            given = known["test"]["cliques"]
-            runs.append({"part": "ridge", **_run(edges, flat, train, test, given)})
-            write_runs(arguments.out, runs, {})
-    print(_table(runs))
+        value = _chosen(record, min(edges, _EDGES_TO_CHOOSE), tried, part, held_out)
+        test_case = {"part": "test", "edges": edges}
+        tested = record.find(test_case) or record.add(test_case, _run(edges, value, train, test))
+        if edges and record.wants({"part": "ridge", "edges": edges}):
+            found = _run(edges, flat, train, test, tested["cliques"])
+            record.add({"part": "ridge", "edges": edges}, found)
+    record.show(_table(record.runs))
 
 
 def _read(files: Path, part: str) -> Rows:
@@ -79,18 +76,12 @@ def _split(rows: Rows) -> tuple[Rows, Rows]:
     return (X[train], Y[train]), (X[held_out], Y[held_out])
 
 
-def _chosen(
-    runs: list[Run], out: Path, edges: int, grid: tuple[float, ...], part: Rows, held_out: Rows
-) -> float:
-    """Give the lambda of least held-out Hamming loss; runs that are missing are made and kept."""
+def _chosen(record: RecordedRuns, edges: int, grid: tuple[float, ...], part: Rows, held_out: Rows) -> float:
+    """Give the lambda of least held-out Hamming loss."""
     losses = {}
     for value in grid:
-        key = ("held out", edges, value)
-        found = next((run for run in runs if (run["part"], run["edges"], run["regularization"]) == key), None)
-        if found is None:
-            found = {"part": "held out", **_run(edges, value, part, held_out)}
-            runs.append(found)
-            write_runs(out, runs, {})
+        case = {"part": "held out", "edges": edges, "regularization": value}
+        found = record.find(case) or record.add(case, _run(edges, value, part, held_out))
         losses[value] = found["hamming"]
     return min(losses, key=lambda value: losses[value])
 

@@ -17,14 +17,13 @@ labels with a scale each have 7.785.
 Calibration: the expected calibration error over all entries, 20 bins of equal width,
 and that of the top label of each row.
 
-Results are kept after every fit; what is there is not measured again.  Example:
+Results are kept after every fit; ``--go-on`` measures only what is missing.  Example:
 ``python -m benchmarks.papers.bibtex_logistic --methods rbf one-vs-rest``.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -33,8 +32,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 
-from benchmarks.machine import describe_machine
-from benchmarks.results_file import write_json
+from benchmarks.recorded_runs import RecordedRuns
 from labelweave import KernelLogisticClassifier
 from labelweave.datasets import read_mulan
 from labelweave.features import LinearKernel, RBFKernel, ScaledKernel
@@ -96,20 +94,16 @@ def main() -> None:
     methods = [*_METHODS, "one-vs-rest"]
     parser.add_argument("--methods", nargs="+", choices=methods, default=methods)
     parser.add_argument("--missing", type=float, default=0.0, help="share of training entries to hide")
-    parser.add_argument("--out", type=Path, default=_RESULTS)
+    RecordedRuns.add_options(parser, _RESULTS)
     arguments = parser.parse_args()
-    runs: list[dict[str, Any]] = (
-        json.loads(arguments.out.read_text())["runs"] if arguments.out.exists() else []
-    )
+    record = RecordedRuns(arguments.out, arguments, goal=_GOAL)
     parts = read_bibtex(arguments.missing)
     for method in arguments.methods:
         case = {"method": method, "missing": arguments.missing}
-        if any(case.items() <= run.items() for run in runs):
-            continue
-        runs.append(case | measure(parts, method))
-        print(_line(runs[-1]), runs[-1]["hyperparameters"], flush=True)
-        write_json(arguments.out, {**describe_machine(), "goal": _GOAL, "runs": runs})
-    print(_table(runs))
+        if record.wants(case):
+            run = record.add(case, measure(parts, method))
+            print(_line(run), run["hyperparameters"], flush=True)
+    record.show(_table(record.runs))
 
 
 def read_bibtex(missing: float = 0.0) -> tuple[Any, Any, Any, Any]:

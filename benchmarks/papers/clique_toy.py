@@ -32,10 +32,9 @@ from benchmarks.papers.graph_runs import (
     fit,
     make,
     mean_and_deviation,
-    read_runs,
     score,
-    write_runs,
 )
+from benchmarks.recorded_runs import RecordedRuns
 from labelweave.datasets import make_clique_toy
 
 __all__ = ["main"]
@@ -54,7 +53,7 @@ _PAPER = {
 
 
 def main() -> None:
-    """Measure what is missing, print the table, draw the picture."""
+    """Measure, print the table, draw the picture."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -62,24 +61,20 @@ def main() -> None:
     parser.add_argument("--passes", type=int, default=500, help="at most, in one solve")
     parser.add_argument("--methods", nargs="+", choices=list(GRAPHS), default=list(GRAPHS))
     out = _ROOT / "benchmarks" / "results" / "papers" / "clique_toy.json"
-    parser.add_argument("--out", type=Path, default=out)
+    RecordedRuns.add_options(parser, out)
     picture = _ROOT / "docs" / "images" / "clique_toy_objective.png"
     parser.add_argument("--picture", type=Path, default=picture)
     arguments = parser.parse_args()
-    runs = read_runs(arguments.out)
+    record = RecordedRuns(arguments.out, arguments, threads=1, paper=_PAPER)
     for seed in range(arguments.seeds):
         for method in arguments.methods:
-            known = any((run["seed"], run["method"]) == (seed, method) for run in runs)
-            if known:
-                continue
-            graph = edges_of(runs, seed=seed) if method == "learned, ridge" else {}
-            runs.append({"seed": seed, "method": method, **_measure(method, seed, arguments.passes, graph)})
-            write_runs(arguments.out, runs, _PAPER)
-            print(
-                f"{method}, seed {seed}: {runs[-1]['hamming']:.4f}, {runs[-1]['seconds']:.0f} s", flush=True
-            )
-    print(_table(runs))
-    _draw([run for run in runs if run["seed"] == 0], arguments.picture)
+            case = {"seed": seed, "method": method}
+            if record.wants(case):
+                graph = edges_of(record.known, seed=seed) if method == "learned, ridge" else {}
+                run = record.add(case, _measure(method, seed, arguments.passes, graph))
+                print(f"{method}, seed {seed}: {run['hamming']:.4f}, {run['seconds']:.0f} s", flush=True)
+    record.show(_table(record.runs))
+    _draw([run for run in record.runs if run["seed"] == 0], arguments.picture)
 
 
 def _measure(method: str, seed: int, passes: int, given: Run) -> Run:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks.machine import describe_machine
-from benchmarks.results_file import write_json
 from labelweave import LabelGraphClassifier
 from labelweave.metrics import f1_score, hamming_loss, recall_score
 
@@ -23,9 +19,7 @@ __all__ = [
     "fit",
     "make",
     "mean_and_deviation",
-    "read_runs",
     "score",
-    "write_runs",
 ]
 
 GRAPHS: dict[str, dict[str, Any]] = {
@@ -149,37 +143,6 @@ def score(model: LabelGraphClassifier, X: Any, Y: Any) -> Run:
         "proven": float(found.proven.mean()),
         "rows_per_second": X.shape[0] / seconds,
     }
-
-
-def read_runs(path: Path) -> list[Run]:
-    """Read the runs that a results file has.
-
-    Parameters
-    ----------
-    path : Path
-        The file, which need not exist.
-
-    Returns
-    -------
-    list of dict
-        The runs.
-    """
-    return list(json.loads(path.read_text())["runs"]) if path.exists() else []
-
-
-def write_runs(path: Path, runs: list[Run], paper: Any) -> None:
-    """Write the runs so far.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    runs : list of dict
-        The runs.
-    paper : dict
-        The paper's figures.
-    """
-    write_json(path, {**describe_machine(), "threads": 1, "paper": paper, "runs": runs})
 
 
 def mean_and_deviation(runs: list[Run], name: str) -> str:

@@ -23,16 +23,14 @@ Example: ``python -m benchmarks.papers.hierarchies --problem imclef07a --splits 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.machine import describe_machine
 from benchmarks.papers.class_problems import PROBLEMS, ClassProblem, read_problem
-from benchmarks.results_file import write_json
+from benchmarks.recorded_runs import RecordedRuns
 from labelweave import KernelLogisticClassifier
 from labelweave.inference import best_parent, least_expected_loss
 from labelweave.metrics import class_summary
@@ -75,21 +73,20 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=list(_METHODS), default=list(_METHODS))
     parser.add_argument("--learning-rows", type=int, default=2000)
     parser.add_argument("--learning-blocks", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=None)
+    RecordedRuns.add_options(parser, None)
     arguments = parser.parse_args()
     out = arguments.out or _FOLDER / f"hierarchies_{arguments.problem}.json"
-    runs: list[dict[str, Any]] = json.loads(out.read_text())["runs"] if out.exists() else []
+    record = RecordedRuns(out, arguments, problem=arguments.problem)
     problem = read_problem(arguments.problem)
     for split in arguments.splits:
         drawn = problem.split(None if split == "given" else int(split), arguments.rows)
         for method in arguments.methods:
             case = {"rows": len(drawn.classes), "split": split, "method": method}
-            if any(case.items() <= run.items() for run in runs):
-                continue
-            runs.append(case | measure(drawn, method, arguments.learning_rows, arguments.learning_blocks))
-            print(_line(runs[-1]), runs[-1]["hyperparameters"], flush=True)
-            write_json(out, {**describe_machine(), "problem": arguments.problem, "runs": runs})
-    print(_table(runs))
+            if record.wants(case):
+                learning = arguments.learning_rows, arguments.learning_blocks
+                run = record.add(case, measure(drawn, method, *learning))
+                print(_line(run), run["hyperparameters"], flush=True)
+    record.show(_table(record.runs))
 
 
 def measure(

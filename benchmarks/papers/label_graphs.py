@@ -39,11 +39,10 @@ from benchmarks.papers.graph_runs import (
     fit,
     make,
     mean_and_deviation,
-    read_runs,
     score,
-    write_runs,
 )
 from benchmarks.problems import DEFAULT_DATA
+from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LabelMatrix
 from labelweave.datasets import read_mulan
 from labelweave.metrics import hamming_loss
@@ -70,7 +69,7 @@ _MEASURES = {"hamming": "Hamming loss", "macro_f1": "macro-F1", "micro_f1": "mic
 
 
 def main() -> None:
-    """Measure what is missing, print the tables, draw the picture."""
+    """Measure, print the tables, draw the picture."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -79,22 +78,18 @@ def main() -> None:
     parser.add_argument("--curve", action="store_true", help="measure the picture's points as well")
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     out = _ROOT / "benchmarks" / "results" / "papers" / "label_graphs.json"
-    parser.add_argument("--out", type=Path, default=out)
+    RecordedRuns.add_options(parser, out)
     picture = _ROOT / "docs" / "images" / "scene_edges.png"
     parser.add_argument("--picture", type=Path, default=picture)
     arguments = parser.parse_args()
-    runs = read_runs(arguments.out)
+    record = RecordedRuns(arguments.out, arguments, threads=1, paper=_PAPER)
     for name in arguments.sets:
-        for run in _missing(name, arguments.methods, runs, arguments.data):
-            runs.append(run)
-            write_runs(arguments.out, runs, _PAPER)
-            print({key: value for key, value in run.items() if key != "held_out"}, flush=True)
-        print(_table(name, runs))
-    if arguments.curve:
-        for run in _curve(runs, arguments.data):
-            runs.append(run)
-            write_runs(arguments.out, runs, _PAPER)
-    _draw([run for run in runs if "curve" in run["method"]], arguments.picture)
+        if record.measures:
+            _measure(name, arguments.methods, record, arguments.data)
+        record.show(_table(name, record.runs))
+    if arguments.curve and record.measures:
+        _curve(record, arguments.data)
+    _draw([run for run in record.runs if "curve" in run["method"]], arguments.picture)
 
 
 def read_rows(name: str, folder: Path) -> tuple[Any, LabelMatrix]:
@@ -128,18 +123,19 @@ def _folds(X: Any, Y: LabelMatrix) -> Iterator[tuple[int, tuple[Any, LabelMatrix
         yield number, (scaler.transform(X[train]), Y[train], scaler.transform(X[test]), Y[test])
 
 
-def _missing(name: str, methods: list[str], runs: list[Run], folder: Path) -> Iterator[Run]:
-    """Measure the folds and methods that the runs do not have."""
-    known = {(run["set"], run["method"], run["fold"]) for run in runs}
+def _measure(name: str, methods: list[str], record: RecordedRuns, folder: Path) -> None:
+    """Measure the folds and methods that the record wants."""
     for fold, (X, Y, X_test, Y_test) in _folds(*read_rows(name, folder)):
         for method in methods:
-            if (name, method, fold) in known:
+            case = {"set": name, "method": method, "fold": fold}
+            if not record.wants(case):
                 continue
             options: Run = {"max_rounds": _ROUNDS[name], "max_iter": _PASSES, "random_state": fold}
             if method == "learned, ridge":
-                options |= edges_of(runs, set=name, fold=fold)
+                options |= edges_of(record.known, set=name, fold=fold)
             model, run = _chosen(method, X, Y, options)
-            yield {"set": name, "method": method, "fold": fold, **run, **score(model, X_test, Y_test)}
+            found = record.add(case, {**run, **score(model, X_test, Y_test)})
+            print({key: value for key, value in found.items() if key != "held_out"}, flush=True)
 
 
 def _chosen(method: str, X: Any, Y: LabelMatrix, options: Run) -> tuple[Any, Run]:
@@ -171,18 +167,19 @@ def _try(method: str, X: Any, Y: LabelMatrix, regularization: float, options: Ru
     return float(hamming_loss(Y[held_out], model.predict_map(X[held_out]).labels)), None, {}
 
 
-def _curve(runs: list[Run], folder: Path) -> Iterator[Run]:
+def _curve(record: RecordedRuns, folder: Path) -> None:
     """Fit scene with every number of learned edges at the lambdas that the fold has chosen."""
-    chosen = {(run["method"], run["fold"]): run["regularization"] for run in runs if run["set"] == "scene"}
+    scene = [run for run in record.known if run["set"] == "scene"]
+    chosen = {(run["method"], run["fold"]): run["regularization"] for run in scene}
     for fold, (X, Y, X_test, Y_test) in _folds(*read_rows("scene", folder)):
         for rounds in _CURVE:
             for method in ("learned", "learned, ridge"):
                 key = {"set": "scene", "method": f"{method}, curve", "fold": fold, "rounds": rounds}
-                if any(key.items() <= run.items() for run in runs) or (method, fold) not in chosen:
+                if not record.wants(key) or (method, fold) not in chosen:
                     continue
-                options = _curve_options(method, runs, fold, rounds)
+                options = _curve_options(method, record.known, fold, rounds)
                 model = make(method, chosen[method, fold], max_iter=_PASSES, **options)
-                yield {**key, **fit(model, X, Y), **score(model, X_test, Y_test)}
+                record.add(key, {**fit(model, X, Y), **score(model, X_test, Y_test)})
 
 
 def _curve_options(method: str, runs: list[Run], fold: int, rounds: int) -> Run:

@@ -1,12 +1,7 @@
-"""Runs of ``KernelLogisticClassifier`` on training and test rows (Seeger 2008, sections 6.2 and 6.3).
-
-Results are written after every run, and runs whose results are there already are left out, so
-that a long measurement can be interrupted.
-"""
+"""Runs of ``KernelLogisticClassifier`` on training and test rows (Seeger 2008, sections 6.2 and 6.3)."""
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,8 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import log_loss
 
-from benchmarks.machine import describe_machine
-from benchmarks.results_file import write_json
+from benchmarks.recorded_runs import RecordedRuns
 from labelweave import KernelLogisticClassifier
 from labelweave.display import ErrorRejectDisplay
 from labelweave.metrics import error_reject_curve
@@ -27,11 +21,12 @@ __all__ = [
     "REJECTED",
     "Method",
     "Split",
+    "by_method",
     "draw_curves",
     "learned_table",
     "one_against_rest",
     "one_model",
-    "run_missing",
+    "run_all",
     "table",
 ]
 
@@ -52,10 +47,8 @@ class Split:
     y_test: Any
 
 
-def run_missing(
-    methods: dict[str, Method], split: Split, seeds: int, out: Path, paper: Any
-) -> dict[str, list[Run]]:
-    """Run every method with every seed, but for what the results file has.
+def run_all(methods: dict[str, Method], split: Split, seeds: int, record: RecordedRuns) -> None:
+    """Run every method with every seed that the record wants.
 
     Parameters
     ----------
@@ -65,28 +58,36 @@ def run_missing(
         The data.
     seeds : int
         The number of seeds, 0, 1, ...
-    out : Path
-        The results file.
-    paper : dict
-        The paper's figures, written along.
+    record : RecordedRuns
+        What takes the figures in.
+    """
+    for seed in range(seeds):
+        for name, method in methods.items():
+            case = {"method": name, "seed": seed}
+            if record.wants(case):
+                begin = time.perf_counter()
+                found = method(split, seed)
+                run = record.add(case, {**found, "seconds": time.perf_counter() - begin})
+                print(f"{name}, seed {seed}: {run['error']:.2f} %, {run['seconds']:.0f} s", flush=True)
+
+
+def by_method(runs: list[Run]) -> dict[str, list[Run]]:
+    """Sort runs by their methods, in the order in which these come first, and by seed.
+
+    Parameters
+    ----------
+    runs : list of dict
+        The runs.
 
     Returns
     -------
     dict of str to list of dict
         The figures of each method by rising seed.
     """
-    found: dict[str, list[Run]] = json.loads(out.read_text())["methods"] if out.exists() else {}
-    for seed in range(seeds):
-        for name, method in methods.items():
-            runs = found.setdefault(name, [])
-            if any(run["seed"] == seed for run in runs):
-                continue
-            begin = time.perf_counter()
-            run = {"seed": seed, **method(split, seed), "seconds": time.perf_counter() - begin}
-            found[name] = sorted([*runs, run], key=lambda known: int(known["seed"]))
-            write_json(out, {**describe_machine(), "threads": 1, "paper": paper, "methods": found})
-            print(f"{name}, seed {seed}: {run['error']:.2f} %, {run['seconds']:.0f} s", flush=True)
-    return {name: found[name] for name in methods if found.get(name)}
+    found: dict[str, list[Run]] = {}
+    for run in sorted(runs, key=lambda run: int(run["seed"])):
+        found.setdefault(run["method"], []).append(run)
+    return found
 
 
 def one_model(split: Split, seed: int, **parameters: Any) -> Run:

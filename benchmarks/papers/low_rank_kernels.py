@@ -6,22 +6,20 @@ gradient of the 5-fold cross-validated squared loss; the model of full rank is t
 and those of a share of the labels' number at the same gamma and lambda.  "P@1": of 1, 1/2 and 1/4 of
 that gamma, and 4, 2, 1 and 1/2 times that lambda, the pair of the best P@1 in 5 folds of all training rows.
 
-Results are kept after every fit; what is there is not measured again.  Example:
+Results are kept after every fit; ``--go-on`` measures only what is missing.  Example:
 ``python -m benchmarks.papers.low_rank_kernels --data bibtex``.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from pathlib import Path
 from typing import Any
 
 from sklearn.preprocessing import normalize
 
-from benchmarks.machine import describe_machine
-from benchmarks.results_file import write_json
+from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LowRankClassifier, LowRankClassifierCV
 from labelweave.datasets import read_mulan
 from labelweave.features import RBFKernel
@@ -47,23 +45,19 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", choices=list(_GOALS), default=list(_GOALS))
     parser.add_argument("--criteria", nargs="+", choices=list(_SHARES), default=list(_SHARES))
     parser.add_argument("--jobs", type=int, default=1, help="threads")
-    parser.add_argument("--out", type=Path, default=_RESULTS)
+    RecordedRuns.add_options(parser, _RESULTS)
     arguments = parser.parse_args()
-    runs: list[dict[str, Any]] = (
-        json.loads(arguments.out.read_text())["runs"] if arguments.out.exists() else []
-    )
+    record = RecordedRuns(arguments.out, arguments, goals=_GOALS, published=_PUBLISHED)
     for name in arguments.data:
         parts = _read(name)
         for criterion in arguments.criteria:
             for share in _SHARES[criterion]:
                 case = {"data": name, "chosen by": criterion, "share": share}
-                if any(case.items() <= run.items() for run in runs):
-                    continue
-                runs.append(case | measure(parts, share, criterion, _learned(runs, name), arguments.jobs))
-                print(_line(runs[-1]), flush=True)
-                figures = {"goals": _GOALS, "published": _PUBLISHED, "runs": runs}
-                write_json(arguments.out, {**describe_machine(), **figures})
-    print(_table(runs))
+                if record.wants(case):
+                    learned = _learned(record.runs, name)
+                    found = measure(parts, share, criterion, learned, arguments.jobs)
+                    print(_line(record.add(case, found)), flush=True)
+    record.show(_table(record.runs))
 
 
 def _learned(runs: list[dict[str, Any]], name: str) -> dict[str, float] | None:

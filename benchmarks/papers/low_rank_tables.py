@@ -12,7 +12,7 @@ rows (on their observed entries), from a grid of half decades; the cell is then 
 and tested once.
 Top-3 accuracy is precision at 3, of test rows with all labels; the Hamming loss takes the threshold 1/2.
 "AUC" is averaged over rows: over labels delicious has about 0.79, far from the paper's figures.
-Results are kept after every cell; what is there is not measured again.
+Results are kept after every cell; ``--go-on`` measures only what is missing.
 
 Example: ``python -m benchmarks.papers.low_rank_tables --parts table2 table4 --sets bibtex``.
 """
@@ -20,7 +20,6 @@ Example: ``python -m benchmarks.papers.low_rank_tables --parts table2 table4 --s
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -31,8 +30,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
-from benchmarks.machine import describe_machine
-from benchmarks.results_file import write_json
+from benchmarks.recorded_runs import RecordedRuns
 from labelweave import KernelLogisticClassifier, LowRankClassifier, MaxMarginClassifier
 from labelweave.baselines import WSABIE, BinaryRelevance
 from labelweave.datasets import read_mulan
@@ -84,7 +82,7 @@ _PAPER: dict[tuple[Any, ...], tuple[float, ...]] = {
 
 
 def main() -> None:
-    """Measure what is missing, print the table, draw the curves."""
+    """Measure, print the table, draw the curves."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -93,20 +91,17 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=["bibtex", "delicious"], default=["bibtex", "delicious"])
     parser.add_argument("--methods", nargs="+", help="of Table 2; by default all")
     parser.add_argument("--n-jobs", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=_RESULTS)
+    RecordedRuns.add_options(parser, _RESULTS)
     arguments = parser.parse_args()
-    runs: list[Case] = json.loads(arguments.out.read_text())["runs"] if arguments.out.exists() else []
+    record = RecordedRuns(arguments.out, arguments)
     for name in arguments.sets:
         data = _read(name)
         for case in _cases(name, arguments.parts):
             chosen = arguments.methods is None or case["method"] in arguments.methods
-            if not chosen or any(case.items() <= run.items() for run in runs):
-                continue
-            runs.append(case | _measure(data, case, arguments.n_jobs))
-            print(_line(runs[-1]), flush=True)
-            write_json(arguments.out, {**describe_machine(), "runs": runs})
-    print(_table(runs))
-    _draw(runs)
+            if chosen and record.wants(case):
+                print(_line(record.add(case, _measure(data, case, arguments.n_jobs))), flush=True)
+    record.show(_table(record.runs))
+    _draw(record.runs)
 
 
 def _cases(name: str, parts: list[str]) -> Iterator[Case]:

@@ -6,7 +6,7 @@ the training rows, or nine in ten, only the parent of the leaf, or the node unde
 root, is known.  Compared are the fit that uses these rows (the likelihood of a node is the
 sum over its leaves), the fit without them, and the fit that knows all leaves.
 Hyper-parameters are learned anew for each, on at most ``--learning-rows`` of the rows
-whose leaf is known.  Results are kept after every fit; what is there is not measured again.
+whose leaf is known.  Results are kept after every fit; ``--go-on`` measures only what is missing.
 
 Example: ``python -m benchmarks.papers.partial_paths --rows 2000 --seeds 3``.
 """
@@ -14,7 +14,6 @@ Example: ``python -m benchmarks.papers.partial_paths --rows 2000 --seeds 3``.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -22,10 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.machine import describe_machine
 from benchmarks.papers.class_problems import ClassProblem, read_problem
 from benchmarks.papers.hierarchies import class_figures
-from benchmarks.results_file import write_json
+from benchmarks.recorded_runs import RecordedRuns
 from labelweave import KernelLogisticClassifier
 
 __all__ = ["main", "measure"]
@@ -45,23 +43,19 @@ def main() -> None:
     parser.add_argument("--shares", type=float, nargs="+", default=[0.5], help="of rows known in part")
     parser.add_argument("--known", nargs="+", choices=_KNOWN, default=list(_KNOWN))
     parser.add_argument("--learning-rows", type=int, default=2000)
-    parser.add_argument("--out", type=Path, default=_RESULTS)
+    RecordedRuns.add_options(parser, _RESULTS)
     arguments = parser.parse_args()
-    runs: list[dict[str, Any]] = (
-        json.loads(arguments.out.read_text())["runs"] if arguments.out.exists() else []
-    )
+    record = RecordedRuns(arguments.out, arguments)
     images = read_problem("imclef07a")
     for seed in range(arguments.seeds):
         problem = images.split(seed, arguments.rows)
         for share in arguments.shares:
             for known in arguments.known:
                 case = {"rows": arguments.rows, "seed": seed, "share": share, "known": known}
-                if any(case.items() <= run.items() for run in runs):
-                    continue
-                runs.append(case | measure(problem, known, share, seed, arguments.learning_rows))
-                print(runs[-1], flush=True)
-                write_json(arguments.out, {**describe_machine(), "runs": runs})
-    print(_table(runs))
+                if record.wants(case):
+                    found = measure(problem, known, share, seed, arguments.learning_rows)
+                    print(record.add(case, found), flush=True)
+    record.show(_table(record.runs))
 
 
 def measure(problem: ClassProblem, known: str, share: float, seed: int, learning_rows: int) -> dict[str, Any]:

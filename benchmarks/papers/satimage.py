@@ -11,7 +11,7 @@ looked at once, at the end.
 - shared: one scale and one width, mc-tied;
 - one against rest: a binary model for each class, 1rest.
 
-Runs that the results file has are not repeated.
+``--go-on`` measures only what the results file lacks.
 
 Example: ``python -m benchmarks.papers.satimage --partitions 10``.
 """
@@ -28,13 +28,15 @@ from benchmarks.papers.likelihood_runs import (
     DATA,
     Method,
     Split,
+    by_method,
     draw_curves,
     learned_table,
     one_against_rest,
     one_model,
-    run_missing,
+    run_all,
     table,
 )
+from benchmarks.recorded_runs import RecordedRuns
 
 __all__ = ["main", "read_satimage"]
 
@@ -58,14 +60,16 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=10, help="draws of folds")
     parser.add_argument("--methods", nargs="+", choices=list(_METHODS), default=list(_METHODS))
     out = _ROOT / "benchmarks" / "results" / "papers" / "satimage.json"
-    parser.add_argument("--out", type=Path, default=out)
+    RecordedRuns.add_options(parser, out)
     picture = _ROOT / "docs" / "images" / "satimage_error_reject.png"
     parser.add_argument("--picture", type=Path, default=picture)
     arguments = parser.parse_args()
     chosen = {name: _METHODS[name] for name in arguments.methods}
-    methods = run_missing(chosen, read_satimage(), arguments.partitions, arguments.out, _PAPER)
-    print(table(methods, _PAPER))
-    print(learned_table(methods))
+    record = RecordedRuns(arguments.out, arguments, threads=1, paper=_PAPER)
+    run_all(chosen, read_satimage(), arguments.partitions, record)
+    methods = by_method(record.runs)
+    record.show(table(methods, _PAPER))
+    record.show(learned_table(methods))
     draw_curves(methods, arguments.picture)
 
 

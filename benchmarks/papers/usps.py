@@ -36,7 +36,7 @@ still no better than one for all: 0.0794 and 0.0674 against 0.0795 and 0.0669 on
 The paper did no preprocessing; its setting is the first method alone.  Methods were added in the
 order above, the later ones after the earlier ones had been tested.
 
-Runs that the results file has are not repeated.
+``--go-on`` measures only what the results file lacks.
 
 Example: ``python -m benchmarks.papers.usps --seeds 5``.
 """
@@ -44,7 +44,6 @@ Example: ``python -m benchmarks.papers.usps --seeds 5``.
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -57,12 +56,14 @@ from benchmarks.papers.likelihood_runs import (
     DATA,
     Method,
     Split,
+    by_method,
     draw_curves,
     learned_table,
     one_model,
-    run_missing,
+    run_all,
     table,
 )
+from benchmarks.recorded_runs import RecordedRuns
 
 __all__ = ["main", "read_usps"]
 
@@ -90,15 +91,16 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5, help="draws of images to learn on")
     parser.add_argument("--methods", nargs="+", choices=list(_METHODS), default=["smooth, polynomial"])
     out = _ROOT / "benchmarks" / "results" / "papers" / "usps.json"
-    parser.add_argument("--out", type=Path, default=out)
+    RecordedRuns.add_options(parser, out)
     picture = _ROOT / "docs" / "images" / "usps_error_reject.png"
     parser.add_argument("--picture", type=Path, default=picture)
     arguments = parser.parse_args()
     chosen = {name: _METHODS[name] for name in arguments.methods}
-    run_missing(chosen, read_usps(), arguments.seeds, arguments.out, _PAPER)
-    methods = json.loads(arguments.out.read_text())["methods"]
-    print(table(methods, _PAPER))
-    print(learned_table(methods))
+    record = RecordedRuns(arguments.out, arguments, threads=1, paper=_PAPER)
+    run_all(chosen, read_usps(), arguments.seeds, record)
+    methods = by_method(record.runs)
+    record.show(table(methods, _PAPER))
+    record.show(learned_table(methods))
     draw_curves(methods, arguments.picture)
 
 

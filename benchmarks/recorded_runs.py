@@ -1,0 +1,153 @@
+"""The runs of a results file: measured anew, gone on with, or shown as they were recorded, which is said."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from benchmarks.machine import describe_machine
+from benchmarks.results_file import write_json
+
+__all__ = ["RecordedRuns"]
+
+Run = dict[str, Any]
+
+
+class RecordedRuns:
+    """What a call measures, and what its results file has of earlier ones.
+
+    A run is a dictionary of what it is of (its case) and what was found.  Measured runs take the places of
+    recorded ones of the same case; the file is written after every run.
+
+    Parameters
+    ----------
+    out : Path
+        The results file, a dictionary that has ``runs``.
+    arguments : argparse.Namespace
+        That has the options of :meth:`add_options`.
+    **facts : object
+        What the file says besides, such as the paper's figures.
+
+    Attributes
+    ----------
+    runs : list of dict
+        Those that this call shows: the measured ones, and with ``--go-on`` or ``--show-recorded`` those of
+        the file.
+    known : list of dict
+        All that the file has.
+    measures : bool
+        Whether anything is to be measured.
+    """
+
+    def __init__(self, out: Path, arguments: argparse.Namespace, **facts: Any) -> None:
+        self._out, self._facts = out, facts
+        self._file: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {"runs": []}
+        self.known: list[Run] = list(self._file["runs"])
+        self.measures = not arguments.show_recorded
+        self.runs: list[Run] = list(self.known) if arguments.go_on or arguments.show_recorded else []
+        self._recorded = list(self.runs)
+
+    @staticmethod
+    def add_options(parser: argparse.ArgumentParser, out: Path | None) -> None:
+        """Add ``--out``, ``--go-on`` and ``--show-recorded``.
+
+        Parameters
+        ----------
+        parser : argparse.ArgumentParser
+            The parser, changed.
+        out : Path or None
+            The results file by default.
+        """
+        parser.add_argument("--out", type=Path, default=out, help="the results file")
+        known = parser.add_mutually_exclusive_group()
+        known.add_argument("--go-on", action="store_true", help="measure only what the results file lacks")
+        known.add_argument("--show-recorded", action="store_true", help="measure nothing; show the file")
+
+    def wants(self, case: Run) -> bool:
+        """Say whether a case is to be measured.
+
+        Parameters
+        ----------
+        case : dict
+            What its run would have.
+        """
+        return self.measures and self.find(case) is None
+
+    def find(self, case: Run) -> Run | None:
+        """Find the run of a case among those that this call shows.
+
+        Parameters
+        ----------
+        case : dict
+            What the run has.
+
+        Returns
+        -------
+        dict or None
+            The first one.
+        """
+        return next((run for run in self.runs if case.items() <= run.items()), None)
+
+    def add(self, case: Run, found: Run) -> Run:
+        """Take in what was measured, and write the file.
+
+        Parameters
+        ----------
+        case : dict
+            What the run is of.
+        found : dict
+            What came out.
+
+        Returns
+        -------
+        dict
+            The run.
+        """
+        run = case | found | {"measured": _measured()}
+        self.runs.append(run)
+        self.known = [*(one for one in self.known if not case.items() <= one.items()), run]
+        write_json(self._out, {**describe_machine(), **self._facts, "runs": self.known})
+        return run
+
+    def show(self, text: str) -> None:
+        """Print lines, each with the mark of recorded runs if there are any.
+
+        Parameters
+        ----------
+        text : str
+            The lines.
+        """
+        mark = self._mark()
+        for line in text.splitlines():
+            print(line + mark, flush=True)
+
+    def _mark(self) -> str:
+        if not self._recorded:
+            return ""
+        usual = {key: self._file.get(key, "?") for key in ("processor", "cores")}
+        parts = [usual | {"date": "before 2026-11-24", "commit": ""} | run.get("measured", {}) for run in
+                 self._recorded]  # fmt: skip
+        words = [
+            "/".join(sorted({str(part[key]) for part in parts if part[key] != ""}))
+            for key in ("date", "processor", "cores", "commit")
+        ]
+        date, processor, cores, commit = words
+        share = "" if len(self._recorded) == len(self.runs) else "partly "
+        return f"  [{share}recorded {date}, {processor}, {cores} cores{f', {commit}' if commit else ''}]"
+
+
+def _measured() -> dict[str, Any]:
+    """Give date, machine and commit."""
+    machine = describe_machine()
+    words = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    said = subprocess.run(words, capture_output=True, text=True, check=False)
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "commit": said.stdout.strip(),
+        "processor": machine["processor"],
+        "cores": machine["cores"],
+    }

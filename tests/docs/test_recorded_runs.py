@@ -1,0 +1,70 @@
+"""Benchmarks measure anew, go on, or show what is recorded and say so on every line."""
+
+import argparse
+import json
+
+import pytest
+from benchmarks.recorded_runs import RecordedRuns
+
+OLD = {"runs": [{"seed": 0, "error": 9.0}, {"seed": 5, "error": 7.0}], "processor": "old", "cores": 1}
+
+
+def opened(path, *options):
+    parser = argparse.ArgumentParser()
+    RecordedRuns.add_options(parser, path)
+    arguments = parser.parse_args(options)
+    return RecordedRuns(arguments.out, arguments, paper={"error": 8.0})
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "runs.json"
+    path.write_text(json.dumps(OLD))
+    return path
+
+
+def test_everything_is_measured_by_default_and_replaces_what_is_recorded(path, capsys):
+    record = opened(path)
+    assert record.wants({"seed": 0})
+    record.add({"seed": 0}, {"error": 8.5})
+    assert not record.wants({"seed": 0})
+    assert [run["error"] for run in record.runs] == [8.5]
+    record.show("one\ntwo")
+    assert capsys.readouterr().out == "one\ntwo\n"
+    kept = json.loads(path.read_text())
+    assert [(run["seed"], run["error"]) for run in kept["runs"]] == [(5, 7.0), (0, 8.5)]
+    assert kept["paper"] == {"error": 8.0}
+    assert kept["runs"][1]["measured"].keys() == {"date", "commit", "processor", "cores"}
+
+
+def test_going_on_measures_what_is_missing_and_says_what_is_recorded(path, capsys):
+    record = opened(path, "--go-on")
+    assert not record.wants({"seed": 0})
+    assert record.find({"seed": 5})["error"] == 7.0
+    assert record.wants({"seed": 1})
+    record.add({"seed": 1}, {"error": 8.5})
+    record.show("one\ntwo")
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[1] for line in lines] == [
+        "[partly recorded before 2026-11-24, old, 1 cores]"
+    ] * 2
+
+
+def test_what_is_recorded_is_shown_with_date_machine_and_commit(path, capsys):
+    opened(path).add({"seed": 0}, {"error": 8.5})
+    record = opened(path, "--show-recorded")
+    assert not record.wants({"seed": 1})
+    assert not record.measures
+    assert [run["seed"] for run in record.runs] == [5, 0]
+    record.show("one")
+    shown = capsys.readouterr().out
+    measured = record.find({"seed": 0})["measured"]
+    assert all(str(measured[name]) in shown for name in measured)
+    with pytest.raises(SystemExit):
+        opened(path, "--show-recorded", "--go-on")
+
+
+def test_a_results_file_need_not_exist(tmp_path):
+    record = opened(tmp_path / "new.json", "--go-on")
+    record.add({"seed": 0}, {"error": 1.0})
+    assert json.loads((tmp_path / "new.json").read_text())["runs"][0]["error"] == 1.0
