@@ -10,8 +10,8 @@ from import_graph import cycles, import_graph
 from source_size import measure
 
 LONGEST_FUNCTION, LONGEST_FILE = 60, 500
-LINES = 62_950
-CODE = 34_850
+LINES = 63_050
+CODE = 34_950
 FILES_ENTERED = {
     "max-margin, RBF": 24,
     "kernel logistic, learned": 35,
