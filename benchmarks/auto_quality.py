@@ -24,6 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn import metrics as sk
 
+from benchmarks.needed_data import needs_data
 from labelweave import AutoLabelClassifier, datasets
 from labelweave.automatic.set_values import value_of_sets
 from labelweave.labels import LabelMatrix
@@ -151,6 +152,7 @@ def measure_set(name: str, count: int, *, is_left_out: bool, n_jobs: int) -> dic
             "processor_seconds": float(np.mean(of_processor)), "runs": runs, "models": models}  # fmt: skip
 
 
+@needs_data
 def main() -> None:
     """Measure sets, and print how far each measure is from the best and the median method."""
     parser = argparse.ArgumentParser(

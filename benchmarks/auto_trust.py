@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.auto_quality import FOLDER, load
+from benchmarks.needed_data import needs_data
 from labelweave import AutoLabelClassifier, LabelMatrix, datasets
 from labelweave.automatic.set_values import value_of_sets
 
@@ -55,6 +56,7 @@ def one_draw(X: Any, Y: Any, n: int, seed: int, members: Any) -> tuple[float, fl
     return value - model.left_out_value_, model.left_out_error_, error
 
 
+@needs_data
 def main() -> None:
     """Print, for every set and number of rows, the mean difference and how often it is within two errors."""
     parser = argparse.ArgumentParser(

@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.results_file import write_json
 
@@ -99,6 +100,7 @@ def _ask(process: subprocess.Popen[str]) -> list[float]:
     return answer
 
 
+@needs_data
 def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])

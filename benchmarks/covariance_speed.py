@@ -22,6 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
 from benchmarks.peers.exchange import PeerProblem, write_problem
 from benchmarks.problems import DEFAULT_DATA, load_problem
 from benchmarks.programs import PROGRAMS, Session
@@ -30,6 +31,7 @@ from benchmarks.results_file import write_json
 __all__ = ["label_correlation", "main"]
 
 
+@needs_data
 def main() -> None:
     """Measure, print and write the results."""
     arguments = _parse_arguments()

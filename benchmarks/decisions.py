@@ -31,6 +31,7 @@ from benchmarks.decision_runs import (
     read,
 )
 from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.results_file import write_json
 
@@ -46,6 +47,7 @@ _PARTS = {
 _WITHOUT_SETS = ("text", "memory")
 
 
+@needs_data
 def main() -> None:
     """Measure, print tables and write the results."""
     arguments = _parse_arguments()

@@ -33,6 +33,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.kernel_problems import load_kernel_problem, with_labels
 from benchmarks.kernel_runs import peer_runs
 from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
 from benchmarks.peers.exchange import PeerProblem
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.programs import KERNEL_PROGRAMS
@@ -62,6 +63,7 @@ class Progress:
     distances: list[float]
 
 
+@needs_data
 def main() -> None:
     """Measure, write the numbers and the picture, print where each method stands."""
     arguments = _parse_arguments()

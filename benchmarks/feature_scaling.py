@@ -11,6 +11,7 @@ from typing import Any
 
 from sklearn.base import clone
 
+from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
 from labelweave import KernelLogisticClassifier, LabelGraphClassifier, LowRankClassifier, MaxMarginClassifier
 from labelweave.datasets import read_mulan
@@ -25,6 +26,7 @@ MODELS: dict[str, Any] = {
 }
 
 
+@needs_data
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sets", nargs="*", default=["birds", "emotions", "flags", "scene", "yeast"])

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.results_file import write_json
 from labelweave import (
@@ -48,6 +49,7 @@ _MODELS: dict[str, Any] = {
 }
 
 
+@needs_data
 def main() -> None:
     """Measure, print and write the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)

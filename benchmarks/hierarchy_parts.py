@@ -35,6 +35,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 from benchmarks.hierarchies import agreement, rows_of
 from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.results_file import write_json
 from labelweave import HierarchicalClassifier, KernelLogisticClassifier, LabelCovariance, Taxonomy
@@ -121,6 +122,7 @@ _PARTS: dict[str, Callable[[LabeledData, Any], Any]] = {
 }
 
 
+@needs_data
 def main() -> None:
     """Measure, print and write the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)

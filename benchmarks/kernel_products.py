@@ -30,6 +30,7 @@ import numpy as np
 from benchmarks.logistic_fits import Fit, Prior, fit, kernel_matrix
 from benchmarks.logistic_problems import ClassProblem, load_class_problem
 from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.results_file import write_json
 
@@ -44,6 +45,7 @@ _SETTINGS = {
 _PAPER_ITERATIONS = 25
 
 
+@needs_data
 def main() -> None:
     """Measure, print the tables and write the results."""
     from labelweave.arrays import Workers

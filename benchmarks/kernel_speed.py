@@ -38,6 +38,7 @@ from benchmarks.kernel_problems import load_kernel_problem, with_labels
 from benchmarks.kernel_runs import KernelRun, own_runs, peer_runs
 from benchmarks.kernel_table import KernelCurve, kernel_table
 from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
 from benchmarks.peers.exchange import PeerProblem
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.programs import KERNEL_PROGRAMS, Program, version_of
@@ -51,6 +52,7 @@ _PEERS = ("precomputed", "sklearn", "libsvm")
 _RESULTS = Path(__file__).resolve().parent / "results"
 
 
+@needs_data
 def main() -> None:
     """Measure, print the table and write the results."""
     arguments = _parse_arguments()

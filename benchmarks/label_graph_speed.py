@@ -30,6 +30,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
 from benchmarks.papers.label_graphs import read_rows
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.results_file import write_json
@@ -46,6 +47,7 @@ _EDGES = (0, 10, 25, 49, 75, 100, 150, 200)
 Run = dict[str, Any]
 
 
+@needs_data
 def main() -> None:
     """Measure, print, write the numbers and the picture."""
     parser = argparse.ArgumentParser(

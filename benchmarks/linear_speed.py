@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
 from benchmarks.objective import primal_value
 from benchmarks.peers.exchange import PeerProblem, Solution, write_problem
 from benchmarks.problems import DEFAULT_DATA, load_problem
@@ -46,6 +47,7 @@ __all__ = ["main", "measure"]
 _TARGETS = (1e-2, 1e-3, 1e-4)
 
 
+@needs_data
 def main() -> None:
     """Measure, print the table and write the results."""
     arguments = _parse_arguments()

@@ -27,6 +27,7 @@ from benchmarks.gemm_clock import GemmClock, machine_rate
 from benchmarks.logistic_fits import Prior, fit, kernel_matrix
 from benchmarks.logistic_problems import ClassProblem, load_class_problem
 from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.results_file import write_json
 
@@ -37,6 +38,7 @@ _KINDS = ("products", "panels", "eigenvectors")
 _COLUMNS = ("rows", "model", "threads", "seconds", "products", "share in BLAS", "entrywise", "share of rate")
 
 
+@needs_data
 def main() -> None:
     """Measure, print the table and write the results."""
     from labelweave.arrays import Workers

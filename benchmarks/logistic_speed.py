@@ -35,6 +35,7 @@ from benchmarks.logistic_peers import (
 )
 from benchmarks.logistic_problems import ClassProblem, load_class_problem
 from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.results_file import write_json
 
@@ -49,6 +50,7 @@ _SOLVERS = ("lbfgs", "newton-cg")
 _COLUMNS = ("case", "program", "kernel matrix", "factor", *(f"{excess:g} above" for excess in _EXCESSES))
 
 
+@needs_data
 def main() -> None:
     """Measure, print the table and write the results."""
     from threadpoolctl import threadpool_limits

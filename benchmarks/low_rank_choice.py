@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.needed_data import needs_data
 from labelweave import LowRankClassifier, LowRankClassifierCV, datasets, metrics
 from labelweave.splits import IterativeStratifiedKFold
 
@@ -64,6 +65,7 @@ def read(name: str, part: str) -> tuple[Any, Any]:
     return found.X, found.Y
 
 
+@needs_data
 def main() -> None:
     """Print a line a set and model."""
     parser = argparse.ArgumentParser()

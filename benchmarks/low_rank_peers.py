@@ -28,6 +28,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
 from benchmarks.peers.top_labels import RankingProblem, write_ranking
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.results_file import write_json
@@ -70,6 +71,7 @@ _PROGRAMS = [
 ]
 
 
+@needs_data
 def main() -> None:
     """Measure, print the tables and write the results."""
     arguments = _parse_arguments()

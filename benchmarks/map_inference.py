@@ -23,6 +23,7 @@ import numpy as np
 from benchmarks.machine import describe_machine
 from benchmarks.map_peers import solve_by_cuts, solve_by_programs
 from benchmarks.map_problems import PairProblem, draw_problem, graph_of
+from benchmarks.needed_data import needs_data
 from benchmarks.results_file import write_json
 from labelweave.inference.map import MapInference
 
@@ -45,6 +46,7 @@ _USUAL_COUPLINGS = (0.1, 0.3, 1.0, 3.0)
 _EDGE_COUNTS = (0, 10, 25, 50, 75, 100, 150, 200, 250, 300)
 
 
+@needs_data
 def main() -> None:
     """Measure, print, draw, and write the results."""
     parser = argparse.ArgumentParser(

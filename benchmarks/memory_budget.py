@@ -30,6 +30,7 @@ import numpy as np
 
 from benchmarks.fit_memory import MemoryClimb
 from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.results_file import write_json
 
@@ -56,6 +57,7 @@ _COLUMNS = {
 }
 
 
+@needs_data
 def main() -> None:
     """Measure, print the tables and write the results."""
     arguments = _parse_arguments()

@@ -26,6 +26,7 @@ from typing import Any
 from benchmarks.kernel_problems import load_kernel_problem
 from benchmarks.kernel_runs import own_runs, peer_runs
 from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
 from benchmarks.objective import primal_value
 from benchmarks.peers.exchange import PeerProblem, Solution, write_problem
 from benchmarks.problems import DEFAULT_DATA
@@ -60,6 +61,7 @@ class LinearRun:
     gap: float
 
 
+@needs_data
 def main() -> None:
     """Measure, print the table and write the results."""
     arguments = _parse_arguments()

@@ -24,6 +24,7 @@ from typing import Any
 
 from benchmarks.logistic_problems import ClassProblem, load_class_problem
 from benchmarks.machine import describe_machine, peak_memory_bytes
+from benchmarks.needed_data import needs_data
 from benchmarks.patent_texts import SECTIONS
 from benchmarks.results_file import write_json
 
@@ -35,6 +36,7 @@ _FOLDS = 5
 _COLUMNS = ("section", "model", "gap asked", "gap", "seconds", "kernel products", "paper's seconds", "ratio")
 
 
+@needs_data
 def main() -> None:
     """Measure, print the tables and write the results."""
     arguments = _parse_arguments()

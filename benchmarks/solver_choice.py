@@ -22,6 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.kernel_problems import load_animals
 from benchmarks.logistic_problems import load_class_problem
+from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, load_problem
 from benchmarks.results_file import write_json
 from labelweave import LabelCovariance, MaxMarginClassifier, datasets
@@ -123,6 +124,7 @@ def _measure(X: Any, y: Any, settings: dict[str, Any], solver: str) -> dict[str,
     }
 
 
+@needs_data
 def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])

@@ -33,6 +33,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.results_file import write_json
 
@@ -47,6 +48,7 @@ _SETS = ("bibtex", "debtags", "yeast", "tmc2007", "synthetic")
 _FILES = {"tmc2007": "tmc2007-500"}  # where they are not called like the set
 
 
+@needs_data
 def main() -> None:
     """Measure, print the tables and write the results."""
     arguments = _parse_arguments()

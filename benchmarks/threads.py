@@ -17,12 +17,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, load_problem
 from benchmarks.results_file import write_json
 
 __all__ = ["main"]
 
 
+@needs_data
 def main() -> None:
     """Measure, print and write the results."""
     arguments = _parse_arguments()

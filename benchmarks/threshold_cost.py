@@ -23,6 +23,7 @@ from sklearn.base import clone
 
 from benchmarks.decision_runs import read
 from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, load_problem
 from benchmarks.results_file import write_json
 from benchmarks.thresholds import read_rows
@@ -38,6 +39,7 @@ _GAPS = (1e-3, 1e-2, 3e-2, 1e-1)
 _FOLDED = ("emotions", "birds", "yeast")
 
 
+@needs_data
 def main() -> None:
     """Measure, print and write the results."""
     arguments = _parse_arguments()

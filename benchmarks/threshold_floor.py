@@ -24,6 +24,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.results_file import write_json
 from benchmarks.thresholds import read_rows
@@ -38,6 +39,7 @@ _FBR = np.arange(0.0, 0.81, 0.1)
 Table = npt.NDArray[Any]
 
 
+@needs_data
 def main() -> None:
     """Measure, print and write the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)

@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.results_file import write_json
 from labelweave import MaxMarginClassifier, TunedThresholdClassifier, metrics
@@ -42,6 +43,7 @@ _WAYS: dict[str, dict[str, Any]] = {
 _MEASURES = ("micro_f1", "macro_f1", "hamming_loss", "labels", "seconds")
 
 
+@needs_data
 def main() -> None:
     """Measure, print and write the results."""
     arguments = _parse_arguments()

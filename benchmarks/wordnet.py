@@ -25,6 +25,7 @@ from sklearn.base import clone
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
 from benchmarks.results_file import write_json
 from labelweave import HierarchicalClassifier, LabelMatrix, LowRankClassifier, Taxonomy
 from labelweave.metrics import average_precision_score, f1_score, fmax_score, hierarchical_f1_score
@@ -53,6 +54,7 @@ def read_nouns(path: Path) -> tuple[list[tuple[str, str]], dict[str, str], dict[
     return pairs, {names[number]: gloss for number, gloss in glosses.items()}, above
 
 
+@needs_data
 def main() -> None:
     """Measure, print and write the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)

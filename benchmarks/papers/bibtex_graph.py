@@ -21,6 +21,7 @@ from typing import Any
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
+from benchmarks.needed_data import needs_data
 from benchmarks.papers.graph_runs import Run, fit, make, score
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.recorded_runs import RecordedRuns
@@ -38,6 +39,7 @@ _PASSES = 100
 Rows = tuple[Any, Any]
 
 
+@needs_data
 def main() -> None:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(
@@ -48,12 +50,17 @@ def main() -> None:
     out = _ROOT / "benchmarks" / "results" / "papers" / "bibtex_graph.json"
     RecordedRuns.add_options(parser, out)
     arguments = parser.parse_args()
-    files = arguments.data / "mulan" / "bibtex"
-    train, test = (_read(files, part) for part in ("train", "test"))
     record = RecordedRuns(arguments.out, arguments, threads=1)
+    if record.measures:
+        _measure(record, arguments.data / "mulan" / "bibtex", arguments.edges)
+    record.show(_table(record.runs))
+
+
+def _measure(record: RecordedRuns, files: Path, edge_counts: list[int]) -> None:
+    train, test = (_read(files, part) for part in ("train", "test"))
     part, held_out = _split(train)
-    flat = _chosen(record, 0, _GRID, part, held_out) if record.measures else 0.0
-    for edges in arguments.edges if record.measures else ():
+    flat = _chosen(record, 0, _GRID, part, held_out)
+    for edges in edge_counts:
         tried = (flat, _GRID[min(_GRID.index(flat) + 1, len(_GRID) - 1)]) if edges else (flat,)
         value = _chosen(record, min(edges, _EDGES_TO_CHOOSE), tried, part, held_out)
         test_case = {"part": "test", "edges": edges}
@@ -61,7 +68,6 @@ def main() -> None:
         if edges and record.wants({"part": "ridge", "edges": edges}):
             found = _run(edges, flat, train, test, tested["cliques"])
             record.add({"part": "ridge", "edges": edges}, found)
-    record.show(_table(record.runs))
 
 
 def _read(files: Path, part: str) -> Rows:

@@ -32,6 +32,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 
+from benchmarks.needed_data import needs_data
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import KernelLogisticClassifier
 from labelweave.datasets import read_mulan
@@ -86,6 +87,7 @@ _COLUMNS = {
 }
 
 
+@needs_data
 def main() -> None:
     """Measure, print the table, keep the figures."""
     parser = argparse.ArgumentParser(
@@ -97,8 +99,8 @@ def main() -> None:
     RecordedRuns.add_options(parser, _RESULTS)
     arguments = parser.parse_args()
     record = RecordedRuns(arguments.out, arguments, goal=_GOAL)
-    parts = read_bibtex(arguments.missing)
-    for method in arguments.methods:
+    parts = read_bibtex(arguments.missing) if record.measures else ()
+    for method in arguments.methods if record.measures else ():
         case = {"method": method, "missing": arguments.missing}
         if record.wants(case):
             run = record.add(case, measure(parts, method))

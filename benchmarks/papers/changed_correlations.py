@@ -46,6 +46,7 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import normalize
 
 from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
 from benchmarks.papers.animals import DATA
 from benchmarks.papers.distances import median_distance
 from benchmarks.results_file import write_json
@@ -90,6 +91,7 @@ Parameters = dict[str, float]
 Parts = tuple[Any, Any, Any, Any]
 
 
+@needs_data
 def main() -> None:
     """Measure, print the table, write the figures."""
     parser = argparse.ArgumentParser(

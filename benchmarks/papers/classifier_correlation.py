@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
 from benchmarks.papers.animals import Animals, held_out_classes, read_animals, sample_training_rows
 from benchmarks.papers.distances import median_distance
 from benchmarks.results_file import write_json
@@ -36,6 +37,7 @@ _PENALTIES = (0.03, 0.1, 0.3, 1.0, 3.0)
 _WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 
+@needs_data
 def main() -> None:
     """Measure, print the curve, write the figures and the picture."""
     parser = argparse.ArgumentParser(

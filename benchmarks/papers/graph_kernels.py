@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
 from labelweave import LabelGraphClassifier
 from labelweave.datasets import read_mulan
@@ -33,6 +34,7 @@ _MODELS: dict[str, dict[str, Any]] = {
 }
 
 
+@needs_data
 def main() -> None:
     """Fit, and print a line a model."""
     parser = argparse.ArgumentParser(

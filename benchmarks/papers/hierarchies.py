@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.needed_data import needs_data
 from benchmarks.papers.class_problems import PROBLEMS, ClassProblem, read_problem
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import KernelLogisticClassifier
@@ -60,6 +61,7 @@ _COLUMNS = {
 _PERCENT = {"accuracy", "mean reciprocal rank", "parent accuracy", "parent accuracy [0-1]"}
 
 
+@needs_data
 def main() -> None:
     """Measure, print the tables, keep the figures."""
     parser = argparse.ArgumentParser(
@@ -77,8 +79,8 @@ def main() -> None:
     arguments = parser.parse_args()
     out = arguments.out or _FOLDER / f"hierarchies_{arguments.problem}.json"
     record = RecordedRuns(out, arguments, problem=arguments.problem)
-    problem = read_problem(arguments.problem)
-    for split in arguments.splits:
+    problem = read_problem(arguments.problem) if record.measures else None
+    for split in arguments.splits if problem else ():
         drawn = problem.split(None if split == "given" else int(split), arguments.rows)
         for method in arguments.methods:
             case = {"rows": len(drawn.classes), "split": split, "method": method}

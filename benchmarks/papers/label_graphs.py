@@ -32,6 +32,7 @@ import numpy as np
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.needed_data import needs_data
 from benchmarks.papers.graph_runs import (
     GRAPHS,
     Run,
@@ -68,6 +69,7 @@ _LEGEND = {"learned, curve": "penalty by rounds", "learned, ridge, curve": "ridg
 _MEASURES = {"hamming": "Hamming loss", "macro_f1": "macro-F1", "micro_f1": "micro-F1", "recall": "recall"}
 
 
+@needs_data
 def main() -> None:
     """Measure, print the tables, draw the picture."""
     parser = argparse.ArgumentParser(

@@ -19,6 +19,7 @@ from typing import Any
 
 from sklearn.preprocessing import normalize
 
+from benchmarks.needed_data import needs_data
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LowRankClassifier, LowRankClassifierCV
 from labelweave.datasets import read_mulan
@@ -37,6 +38,7 @@ _LEARNING_ROWS = 2000
 _FIGURES = ("P@1", "P@3", "P@5")
 
 
+@needs_data
 def main() -> None:
     """Measure, print the table, keep the figures."""
     parser = argparse.ArgumentParser(
@@ -48,7 +50,7 @@ def main() -> None:
     RecordedRuns.add_options(parser, _RESULTS)
     arguments = parser.parse_args()
     record = RecordedRuns(arguments.out, arguments, goals=_GOALS, published=_PUBLISHED)
-    for name in arguments.data:
+    for name in arguments.data if record.measures else ():
         parts = _read(name)
         for criterion in arguments.criteria:
             for share in _SHARES[criterion]:

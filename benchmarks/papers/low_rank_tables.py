@@ -30,6 +30,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
+from benchmarks.needed_data import needs_data
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import KernelLogisticClassifier, LowRankClassifier, MaxMarginClassifier
 from labelweave.baselines import WSABIE, BinaryRelevance
@@ -81,6 +82,7 @@ _PAPER: dict[tuple[Any, ...], tuple[float, ...]] = {
 }
 
 
+@needs_data
 def main() -> None:
     """Measure, print the table, draw the curves."""
     parser = argparse.ArgumentParser(
@@ -94,7 +96,7 @@ def main() -> None:
     RecordedRuns.add_options(parser, _RESULTS)
     arguments = parser.parse_args()
     record = RecordedRuns(arguments.out, arguments)
-    for name in arguments.sets:
+    for name in arguments.sets if record.measures else ():
         data = _read(name)
         for case in _cases(name, arguments.parts):
             chosen = arguments.methods is None or case["method"] in arguments.methods

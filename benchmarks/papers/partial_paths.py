@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.needed_data import needs_data
 from benchmarks.papers.class_problems import ClassProblem, read_problem
 from benchmarks.papers.hierarchies import class_figures
 from benchmarks.recorded_runs import RecordedRuns
@@ -33,6 +34,7 @@ _KNOWN = ("all leaves", "dropped", "parent", "top node")
 _COLUMNS = ("accuracy", "taxonomic loss", "parent accuracy", "log loss", "seconds")
 
 
+@needs_data
 def main() -> None:
     """Measure, print the table, keep the figures."""
     parser = argparse.ArgumentParser(
@@ -46,8 +48,8 @@ def main() -> None:
     RecordedRuns.add_options(parser, _RESULTS)
     arguments = parser.parse_args()
     record = RecordedRuns(arguments.out, arguments)
-    images = read_problem("imclef07a")
-    for seed in range(arguments.seeds):
+    images = read_problem("imclef07a") if record.measures else None
+    for seed in range(arguments.seeds if images else 0):
         problem = images.split(seed, arguments.rows)
         for share in arguments.shares:
             for known in arguments.known:

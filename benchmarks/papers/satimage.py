@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.needed_data import needs_data
 from benchmarks.papers.likelihood_runs import (
     DATA,
     Method,
@@ -52,6 +53,7 @@ _METHODS: dict[str, Method] = {
 }
 
 
+@needs_data
 def main() -> None:
     """Measure, print the tables, write the figures and the picture."""
     parser = argparse.ArgumentParser(
@@ -66,7 +68,8 @@ def main() -> None:
     arguments = parser.parse_args()
     chosen = {name: _METHODS[name] for name in arguments.methods}
     record = RecordedRuns(arguments.out, arguments, threads=1, paper=_PAPER)
-    run_all(chosen, read_satimage(), arguments.partitions, record)
+    if record.measures:
+        run_all(chosen, read_satimage(), arguments.partitions, record)
     methods = by_method(record.runs)
     record.show(table(methods, _PAPER))
     record.show(learned_table(methods))

@@ -52,6 +52,7 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 from sklearn.preprocessing import normalize
 
+from benchmarks.needed_data import needs_data
 from benchmarks.papers.likelihood_runs import (
     DATA,
     Method,
@@ -83,6 +84,7 @@ _METHODS: dict[str, Method] = {
 _PAPER = dict.fromkeys(_METHODS, 4.77)
 
 
+@needs_data
 def main() -> None:
     """Measure, print the tables, write the figures and the picture."""
     parser = argparse.ArgumentParser(
@@ -97,7 +99,8 @@ def main() -> None:
     arguments = parser.parse_args()
     chosen = {name: _METHODS[name] for name in arguments.methods}
     record = RecordedRuns(arguments.out, arguments, threads=1, paper=_PAPER)
-    run_all(chosen, read_usps(), arguments.seeds, record)
+    if record.measures:
+        run_all(chosen, read_usps(), arguments.seeds, record)
     methods = by_method(record.runs)
     record.show(table(methods, _PAPER))
     record.show(learned_table(methods))

@@ -34,6 +34,7 @@ import numpy as np
 from sklearn.kernel_ridge import KernelRidge
 
 from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
 from benchmarks.papers.animals import (
     Animals,
     Held,
@@ -56,6 +57,7 @@ _PAPER = {"independent": 29.38, "M3L": 26.35}
 Pair = tuple[float, float]
 
 
+@needs_data
 def main() -> None:
     """Measure, print the table, write the figures."""
     parser = argparse.ArgumentParser(
