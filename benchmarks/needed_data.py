@@ -50,8 +50,8 @@ def needs_data(main: Callable[[], None]) -> Callable[[], None]:
             if not is_missing or known is None:
                 raise
             raise SystemExit(
-                f"The data of this command are not at hand: {place.rstrip('.')}. They are {_SOURCES[known]}; put them "
-                "there, or show what is recorded with --show-recorded if the command has it."
+                f"The data of this command are not at hand: {place.rstrip('.')}. They are {_SOURCES[known]}; "
+                "put them there, or show what is recorded with --show-recorded if the command has it."
             ) from None
 
     return command

@@ -18,7 +18,7 @@ def test_missing_data_are_named_with_what_they_are(tmp_path):
 
 def test_other_errors_are_left_alone(tmp_path):
     with pytest.raises(FileNotFoundError):
-        needs_data(lambda: open(tmp_path / "other"))()
+        needs_data((tmp_path / "other").read_text)()
 
     def fails():
         raise ValueError("usps/ is odd")
