@@ -33,12 +33,13 @@ from labelweave import (
     KernelLogisticClassifier,
     LabelMatrix,
     LowRankClassifier,
+    Taxonomy,
 )
 from labelweave.datasets import LabeledData, read_hierarchical_arff
 from labelweave.inference import enforce_hierarchy
 from labelweave.metrics import average_precision_score
 
-__all__ = ["agreement", "main", "rows_of"]
+__all__ = ["agreement", "edges", "main", "rows_of"]
 
 _RESULT = Path(__file__).resolve().parent / "results" / "hierarchies.json"
 _STATED = {"cellcycle_FUN": 0.255, "derisi_FUN": 0.195, "cellcycle_GO": 0.413, "derisi_GO": 0.370}
@@ -102,13 +103,19 @@ def _measured(model: Any, fitted: LabeledData, test: LabeledData) -> dict[str, f
     return found | agreement(scores, fitted, test.Y)
 
 
+def edges(taxonomy: Taxonomy, names: list[str]) -> Any:
+    """Number the labels of all edges between two of them: those above, and those below."""
+    place = {name: k for k, name in enumerate(names)}
+    pairs = ((place.get(up), place.get(down)) for up, down in taxonomy.pairs())
+    return np.array([pair for pair in pairs if None not in pair]).T
+
+
 def agreement(scores: Any, fitted: LabeledData, truth: LabelMatrix) -> dict[str, float]:
     """Measure scores (n, L) of the test rows, as they are and when they obey the hierarchy."""
     taxonomy, names = fitted.taxonomy, [str(name) for name in np.asarray(fitted.label_names)]
     assert taxonomy is not None, "the files have one"
     counted = np.flatnonzero([name not in _ROOTS for name in names])
-    truth, place = truth.select_labels(counted), {name: k for k, name in enumerate(names)}
-    above, below = np.array([(place[up], place[down]) for up, down in taxonomy.pairs()]).T
+    truth, (above, below) = truth.select_labels(counted), edges(taxonomy, names)
     found = {"violations": float((scores[:, above] < scores[:, below]).mean())}
     found["none"] = float(average_precision_score(truth, scores[:, counted]))
     for how in ("max", "projection"):

@@ -33,7 +33,7 @@ import scipy.sparse as sp
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestRegressor
 
-from benchmarks.hierarchies import agreement, rows_of
+from benchmarks.hierarchies import agreement, edges, rows_of
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
@@ -71,8 +71,7 @@ def _independent(fitted: LabeledData, X: Any) -> Any:
 
 def _not_completed(fitted: LabeledData, X: Any) -> Any:
     taxonomy, names = _taxonomy(fitted)
-    place = {name: k for k, name in enumerate(names)}
-    above, below = np.array([(place[up], place[down]) for up, down in taxonomy.pairs()]).T
+    above, below = edges(taxonomy, names)
     has_child = sp.csr_array((np.ones(len(above)), (below, above)), shape=(len(names),) * 2)
     Y = fitted.Y.to_dense()
     return _model().fit(fitted.X, np.where(Y @ has_child > 0, 0, Y)).predict_proba(X)

@@ -24,6 +24,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from benchmarks.hierarchies import edges
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.results_file import write_json
@@ -127,10 +128,8 @@ def _inner(tags: list[list[str]], taxonomy: Taxonomy) -> LabelMatrix:
 
 def _broken(predicted: LabelMatrix, taxonomy: Taxonomy) -> int:
     """Count predicted labels that are there without one right above that is a label too."""
-    table, names = predicted.to_dense(), np.asarray(predicted.names)
-    place = {str(name): k for k, name in enumerate(names)}
-    held = [(place[up], place[down]) for up, down in taxonomy.pairs() if up in place and down in place]
-    above, below = np.array(held).T
+    table, names = predicted.to_dense(), [str(name) for name in np.asarray(predicted.names)]
+    above, below = edges(taxonomy, names)
     return int((table[:, below] > table[:, above]).sum())
 
 

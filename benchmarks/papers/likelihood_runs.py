@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,12 +22,11 @@ __all__ = [
     "REJECTED",
     "Method",
     "Split",
-    "by_method",
     "draw_curves",
     "learned_table",
+    "measure_and_show",
     "one_against_rest",
     "one_model",
-    "run_all",
     "table",
 ]
 
@@ -47,20 +47,38 @@ class Split:
     y_test: Any
 
 
-def run_all(methods: dict[str, Method], split: Split, seeds: int, record: RecordedRuns) -> None:
-    """Run every method with every seed that the record wants.
+def measure_and_show(
+    methods: dict[str, Method],
+    read: Callable[[], Split],
+    seeds: int,
+    arguments: argparse.Namespace,
+    paper: dict[str, float],
+) -> None:
+    """Run every method with every seed that is wanted, print the tables and draw the picture.
 
     Parameters
     ----------
     methods : dict of str to callable
         Each makes the figures of one run from the data and a seed.
-    split : Split
-        The data.
+    read : callable
+        Reads the data.
     seeds : int
         The number of seeds, 0, 1, ...
-    record : RecordedRuns
-        What takes the figures in.
+    arguments : argparse.Namespace
+        ``picture``, and the options of ``RecordedRuns``.
+    paper : dict of str to float
+        The paper's test errors in percent.
     """
+    record = RecordedRuns(arguments.out, arguments, threads=1, paper=paper)
+    if record.measures:
+        _run_all(methods, read(), seeds, record)
+    found = _by_method(record.runs)
+    record.show(table(found, paper))
+    record.show(learned_table(found))
+    draw_curves(found, arguments.picture)
+
+
+def _run_all(methods: dict[str, Method], split: Split, seeds: int, record: RecordedRuns) -> None:
     for seed in range(seeds):
         for name, method in methods.items():
             case = {"method": name, "seed": seed}
@@ -71,19 +89,8 @@ def run_all(methods: dict[str, Method], split: Split, seeds: int, record: Record
                 print(f"{name}, seed {seed}: {run['error']:.2f} %, {run['seconds']:.0f} s", flush=True)
 
 
-def by_method(runs: list[Run]) -> dict[str, list[Run]]:
-    """Sort runs by their methods, in the order in which these come first, and by seed.
-
-    Parameters
-    ----------
-    runs : list of dict
-        The runs.
-
-    Returns
-    -------
-    dict of str to list of dict
-        The figures of each method by rising seed.
-    """
+def _by_method(runs: list[Run]) -> dict[str, list[Run]]:
+    """Sort runs by their methods, in the order in which these come first, and by seed."""
     found: dict[str, list[Run]] = {}
     for run in sorted(runs, key=lambda run: int(run["seed"])):
         found.setdefault(run["method"], []).append(run)

@@ -29,13 +29,9 @@ from benchmarks.papers.likelihood_runs import (
     DATA,
     Method,
     Split,
-    by_method,
-    draw_curves,
-    learned_table,
+    measure_and_show,
     one_against_rest,
     one_model,
-    run_all,
-    table,
 )
 from benchmarks.recorded_runs import RecordedRuns
 
@@ -67,13 +63,7 @@ def main() -> None:
     parser.add_argument("--picture", type=Path, default=picture)
     arguments = parser.parse_args()
     chosen = {name: _METHODS[name] for name in arguments.methods}
-    record = RecordedRuns(arguments.out, arguments, threads=1, paper=_PAPER)
-    if record.measures:
-        run_all(chosen, read_satimage(), arguments.partitions, record)
-    methods = by_method(record.runs)
-    record.show(table(methods, _PAPER))
-    record.show(learned_table(methods))
-    draw_curves(methods, arguments.picture)
+    measure_and_show(chosen, read_satimage, arguments.partitions, arguments, _PAPER)
 
 
 def read_satimage(folder: Path = DATA) -> Split:
