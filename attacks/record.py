@@ -56,12 +56,12 @@ ATTACKERS = {
         "Model files of every class, pipelines of scikit-learn's steps and (one in fifty) checkpoints of "
         "fits, edited in their structure, their checksums made right again: refused in a sentence, or finite "
         "scores of the right shape, in 10 s of the processor and within the memory that a file may ask for.  "
-        "A first million (seeds 0 to 999,999, 2026-11-23) found nine that were neither: parts of other models "
-        "(5), offsets for probabilities (1), a numeric column 1e62 standard deviations away (1), checkpoints with "
-        "an end of the wrong kind or without a record (2).  Eight are refused now, with tests; the column is "
-        "refused by place in a sentence when it predicts, and rows are tried within the training scale.  One "
-        "more was stopped from outside, and the outcomes of 166 were lost with it: run again, they did no "
-        "harm (--seed 376500 --files 167).  What follows is of other seeds.",
+        "A first million (seeds 0 to 999,999, 2026-11-23) found nine that were neither: parts of other "
+        "models (5), offsets for probabilities (1), a numeric column 1e62 standard deviations away (1), "
+        "checkpoints with an end of the wrong kind or without a record (2).  Eight are refused now, with "
+        "tests; the column is refused by place in a sentence when it predicts, and rows are tried within the "
+        "training scale.  One more was stopped from outside, and the outcomes of 166 were lost with it: run "
+        "again, they did no harm (--seed 376500 --files 167).  What follows is of other seeds.",
     ),
     "killed_fits": (
         "--fits 100",
