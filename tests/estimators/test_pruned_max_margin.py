@@ -217,8 +217,11 @@ def test_labels_of_different_variances_are_those_of_the_dense_model():
 @pytest.mark.parametrize(
     "change",
     [
-        {"labels": np.array([0, 5, 1], np.uint16)},
-        {"labels": np.array([1, 0, 1], np.uint16)},
+        {"gaps": np.array([1, 6, 2], np.uint8)},
+        {"gaps": np.array([2, 0, 2], np.uint8)},
+        {"gaps": np.array([1, 1, 2, 1], np.uint8)},
+        {"gaps": np.array([1, 1, 2])},
+        {"labels": np.array([0, 1, 1], np.uint16)},
         {"indptr": np.array([0, 2, 1])},
         {"indptr": np.array([1, 2, 3])},
         {"values": np.array([1, 2], np.int16)},
@@ -226,8 +229,19 @@ def test_labels_of_different_variances_are_those_of_the_dense_model():
     ],
 )
 def test_files_whose_weights_are_elsewhere_are_refused(change):
-    labels, values = np.array([0, 1, 1], np.uint16), np.array([1, 2, 3], np.int16)
-    whole = SparseScorer(np.zeros(2), np.array([0, 2, 3]), labels, values, np.ones(2)).to_state()
+    gaps, values = np.array([1, 1, 2], np.uint8), np.array([1, 2, 3], np.int16)
+    whole = SparseScorer(np.zeros(2), np.array([0, 2, 3]), gaps, values, np.ones(2)).to_state()
     made_of_state("SparseScorer", SparseScorer, whole)
     with pytest.raises(ModelFileError):
         made_of_state("SparseScorer", SparseScorer, {**whole, **change})
+
+
+def test_files_of_earlier_versions_have_labels_in_the_place_of_gaps():
+    labels, values = np.array([0, 1, 1], np.uint16), np.array([1, 2, 3], np.int16)
+    state = {"intercept_": np.zeros(2), "indptr": np.array([0, 2, 3]), "labels": labels, "values": values}
+    state |= {"scales": np.ones(2), "kernel": None}
+    scorer = made_of_state("SparseScorer", SparseScorer, state)
+    np.testing.assert_array_equal(scorer.coef_.toarray(), [[1, 0], [2, 3]])
+    for change in ([0, 5, 1], [1, 0, 1]):
+        with pytest.raises(ModelFileError):
+            made_of_state("SparseScorer", SparseScorer, {**state, "labels": np.array(change, np.uint16)})

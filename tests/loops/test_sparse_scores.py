@@ -13,7 +13,7 @@ def _scorer(n_labels=11, d=7, seed=0):
     turned = sp.csc_array(table.astype(np.int16))
     scales = random.uniform(0.1, 2, n_labels)
     parts = turned.indptr.astype(np.int64), turned.indices.astype(np.uint16), turned.data
-    scorer = SparseScorer(random.normal(size=n_labels), *parts, scales)
+    scorer = SparseScorer.of_labels(random.normal(size=n_labels), *parts, scales)
     return scorer, table * scales[:, None]
 
 
@@ -47,7 +47,8 @@ def test_places_of_weights_may_pass_31_bits(monkeypatch):
     monkeypatch.setattr(sparse_scorer, "_FULL_SHARE", np.inf)
     n, far = 3, 2**31 + 5
     indptr = np.array([0, far, far + n], np.int64)
-    labels = np.lib.stride_tricks.as_strided(np.full(1, 2, np.uint16), (far + n,), (0,))
+    gaps = np.lib.stride_tricks.as_strided(np.full(1, 1, np.uint8), (far + n,), (0,))
     values = np.lib.stride_tricks.as_strided(np.full(1, 4, np.int16), (far + n,), (0,))
-    scorer = SparseScorer(np.ones(n), indptr, labels, values, np.ones(n))
-    np.testing.assert_array_equal(scorer.scores(FeatureMatrix(np.array([[0, 0.5]]))), [[1, 1, 1 + 3 * 2.0]])
+    scorer = SparseScorer(np.ones(n), indptr, gaps, values, np.ones(n))
+    row = FeatureMatrix(sp.csr_array(np.array([[0, 0.5]])))
+    np.testing.assert_array_equal(scorer.scores(row), [[3.0, 3, 3]])

@@ -1,7 +1,8 @@
 """Scores of sparse rows by sparse weights, and the best labels of each row, some labels at a time.
 
 The weights stand feature after feature: those of feature j, of labels in rising order, are the entries
-from ``starts[j]`` to ``stops[j]`` of ``labels`` and ``weights``, in units of ``scales``.  A feature that many
+from ``starts[j]`` to ``stops[j]`` of ``weights``, in units of ``scales``, and ``gaps`` says how far the label
+of each is from the one before it, for the first ``before[j]``.  A feature that many
 labels have a weight of is row ``slots[j]`` of a ``table`` too, else that is -1: adding a row takes less time
 than finding the places.  A score is one sum in the order of the row's entries, whatever the labels beside it.
 """
@@ -23,7 +24,8 @@ def _score_row(
     stop,
     starts,
     stops,
-    labels,
+    before,
+    gaps,
     weights,
     slots,
     table,
@@ -41,27 +43,30 @@ def _score_row(
             for label in range(len(scores)):
                 scores[label] += value * full[label]
         else:
+            label = before[feature] - first
             for place in range(starts[feature], stops[feature]):
-                scores[labels[place] - first] += value * weights[place]
+                label += gaps[place]
+                scores[label] += value * weights[place]
     for label in range(len(scores)):
         scores[label] = scores[label] * scales[label] + intercepts[label]
 
 
 @njit(**LOOP)
 def score_rows(
-    indptr, indices, values, starts, stops, labels, weights, slots, table, first, scales, intercepts, scores
-):
+    indptr, indices, values, starts, stops, before, gaps, weights, slots, table, first, scales, intercepts,
+    scores,
+):  # fmt: skip
     """Write the scores (rows, labels) of labels from ``first`` on."""
     for row in range(len(scores)):
         _score_row(
-            indices, values, indptr[row], indptr[row + 1], starts, stops, labels, weights, slots, table,
+            indices, values, indptr[row], indptr[row + 1], starts, stops, before, gaps, weights, slots, table,
             first, scales, intercepts, scores[row],
         )  # fmt: skip
 
 
 @njit(**LOOP)
 def keep_best(
-    indptr, indices, values, starts, stops, labels, weights, slots, table, first, scales, intercepts,
+    indptr, indices, values, starts, stops, before, gaps, weights, slots, table, first, scales, intercepts,
     best, best_scores,
 ):  # fmt: skip
     """Let the labels from ``first`` on take part in the best ones of each row, best first (rows, k).
@@ -72,7 +77,7 @@ def keep_best(
     last = best.shape[1] - 1
     for row in range(len(best)):
         _score_row(
-            indices, values, indptr[row], indptr[row + 1], starts, stops, labels, weights, slots, table,
+            indices, values, indptr[row], indptr[row + 1], starts, stops, before, gaps, weights, slots, table,
             first, scales, intercepts, scores,
         )  # fmt: skip
         own, own_scores = best[row], best_scores[row]

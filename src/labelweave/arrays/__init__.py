@@ -1,5 +1,6 @@
 """Dense linear algebra of any array library, for NumPy in panels: the same bits for any number of threads."""
 
+from labelweave.arrays.index_gaps import from_gaps, to_gaps
 from labelweave.arrays.linear_algebra import (
     CholeskyFactor,
     RowPanels,
@@ -19,10 +20,12 @@ __all__ = [
     "aligned_empty",
     "check_sparse",
     "checked_csr",
+    "from_gaps",
     "largest_columns",
     "namespace",
     "numbers_of",
     "panels",
     "ratios",
+    "to_gaps",
     "unmasked",
 ]

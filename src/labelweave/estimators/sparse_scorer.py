@@ -11,11 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.array_types import Array, RowsByLabels
-from labelweave.arrays import Workers, panels
+from labelweave.arrays import Workers, from_gaps, panels, to_gaps
 from labelweave.estimators.scorers import KERNEL, Scorer, explicit_features, explicit_width
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.model_files import storable
-from labelweave.model_files.schema import Numbers, places
+from labelweave.model_files.schema import Numbers, Optional, places
 
 _LABELS_AT_ONCE = 2**15  # whose scores, 256 KB, stay in the cache
 _ROWS_AT_ONCE = 256
@@ -24,16 +24,29 @@ _MOST_BEST = 64  # of more the best are found by a partition of all scores
 
 
 def _are_places(state: dict[str, Any]) -> bool:
-    indptr, labels = state["indptr"], state["labels"]
-    ends = len(indptr) > 1 and indptr[0] == 0 and indptr[-1] == len(labels)
+    indptr = state["indptr"]
+    ends = len(indptr) > 1 and indptr[0] == 0 and indptr[-1] == len(state["values"])
     return bool(ends and (np.diff(indptr.astype(np.int64)) >= 0).all())
 
 
 def _are_labels(state: dict[str, Any]) -> bool:
-    labels = state["labels"]
+    if ("gaps" in state) == ("labels" in state):
+        return False
+    if "gaps" in state:
+        return _are_gaps(state)
+    labels = state["labels"]  # of a file of an earlier version
     falls = 1 + np.flatnonzero(labels[1:] <= labels[:-1])
     is_small = not len(labels) or int(labels.max()) < len(state["scales"])
     return is_small and bool(np.isin(falls, state["indptr"]).all())
+
+
+def _are_gaps(state: dict[str, Any]) -> bool:
+    gaps, starts = state["gaps"], np.unique(state["indptr"][:-1])
+    starts = starts[starts < len(gaps)].astype(np.intp)
+    if not len(starts):
+        return True
+    lengths = np.add.reduceat(gaps, starts, dtype=np.int64)
+    return bool(gaps.min() > 0 and lengths.max() <= len(state["scales"]))
 
 
 @storable(
@@ -41,7 +54,8 @@ def _are_labels(state: dict[str, Any]) -> bool:
     {
         "intercept_": Numbers("L"),
         "indptr": places("e"),
-        "labels": places("w"),
+        "gaps": Optional(Numbers("w", "u", 0, 2**16)),
+        "labels": Optional(places("w")),
         "values": Numbers("w", "if"),
         "scales": Numbers("L"),
         "kernel": KERNEL,
@@ -56,15 +70,30 @@ class SparseScorer(Scorer):
     """Sparse weights, feature after feature, in units of a scale a label.
 
     indptr (d + 1,): where the weights of each feature begin.
-    labels, values (nnz,): whose they are, in rising order, and how large.
+    gaps (nnz,): how far the label of each is from that of the one before it, the first from -1.
+    values (nnz,): how large they are; some that are 0 may stand on the way to a label that is far.
     scales (L,): the units.
     """
 
     indptr: Array
-    labels: Array
+    gaps: Array
     values: Array
     scales: Array
     kernel: Kernel | None = None
+
+    @classmethod
+    def of_labels(
+        cls, intercepts: Array, indptr: Array, labels: Array, values: Array, scales: Array, kernel: Any = None
+    ) -> SparseScorer:
+        """Make one of the labels of the weights, which rise in every feature."""
+        return cls(intercepts, *to_gaps(indptr, labels, values), scales, kernel)
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> SparseScorer:
+        if "gaps" in state:
+            return cls(**state)
+        names = "intercept_", "indptr", "labels", "values", "scales", "kernel"
+        return cls.of_labels(*(state[name] for name in names))
 
     @property
     def coef_(self) -> sp.csr_array:
@@ -73,9 +102,10 @@ class SparseScorer(Scorer):
 
     @cached_property
     def _by_labels(self) -> sp.csr_array:
-        shape = self.n_labels, len(self.indptr) - 1
-        turned = sp.csc_array((self.values * self.scales[self.labels], self.labels, self.indptr), shape=shape)
-        return turned.tocsr()
+        shape, labels = (self.n_labels, len(self.indptr) - 1), from_gaps(self.indptr, self.gaps)
+        table = sp.csc_array((self.values * self.scales[labels], labels, self.indptr), shape=shape).tocsr()
+        table.eliminate_zeros()
+        return table
 
     def __getstate__(self) -> dict[str, Any]:
         return self.to_state()
@@ -138,29 +168,37 @@ class SparseScorer(Scorer):
         starts = range(0, self.n_labels, _LABELS_AT_ONCE)
         indptr = self.indptr.astype(np.int64)
         cuts = np.stack([indptr[:-1], indptr[1:]])
+        before = np.full(cuts.shape, -1, np.int32)  # the label of the weight before the first of a part
         if len(starts) > 1:
             cuts = np.empty((len(starts) + 1, len(indptr) - 1), np.int64)
-            cut_rows(indptr, self.labels, _LABELS_AT_ONCE, cuts)
+            before, labels = np.full(cuts.shape, -1, np.int32), from_gaps(indptr, self.gaps)
+            cut_rows(indptr, labels, _LABELS_AT_ONCE, cuts)
+            is_cut = cuts > indptr[:-1]
+            before[is_cut] = labels[cuts[is_cut] - 1]
         parts = [slice(start, min(start + _LABELS_AT_ONCE, self.n_labels)) for start in starts]
-        weights = self.labels.view(), self.values.view()
+        weights = self.gaps.view(), self.values.view()
         for array in weights:
             array.flags.writeable = False
         return [
             (
                 part,
-                (cuts[n], cuts[n + 1], *weights, *self._full_features(part, cuts[n], cuts[n + 1])),
+                (*(places := (cuts[n], cuts[n + 1], before[n])), *weights, *self._full_features(part, *places)),
                 (self.scales[part].copy(), self.intercept_[part].copy()),
             )
             for n, part in enumerate(parts)
         ]
 
-    def _full_features(self, part: slice, starts: Array, stops: Array) -> tuple[Array, Array]:
+    def _full_features(
+        self, part: slice, starts: Array, stops: Array, before: Array
+    ) -> tuple[Array, Array]:
         """Write the features out that many labels have: their places in a table, -1 for others, and it."""
         n_labels = part.stop - part.start
         full = np.flatnonzero(stops - starts > _FULL_SHARE * n_labels)
         slots = np.full(len(starts), -1, np.int32)
         slots[full] = np.arange(len(full))
         table = np.zeros((len(full), n_labels), self.values.dtype)
-        for row, start, stop in zip(table, starts[full], stops[full], strict=True):
-            row[self.labels[start:stop].astype(np.intp) - part.start] = self.values[start:stop]
+        for row, feature in zip(table, full, strict=True):
+            of_feature = slice(starts[feature], stops[feature])
+            labels = before[feature] + self.gaps[of_feature].cumsum(dtype=np.int64)
+            row[labels - part.start] = self.values[of_feature]
         return slots, table

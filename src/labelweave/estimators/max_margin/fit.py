@@ -117,7 +117,7 @@ class MarginFit:
         if self.kept is not None:
             found, _ = self.kept
             weights = found.indptr, found.labels, found.values, found.scales
-            return SparseScorer(self.intercepts, *weights, kernels[0])
+            return SparseScorer.of_labels(self.intercepts, *weights, kernels[0])
         if self.weights is not None:
             return LinearScorer(self.intercepts, self.weights, kernels[0])
         used = np.flatnonzero(np.any([part.any(axis=1) for part in self.coefficients], axis=0))
