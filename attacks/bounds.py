@@ -65,6 +65,7 @@ def sparse_weights(world: World) -> None:
         model = lw.MaxMarginClassifier(prune=prune, tol=tol).fit(X, world.Y)
         model.predict_top(X, 2)
         model.decision_function(X)
+        model.coef_.sum()
 
 
 def missing_labels(world: World) -> None:
