@@ -137,8 +137,8 @@ def test_differences_are_found():
 def test_rounding_is_counted_by_the_terms_of_a_score_that_cancel():
     terms = np.array([[1e3, 1.0]])
     here = processors.Found(np.array([[1.0, 1.0]]), terms, terms, 2.0, 1.9)
-    rounded = here._replace(stored=here.stored + [[2.0**-40, 0.0]])
-    wrong = here._replace(stored=here.stored + [[0.0, 2.0**-40]])
+    rounded = here._replace(stored=here.stored + np.array([2.0**-40, 0.0]))
+    wrong = here._replace(stored=here.stored + np.array([0.0, 2.0**-40]))
     assert processors.wrong_on_processors({"low rank": here}, {"low rank": rounded}) == []
     assert len(processors.wrong_on_processors({"low rank": here}, {"low rank": wrong})) == 1
 
