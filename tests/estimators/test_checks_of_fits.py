@@ -13,7 +13,7 @@ from labelweave.decisions.label_scores import row_blocks
 from labelweave.estimators import scaling
 from labelweave.estimators.base import refuse_no_weight
 from labelweave.estimators.label_graph import inputs
-from labelweave.estimators.label_graph.inputs import learned_width
+from labelweave.estimators.label_graph.inputs import learned_width, left_out_ridge
 from labelweave.estimators.scaling import choose_scaling
 from labelweave.estimators.targets import TargetForm
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
@@ -119,14 +119,18 @@ def test_rows_are_handed_out_in_blocks_that_fit(monkeypatch):
 
 def test_the_width_of_a_kernel_is_that_of_the_least_loss_left_out(monkeypatch):
     line = np.linspace(-2, 2, 40)[:, None]
-    monkeypatch.setattr(inputs, "_ROWS_FOR_WIDTH", 30)
-    found = []
+    labels, weights = LabelMatrix.from_any((np.sin(14 * line) > 0).astype(int)), np.ones(40)
+    losses = []
+    for width in inputs._WIDTHS:
+        sizes, axes = np.linalg.eigh(rbf_kernel(line, gamma=width))
+        root = axes * np.sqrt(np.maximum(sizes, 0))
+        losses.append(left_out_ridge(root, labels, weights).loss)
     with Workers().running() as workers:
-        for values in (line, np.sin(6 * line)):
-            targets = LabelMatrix.from_any((values > 0).astype(int)), np.ones(40)
-            found.append(learned_width(RBFKernel(1.0), FeatureMatrix(line), targets, 0, workers).gamma)
-    assert set(found) <= set(inputs._WIDTHS)
-    assert found[0] < found[1]
+        found = learned_width(RBFKernel(1.0), FeatureMatrix(line), (labels, weights), 0, workers)
+        monkeypatch.setattr(inputs, "_ROWS_FOR_WIDTH", 30)
+        of_some = learned_width(RBFKernel(1.0), FeatureMatrix(line), (labels, weights), 0, workers)
+    assert found.gamma == inputs._WIDTHS[np.argmin(losses)]
+    assert of_some.gamma in inputs._WIDTHS
 
 
 def test_forms_of_targets_from_files_are_checked():
