@@ -10,6 +10,7 @@ steps that are written in LLVM code by ``_loops/vector_code.py`` have no such ch
 from __future__ import annotations
 
 import importlib
+import itertools
 import multiprocessing
 import pkgutil
 import time
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numba
 import numpy as np
@@ -27,8 +29,9 @@ from numba.core.registry import CPUDispatcher
 import labelweave as lw
 from attacks.sparse_arrays import World
 from labelweave import _loops, baselines, inference, splits
-from labelweave._loops.sparse_products import cut_rows
+from labelweave._loops.sparse_products import WIDTH, cut_rows, multiply_table
 from labelweave.features import ForestKernel
+from labelweave.inference.map import map_inference
 from labelweave.labels.covariance.base import LabelCovariance
 
 _PROCESSES = 2  # nearly all the time is compiling
@@ -109,6 +112,39 @@ def best_labelings(world: World, n_rows: int = 20) -> None:
             inference.MapInference(graph, exact_width=width).solve(unary, tables, clamp=clamp)
 
 
+def hard_labelings(world: World, n_labels: int = 8) -> None:
+    """Search where messages decide nothing and nothing is narrow, to the end and with few nodes to spend."""
+    random = np.random.default_rng(0)
+    pairs, triples = (list(itertools.combinations(range(n_labels), size)) for size in (2, 3))
+    for cliques in (pairs, [*pairs, *triples[::4]]):
+        graph = lw.CliqueGraph(n_labels, cliques)
+        unary = 0.1 * random.normal(size=(2, n_labels))
+        tables = random.normal(size=(2, int(graph.table_starts[-1])))
+        best = inference.MapInference(graph, method="exact").solve(unary, tables).values
+        for nodes in (1, 3, 1000):
+            with patch.object(map_inference, "_RUN_WIDTH", 1):
+                search = inference.MapInference(graph, exact_width=0, max_nodes=nodes)
+            found = search.solve(unary, tables)
+            if not (found.bounds >= best - 1e-9).all() or (nodes == 1000 and not found.proven.all()):
+                raise AssertionError(f"bounds {found.bounds} of {best}, with {nodes} nodes")
+
+
+def products_of_tables(world: World) -> None:
+    """Multiply sparse rows with tables of all widths, into new arrays and onto what stands there."""
+    random = np.random.default_rng(0)
+    rows = sp.csr_array(np.where(random.random((6, 9)) < 0.4, random.normal(size=(6, 9)), 0.0)[[0, 1, 2, 3]])
+    rows = sp.vstack([rows, sp.csr_array((1, 9))]).tocsr()
+    for dtype in (np.float64, np.float32):
+        for width in (1, WIDTH, WIDTH + 1, 2 * WIDTH + 1, 3 * WIDTH + 1, 4 * WIDTH, 9 * WIDTH + 3):
+            table = random.normal(size=(9, width)).astype(dtype)
+            values, products = rows.data.astype(dtype), np.ones((5, width), dtype)
+            parts = rows.indptr[:-1].astype(np.int64), rows.indptr[1:].astype(np.int64)
+            for far, adds in ((False, False), (False, True), (True, True)):
+                multiply_table(*parts, rows.indices, values, table, products, far, adds)
+            expected = 3 * (rows.astype(dtype) @ table)
+            np.testing.assert_allclose(products, expected, rtol=1e-4, atol=1e-4)
+
+
 def decisions(world: World) -> None:
     """Choose thresholds, calibrate, split, rank and walk trees."""
     for objective in ("example_f1", "macro_f1"):
@@ -138,7 +174,7 @@ def hierarchies(world: World) -> None:
 
 PROBLEMS: tuple[Callable[[World], None], ...] = (
     every_estimator, coupled_margins, sparse_weights, missing_labels, label_graphs, best_labelings,
-    decisions, hierarchies,
+    hard_labelings, products_of_tables, decisions, hierarchies,
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
     make coverage                              # which test reaches which line, and how long it takes
     python -m attacks.mutants --mutants 500    # an hour or two of one core; goes on where it was ended
     python -m attacks.mutants --again --seconds 60    # what survived once more, with more of the tests
+    python -m attacks.mutants --known                 # counts what has run so far
 
 Mutants are made by the operators of cosmic-ray (``pip install --group mutants``): another arithmetic or
 comparison operator, a sign or a negation less, ``and`` for ``or``, a number one more or one less, a loop that
@@ -11,6 +12,8 @@ left alone.  Of all mutants of the solvers, losses, problems, inference, hyper-p
 is drawn, the same for the same source.  For each the fast tests that reach its line are run until one fails,
 first those of its own area.  Survivors are looked at by people, whose verdicts stand in
 ``attacks/results/mutants_seen.json``: those that change nothing but time or rounding are called equivalent.
+What came of each is in ``attacks/results/mutants.jsonl``; one of a line that has changed since is another
+mutant.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ _NUMBERS = 0.25  # of the mutants of a folder; of all that there are, half are n
 _SOURCE = ROOT / "src" / "labelweave"
 _RESULTS = Path(__file__).with_name("results")
 _SEEN = _RESULTS / "mutants_seen.json"
+_LOG = _RESULTS / "mutants.jsonl"
 _BINARY = [
     "Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul", "FloorDiv_Mul", "Mod_FloorDiv", "Pow_Mul", "BitOr_BitAnd",
     "BitAnd_BitOr", "LShift_RShift", "RShift_LShift",
@@ -169,10 +173,15 @@ def _first(found: list[Mutant], count: int) -> list[Mutant]:
     return some
 
 
+def outcomes(log: Path) -> dict[str, dict[str, Any]]:
+    """Read what came of mutants, by their keys; the last run of each counts."""
+    said = map(json.loads, log.read_text().splitlines() if log.exists() else [])
+    return {entry["key"]: entry for entry in said}
+
+
 def run(drawn: list[Mutant], log: Path, seconds: float, *, again: bool) -> dict[str, dict[str, Any]]:
     """Run what is not in the log yet; of what survived too, if asked."""
-    said = map(json.loads, log.read_text().splitlines() if log.exists() else [])
-    done = {entry["key"]: entry for entry in said}
+    done = outcomes(log)
     left = {one.key: again and one.key in done and done[one.key]["outcome"] == "survived" for one in drawn}
     open_ = [one for one in drawn if one.key not in done or left[one.key]]
     if open_:
@@ -198,7 +207,7 @@ def run(drawn: list[Mutant], log: Path, seconds: float, *, again: bool) -> dict[
     return {mutant.key: done[mutant.key] for mutant in drawn}
 
 
-def summary(entries: dict[str, dict[str, Any]], seed: int) -> dict[str, Any]:
+def summary(entries: dict[str, dict[str, Any]], drawn: int, seed: int) -> dict[str, Any]:
     """Count what became of the mutants, and name the survivors with what people say of them."""
     seen = json.loads(_SEEN.read_text()) if _SEEN.exists() else {}
     by_folder: dict[str, Counter[str]] = {folder: Counter() for folder in SHARES}
@@ -212,7 +221,7 @@ def summary(entries: dict[str, dict[str, Any]], seed: int) -> dict[str, Any]:
             survivors.append({**said, "reason": seen.get(key, "")})
     total: Counter[str] = sum(by_folder.values(), Counter())
     return {
-        "seed": seed, "mutants": len(entries), **total,
+        "seed": seed, "drawn": drawn, "mutants": len(entries), **total,
         "folders": {folder: dict(counts) for folder, counts in by_folder.items()},
         "survivors": survivors,
     }  # fmt: skip
@@ -224,12 +233,15 @@ def section() -> str:
     if not place.exists():
         return "## Mutants\n\nNot run yet.\n"
     kept = json.loads(place.read_text())
+    ran, drawn, same = kept["mutants"], kept.get("drawn", kept["mutants"]), kept.get("equivalent", 0)
+    survived = kept.get("survived", 0)
+    sample_of = "a sample" if ran == drawn else f"of a sample of {drawn}"
     lines = [
         "## Mutants\n",
-        f"`make mutants`: {kept['mutants']} changes of the mathematics in one place each, a sample. The fast "
-        f"tests that reach the place notice {kept['killed']} "
-        f"({kept['killed'] / kept['mutants']:.1%}). Of the others, {kept.get('equivalent', 0)} change "
-        f"time or rounding alone, by the reasons given; {kept.get('survived', 0)} survive.\n",
+        f"`make mutants`: {ran} changes of the mathematics in one place each, {sample_of}. The fast tests "
+        f"that reach the place notice {kept['killed']}. Of the others, {same} change time or rounding alone, "
+        f"by the reasons given; {survived} survive. Of those that change more, "
+        f"{kept['killed'] / (ran - same):.1%} are noticed.\n",
         "| folder | killed | equivalent | survived |\n|---|---:|---:|---:|",
     ]
     for folder, counts in kept["folders"].items():
@@ -250,17 +262,19 @@ def main() -> None:
     )
     parser.add_argument("--mutants", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--log", type=Path, default=ROOT / ".mutants.jsonl", help="where outcomes are kept")
+    parser.add_argument("--log", type=Path, default=_LOG, help="where outcomes are kept")
     parser.add_argument("--again", action="store_true", help="run only what has survived, once more")
+    parser.add_argument("--known", action="store_true", help="run nothing")
     parser.add_argument(
         "--seconds", type=float, default=8.0, help="of tests for a mutant, by their usual times"
     )
     chosen = parser.parse_args()
     drawn = sample(chosen.mutants, chosen.seed)
-    if chosen.again and chosen.log.exists():
-        known = {json.loads(line)["key"] for line in chosen.log.read_text().splitlines()}
+    if chosen.again or chosen.known:
+        known = outcomes(chosen.log)
         drawn = [mutant for mutant in drawn if mutant.key in known]
-    found = summary(run(drawn, chosen.log, chosen.seconds, again=chosen.again), chosen.seed)
+    again = chosen.again and not chosen.known
+    found = summary(run(drawn, chosen.log, chosen.seconds, again=again), chosen.mutants, chosen.seed)
     write_json(_RESULTS / "mutants.json", found)
     counted = found["mutants"] - found.get("equivalent", 0)
     print(

@@ -73,7 +73,11 @@ ATTACKERS = {
     ),
     "processors": (
         "",
-        "Vector code of older processors and other numbers of threads: the same bits, or rounding.",
+        "Vector code of older processors and other numbers of threads.  Promised: the same bits for any "
+        "number of threads; on other processors a model file predicts scores that differ by at most 8 units "
+        "of the last place of what they are added up from, the absolute values of their terms, and "
+        "certificates hold on both.  Where terms cancel, as those of learned kernel models do, that is more "
+        "units of the score itself: a thousand, or 3e-13 of it, where they add up to 800 times the largest.",
     ),
     "stress": (
         "--minutes 5",
@@ -196,9 +200,6 @@ takes no such input, it was not tried.
   numbers are those of a run on these data is not checked: who may write them can change what a fit ends
   with. Keep them where only you can write.
 - **Hyper-parameters, graphs and thresholds between processors**: rounding can turn a choice that is close.
-- **The last three places of scores between processors**, more than the attacker allows: terms of a score may
-  cancel. Those of its learned kernel logistic model add up to 600 times the largest score, and its scores
-  differ by 1,300 units of the last place, 3e-13 of the score.
 """
 
 

@@ -5,6 +5,7 @@ import os
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.metrics.pairwise import rbf_kernel
 
 from attacks import killed_commands, killed_fits, processors, small_fits, soak, stress
 from labelweave.estimators import journal
@@ -122,15 +123,41 @@ def test_scores_on_other_processors_differ_by_rounding(processor, tmp_path):
 
 def test_differences_are_found():
     scores = np.array([[1.0, 0.5]])
-    here = {"low rank": processors.Found(scores, scores, 2.0, 1.9)}
-    moved = scores + 2.0**-40
-    there = {"low rank": processors.Found(moved, scores, 1.8, 1.7)}
+    here = {"low rank": processors.Found(scores, scores, scores, 2.0, 1.9)}
+    moved = scores + 2.0**-40 * np.array([1.0, 0.5])
+    there = {"low rank": processors.Found(moved, scores, scores, 1.8, 1.7)}
     assert processors.wrong_with_threads(here, there) == [
         "low rank: scores of a model file differ by 4.1e+03 units"
     ]
     assert processors.wrong_on_processors(here, there) == [
         "low rank: scores differ by 4096 units", "low rank: a lower bound of 1.9, and an objective of 1.8"
     ]  # fmt: skip
+
+
+def test_rounding_is_counted_by_the_terms_of_a_score_that_cancel():
+    terms = np.array([[1e3, 1.0]])
+    here = processors.Found(np.array([[1.0, 1.0]]), terms, terms, 2.0, 1.9)
+    rounded = here._replace(stored=here.stored + np.array([2.0**-40, 0.0]))
+    wrong = here._replace(stored=here.stored + np.array([0.0, 2.0**-40]))
+    assert processors.wrong_on_processors({"low rank": here}, {"low rank": rounded}) == []
+    assert len(processors.wrong_on_processors({"low rank": here}, {"low rank": wrong})) == 1
+
+
+@pytest.mark.parametrize("name", ["margins, rbf", "low rank", "low rank, logistic", "graph, scores", "tuned"])
+def test_terms_are_as_large_as_what_they_add_up_to(name):
+    X, Y = small_fits.data_of(name, 40)
+    model = small_fits.fitted(clone(small_fits.KINDS[name]), X, Y)
+    terms, scores = processors.sums_of_terms(model, X), small_fits.scores_of(model, X)
+    assert terms.shape == scores.shape
+    assert (terms >= np.abs(scores) * (1 - 1e-12)).all()
+
+
+def test_terms_of_kernels_are_values_times_coefficients():
+    X, Y = small_fits.data_of("margins, rbf", 40)
+    model = small_fits.fitted(clone(small_fits.KINDS["margins, rbf"]), X, Y)
+    block = rbf_kernel(X, X[model.support_], model.kernel_.gamma)
+    expected = block @ np.abs(model.dual_coef_) + np.abs(model.intercept_)
+    np.testing.assert_allclose(processors.sums_of_terms(model, X), expected)
 
 
 @pytest.mark.slow

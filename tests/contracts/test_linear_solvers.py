@@ -10,6 +10,7 @@ from labelweave.labels.covariance.factor import FactorCovariance
 from labelweave.losses import EntrywiseLoss, SoftmaxLoss
 from labelweave.problems.coupled_gram import CoupledGram, GramTerm
 from labelweave.problems.kernel_likelihood import KernelLikelihood
+from labelweave.solvers import symmetrized_gradients
 from labelweave.solvers.exact_directions import ExactDirections
 from labelweave.solvers.newton_system import FunctionGradients, NewtonPoint, NewtonSystem
 from labelweave.solvers.symmetrized_gradients import SymmetrizedGradients
@@ -214,3 +215,11 @@ def test_exact_directions_refuse_an_indefinite_kernel():
     system = NewtonSystem(problem, curvature, every)
     with pytest.raises(ValueError, match="not positive semi-definite"):
         ExactDirections().solve(system, residual, residual, np.ones(1), 1)
+
+
+def test_directions_take_no_more_iterations_than_allowed(monkeypatch):
+    system, point = _system(_problem("shared", 100.0), 3.0)
+    done, advance = [], symmetrized_gradients._Iteration._advance
+    monkeypatch.setattr(symmetrized_gradients._Iteration, "_advance", lambda run: done.append(advance(run)))
+    SymmetrizedGradients(limit=1000, reduction=1e-12).direction(system, point, np.full(FITS, 1e-12), 5)
+    assert len(done) == 5

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +13,7 @@ from labelweave.problems.block_margins import BlockMargins
 from labelweave.problems.gram_margins import MarginBox
 from labelweave.problems.make_gram_margins import Resources, kernel_margins
 from labelweave.problems.working_set_margins import WorkingSetMargins
-from labelweave.solvers import AlternatingDirections, BlockAscent, Status, WorkingSetAscent
+from labelweave.solvers import AlternatingDirections, BlockAscent, Status, WorkingSetAscent, block_ascent
 from labelweave.solvers.block_ascent import BlockState, _is_stalled, _n_visited
 from labelweave.solvers.frame import TraceRecord
 
@@ -255,3 +256,21 @@ def test_a_result_is_computed_once_for_the_same_points():
     assert problem.settled(free, boxed, 1e-3) is found
     assert problem.settled(free, boxed.copy(), 1e-3) is not found
     assert problem.settled(free.copy(), boxed, 1e-3) is not found
+
+
+def test_a_certificate_that_fails_is_tried_again_after_more_and_more_rounds(monkeypatch):
+    promised, found = TraceRecord(gap=1e-9), TraceRecord(gap=1.0)
+    solver, met = BlockAscent(1e-3, 100), []
+
+    def certify(self, problem, state, status):
+        met.append(state.rounds)
+        return found, status, SimpleNamespace(boxed_scores=0.0)
+
+    monkeypatch.setattr(BlockAscent, "certify", certify)
+    monkeypatch.setattr(block_ascent, "_record", lambda *_: promised)
+    problem = SimpleNamespace(drifts=False, measure=lambda *_: ())
+    arrays = {name: np.zeros(1) for name in ("beta", "scores", "shares")}
+    state = BlockState(**arrays, generator=None, at_hand=None, best_gap=0.0)
+    for rounds in range(1, 32):
+        state = solver._checked(problem, replace(state, rounds=rounds)).state
+    assert met == [1, 3, 7, 15, 31]

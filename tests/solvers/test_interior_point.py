@@ -112,3 +112,54 @@ def test_the_factorisation_without_squaring_is_of_the_same_matrix(scale):
     expected = np.eye(4) + factor.T @ (factor / weight[:, None])
     np.testing.assert_allclose(root.T @ root, expected, rtol=1e-9, atol=1e-9 * scale)
     np.testing.assert_array_equal(root, np.triu(root))
+
+
+def test_multipliers_begin_at_the_gradient_with_one_product_for_all():
+    X, y = _data(3, 30)
+    bounds = np.linspace(0.01, 3.0, 30)
+    state = interior._Interior(y[:, None] * X, np.ones(30), bounds, 1e-6)
+    np.testing.assert_allclose(state.below - state.above, state.gradient(), atol=1e-12)
+    least = np.minimum(state.below, state.above) * bounds
+    np.testing.assert_allclose(least, least[0])
+
+
+def test_products_fall_as_far_as_the_gap_asked_for_needs():
+    X, y = _data(3, 30)
+    signed, bounds = y[:, None] * X, np.full(30, 2.0)
+    state = interior._Interior(signed, np.ones(30), bounds, 1e-6)
+    weights = signed.T @ state.point
+    primal = weights @ weights / 2 + bounds @ np.maximum(0, 1 - signed @ weights)
+    expected = interior._FINER * 1e-6 * primal
+    assert state.least_products(state.gradient()) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("gaps", "is_low", "steps"),
+    [
+        ([1.0] * 60, True, interior._IDLE),  # nothing moves any more
+        (0.4 ** np.arange(60), True, 24),  # every step brings much, to the gap asked for
+        (0.9 ** np.arange(60), True, interior._IDLE),  # too little
+        ([1.0] * 60, False, 60),
+    ],
+)
+def test_steps_end_where_they_bring_nothing_more(monkeypatch, gaps, is_low, steps):
+    class Scripted:
+        def __init__(self, *_):
+            self.step, self.is_low = 0, is_low
+
+        def inside(self):
+            return self.step
+
+        def gap(self, point):
+            return gaps[point]
+
+        def advance(self):
+            self.step += 1
+            made.append(self.step)
+            return self.step < len(gaps)
+
+    made = []
+    monkeypatch.setattr(interior, "_Interior", Scripted)
+    best = interior_point(None, None, None, 4e-10)
+    assert len(made) == steps
+    assert gaps[best] == min(gaps[: len(made) + 1])

@@ -1,0 +1,63 @@
+"""A comparison's table, and which models it takes, without a fit."""
+
+import numpy as np
+import pytest
+from sklearn.dummy import DummyClassifier
+
+from labelweave.comparison.compare import _named
+from labelweave.comparison.outcome import Comparison, Difference
+
+FOUND = Comparison(
+    {
+        "a": {"micro_f1": np.array([0.5, 0.7]), "fit_seconds": np.array([1.0, 3.0])},
+        "b": {"micro_f1": np.array([0.4, 0.4]), "fit_seconds": np.array([1.0, np.nan])},
+    },
+    test_share=0.5,
+    reference="a",
+)
+
+
+def test_a_frame_has_means_and_differences():
+    pytest.importorskip("pandas")
+    frame = FOUND.to_frame()
+    assert list(frame.index) == ["micro_f1", "fit_seconds"]
+    assert [name for name in frame if name[0] == "a"] == [("a", "mean")]
+    assert list(frame["b"]) == ["mean", "difference", "low", "high"]
+    one = FOUND.difference("b", "micro_f1")
+    np.testing.assert_allclose(frame["b"].loc["micro_f1"], [0.4, one.mean, one.low, one.high])
+    assert frame["b"].loc["fit_seconds", ["low", "high"]].isna().all()
+    alone = Comparison({"a": FOUND.values["a"]}, 0.5, "a").to_frame()
+    assert list(alone) == [("a", "mean")]
+
+
+def test_words_and_intervals():
+    assert "mean over 2 folds; in brackets the 95 % interval of the difference to a" in repr(FOUND)
+    single = Comparison({"a": {"f1": np.array([0.5])}, "b": {"f1": np.array([0.25])}}, 0.5, "a")
+    assert repr(single).splitlines()[1].split() == ["f1", "0.5", "0.25"]
+    assert repr(single).endswith("on a single fold")
+    assert Difference(0.2, 0.1, 0.3).is_clear
+    assert Difference(-0.2, -0.3, -0.1).is_clear
+    assert not Difference(0.0, -0.1, 0.1).is_clear
+    wide, narrow = FOUND.interval("a", "micro_f1", 0.99), FOUND.interval("a", "micro_f1")
+    assert wide.low < narrow.low < narrow.mean == pytest.approx(0.6)
+    for level in (0.0, 1.0):
+        with pytest.raises(ValueError, match="needs to be between 0 and 1"):
+            FOUND.difference("b", "micro_f1", level=level)
+        with pytest.raises(ValueError, match="needs to be between 0 and 1"):
+            FOUND.interval("a", "micro_f1", level)
+
+
+def test_names_of_models():
+    one, other = DummyClassifier(), DummyClassifier()
+    assert list(_named(one)) == ["DummyClassifier"]
+    assert list(_named([one, other, ("x", one)])) == ["DummyClassifier", "DummyClassifier 2", "x"]
+    assert _named({"x": one}) == {"x": one}
+    for given, error, words in (
+        ("abc", ValueError, "give models, in a list or by name"),
+        (5, ValueError, "give models, in a list or by name"),
+        ([], ValueError, "No estimators were given"),
+        ([one, 5], TypeError, "One of the estimators is"),
+        ([("x", one), ("x", other)], ValueError, "Two estimators are named 'x'"),
+    ):
+        with pytest.raises(error, match=words):
+            _named(given)

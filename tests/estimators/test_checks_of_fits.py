@@ -1,0 +1,142 @@
+"""What every fit checks of parameters and weights, and how features are brought to one scale."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics.pairwise import rbf_kernel
+
+from labelweave import CalibratedLabelClassifier, MaxMarginClassifier
+from labelweave.arrays import Workers
+from labelweave.baselines import BinaryRelevance
+from labelweave.decisions import label_scores
+from labelweave.decisions.label_scores import row_blocks
+from labelweave.estimators import scaling
+from labelweave.estimators.base import refuse_no_weight
+from labelweave.estimators.label_graph import inputs
+from labelweave.estimators.label_graph.inputs import learned_width, left_out_ridge
+from labelweave.estimators.scaling import choose_scaling
+from labelweave.estimators.targets import TargetForm
+from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
+from labelweave.features.feature_matrix import column_means, filled
+from labelweave.hyperparameters import left_out
+from labelweave.hyperparameters.left_out import LeftOutRidge
+from labelweave.labels import LabelMatrix
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(40, 3))
+Y = (X[:, :2] > 0).astype(int)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"kernel": RBFKernel}, "kernel is the class RBFKernel; give an object"),
+        ({"C": True}, "C is True; it is no flag"),
+        ({"max_iter": 2**80}, "max_iter has 21 hexadecimal digits"),
+        ({"C": 10**400}, "C has 333 hexadecimal digits"),
+        ({"n_jobs": 0}, "n_jobs is 0; give a number of threads"),
+    ],
+)
+def test_parameters_that_mean_nothing(parameters, words):
+    with pytest.raises(ValueError, match=words):
+        MaxMarginClassifier(**parameters).fit(X, Y)
+
+
+def test_flags_may_be_flags_and_the_log_a_number():
+    model = MaxMarginClassifier(fit_intercept=False, warm_start=True, verbose=False).fit(X, Y)
+    assert not np.any(model.intercept_)
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        ([1.0, np.inf], "is not finite"),
+        ([1.0, 1e300], "at row 1 is 1e[+]300; sums of losses hold weights of at most"),
+        ([0.0, 0.0], "is 0 in every row"),
+    ],
+)
+def test_weights_that_no_fit_can_have(weights, words):
+    with pytest.raises(ValueError, match=f"sample_weight {words}"):
+        refuse_no_weight(np.array(weights))
+    refuse_no_weight(np.array([0.0, 1.0]))
+
+
+def test_scores_of_missing_targets_are_those_of_the_fit_without_them(monkeypatch):
+    gram = rbf_kernel(X)
+    targets = np.where(RANDOM.random((40, 2)) < 0.2, np.nan, Y)
+    ridge = LeftOutRidge(gram)
+    exact = ridge._completed(targets, 1.0)
+    assert ridge._completed(Y.astype(float), 1.0) is not None
+    monkeypatch.setattr(left_out, "_MOST_ROWS", 10)
+    close = ridge._completed(targets, 1.0)
+    known = ~np.isnan(targets)
+    np.testing.assert_array_equal(close[known], targets[known])
+    np.testing.assert_allclose(close, exact, atol=0.1)
+    monkeypatch.setattr(left_out, "_ROUNDS", 400)
+    np.testing.assert_allclose(ridge._completed(targets, 1.0), exact, atol=1e-6)
+
+
+def test_the_scale_of_features_is_chosen_by_a_part_of_rows_and_labels(monkeypatch):
+    def linear(rows):
+        return LinearKernel()
+
+    targets = np.column_stack([X[:, 0] + 1e-3 * X[:, 1], np.zeros(40)])
+    wide = FeatureMatrix(X * [1.0, 1e4, 1e-4])
+    whole = choose_scaling(wide, targets, linear)
+    monkeypatch.setattr(scaling, "_MOST_ROWS", 20)
+    monkeypatch.setattr(scaling, "_MOST_LABELS", 1)
+    part = choose_scaling(wide, targets, linear)
+    assert whole is not None
+    assert part is not None
+    assert part.to_state().keys() == whole.to_state().keys()
+    unit = sp.csr_array(np.eye(3)[np.arange(40) % 3])
+    assert choose_scaling(FeatureMatrix(unit), targets, linear) is None
+
+
+def test_missing_features_of_sparse_rows_get_means_of_their_columns():
+    dense = np.array([[1.0, np.nan, 0.0], [3.0, 4.0, np.nan], [np.nan, 0.0, 6.0]])
+    stored = sp.csr_array(dense)
+    expected = [2.0, 2.0, 3.0]
+    np.testing.assert_array_equal(column_means(stored), expected)
+    np.testing.assert_array_equal(column_means(dense), expected)
+    whole = filled(stored, column_means(stored))
+    np.testing.assert_array_equal(whole.toarray(), filled(dense, column_means(dense)))
+    assert np.isnan(stored.data).sum() == 3  # what was given stays
+    assert filled(whole, column_means(stored)) is whole
+    np.testing.assert_array_equal(column_means(sp.csr_array(np.eye(2))), [0.5, 0.5])
+
+
+def test_rows_are_handed_out_in_blocks_that_fit(monkeypatch):
+    model = BinaryRelevance().fit(X, Y)
+    assert [len(part) for part in row_blocks(model, X, 2)] == [40]
+    monkeypatch.setattr(label_scores, "_SCORES_AT_ONCE", 30)
+    parts = list(row_blocks(model, X, 2))
+    assert max(map(len, parts)) <= 15
+    np.testing.assert_array_equal(np.vstack(parts), X)
+    whole = CalibratedLabelClassifier(MaxMarginClassifier(kernel="precomputed"))
+    assert [len(part) for part in row_blocks(whole, np.eye(40), 2)] == [40]
+
+
+def test_the_width_of_a_kernel_is_that_of_the_least_loss_left_out(monkeypatch):
+    line = np.linspace(-2, 2, 40)[:, None]
+    labels, weights = LabelMatrix.from_any((np.sin(14 * line) > 0).astype(int)), np.ones(40)
+    losses = []
+    for width in inputs._WIDTHS:
+        sizes, axes = np.linalg.eigh(rbf_kernel(line, gamma=width))
+        root = axes * np.sqrt(np.maximum(sizes, 0))
+        losses.append(left_out_ridge(root, labels, weights).loss)
+    with Workers().running() as workers:
+        found = learned_width(RBFKernel(1.0), FeatureMatrix(line), (labels, weights), 0, workers)
+        monkeypatch.setattr(inputs, "_ROWS_FOR_WIDTH", 30)
+        of_some = learned_width(RBFKernel(1.0), FeatureMatrix(line), (labels, weights), 0, workers)
+    assert found.gamma == inputs._WIDTHS[np.argmin(losses)]
+    assert of_some.gamma in inputs._WIDTHS
+
+
+def test_forms_of_targets_from_files_are_checked():
+    state = {"kind": "labels", "container": "dense", "negative": 0, "frame": None, "unobserved": (1,)}
+    form = TargetForm.from_state(state, np.array(["a", "b"]))
+    assert form.unobserved == (1,)
+    for wrong in ((2,), (-1,), (0.5,)):
+        with pytest.raises(ValueError, match="no numbers of 2 labels"):
+            TargetForm.from_state(state | {"unobserved": wrong}, np.array(["a", "b"]))
