@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from labelweave.estimators import (
         KernelLogisticClassifier,
         LabelGraphClassifier,
+        LabelTreeClassifier,
         LowRankClassifier,
         LowRankClassifierCV,
         MaxMarginClassifier,
@@ -51,6 +52,7 @@ __all__ = [
     "LabelCovariance",
     "LabelGraphClassifier",
     "LabelMatrix",
+    "LabelTreeClassifier",
     "LowRankClassifier",
     "LowRankClassifierCV",
     "MaxMarginClassifier",
@@ -87,6 +89,7 @@ _HOMES = {
     "LabelCovariance": "labelweave.labels",
     "LabelGraphClassifier": "labelweave.estimators",
     "LabelMatrix": "labelweave.labels",
+    "LabelTreeClassifier": "labelweave.estimators",
     "LowRankClassifier": "labelweave.estimators",
     "LowRankClassifierCV": "labelweave.estimators",
     "MaxMarginClassifier": "labelweave.estimators",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from labelweave.estimators.kernel_logistic import KernelLogisticClassifier
     from labelweave.estimators.label_graph import LabelGraphClassifier
+    from labelweave.estimators.label_tree import LabelTreeClassifier
     from labelweave.estimators.low_rank import LowRankClassifier, LowRankClassifierCV
     from labelweave.estimators.max_margin import MaxMarginClassifier
     from labelweave.estimators.table_model import TableModel
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "KernelLogisticClassifier",
     "LabelGraphClassifier",
+    "LabelTreeClassifier",
     "LowRankClassifier",
     "LowRankClassifierCV",
     "MaxMarginClassifier",
@@ -29,6 +31,7 @@ __all__ = [
 _HOMES = {
     "KernelLogisticClassifier": "labelweave.estimators.kernel_logistic",
     "LabelGraphClassifier": "labelweave.estimators.label_graph",
+    "LabelTreeClassifier": "labelweave.estimators.label_tree",
     "LowRankClassifier": "labelweave.estimators.low_rank",
     "LowRankClassifierCV": "labelweave.estimators.low_rank",
     "MaxMarginClassifier": "labelweave.estimators.max_margin",

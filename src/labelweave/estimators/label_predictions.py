@@ -109,13 +109,15 @@ class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
             If k is not between 1 and the number of labels.
         """
         check_is_fitted(self)
-        n_scores = 1 if self._form.kind == "binary" else len(self.classes_)
-        given: Any = k
-        is_whole = isinstance(given, Integral) and given is not True
-        if not is_whole or not 1 <= k <= n_scores:
-            raise ValueError(f"k is {k!r}; it must be between 1 and the number of labels, {n_scores}.")
+        self._check_k(k)
         labels, scores = zip(*self._best_blocks(X, k), strict=True)
         return np.concatenate(labels), np.concatenate(scores)
+
+    def _check_k(self, k: Any) -> None:
+        n_scores = 1 if self._form.kind == "binary" else len(self.classes_)
+        is_whole = isinstance(k, Integral) and k is not True
+        if not is_whole or not 1 <= k <= n_scores:
+            raise ValueError(f"k is {k!r}; it must be between 1 and the number of labels, {n_scores}.")
 
     def _best_blocks(self, X: Any, k: int) -> Iterator[tuple[Array, Array]]:
         """Find the k highest scores of rows, a block of rows at a time: their labels, and these."""

@@ -162,16 +162,8 @@ class MarginBlocks:
         return primal, sum(block.values_before[1] for block in blocks)
 
     def cost(self, blocks: Sequence[KeptBlock]) -> dict[str, float]:
-        """Say what pruning cost: the relative gaps and the numbers of weights, before and after it."""
-        primal, dual = self.values(blocks)
-        lost = sum(block.primal - block.values_before[0] for block in blocks)
-        return {
-            "gap_before": relative_gap(primal - lost, dual),
-            "gap": relative_gap(primal, dual),
-            "largest_gap": max((block.gap for block in blocks), default=np.nan),
-            "weights_before": float(sum(block.values_before[2] for block in blocks)),
-            "weights": float(sum(len(block.values) for block in blocks)),
-        }
+        """Say what pruning cost, see :func:`cost_of_blocks`."""
+        return cost_of_blocks(blocks, *self.values(blocks))
 
     def solution(self, blocks: Sequence[KeptBlock]) -> KeptWeights:
         """Put the weights of the first blocks together; those of the others are 0."""
@@ -195,6 +187,21 @@ class MarginBlocks:
         short = turned.indices.astype(np.uint16 if n_labels <= _SHORT else np.int32)
         of_labels = scales * self.roots, intercepts * self.roots
         return KeptWeights(turned.indptr.astype(np.int64), short, turned.data, *of_labels)
+
+
+def cost_of_blocks(blocks: Sequence[KeptBlock], primal: float, dual: float) -> dict[str, float]:
+    """Say what pruning cost: the relative gaps and the numbers of weights, before and after it.
+
+    primal, dual: the values of all that is kept.
+    """
+    lost = sum(block.primal - block.values_before[0] for block in blocks)
+    return {
+        "gap_before": relative_gap(primal - lost, dual),
+        "gap": relative_gap(primal, dual),
+        "largest_gap": max((block.gap for block in blocks), default=np.nan),
+        "weights_before": float(sum(block.values_before[2] for block in blocks)),
+        "weights": float(sum(len(block.values) for block in blocks)),
+    }
 
 
 def _zero_losses(data: MarginData) -> Array:

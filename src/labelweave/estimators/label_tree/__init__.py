@@ -1,0 +1,5 @@
+"""Classifiers for ten thousand labels and more, by a tree over the labels."""
+
+from labelweave.estimators.label_tree.classifier import LabelTreeClassifier
+
+__all__ = ["LabelTreeClassifier"]

@@ -1,0 +1,438 @@
+"""Classification with ten thousand labels and more, by a tree over the labels.
+
+Prabhu, Kag, Harsola, Agrawal and Varma, "Parabel: partitioned label trees for extreme classification with
+application to dynamic search advertising", WWW 2018; Khandagale, Xiao and Babbar, "Bonsai", Machine Learning
+2020; Yu, Zhong, Zhang, Chang and Dhillon, "PECOS", JMLR 2022.  The problem is stated in
+:mod:`labelweave.problems.tree_blocks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from numbers import Integral
+from os import PathLike
+from typing import Any, ClassVar, Literal, NamedTuple, Self, overload
+
+import numpy as np
+import scipy.sparse as sp
+from joblib import effective_n_jobs
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from labelweave.array_types import Array
+from labelweave.arrays import Workers
+from labelweave.estimators.base import LabelClassifier, fit_method
+from labelweave.estimators.journal import Journal
+from labelweave.estimators.label_tree.fit import LabelVectors, TreeFit, TreeSettings, make_trees, tree_problem
+from labelweave.estimators.label_tree.scorer import LabelTreeScorer
+from labelweave.estimators.label_tree.weighted_tree import FoundLabels
+from labelweave.estimators.parameters import COUNT, POSITIVE, SHARED, ClassWeight, RandomState, keep_parameters
+from labelweave.estimators.progress import FitArguments, FitProgress
+from labelweave.estimators.targets import check_lengths, read_targets
+from labelweave.features import FeatureMatrix
+from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.metrics.known_labels import known_labels, tags_of_model
+from labelweave.model_files import storable
+from labelweave.model_files.schema import MEASURED, Field, Made, Named, Optional
+from labelweave.sklearn_compat import Interval, StrOptions
+from labelweave.solvers import Status
+
+_BEAM = 10
+_NO_BUDGET = int(np.iinfo(np.int64).max)
+_ROWS_AT_ONCE = 2**14  # of which the nodes that were opened are kept
+
+
+class ShortlistRecall(NamedTuple):
+    """What a beam in a label tree keeps and misses.
+
+    reached : float
+        The share of the rows' labels at whose nodes the beam looks; NaN without labels.
+    kept : float
+        The share of the k best of all labels that the beam finds, in rows where they are proven.
+    proven : float
+        The share of rows where they are.
+    opened : float
+        How many nodes the proof looked into, the mean over rows.
+    """
+
+    reached: float
+    kept: float
+    proven: float
+    opened: float
+
+
+@storable("LabelTreeClassifier")
+class LabelTreeClassifier(LabelClassifier):
+    """Max-margin classifier for very many labels, found by a tree over them.
+
+    Labels whose rows are alike stand near each other in a balanced tree.  At each node linear classifiers,
+    support vector machines of penalty 2 C as in :class:`MaxMarginClassifier`, say to which branches, and in the
+    end to which labels, a row belongs; they learn from the rows that have a label below the node.  Time and
+    memory grow with the logarithm of the number of labels in place of the number.  With ``leaf_size`` labels
+    or fewer the tree is a single node, and the model that of independent labels.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses; larger fits the training data more closely.
+    tree : Taxonomy, {array-like, sparse matrix} of shape (L, k) or None, default=None
+        What the tree is made from.  None: labels are the sums of the features of their positive rows.  An
+        array has a vector a label, of which only directions count.  A taxonomy, a tree with a node a label,
+        is taken as it is.
+    branching : int, default=16
+        Branches of a node, rounded down to a power of two.
+    leaf_size : int, default=100
+        The largest number of labels of a node at the bottom.
+    n_trees : int, default=1
+        Trees from different starts, whose probabilities are averaged.
+    beam : int or None, default=None
+        How many nodes of each level ``predict_top`` looks into.  None: as many as it takes until no other
+        label can be better, and 10 with several trees.  It may be changed after a fit.
+    negatives : {"reached", "all"}, default="reached"
+        The rows that labels learn from: those that reach their node, or all.  With "all" labels are
+        one-vs-rest classifiers with scores of their own, as in ``MaxMarginClassifier(prune=...)`` and as slow
+        to fit, and the tree is their index.
+    prune : {"off", "certified"} or float, default="certified"
+        Which weights are taken away, as in :class:`MaxMarginClassifier`.
+    fit_intercept : bool, default=True
+        Whether to add a constant feature 1, whose weight is penalised as others are.
+    class_weight : {"balanced"}, dict or None, default=None
+        Weights of classes, by which those of rows are multiplied, where a row has one class.
+    checkpoint : path-like or None, default=None
+        A file that is written at most every 30 seconds while the model is fitted.  A fit that was killed goes
+        on from it, with the same bits, when the same call is made again; other data or parameters are
+        refused.  It is removed when the fit is done.
+    tol : float, default=1e-2
+        The relative duality gap, (primal - dual) / abs(primal), of each block of 16 columns of a node.
+    max_iter : int, default=1000
+        The largest number of rounds of a block.
+    n_jobs : int or None, default=None
+        Threads; the result is the same to the last bit for any number.
+    random_state : int, RandomState instance or None, default=0
+        Fixes where the clustering of labels starts, and the order in which rows are visited.
+    verbose : bool or int, default=0
+        Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
+        the end; 2 for a line at every step.
+
+    Attributes
+    ----------
+    label_trees_ : tuple of LabelTree
+        The trees: ``ends`` and ``targets`` say which columns nodes have, and to what these lead.
+    coef_ : csr_array of shape (L, d)
+        The weights of labels, where a score is linear in the features: one tree with a single node, or
+        ``negatives="all"``.
+    intercept_ : ndarray of shape (L,)
+        The intercepts of the labels' own classifiers, in the first tree.
+    classes_ : ndarray of shape (L,)
+        The label names, label numbers, or classes.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
+        Features seen in fit, and their names, when X was a frame.
+    converged_ : bool
+        Whether the gap of every block reached ``tol``.
+    status_ : {"converged", "iteration_limit", "interrupted"}
+        Why the fit ended.
+    n_iter_ : int
+        Groups of blocks done.
+    duality_gap_ : float
+        The relative duality gap of all nodes together, for the weights that are kept.
+    pruning_ : dict
+        What pruning cost, as in :class:`MaxMarginClassifier`.
+    trace_ : list of TraceRecord
+        Time, primal, dual and gap after every group of blocks.
+
+    Notes
+    -----
+    A margin s of a column stands for the probability p(s) = 1 / (1 + exp(-3 s)).  The score of a label is
+    the s whose p(s) is the product of those on its path, so it is below every margin on it, and positive where
+    the product is above a half; ``predict`` gives exactly the labels of positive score, whatever ``beam`` is.
+    Of several trees p(s) is the mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelweave import LabelTreeClassifier
+    >>> X, Y = np.eye(6), np.eye(6, dtype=int)
+    >>> model = LabelTreeClassifier(C=10.0, leaf_size=2, branching=4).fit(X, Y)
+    >>> model.label_trees_[0].n_nodes
+    5
+    >>> labels, scores = model.predict_top(X, 1)
+    >>> labels.ravel()
+    array([0, 1, 2, 3, 4, 5])
+    >>> found = model.predict_top(X, 1, exact=True)
+    >>> bool(found.proven.all())
+    True
+    """
+
+    scorer_: LabelTreeScorer
+    warm_start: ClassVar[bool] = False  # a fit has no dual variables to begin with
+
+    _stored: ClassVar[dict[str, Field]] = {
+        "scorer_": Made(LabelTreeScorer, {"L": "n_labels"}),
+        "pruning_": Named(MEASURED),
+    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **SHARED,
+        "C": [POSITIVE],
+        "tree": [Taxonomy, "array-like", "sparse matrix", None],
+        "branching": [Interval(Integral, 2, None, closed="left")],
+        "leaf_size": [COUNT],
+        "n_trees": [COUNT],
+        "beam": [COUNT, None],
+        "negatives": [StrOptions({"reached", "all"})],
+        "prune": [StrOptions({"off", "certified"}), POSITIVE],
+    }
+
+    def __init__(
+        self, C: float = 1.0, *, tree: Taxonomy | LabelVectors | None = None, branching: int = 16,
+        leaf_size: int = 100, n_trees: int = 1, beam: int | None = None,
+        negatives: Literal["reached", "all"] = "reached",
+        prune: Literal["off", "certified"] | float = "certified", fit_intercept: bool = True,
+        class_weight: ClassWeight = None, checkpoint: str | PathLike[str] | None = None, tol: float = 1e-2,
+        max_iter: int = 1000, n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
+    ) -> None:  # fmt: skip
+        keep_parameters(self, locals())
+
+    @fit_method
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The training rows.
+        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
+            Labels 0/1 or -1/1 with NaN where unobserved, or one class a row, None or NaN where it is not
+            known.  A row is unobserved at a node whose label it may have and is not known to have.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights of the rows' losses.
+
+        Returns
+        -------
+        Self
+            The fitted model itself.
+
+        Raises
+        ------
+        ValueError
+            If the data, or their combination with the parameters, make no sense; the row, column or label is
+            named.
+        """
+        features = self._read_features(X, reset=True)
+        labels, self._form = read_targets(y)
+        check_lengths(len(features), len(labels))
+        self.classes_ = self._form.classes
+        weights = self._rows_by_class(labels, self._row_weights(sample_weight, features))
+        if not weights.all():
+            kept = np.flatnonzero(weights)
+            features, labels, weights = features.rows(kept), labels[kept], weights[kept]
+        self._learn(features, labels, weights, FitArguments(X, y, sample_weight))
+        return self
+
+    def _learn(
+        self, features: FeatureMatrix, labels: LabelMatrix, weights: Array, arguments: FitArguments
+    ) -> None:
+        if self.n_trees > 1 and self.negatives == "all":
+            raise ValueError(
+                f"n_trees={self.n_trees} with negatives='all' fits the same labels more than once; use "
+                "n_trees=1, or negatives='reached'."
+            )
+        vectors = None if self.tree is None or isinstance(self.tree, Taxonomy) else self.tree
+        journal = self._open_journal(
+            X=features.data, y=[labels.positives, labels.observed], weights=weights, tree=vectors
+        )
+        seed = journal.recall("seed", lambda: int(check_random_state(self.random_state).randint(2**31 - 1)))
+        self.__dict__.pop("scorer_", None)
+        progress = FitProgress(self, arguments, tol=self.tol)
+        with Workers(effective_n_jobs(self.n_jobs)).running() as workers, journal.going_on():
+            settings = self._settings(seed, workers, journal, progress)
+            names = [str(name) for name in self.classes_] if labels.n_labels > 1 else ["the label"]
+            trees = make_trees(self.tree, features, labels, names, settings)
+            problem = tree_problem(trees, features, labels, 2.0 * self.C * weights, settings)
+            progress.keep = lambda model, fitted: model._keep(fitted)
+            fitted = settings.solve(problem)
+        self._keep(fitted)
+        self._keep_result(fitted.result)
+        self._close_journal(journal, is_done=fitted.result.status is not Status.INTERRUPTED)
+        progress.close()
+
+    def _settings(self, seed: int, workers: Workers, journal: Journal, progress: FitProgress) -> TreeSettings:
+        return TreeSettings(
+            branching=int(self.branching),
+            leaf_size=int(self.leaf_size),
+            n_trees=int(self.n_trees),
+            sees_all=self.negatives == "all",
+            intercept=self.fit_intercept,
+            prune=self.prune if isinstance(self.prune, str) else float(self.prune),
+            tol=self.tol,
+            max_iter=self.max_iter,
+            seed=seed,
+            workers=workers,
+            journal=journal,
+            on_check=progress,
+        )
+
+    def _keep(self, fitted: TreeFit) -> None:
+        self.scorer_ = LabelTreeScorer.of(
+            fitted.trees, self.n_features_in_, by_margin=self.negatives == "all"
+        )
+        self.pruning_ = fitted.pruning
+
+    def _deciding_blocks(self, X: Any) -> Iterator[Any]:
+        """Score every column for ``predict``; of many labels those alone that are predicted, as CSR of ones."""
+        is_one_node = all(tree.n_nodes == 1 for tree in self.label_trees_)
+        if self._form.kind != "labels" or is_one_node or len(self.label_trees_) > 1:
+            yield from self._score_blocks(X)
+            return
+        features = self._read_features(X, reset=False)
+        rows, labels = self.scorer_.positive(features)
+        shape = len(features), len(self.classes_)
+        yield sp.csr_array((np.ones(len(rows), np.int64), (rows, labels)), shape=shape)
+
+    def _decide(self, scores: Any) -> Any:
+        if not sp.issparse(scores):
+            return super()._decide(scores)
+        if self._form.container in ("sparse", "tags"):
+            return scores
+        return super()._decide(scores.toarray())
+
+    @overload
+    def predict_top(
+        self, X: Any, k: int = ..., *, exact: Literal[False] = ..., budget: int | None = ...
+    ) -> tuple[Array, Array]: ...
+    @overload
+    def predict_top(
+        self, X: Any, k: int = ..., *, exact: Literal[True], budget: int | None = ...
+    ) -> FoundLabels: ...
+    def predict_top(
+        self, X: Any, k: int = 5, *, exact: bool = False, budget: int | None = None
+    ) -> tuple[Array, Array] | FoundLabels:
+        """Find the k labels with the highest scores: of all labels, or below the nodes of a beam.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of n rows
+            The rows.
+        k : int, default=5
+            How many labels, at most the number there are.
+        exact : bool, default=False
+            Whether to search until no other label can have a higher score, whatever ``beam`` is, and to say
+            for which rows that is proven: nodes are looked into in the order of bounds of their labels' scores.
+        budget : int or None, default=None
+            With ``exact=True`` the largest number of nodes for a row; None for all.
+
+        Returns
+        -------
+        labels : ndarray of int, shape (n, k)
+            Label numbers, best first; ties go to the lower number.
+        scores : ndarray of shape (n, k)
+            Their scores, as ``decision_function`` gives them.
+        proven : ndarray of bool, shape (n,)
+            With ``exact=True``: whether these are the k best of all labels, to the last bit those of
+            ``decision_function``.
+        opened : ndarray of int, shape (n,)
+            With ``exact=True``: how many nodes were looked into.
+
+        Raises
+        ------
+        ValueError
+            If k is not between 1 and the number of labels, or ``exact=True`` is asked of several trees.
+        """
+        if not exact:
+            if budget is not None:
+                raise ValueError(f"budget={budget!r} goes with exact=True; give both or none.")
+            return super().predict_top(X, k)
+        check_is_fitted(self)
+        self._check_k(k)
+        self._require_one_tree("exact=True")
+        if budget is not None and (isinstance(budget, bool) or not isinstance(budget, Integral) or budget < 1):
+            raise ValueError(f"budget is {budget!r}; it is a number of nodes from 1 on, or None.")
+        features = self._read_features(X, reset=False)
+        return self.scorer_.proven_top(features, k, _NO_BUDGET if budget is None else int(budget))
+
+    def _require_one_tree(self, what: str) -> None:
+        if len(self.label_trees_) > 1:
+            raise ValueError(
+                f"{what} is of one tree, and this model has {len(self.label_trees_)}, whose mean probabilities "
+                "have no such bound; fit with n_trees=1."
+            )
+
+    def _best_blocks(self, X: Any, k: int) -> Iterator[tuple[Array, Array]]:
+        features = self._read_features(X, reset=False)
+        if self.beam is None and len(self.label_trees_) == 1:
+            yield self.scorer_.proven_top(features, k, _NO_BUDGET)[:2]
+        else:
+            yield self.scorer_.top(features, k, int(self.beam or _BEAM))
+
+    def shortlist_recall(
+        self, X: Any, y: Any = None, k: int = 5, *, beam: int = _BEAM, budget: int | None = None
+    ) -> ShortlistRecall:
+        """Measure what a beam misses, on rows that were not fitted.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of n rows
+            The rows.
+        y : array-like or None, default=None
+            Their labels, for the share of these that the beam reaches.
+        k : int, default=5
+            How many best labels are compared.
+        beam : int, default=10
+            How many nodes of each level are looked into.
+        budget : int or None, default=None
+            For the proofs, as in :meth:`predict_top`.
+
+        Returns
+        -------
+        ShortlistRecall
+            The shares of labels reached and best labels kept, and of rows for which these are proven.
+
+        Raises
+        ------
+        ValueError
+            If there are several trees, or the data make no sense.
+        """
+        self._require_one_tree("shortlist_recall")
+        exact = self.predict_top(X, k, exact=True, budget=budget)
+        if isinstance(beam, bool) or not isinstance(beam, Integral) or beam < 1:
+            raise ValueError(f"beam is {beam!r}; it is a number of nodes from 1 on.")
+        features, beam = self._read_features(X, reset=False), int(beam)
+        found, _ = self.scorer_.top(features, k, beam)
+        pairs = (exact.labels[:, :, None] == found[:, None, :]).any(axis=2)
+        return ShortlistRecall(
+            reached=np.nan if y is None else self._reached(features, y, beam),
+            kept=float(pairs[exact.proven].mean()) if exact.proven.any() else np.nan,
+            proven=float(exact.proven.mean()),
+            opened=float(exact.opened.mean()),
+        )
+
+    def _reached(self, features: FeatureMatrix, y: Any, beam: int) -> float:
+        truth, (tree,) = self._positives(y), self.label_trees_
+        check_lengths(len(features), truth.shape[0])
+        most = int(np.minimum(np.bincount(tree.depths), beam).sum())
+        homes, n_reached = tree.owners[tree.columns_of_labels], 0
+        for start in range(0, len(features), _ROWS_AT_ONCE):
+            rows = slice(start, start + _ROWS_AT_ONCE)
+            opened, some = self.scorer_.opened(features.rows(rows), beam, most), truth[rows]
+            places = np.repeat(np.arange(some.shape[0]), np.diff(some.indptr))
+            n_reached += int((opened[places] == homes[some.indices][:, None]).any(axis=1).sum())
+        return n_reached / truth.nnz if truth.nnz else np.nan
+
+    def _positives(self, y: Any) -> sp.csr_array:
+        """Read labels or classes as the columns of the model."""
+        if self._form.kind == "labels":
+            names = [str(name) for name in self.classes_]
+            known, columns = known_labels(tags_of_model(y, self), names, "ignore")
+            parts = known.positives.data, columns[known.positives.indices], known.positives.indptr
+            return sp.csr_array(parts, shape=(len(known), len(names)))
+        own = self.classes_[1:] if self._form.kind == "binary" else self.classes_
+        place = {str(name): column for column, name in enumerate(own)}
+        columns = np.array([place.get(str(one), -1) for one in np.asarray(y)], np.int64)
+        rows = np.flatnonzero(columns >= 0)
+        entries = np.ones(len(rows), np.int8), (rows, columns[rows])
+        return sp.csr_array(entries, shape=(len(columns), len(own)))
+
+    def _storable_parameters(self) -> dict[str, Any]:
+        parameters = super()._storable_parameters()
+        if not isinstance(self.tree, Taxonomy):
+            parameters["tree"] = None  # vectors of labels have no use after the fit
+        return parameters

@@ -1,0 +1,119 @@
+"""Which trees a fit makes, and the problem that their nodes pose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from labelweave.array_types import Array
+from labelweave.arrays import Workers
+from labelweave.estimators.journal import Journal
+from labelweave.estimators.label_tree.weighted_tree import WeightedTree
+from labelweave.features import FeatureMatrix
+from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.labels.label_tree import LabelTree, cluster_labels, tree_of_taxonomy
+from labelweave.problems.tree_blocks import Forest, TreeBlocks
+from labelweave.solvers import SolverResult
+from labelweave.solvers.pruned_ascent import PrunedAscent
+
+LabelVectors: TypeAlias = ArrayLike | sp.csr_array
+
+_SHORT_TOL = 1e-3  # from which on two bytes a weight are enough
+_SINGLE_TOL, _LARGEST_SINGLE = 1e-4, 1e5  # single precision serves gaps above the first, weights below its share
+
+
+@dataclass(frozen=True)
+class TreeFit:
+    """A solver's end: the trees with their weights, and what pruning cost."""
+
+    result: SolverResult
+    trees: tuple[WeightedTree, ...]
+    pruning: dict[str, float]
+
+
+@dataclass(frozen=True)
+class TreeSettings:
+    """What a fit was asked for, see :class:`LabelTreeClassifier`.
+
+    sees_all: whether labels learn from all rows.
+    """
+
+    branching: int
+    leaf_size: int
+    n_trees: int
+    sees_all: bool
+    intercept: bool
+    prune: str | float
+    tol: float
+    max_iter: int
+    seed: int
+    workers: Workers
+    journal: Journal
+    on_check: Callable[[Any, Any], bool]
+
+    def solve(self, problem: Forest) -> TreeFit:
+        """Fit all nodes, and prune them."""
+        solver = PrunedAscent(self.tol, self.max_iter, self.seed, self.prune)
+
+        def made(result: SolverResult, state: Any) -> TreeFit:
+            trees = tuple(map(WeightedTree.of, problem.trees, result.answer))
+            return TreeFit(result, trees, problem.cost(state.blocks))
+
+        def on_check(record: Any, state: Any) -> bool:
+            return self.on_check(record, lambda: made(solver.stopped(problem, state), state))
+
+        return made(*self.journal.run("nodes", solver, problem, None, on_check))
+
+
+def make_trees(
+    given: Taxonomy | LabelVectors | None,
+    features: FeatureMatrix,
+    labels: LabelMatrix,
+    names: list[str],
+    settings: TreeSettings,
+) -> list[LabelTree]:
+    """Make the trees: a given one, or of vectors, by default the sums of the features of positive rows.
+
+    Raises ValueError if vectors are not one a label, or the taxonomy is no tree over the labels.
+    """
+    if isinstance(given, Taxonomy):
+        if settings.n_trees > 1:
+            raise ValueError(
+                f"n_trees={settings.n_trees} needs trees from different starts, and tree is one taxonomy; use "
+                "n_trees=1, or tree=None."
+            )
+        return [tree_of_taxonomy(given, names, settings.leaf_size)]
+    if given is None:
+        vectors = labels.positives.T.astype(np.float32) @ sp.csr_array(features.data, dtype=np.float32)
+    else:
+        vectors = FeatureMatrix(given).data
+        if vectors.shape[0] != labels.n_labels:
+            raise ValueError(
+                f"tree has {vectors.shape[0]} rows but y has {labels.n_labels} labels; give a vector a label."
+            )
+    sizes = settings.leaf_size, settings.branching
+    seeds = np.random.SeedSequence(settings.seed).generate_state(settings.n_trees)
+    return [cluster_labels(vectors, *sizes, int(seed), settings.workers) for seed in seeds]
+
+
+def tree_problem(
+    trees: list[LabelTree], features: FeatureMatrix, labels: LabelMatrix, upper: Array, settings: TreeSettings
+) -> Forest:
+    """State the problem of all nodes.
+
+    upper (n,): the weights of the losses.
+    """
+    is_single = settings.tol >= max(_SINGLE_TOL, upper.max(initial=0.0) / _LARGEST_SINGLE)
+    made = [
+        TreeBlocks(
+            tree, features, labels, upper, settings.workers, dtype=np.float32 if is_single else np.float64,
+            intercept=settings.intercept, is_short=settings.tol >= _SHORT_TOL, sees_all=settings.sees_all,
+        )
+        for tree in trees
+    ]  # fmt: skip
+    return Forest(made)

@@ -1,0 +1,241 @@
+"""One tree over labels with the weights of its columns, and walks of rows down it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from labelweave.array_types import Array, RowsByLabels
+from labelweave.arrays import Workers, panels
+from labelweave.features import FeatureMatrix
+from labelweave.labels.label_tree import LabelTree
+from labelweave.model_files import StoredParameters, storable
+from labelweave.model_files.schema import Made, Numbers, places
+from labelweave.problems.tree_blocks import TreeWeights
+
+SHARPNESS = 3.0  # of the sigmoids that margins become; 2 to 10 rank alike, see docs/benchmarks.md
+_ROWS_AT_ONCE = 256
+
+
+class FoundLabels(NamedTuple):
+    """The best labels of rows that a search found, and what it can say of them.
+
+    labels, scores (n, k): best first; -1 and minus infinity where there are none.
+    proven (n,): whether no other label has a higher score.
+    opened (n,): how many nodes were looked into.
+    """
+
+    labels: Array
+    scores: Array
+    proven: Array
+    opened: Array
+
+
+def _ends_rise(ends: Array, last: int) -> bool:
+    is_whole = len(ends) > 0 and ends[0] == 0 and ends[-1] == last
+    return bool(is_whole and (np.diff(ends.astype(np.int64)) >= 0).all())
+
+
+def _are_places(state: dict[str, Any]) -> bool:
+    pair_ends, starts = state["pair_ends"], state["starts"]
+    sizes = len(pair_ends) == state["tree"].n_nodes + 1 and len(starts) == len(state["features"]) + 1
+    return (
+        sizes and _ends_rise(pair_ends, len(state["features"])) and _ends_rise(starts, len(state["columns"]))
+    )
+
+
+def _are_rising(state: dict[str, Any]) -> bool:
+    features = state["features"].astype(np.int64)
+    falls = 1 + np.flatnonzero(features[1:] <= features[:-1])
+    return bool(np.isin(falls, state["pair_ends"]).all())
+
+
+def _are_columns(state: dict[str, Any]) -> bool:
+    ends = state["starts"][state["pair_ends"]].astype(np.int64)
+    has_some = np.flatnonzero(np.diff(ends))
+    if not len(has_some):
+        return True
+    largest = np.maximum.reduceat(state["columns"], ends[has_some])
+    return bool((largest < np.diff(state["tree"].ends)[has_some]).all())
+
+
+@storable(
+    "WeightedTree",
+    {
+        "tree": Made(LabelTree),
+        "pair_ends": places("e"),
+        "features": places("p"),
+        "starts": places("s"),
+        "columns": places("w"),
+        "values": Numbers("w", "if"),
+        "scales": Numbers("c"),
+        "intercepts": Numbers("c"),
+    },
+    {
+        "pair_ends and starts are places": _are_places,
+        "features of a node rise": _are_rising,
+        "columns are those of their nodes": _are_columns,
+        "columns have scales": lambda state: len(state["scales"]) == len(state["tree"].targets),
+    },
+)
+@dataclass(frozen=True)
+class WeightedTree(StoredParameters):
+    """A tree with the weights of its columns; arrays as :class:`labelweave.problems.TreeWeights` has them."""
+
+    tree: LabelTree
+    pair_ends: Array
+    features: Array
+    starts: Array
+    columns: Array
+    values: Array
+    scales: Array
+    intercepts: Array
+
+    @classmethod
+    def of(cls, tree: LabelTree, weights: TreeWeights) -> WeightedTree:
+        """Put a tree and its weights together."""
+        return cls(tree, **vars(weights))
+
+    @property
+    def n_labels(self) -> int:
+        """The number of labels."""
+        return self.tree.n_labels
+
+    def takes(self, n_features: int) -> bool:
+        """Say whether rows of so many features can be scored."""
+        return not len(self.features) or int(self.features.max()) < n_features
+
+    @property
+    def label_intercepts(self) -> Array:
+        """The intercept of each label's own column, shape (L,)."""
+        return self.intercepts[self.tree.columns_of_labels]
+
+    def label_weights(self, n_features: int) -> Any:
+        """Give the weights of each label's own column, CSR of shape (L, d)."""
+        import scipy.sparse as sp
+
+        counts = np.diff(self.starts)
+        of_node = np.repeat(np.arange(self.tree.n_nodes), np.diff(self.pair_ends))
+        columns = np.repeat(self.tree.ends[:-1][of_node], counts) + self.columns
+        labels, features = self.tree.targets[columns], np.repeat(self.features, counts)
+        own = labels >= 0
+        entries = (self.values * self.scales[columns])[own], (labels[own], features[own])
+        return sp.csr_array(entries, shape=(self.n_labels, n_features))
+
+    def scores(self, features: FeatureMatrix, *, by_margin: bool) -> RowsByLabels:
+        """Score all labels; ``by_margin`` by their own margins alone."""
+        from labelweave._loops.label_tree import score_tree
+
+        table = np.empty((len(features), self.n_labels))
+
+        def score(rows: slice, numbers: Any, n_features: int) -> None:
+            score_tree(*numbers, n_features, *self._walked, SHARPNESS, by_margin, table[rows])
+
+        _by_panels(features, score)
+        return table
+
+    def by_beam(
+        self, features: FeatureMatrix, k: int, beam: int, *, by_margin: bool, n_opened: int = 0
+    ) -> tuple[Array, Array, Array]:
+        """Search below the best nodes of each level; see ``search_by_beam``.
+
+        Returns labels and scores (n, k), best first, and the nodes looked into (n, n_opened), -1 for none.
+        """
+        from labelweave._loops.label_tree import search_by_beam
+
+        best, scores = _none_yet(len(features), k)
+        opened = np.full((len(features), n_opened), -1, np.int64)
+
+        def search(rows: slice, numbers: Any, n_features: int) -> None:
+            found = best[rows], scores[rows], opened[rows]
+            search_by_beam(*numbers, n_features, *self._walked, SHARPNESS, by_margin, beam, *found)
+
+        _by_panels(features, search)
+        return best, scores, opened
+
+    def by_bound(
+        self, features: FeatureMatrix, k: int, budget: int, *, by_margin: bool, above: float = -np.inf
+    ) -> FoundLabels:
+        """Search until no other label can be better, in ``budget`` nodes a row at most.
+
+        above: the score that labels must be above.
+        """
+        from labelweave._loops.label_tree import search_by_bound, search_by_envelopes
+
+        best, scores = _none_yet(len(features), k, above)
+        proven, opened = np.zeros(len(features), bool), np.zeros(len(features), np.int64)
+        envelopes = self._envelopes(features.shape[1]) if by_margin else None
+
+        def search(rows: slice, numbers: Any, n_features: int) -> None:
+            found = best[rows], scores[rows], proven[rows], opened[rows]
+            if envelopes is None:
+                search_by_bound(*numbers, n_features, *self._walked, SHARPNESS, budget, *found)
+            else:
+                search_by_envelopes(*numbers, n_features, *self._walked, envelopes, budget, *found)
+
+        _by_panels(features, search)
+        return FoundLabels(best, scores, proven, opened)
+
+    @cached_property
+    def _walked(self) -> tuple[tuple[Array, ...], int]:
+        """The arrays as loops take them, and the largest number of columns of a node.
+
+        They are read-only as those from a file are, so that loops are compiled for one type.
+        """
+        whole = (self.tree.ends, self.tree.targets, self.pair_ends)
+        arrays = *(array.astype(np.int64, copy=False) for array in whole), self.features
+        arrays += self.starts.astype(np.int64, copy=False), self.columns, self.values
+        arrays += self.scales, self.intercepts
+        return tuple(_read_only(array) for array in arrays), int(np.diff(self.tree.ends).max())
+
+    def _envelopes(self, n_features: int) -> tuple[Array, ...]:
+        """Bound the labels' weights of every node, feature after feature; see ``search_by_envelopes``."""
+        from labelweave._loops.label_tree import bound_nodes
+
+        known: Any = self.__dict__.get("_bounds")
+        if known is not None and len(known[0]) == n_features + 1:
+            found: tuple[Array, ...] = known
+            return found
+        above, below, centres = (np.empty(len(self.features)) for _ in range(3))
+        largest, radii = np.empty(self.tree.n_nodes), np.empty(self.tree.n_nodes)
+        bound_nodes(self._walked[0], above, below, centres, largest, radii)
+        order = np.argsort(self.features, kind="stable")
+        nodes = np.repeat(np.arange(self.tree.n_nodes), np.diff(self.pair_ends))
+        has_some = ((above != 0) | (below != 0) | (centres != 0))[order]
+        order = order[has_some]
+        starts = np.searchsorted(self.features[order], np.arange(n_features + 1))
+        made = starts, nodes[order], above[order], below[order], centres[order], largest, radii
+        self.__dict__["_bounds"] = made
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.to_state()
+
+
+def _none_yet(n_rows: int, k: int, above: float = -np.inf) -> tuple[Array, Array]:
+    return np.full((n_rows, k), -1, np.int64), np.full((n_rows, k), above)
+
+
+def _read_only(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _by_panels(features: FeatureMatrix, work: Callable[[slice, Any, int], None]) -> None:
+    """Work on panels of rows, on as many threads as the linear algebra library would take."""
+
+    def one(rows: slice) -> None:
+        work(rows, features.rows(rows).sparse_rows(np.float64), features.shape[1])
+
+    runs = panels(len(features), _ROWS_AT_ONCE)
+    if len(runs) < 2:  # a pool of threads takes longer than a row
+        for rows in runs:
+            one(rows)
+        return
+    with Workers.of_library().running() as workers:
+        workers.each(one, runs)

@@ -1,0 +1,296 @@
+"""The max-margin duals at the nodes of a tree over labels, a block of columns at a time.
+
+A column of a node asks whether a row has a label below it.  It learns from the rows that have a label below the
+node, the root from all rows: what the parent would send there, were it always right (Prabhu et al. 2018,
+Parabel, section 4.2).  A row is positive for a column if it has a label below, negative if it is observed to
+have none, and else unobserved.  Columns are independent, so primal and dual values of all nodes add up, and
+the relative gap is one of the whole tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelweave._loops import WIDTH
+from labelweave.array_types import Array
+from labelweave.arrays import Workers
+from labelweave.features import FeatureMatrix
+from labelweave.labels import LabelCovariance, LabelMatrix
+from labelweave.labels.label_tree import LabelTree
+from labelweave.problems.margin_blocks import KeptBlock, LabelBlock, cost_of_blocks
+from labelweave.problems.margin_dual import MarginData, MarginPoint, OrderedRows
+
+
+@dataclass(frozen=True)
+class TreeWeights:
+    """The weights of all columns, node after node, and in a node feature after feature.
+
+    pair_ends (nodes + 1,): where the features of each node end.
+    features (pairs,): which they are.
+    starts (pairs + 1,): where the weights of each of them begin.
+    columns, values (nnz,): of which column of the node, and how large, in units of its scale.
+    scales, intercepts (columns of the tree,): of the columns.
+    """
+
+    pair_ends: Array
+    features: Array
+    starts: Array
+    columns: Array
+    values: Array
+    scales: Array
+    intercepts: Array
+
+
+class NodeBlock(LabelBlock):
+    """Columns of one node, over the features that its rows have.
+
+    columns: which columns of the tree they are.
+    used: the features; None for all.
+    """
+
+    def __init__(self, data: OrderedRows, columns: Array, used: Array | None) -> None:
+        super().__init__(data, np.arange(len(columns)), data.dtype)
+        self.columns_of_tree, self.used = columns, used
+
+    def kept(
+        self, point: MarginPoint, weights: Array, intercepts: Array, before: Any, *, is_short: bool
+    ) -> KeptBlock:
+        """Measure weights as :meth:`LabelBlock.kept` does; features are those of the data."""
+        block = super().kept(point, weights, intercepts, before, is_short=is_short)
+        features = block.features if self.used is None else self.used[block.features].astype(np.int32)
+        return replace(block, labels=self.columns_of_tree[block.labels], features=features)
+
+
+class TreeBlocks:
+    """All blocks of columns of a tree, each made when it is asked for.
+
+    upper (n,): the weights of the losses, as in :class:`MarginData`.
+    sees_all: whether labels learn from all rows instead of those that reach their node.
+    """
+
+    def __init__(
+        self, tree: LabelTree, features: FeatureMatrix, labels: LabelMatrix, upper: Array, workers: Workers,
+        *, dtype: npt.DTypeLike, intercept: bool, is_short: bool, sees_all: bool = False,
+    ) -> None:  # fmt: skip
+        self.tree, self.features, self.labels, self.upper = tree, features, labels, upper
+        self.workers, self.dtype, self.intercept = workers, dtype, intercept
+        self.is_short, self.sees_all = is_short, sees_all
+        self.rows_below = _rows_below(tree, labels)
+        counts = np.array([len(rows) for rows in self.rows_below])
+        self.groups = [group for node in range(tree.n_nodes) for group in self._groups(node, counts)]
+        self.n_blocks = len(self.groups)
+        self.zero_losses = self._zero_losses()
+        self._everything: OrderedRows | None = None
+        if sees_all:
+            _ = self._all_rows(np.arange(0)).exact_rows  # made before threads ask for them
+
+    def _groups(self, node: int, counts: Array) -> list[Array]:
+        """Cut the columns of a node into blocks, frequent ones first, labels apart where they see more rows.
+
+        A node that no row reaches has nothing to learn.
+        """
+        if node and not self.sees_all and not counts[self.tree.columns_above[node]]:
+            return []
+        columns = np.arange(self.tree.ends[node], self.tree.ends[node + 1])
+        columns = columns[np.argsort(-counts[columns], kind="stable")]
+        are_labels = self.tree.targets[columns] >= 0
+        is_reached = node == 0 or counts[self.tree.columns_above[node]] > 0
+        parts = [columns[~are_labels & is_reached], columns[are_labels]] if self.sees_all else [columns]
+        return [part[start : start + WIDTH] for part in parts for start in range(0, len(part), WIDTH)]
+
+    def _is_of_all(self, columns: Array) -> bool:
+        return self.sees_all and bool(self.tree.targets[columns[0]] >= 0)
+
+    def rows_of(self, columns: Array) -> Array | None:
+        """Give the rows that columns of a node learn from; None for all."""
+        node = int(self.tree.owners[columns[0]])
+        if node == 0 or self._is_of_all(columns):
+            return None
+        return self.rows_below[int(self.tree.columns_above[node])]
+
+    def block(self, number: int) -> NodeBlock:
+        """Make a block."""
+        columns = self.groups[number]
+        rows = self.rows_of(columns)
+        if self._is_of_all(columns):
+            return NodeBlock(self._all_rows(columns), columns, None)
+        features, upper, used = self.features, self.upper, None
+        if rows is not None:
+            features, used = _narrowed(features.rows(rows))
+            upper = upper[rows]
+        data = self._data(features, self._targets(columns, rows), upper)
+        return NodeBlock(OrderedRows(data, self.dtype), columns, used)
+
+    def _all_rows(self, columns: Array) -> OrderedRows:
+        """Give all rows in one order, with the targets of some labels."""
+        if self._everything is None:
+            self._everything = OrderedRows(self._data(self.features, self.labels, self.upper), self.dtype)
+        return self._everything.some_labels(self.tree.targets[columns])
+
+    def _data(self, features: FeatureMatrix, labels: LabelMatrix, upper: Array) -> MarginData:
+        covariance: LabelCovariance = LabelCovariance.identity(labels.n_labels)
+        margins = np.ones((2, labels.n_labels))
+        return MarginData(features, labels, covariance, upper, margins, self.intercept)
+
+    def _targets(self, columns: Array, rows: Array | None) -> LabelMatrix:
+        """Say of the rows that reach a node which have a label below each of some columns."""
+        n_rows = len(self.features) if rows is None else len(rows)
+        below = [self.rows_below[column] for column in columns]
+        found = below if rows is None else [np.searchsorted(rows, some) for some in below]
+        ends = np.concatenate([[0], np.cumsum([len(some) for some in found])])
+        parts = (np.ones(ends[-1], np.int8), np.concatenate(found), ends)
+        positives = sp.csc_array(parts, shape=(n_rows, len(columns))).tocsr()
+        seen = self.labels.observed
+        if seen is None:
+            return LabelMatrix(positives)
+        members = _members(self.tree, columns, self.labels.n_labels)
+        some = abs(seen if rows is None else seen[rows]).astype(np.int64)
+        are_seen = (some @ members).toarray() == np.asarray(members.sum(axis=0)).ravel()
+        return LabelMatrix(positives, sp.csr_array(are_seen | (positives.toarray() > 0)))
+
+    def map_blocks(self, of_block: Callable[[int], Any], blocks: Iterable[int]) -> list[Any]:
+        """Call a function for some blocks, on all threads."""
+        return self.workers.map(of_block, list(blocks))
+
+    def values(self, blocks: Sequence[KeptBlock]) -> tuple[float, float]:
+        """Give primal and dual value of the first blocks, with weights of 0 in all others."""
+        left = float(self.zero_losses[len(blocks) :].sum())
+        primal = sum(block.primal for block in blocks) + left
+        return primal, sum(block.values_before[1] for block in blocks)
+
+    def _zero_losses(self) -> Array:
+        """Sum the losses of each block where all weights are 0."""
+        if self.labels.observed is None:
+            rows = [self.rows_of(columns) for columns in self.groups]
+            sums = [self.upper.sum() if some is None else self.upper[some].sum() for some in rows]
+            return np.array(sums) * [len(columns) for columns in self.groups]
+        found = []
+        for columns in self.groups:
+            rows = self.rows_of(columns)
+            seen = abs(self._targets(columns, rows).observed)
+            found.append(float((self.upper if rows is None else self.upper[rows]) @ seen.sum(axis=1)))
+        return np.array(found)
+
+    def solution(self, blocks: Sequence[KeptBlock]) -> TreeWeights:
+        """Put the weights of the first blocks together; those of the others are 0."""
+        tree = self.tree
+        scales, intercepts = np.ones(len(tree.targets)), np.zeros(len(tree.targets))
+        of_node: list[list[KeptBlock]] = [[] for _ in range(tree.n_nodes)]
+        for block in blocks:
+            scales[block.labels], intercepts[block.labels] = block.scales, block.intercepts
+            of_node[int(tree.owners[block.labels[0]])].append(block)
+        widest = int(np.diff(tree.ends).max())
+        kind = np.uint8 if widest <= 2**8 else np.uint16 if widest <= 2**16 else np.int32
+        parts = [
+            _by_feature(some, int(tree.ends[node]), kind, np.int16 if self.is_short else np.float64)
+            for node, some in enumerate(of_node)
+        ]
+        features, counts, columns, values = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return TreeWeights(
+            pair_ends=_ends([len(part[0]) for part in parts]),
+            features=features,
+            starts=_ends(counts),
+            columns=columns,
+            values=values,
+            scales=scales,
+            intercepts=intercepts,
+        )
+
+
+class Forest:
+    """The blocks of several trees over the same rows, one tree after the other."""
+
+    def __init__(self, parts: Sequence[TreeBlocks]) -> None:
+        self.parts, self.is_short = list(parts), parts[0].is_short
+        self.ends = np.cumsum([0, *(part.n_blocks for part in parts)])
+        self.n_blocks = int(self.ends[-1])
+
+    @property
+    def trees(self) -> list[LabelTree]:
+        """The trees."""
+        return [part.tree for part in self.parts]
+
+    def block(self, number: int) -> NodeBlock:
+        """Make a block."""
+        part = int(np.searchsorted(self.ends, number, side="right")) - 1
+        return self.parts[part].block(number - int(self.ends[part]))
+
+    def map_blocks(self, of_block: Callable[[int], Any], blocks: Iterable[int]) -> list[Any]:
+        """Call a function for some blocks, on all threads."""
+        return self.parts[0].map_blocks(of_block, blocks)
+
+    def _by_tree(self, blocks: Sequence[KeptBlock]) -> list[tuple[TreeBlocks, Sequence[KeptBlock]]]:
+        return [(part, blocks[a:b]) for part, a, b in zip(self.parts, self.ends, self.ends[1:], strict=False)]
+
+    def values(self, blocks: Sequence[KeptBlock]) -> tuple[float, float]:
+        """Give primal and dual value of the first blocks, with weights of 0 in all others."""
+        primals, duals = zip(*(part.values(some) for part, some in self._by_tree(blocks)), strict=True)
+        return sum(primals), sum(duals)
+
+    def cost(self, blocks: Sequence[KeptBlock]) -> dict[str, float]:
+        """Say what pruning cost, see :func:`cost_of_blocks`."""
+        return cost_of_blocks(blocks, *self.values(blocks))
+
+    def solution(self, blocks: Sequence[KeptBlock]) -> list[TreeWeights]:
+        """Put the weights of the first blocks together, a tree each."""
+        return [part.solution(some) for part, some in self._by_tree(blocks)]
+
+
+def _ends(counts: Any) -> Array:
+    """Give where parts of some lengths begin and end, in eight bytes, as sums may pass 2^31."""
+    return np.concatenate([[0], np.cumsum(np.asarray(counts, np.int64), dtype=np.int64)])
+
+
+def _by_feature(blocks: Sequence[KeptBlock], first: int, kind: Any, number: Any) -> tuple[Array, ...]:
+    """Order the weights of a node: its features, how many weights each has, and columns and weights."""
+    if not blocks:
+        return np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, kind), np.empty(0, number)
+    features = np.concatenate([block.features for block in blocks])
+    values = np.concatenate([block.values for block in blocks])
+    columns = np.concatenate([np.repeat(block.labels - first, block.counts) for block in blocks])
+    order = np.lexsort((columns, features))
+    features, counts = np.unique(features[order], return_counts=True)
+    return features.astype(np.int32), counts, columns[order].astype(kind), values[order]
+
+
+def _rows_below(tree: LabelTree, labels: LabelMatrix) -> list[Array]:
+    """List the rows that have a label below each column, in rising order."""
+    by_label = labels.positives.tocsc()
+    found: list[Array] = [np.empty(0, np.int32)] * len(tree.targets)
+    for node in range(tree.n_nodes - 1, -1, -1):
+        for column in range(tree.ends[node], tree.ends[node + 1]):
+            target = int(tree.targets[column])
+            if target >= 0:
+                found[column] = np.sort(by_label.indices[by_label.indptr[target] : by_label.indptr[target + 1]])
+            else:
+                found[column] = np.unique(np.concatenate(found[tree.columns(-target)]))
+    return found
+
+
+def _members(tree: LabelTree, columns: Array, n_labels: int) -> sp.csr_array:
+    """Say which labels are below some columns of one node, as a table (L, columns) of ones."""
+    below = tree.labels_below
+    parts = [below[column] for column in columns]
+    places = np.repeat(np.arange(len(columns)), [len(part) for part in parts])
+    entries = (np.ones(len(places), np.int64), (np.concatenate(parts), places))
+    return sp.csr_array(entries, shape=(n_labels, len(columns)))
+
+
+def _narrowed(features: FeatureMatrix) -> tuple[FeatureMatrix, Array | None]:
+    """Leave out the features that no row has, if they are sparse; say which are left."""
+    if not features.is_sparse:
+        return features, None
+    own, d = features.data, features.shape[1]
+    is_used = np.zeros(d, bool)
+    is_used[own.indices] = True
+    used = np.flatnonzero(is_used)
+    places = np.empty(d, np.int32)
+    places[used] = np.arange(len(used))
+    parts = own.data, places[own.indices], own.indptr
+    return FeatureMatrix._unchecked(sp.csr_array(parts, shape=(own.shape[0], len(used)))), used

@@ -1,0 +1,337 @@
+"""Label trees: scores by a slow twin, searches with proofs, what rows a node learns from, and what may go wrong."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import labelweave as lw
+from labelweave import LabelMatrix, LabelTreeClassifier, MaxMarginClassifier, Taxonomy
+from labelweave.arrays import Workers
+from labelweave.datasets import make_text_like
+from labelweave.estimators.label_tree.weighted_tree import WeightedTree
+from labelweave.features import FeatureMatrix
+from labelweave.labels.label_tree import LabelTree
+from labelweave.model_files import ModelFileError
+from labelweave.model_files.storable import made_of_state
+from labelweave.problems.tree_blocks import TreeBlocks
+
+TEXTS = make_text_like(200, 300, 40, labels_per_row=3, random_state=0)
+X, Y = TEXTS.X, TEXTS.Y
+SMALL = {"leaf_size": 6, "branching": 4, "tol": 0.05}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return LabelTreeClassifier(**SMALL).fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def one_vs_rest():
+    return LabelTreeClassifier(**SMALL, negatives="all").fit(X, Y)
+
+
+def _sorted(scores, k):
+    order = np.lexsort((np.broadcast_to(np.arange(scores.shape[1]), scores.shape), -scores), axis=1)[:, :k]
+    return order, np.take_along_axis(scores, order, axis=1)
+
+
+def _margins(weighted, rows):
+    """Write out the margins of all columns, one node after the other."""
+    tree, margins = weighted.tree, np.tile(weighted.intercepts, (len(rows), 1))
+    for node in range(tree.n_nodes):
+        for pair in range(weighted.pair_ends[node], weighted.pair_ends[node + 1]):
+            for place in range(weighted.starts[pair], weighted.starts[pair + 1]):
+                column = tree.ends[node] + weighted.columns[place]
+                weight = weighted.values[place] * weighted.scales[column]
+                margins[:, column] += rows[:, weighted.features[pair]] * weight
+    return margins
+
+
+def test_scores_are_log_odds_of_the_product_of_probabilities_on_a_path(model):
+    rows = X[:20].toarray()
+    (weighted,) = model.scorer_.trees
+    tree, chances = weighted.tree, 1 / (1 + np.exp(-3 * _margins(weighted, rows)))
+    for label in range(Y.n_labels):
+        column, product = tree.columns_of_labels[label], np.ones(len(rows))
+        while column >= 0:
+            product = product * chances[:, column]
+            column = tree.columns_above[tree.owners[column]]
+        expected = np.log(product / (1 - product)) / 3
+        np.testing.assert_allclose(model.decision_function(rows)[:, label], expected, atol=1e-9)
+
+
+def test_a_row_learns_at_the_nodes_above_its_labels(model):
+    """The column of a node is a support vector machine on the rows that reach the node."""
+    (weighted,) = LabelTreeClassifier(leaf_size=6, branching=4, tol=1e-4, prune="off").fit(X, Y).scorer_.trees
+    tree, table = weighted.tree, Y.positives.toarray()
+    margins = _margins(weighted, X.toarray())
+    for node in (1, tree.n_nodes - 1):
+        columns = np.arange(tree.ends[node], tree.ends[node + 1])
+        reaches = table[:, tree.labels_below[tree.columns_above[node]]].any(axis=1)
+        targets = np.stack([table[:, tree.labels_below[column]].any(axis=1) for column in columns], axis=1)
+        alone = MaxMarginClassifier(tol=1e-4).fit(X[reaches], targets[reaches].astype(int))
+        np.testing.assert_allclose(margins[:, columns], alone.decision_function(X), atol=0.05)
+
+
+def test_few_labels_are_one_node_and_a_max_margin_model():
+    model = LabelTreeClassifier(tol=1e-4, prune="off").fit(X, Y)
+    assert model.label_trees_[0].n_nodes == 1
+    dense = MaxMarginClassifier(tol=1e-4).fit(X, Y)
+    np.testing.assert_allclose(model.decision_function(X), dense.decision_function(X), atol=0.02)
+    np.testing.assert_allclose(model.coef_.toarray(), dense.coef_, atol=0.02)
+
+
+def test_the_gap_is_that_of_all_nodes(model):
+    cost = model.pruning_
+    assert cost["gap_before"] < cost["gap"] == model.duality_gap_ <= cost["largest_gap"] <= 0.05
+    assert model.converged_
+    (weighted,) = model.scorer_.trees
+    tree, table = weighted.tree, Y.positives.toarray()
+    margins, primal = _margins(weighted, X.toarray()), 0.0
+    for column, node in enumerate(tree.owners):
+        above = tree.columns_above[node]
+        reaches = np.ones(len(table), bool) if above < 0 else table[:, tree.labels_below[above]].any(axis=1)
+        signs = np.where(table[:, tree.labels_below[column]].any(axis=1), 1, -1)
+        primal += 2 * np.maximum(0, 1 - signs * margins[:, column])[reaches].sum()
+    primal += ((weighted.values * weighted.scales[_columns(weighted)]) ** 2).sum() / 2
+    primal += (weighted.intercepts**2).sum() / 2
+    np.testing.assert_allclose(model.trace_[-1].primal, primal, rtol=1e-6)
+
+
+def _columns(weighted):
+    of_node = np.repeat(np.arange(weighted.tree.n_nodes), np.diff(weighted.pair_ends))
+    return np.repeat(weighted.tree.ends[:-1][of_node], np.diff(weighted.starts)) + weighted.columns
+
+
+@pytest.mark.parametrize("kind", ["model", "one_vs_rest"])
+def test_what_is_proven_is_the_best_of_all_labels_to_the_last_bit(kind, request):
+    fitted = request.getfixturevalue(kind)
+    labels, scores = _sorted(fitted.decision_function(X), 4)
+    found = fitted.predict_top(X, 4, exact=True)
+    assert found.proven.all()
+    np.testing.assert_array_equal(found.labels, labels)
+    np.testing.assert_array_equal(found.scores, scores)
+    some = fitted.predict_top(X, 4, exact=True, budget=4)
+    assert (some.opened <= 4).all()
+    assert not some.proven.all()
+    np.testing.assert_array_equal(some.labels[some.proven], labels[some.proven])
+
+
+@pytest.mark.parametrize("kind", ["model", "one_vs_rest"])
+def test_label_sets_are_the_positive_scores_whatever_the_beam_is(kind, request):
+    fitted = copy.copy(request.getfixturevalue(kind)).set_params(beam=1)
+    expected = fitted.decision_function(X) > 0
+    assert expected.any()
+    np.testing.assert_array_equal(fitted.predict(X).toarray(), expected)
+
+
+def test_a_wide_beam_finds_the_best_and_a_narrow_one_says_what_it_misses(model):
+    labels, scores = _sorted(model.decision_function(X), 5)
+    wide = copy.copy(model).set_params(beam=100)
+    np.testing.assert_array_equal(wide.predict_top(X, 5)[0], labels)
+    np.testing.assert_array_equal(wide.predict_top(X, 5)[1], scores)
+    np.testing.assert_array_equal(model.predict_top(X, 5)[1], scores)
+    assert wide.shortlist_recall(X, Y, beam=100)[:3] == (1.0, 1.0, 1.0)
+    narrow = copy.copy(model).set_params(beam=1)
+    found, _ = narrow.predict_top(X, 5)
+    recall = narrow.shortlist_recall(X, Y, 5, beam=1)
+    pairs = [len(set(a) & set(b)) / 5 for a, b in zip(found, labels, strict=True)]
+    np.testing.assert_allclose(recall.kept, np.mean(pairs))
+    assert 0 < recall.reached < 1
+    assert np.isnan(narrow.shortlist_recall(X).reached)
+
+
+def test_all_negatives_are_the_one_vs_rest_model_of_max_margin(one_vs_rest):
+    tight = LabelTreeClassifier(leaf_size=6, branching=4, tol=1e-4, prune="off", negatives="all").fit(X, Y)
+    dense = MaxMarginClassifier(tol=1e-4).fit(X, Y)
+    np.testing.assert_allclose(tight.coef_.toarray(), dense.coef_, atol=0.02)
+    np.testing.assert_allclose(tight.decision_function(X), dense.decision_function(X), atol=0.02)
+    scores = X @ one_vs_rest.coef_.toarray().T + one_vs_rest.intercept_
+    np.testing.assert_allclose(one_vs_rest.decision_function(X), scores, atol=1e-12)
+
+
+def test_dense_rows_with_negative_features_are_proven_too():
+    random = np.random.default_rng(0)
+    rows, labels = random.normal(size=(120, 5)), random.random((120, 30)) < 0.1
+    for negatives in ("reached", "all"):
+        fitted = LabelTreeClassifier(**SMALL, negatives=negatives).fit(rows, labels.astype(int))
+        found = fitted.predict_top(rows, 3, exact=True)
+        assert found.proven.all()
+        np.testing.assert_array_equal(found.labels, _sorted(fitted.decision_function(rows), 3)[0])
+        np.testing.assert_array_equal(fitted.predict(rows), fitted.decision_function(rows) > 0)
+
+
+def test_several_trees_average_their_probabilities(tmp_path):
+    trees = LabelTreeClassifier(**SMALL, n_trees=3, beam=100).fit(X, Y)
+    assert len(trees.label_trees_) == 3
+    chances = [1 / (1 + np.exp(-3 * one.scores(_features(trees, X), by_margin=False))) for one in trees.scorer_.trees]
+    mean = np.mean(chances, axis=0)
+    np.testing.assert_allclose(trees.decision_function(X), np.log(mean / (1 - mean)) / 3, atol=1e-8)
+    labels, scores = trees.predict_top(X, 5)
+    best, top = _sorted(trees.decision_function(X), 5)
+    np.testing.assert_array_equal(labels, best)
+    np.testing.assert_allclose(scores, top)
+    lw.save(trees, tmp_path / "trees.lw")
+    np.testing.assert_array_equal(lw.load(tmp_path / "trees.lw").predict_top(X, 5)[1], scores)
+    for call in (lambda: trees.predict_top(X, 2, exact=True), lambda: trees.shortlist_recall(X)):
+        with pytest.raises(ValueError, match="one tree, and this model has 3"):
+            call()
+
+
+def _features(model, X):
+    return model._read_features(X, reset=False)
+
+
+@pytest.mark.parametrize("negatives", ["reached", "all"])
+def test_unobserved_entries_add_no_loss(negatives):
+    """What is hidden does not matter: rows that are hidden as a whole might as well not be there."""
+    table = Y.to_dense()
+    table[150:] = np.nan
+    hidden = LabelTreeClassifier(**SMALL, negatives=negatives).fit(X, table)
+    short = LabelTreeClassifier(**SMALL, negatives=negatives).fit(X[:150], Y[:150])
+    assert hidden.label_trees_[0].ends.tolist() == short.label_trees_[0].ends.tolist()
+    np.testing.assert_allclose(hidden.trace_[-1].primal, short.trace_[-1].primal, rtol=0.05)
+    some = Y.to_dense()
+    some[np.random.default_rng(0).random(some.shape) < 0.3] = np.nan
+    whole = LabelTreeClassifier(tol=1e-4, prune="off").fit(X, some)
+    dense = MaxMarginClassifier(tol=1e-4).fit(X, some)
+    np.testing.assert_allclose(whole.decision_function(X), dense.decision_function(X), atol=0.02)
+    assert LabelTreeClassifier(**SMALL).fit(X, some).converged_
+
+
+def test_a_row_that_may_have_a_label_below_is_unobserved_at_the_node():
+    labels = LabelMatrix.from_any([[1, 0, 0, 0], [0, 0, 0, 1], [0, np.nan, 0, 0], [np.nan, 1, 0, 0]])
+    tree = LabelTree.from_nested([[0, 1], [2, 3]])
+    rows = FeatureMatrix(np.eye(4))
+    blocks = TreeBlocks(
+        tree, rows, labels, np.ones(4), Workers(), dtype=float, intercept=True, is_short=False
+    )
+    targets = blocks._targets(np.array([0, 1]), None)
+    np.testing.assert_array_equal(targets.to_signs(), [[1, -1], [-1, 1], [0, -1], [1, -1]])
+    reached = blocks.rows_of(np.array([2, 3]))
+    np.testing.assert_array_equal(reached, [0, 3])
+    np.testing.assert_array_equal(blocks._targets(np.array([2, 3]), reached).to_signs(), [[1, -1], [0, 1]])
+
+
+def test_rows_of_weight_0_might_as_well_not_be_there():
+    weights = np.r_[np.full(150, 2.0), np.zeros(50)]
+    weighted = LabelTreeClassifier(**SMALL).fit(X, Y, weights)
+    short = LabelTreeClassifier(**SMALL, C=2.0).fit(X[:150], Y[:150])
+    np.testing.assert_array_equal(weighted.decision_function(X), short.decision_function(X))
+
+
+def test_the_same_bits_for_any_number_of_threads_and_from_files(model, tmp_path):
+    other = LabelTreeClassifier(**SMALL, n_jobs=2).fit(X, Y)
+    np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
+    lw.save(model, tmp_path / "tree.lw")
+    for same in (lw.load(tmp_path / "tree.lw"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        for method in ("decision_function", "predict_top"):
+            for a, b in zip(getattr(same, method)(X), getattr(model, method)(X), strict=True):
+                np.testing.assert_array_equal(a, b)
+    seeds = [LabelTreeClassifier(**SMALL, random_state=seed).fit(X, Y) for seed in (1, 2)]
+    assert seeds[0].label_trees_[0].targets.tolist() != seeds[1].label_trees_[0].targets.tolist()
+
+
+def test_a_taxonomy_is_the_tree():
+    names = [f"l{k}" for k in range(6)]
+    labels = LabelMatrix(sp.csr_array(Y.positives[:, :6]), None, names)
+    tree = Taxonomy([("a", "l0"), ("a", "l1"), ("a", "l2"), ("b", "l3"), ("l3", "l4"), ("l3", "l5"), ("b", "x")])
+    fitted = LabelTreeClassifier(tree=tree, leaf_size=2, tol=0.05).fit(X, labels)
+    (found,) = fitted.label_trees_
+    nested = [[found.targets[found.columns(node)].tolist()] for node in range(found.n_nodes)]
+    assert nested == [[[-1, -2]], [[0, 1, 2]], [[3, 4, 5]]] or nested == [[[-1, -2]], [[0, 1, 2]], [[3, -3]], [[4, 5]]]
+    assert fitted.predict_top(X, 6, exact=True).proven.all()
+    with pytest.raises(ValueError, match="no node 'l5'"):
+        LabelTreeClassifier(tree=Taxonomy([("a", n) for n in names[:5]])).fit(X, labels)
+    with pytest.raises(ValueError, match="two parents"):
+        LabelTreeClassifier(tree=Taxonomy([("a", "l0"), ("b", "l0")])).fit(X, labels)
+    with pytest.raises(ValueError, match="different starts"):
+        LabelTreeClassifier(tree=tree, n_trees=2).fit(X, labels)
+
+
+def test_vectors_of_labels_make_the_tree(tmp_path):
+    angles = np.arange(40) * np.pi / 80
+    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    for given in (vectors, sp.csr_array(vectors), vectors.tolist()):
+        fitted = LabelTreeClassifier(tree=given, leaf_size=10, branching=4, tol=0.1).fit(X, Y)
+        (tree,) = fitted.label_trees_
+        for node in range(1, tree.n_nodes):  # neighbours on the circle stand together
+            assert np.ptp(tree.targets[tree.columns(node)]) == 9
+    lw.save(fitted, tmp_path / "given.lw")
+    assert lw.load(tmp_path / "given.lw").tree is None
+    with pytest.raises(ValueError, match="a vector a label"):
+        LabelTreeClassifier(tree=vectors[:3]).fit(X, Y)
+
+
+def test_classes_and_single_labels():
+    classes = np.array(list("abcdefg"))[np.arange(200) % 7]
+    fitted = LabelTreeClassifier(C=100.0, leaf_size=1, branching=2, tol=0.05).fit(X, classes)
+    best = fitted.classes_[fitted.decision_function(X).argmax(axis=1)]
+    np.testing.assert_array_equal(fitted.predict(X), best)
+    assert (fitted.predict(X) == classes).mean() > 0.9
+    two = LabelTreeClassifier().fit(X, classes == "a")
+    np.testing.assert_array_equal(two.predict(X), two.decision_function(X) > 0)
+    single = LabelTreeClassifier().fit(X, Y.positives[:, [0]])
+    assert single.predict(X).shape == (200, 1)
+    nobody = sp.csr_array(Y.positives).tolil()
+    nobody[:, 3] = 0
+    fitted = LabelTreeClassifier(**SMALL).fit(X, nobody.tocsr())
+    assert not fitted.predict(X)[:, [3]].nnz
+    one_row = LabelTreeClassifier(leaf_size=2, branching=2).fit(X[[0]], Y.positives[[0]])
+    assert one_row.predict_top(X[[0]], 3, exact=True).proven.all()
+
+
+def test_a_beam_too_narrow_for_k_still_gives_k_labels(model):
+    narrow = copy.copy(model).set_params(beam=1)
+    labels, scores = narrow.predict_top(X, 40)
+    assert (np.sort(labels, axis=1) == np.arange(40)).all()
+    assert (np.diff(scores, axis=1) <= 0).all()
+
+
+def test_bad_requests_are_refused(model):
+    for wrong in (0, 41, True, 2.5):
+        for exact in (False, True):
+            with pytest.raises(ValueError, match="between 1 and the number of labels, 40"):
+                model.predict_top(X, wrong, exact=exact)
+    with pytest.raises(ValueError, match="goes with exact=True"):
+        model.predict_top(X, 1, budget=3)
+    with pytest.raises(ValueError, match="number of nodes from 1 on"):
+        model.predict_top(X, 1, exact=True, budget=0)
+    with pytest.raises(ValueError, match="beam is 0"):
+        model.shortlist_recall(X, beam=0)
+    with pytest.raises(ValueError, match="same labels more than once"):
+        LabelTreeClassifier(n_trees=2, negatives="all").fit(X, Y)
+    with pytest.raises(AttributeError, match="negatives='all'"):
+        _ = model.coef_
+    with pytest.raises(ValueError, match="branching"):
+        LabelTreeClassifier(branching=1).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("features", lambda array: array[::-1].copy()),
+        ("columns", lambda array: np.full_like(array, 200)),
+        ("starts", lambda array: array + 1),
+        ("pair_ends", lambda array: array[:-1]),
+        ("scales", lambda array: array[:-1]),
+    ],
+)
+def test_damaged_weights_are_refused(model, name, damage):
+    state = model.scorer_.trees[0].to_state()
+    state[name] = damage(state[name])
+    with pytest.raises(ModelFileError):
+        made_of_state("WeightedTree", WeightedTree, state)
+
+
+@pytest.mark.parametrize(
+    "targets", [[-1, -2, 0, 1, 2, 2], [-1, -1, 0, 1, 2, 3], [-2, -1, 0, 1, 2, 9], [-1, 5, 0, 1, -2, 3]]
+)
+def test_damaged_trees_are_refused(targets):
+    good = {"ends": np.array([0, 2, 4, 6]), "targets": np.array([-1, -2, 0, 1, 2, 3])}
+    made_of_state("LabelTree", LabelTree, good)
+    with pytest.raises(ModelFileError):
+        made_of_state("LabelTree", LabelTree, good | {"targets": np.array(targets)})
