@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         ZeroShotClassifier,
     )
     from labelweave.interrupts import config_context, set_config
-    from labelweave.labels import CliqueGraph, LabelCovariance, LabelMatrix, Taxonomy
+    from labelweave.labels import CliqueGraph, LabelCovariance, LabelMatrix, LabelMean, Taxonomy
     from labelweave.model_files.pipelines import save
     from labelweave.stored_models import load
 
@@ -51,6 +51,7 @@ __all__ = [
     "LabelCovariance",
     "LabelGraphClassifier",
     "LabelMatrix",
+    "LabelMean",
     "LowRankClassifier",
     "LowRankClassifierCV",
     "MaxMarginClassifier",
@@ -87,6 +88,7 @@ _HOMES = {
     "LabelCovariance": "labelweave.labels",
     "LabelGraphClassifier": "labelweave.estimators",
     "LabelMatrix": "labelweave.labels",
+    "LabelMean": "labelweave.labels",
     "LowRankClassifier": "labelweave.estimators",
     "LowRankClassifierCV": "labelweave.estimators",
     "MaxMarginClassifier": "labelweave.estimators",

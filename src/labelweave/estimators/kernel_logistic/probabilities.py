@@ -71,7 +71,7 @@ class KernelProbabilities(LearningClassifier):
         return float(logit(min(np.min(self.thresholds_), _BELOW_ONE)))
 
     def _raw_scores(self, features: FeatureMatrix) -> Array:
-        scores = self.scorer_.scores(features)
+        scores = super()._raw_scores(features)
         is_pair = self._form.kind == "binary" and scores.shape[1] == 2
         return scores[:, 1:] - scores[:, :1] if is_pair else scores
 
