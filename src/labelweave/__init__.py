@@ -35,7 +35,14 @@ if TYPE_CHECKING:
         ZeroShotClassifier,
     )
     from labelweave.interrupts import config_context, set_config
-    from labelweave.labels import CliqueGraph, LabelCovariance, LabelMatrix, LabelMean, Taxonomy
+    from labelweave.labels import (
+        CliqueGraph,
+        LabelCovariance,
+        LabelMatrix,
+        LabelMean,
+        LabelText,
+        Taxonomy,
+    )
     from labelweave.model_files.pipelines import save
     from labelweave.stored_models import load
 
@@ -52,6 +59,7 @@ __all__ = [
     "LabelGraphClassifier",
     "LabelMatrix",
     "LabelMean",
+    "LabelText",
     "LowRankClassifier",
     "LowRankClassifierCV",
     "MaxMarginClassifier",
@@ -89,6 +97,7 @@ _HOMES = {
     "LabelGraphClassifier": "labelweave.estimators",
     "LabelMatrix": "labelweave.labels",
     "LabelMean": "labelweave.labels",
+    "LabelText": "labelweave.labels",
     "LowRankClassifier": "labelweave.estimators",
     "LowRankClassifierCV": "labelweave.estimators",
     "MaxMarginClassifier": "labelweave.estimators",
