@@ -172,7 +172,7 @@ class DecisionClassifier(
         tree = None if tree is None else Taxonomy.from_any(tree)
         known = getattr(self.estimator, "classes_", None) if self._is_prefit else None
         if known is None or isinstance(known, list) or len(known) < 3 or has_many_labels(y):
-            return read_targets(y, tree)
+            return read_targets(y, tree, is_related=self._relates_labels)
         labels, form = read_targets(np.concatenate([np.asarray(y), known]), tree)
         strange = np.setdiff1d(form.classes.astype(str), np.asarray(known).astype(str))
         if len(strange):
@@ -181,6 +181,11 @@ class DecisionClassifier(
                 f"of its {len(known)} classes."
             )
         return labels[: len(labels) - len(known)], replace(form, classes=np.asarray(known))
+
+    @property
+    def _relates_labels(self) -> bool:
+        """Whether the classifier inside knows of labels by more than rows."""
+        return bool(getattr(self.estimator, "_relates_labels", False))
 
     def _read_classes(self, labels: LabelMatrix, form: TargetForm) -> tuple[LabelMatrix, TargetForm]:
         """Take y with one of several classes a row, or refuse it; give a column a class, and the form."""

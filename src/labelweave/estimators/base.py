@@ -337,6 +337,12 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
             return scores
         return scores + self.label_mean_.scores(features.data)
 
+    @property
+    def _relates_labels(self) -> bool:
+        """Whether something else than rows tells of labels, also of those without observations."""
+        parameters = ("label_mean", "label_covariance", "taxonomy")
+        return any(getattr(self, name, None) is not None for name in parameters)
+
     def _read_mean(self, features: FeatureMatrix, names: Sequence[Any]) -> LabelMean | None:
         """Read the mean of the scores, and keep it.
 

@@ -392,7 +392,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         weights = self._row_weights(sample_weight, features)
         is_flat = self.taxonomy is None and self.label_covariance is None and self.coupling is None
         data, self._form = read_likelihood_data(
-            features, y, weights, taxonomy=self.taxonomy_, is_flat=is_flat
+            features, y, weights, taxonomy=self.taxonomy_, is_flat=is_flat, is_related=self._relates_labels
         )
         self.classes_ = self._form.classes
         self._check_decision()

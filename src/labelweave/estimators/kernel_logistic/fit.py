@@ -183,17 +183,19 @@ class LikelihoodData:
 
 
 def read_likelihood_data(
-    features: FeatureMatrix, y: Any, weights: PerRow, *, taxonomy: Taxonomy | None, is_flat: bool
+    features: FeatureMatrix, y: Any, weights: PerRow, *, taxonomy: Taxonomy | None, is_flat: bool,
+    is_related: bool = False,
 ) -> tuple[LikelihoodData, TargetForm]:
     """Read the labels of rows.
 
     y (n,): one class a row, or many labels.
     taxonomy: the tree in which y may name inner nodes.
     is_flat: whether nothing ties labels together: two classes are then one label.
+    is_related: whether something else than rows tells of labels.
     Raises ValueError if y makes no sense, or has not one row for each row of features.
     """
     if has_many_labels(y):
-        labels, form = read_targets(y)
+        labels, form = read_targets(y, is_related=is_related)
         check_lengths(len(features), len(labels))
         signs = labels.to_signs()
         weights = weights * (signs != 0).any(axis=1)
