@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 
 from labelweave.array_types import Array
 from labelweave.costs import warn_of_hard_margins
+from labelweave.estimators.added_labels import AddsLabels, widened_covariance
 from labelweave.estimators.base import given_weights, refuse_no_weight
 from labelweave.estimators.class_weights import entries_by_sign
 from labelweave.estimators.journal import Journal
@@ -72,7 +73,7 @@ _LEAST_TOL = 1e-10  # a smaller one asks for all digits there are, whatever C is
 
 
 @storable("MaxMarginClassifier")
-class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
+class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
     """Max-margin classifier for many related labels, linear or with a kernel, with a certificate.
 
     It minimises (M3L, Hariharan et al. 2012, equations 11 to 14)
@@ -438,6 +439,10 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
             raise ValueError("kernel is an empty list; give one kernel or several.")
         count = len(self.kernel) if self._is_sum else None
         return read_covariances(self.label_covariance, count, labels, self.classes_)
+
+    def _keep_wider(self, n_new: int, covariance: LabelCovariance | None) -> None:
+        before = self.label_covariance_
+        self.label_covariance_ = widened_covariance(before, n_new) if covariance is None else covariance
 
     def _mean(self, features: FeatureMatrix, n_labels: int) -> LabelMean | None:
         if self.label_mean is not None and self._is_precomputed:
