@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         CalibratedLabelClassifier,
         ConformalLabelClassifier,
         HierarchicalClassifier,
+        LabelTextClassifier,
         TunedThresholdClassifier,
     )
     from labelweave.estimators import (
@@ -60,6 +61,7 @@ __all__ = [
     "LabelMatrix",
     "LabelMean",
     "LabelText",
+    "LabelTextClassifier",
     "LowRankClassifier",
     "LowRankClassifierCV",
     "MaxMarginClassifier",
@@ -98,6 +100,7 @@ _HOMES = {
     "LabelMatrix": "labelweave.labels",
     "LabelMean": "labelweave.labels",
     "LabelText": "labelweave.labels",
+    "LabelTextClassifier": "labelweave.decisions",
     "LowRankClassifier": "labelweave.estimators",
     "LowRankClassifierCV": "labelweave.estimators",
     "MaxMarginClassifier": "labelweave.estimators",

@@ -299,7 +299,7 @@ class DecisionClassifier(
             ) from None
         parameters = self._storable_parameters()
         del parameters["estimator"]
-        if not isinstance(parameters["cv"], (Integral, str)):
+        if "cv" in parameters and not isinstance(parameters["cv"], (Integral, str)):
             parameters["cv"] = None  # a splitter has no use after the fit
         kept_elsewhere = ("estimator_", "classes_", "feature_names_in_")
         fitted = {k: v for k, v in vars(self).items() if k.endswith("_") and k not in kept_elsewhere}
@@ -330,11 +330,16 @@ class DecisionClassifier(
                 raise ModelFileError(
                     f"its {cls.__name__} of sets of classes has offsets, or does not say so."
                 )
-        own = state["form"]["kind"], sizes["C"], state["fitted"].get("n_features_in_")
+        own = cls._kind_inside(state["form"]["kind"]), sizes["C"], state["fitted"].get("n_features_in_")
         if sizes.get("o", 0) not in (0, 1 if form.kind == "binary" else sizes["C"]):
             raise ModelFileError(f"its {cls.__name__} has {sizes['o']} offsets.")
         if kinds != own or not (response == "auto" or hasattr(inner, response)):
             raise ModelFileError(f"its {cls.__name__} does not fit to the classifier inside.")
+
+    @classmethod
+    def _kind_inside(cls, kind: str) -> str:
+        """Say of which kind the targets of the classifier inside are, for those of this kind."""
+        return kind
 
     @classmethod
     def _gives_sets_of_classes(cls, state: dict[str, Any]) -> bool:

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from labelweave.array_types import Array
 from labelweave.estimators.parameters import CovarianceLike, MeanLike
 from labelweave.estimators.scorers import FactorScorer, KernelScorer, LinearScorer, Scorer
-from labelweave.estimators.targets import read_covariance
+from labelweave.estimators.targets import TargetForm, read_covariance
 from labelweave.labels import LabelCovariance, LabelMean
 from labelweave.labels.label_matrix import checked_names
 from labelweave.labels.label_mean import read_label_mean
@@ -133,14 +133,8 @@ class AddsLabels:
 
     def _keep_added(self, names: Sequence[str], covariance: LabelCovariance | None) -> None:
         n_old, n_new = len(self.classes_), len(names)
-        is_object = self.classes_.dtype == object
-        added = np.array([str(name) for name in names], object)
-        self.classes_ = np.concatenate([self.classes_.astype(object), added])
-        if not is_object and self.classes_.dtype == object:
-            self.classes_ = np.array([str(name) for name in self.classes_], object)
-        unobserved = (*self._form.unobserved, *range(n_old, n_old + n_new))
-        later = replace(self._form, classes=added, frame=None)
-        self._form = replace(self._form.widened(later, self.classes_), unobserved=unobserved)
+        self._form = with_more_labels(self._form, names)
+        self.classes_ = self._form.classes
         self.thresholds_ = np.append(self.thresholds_, np.full(n_new, np.median(self.thresholds_)))
         self._seen = self._end = None
         self._keep_wider(n_new, covariance)
@@ -169,3 +163,15 @@ def widened_covariance(covariance: LabelCovariance, n_new: int) -> LabelCovarian
     wide = np.diag(np.full(n_old + n_new, float(np.mean(np.diagonal(table)))))
     wide[:n_old, :n_old] = table
     return LabelCovariance.dense(wide)
+
+
+def with_more_labels(form: TargetForm, names: Sequence[Any]) -> TargetForm:
+    """Give the form of targets with labels behind the others, of which no row tells."""
+    n_old, kinds = len(form.classes), form.classes.dtype.kind
+    more = np.array([str(name) for name in names], object)
+    if kinds in "OUS":
+        classes = np.concatenate([form.classes.astype(object), more])
+    else:
+        classes = np.array([*map(str, form.classes), *more], object)
+    wide = form.widened(replace(form, classes=more, frame=None), classes)
+    return replace(wide, unobserved=(*form.unobserved, *range(n_old, n_old + len(more))))

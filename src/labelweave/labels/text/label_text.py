@@ -74,7 +74,7 @@ class LabelText:
     """
 
     def __init__(self, descriptions: Any, embedding: Embedding | npt.ArrayLike | None = None) -> None:
-        given = _described(descriptions)
+        given = described(descriptions)
         self.names: Array = _checked(list(given))
         self.texts = [" ".join([label_words(name), text]).strip() for name, text in given.items()]
         self.embeddings = _embedded(self.texts, embedding)
@@ -276,7 +276,7 @@ class TextScores:
         return cls(**state)
 
 
-def _described(given: Any) -> dict[str, str]:
+def described(given: Any) -> dict[str, str]:
     """Give the description of each label by its name, empty where there is none."""
     if isinstance(given, str | bytes):
         raise ValueError(f"descriptions is the text {given!r}; give names of labels, or a dict of theirs.")
