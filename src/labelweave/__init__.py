@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         CalibratedLabelClassifier,
         ConformalLabelClassifier,
         HierarchicalClassifier,
+        LabelTextClassifier,
         TunedThresholdClassifier,
     )
     from labelweave.estimators import (
@@ -36,7 +37,14 @@ if TYPE_CHECKING:
         ZeroShotClassifier,
     )
     from labelweave.interrupts import config_context, set_config
-    from labelweave.labels import CliqueGraph, LabelCovariance, LabelMatrix, Taxonomy
+    from labelweave.labels import (
+        CliqueGraph,
+        LabelCovariance,
+        LabelMatrix,
+        LabelMean,
+        LabelText,
+        Taxonomy,
+    )
     from labelweave.model_files.pipelines import save
     from labelweave.stored_models import load
 
@@ -52,6 +60,9 @@ __all__ = [
     "LabelCovariance",
     "LabelGraphClassifier",
     "LabelMatrix",
+    "LabelMean",
+    "LabelText",
+    "LabelTextClassifier",
     "LabelTreeClassifier",
     "LowRankClassifier",
     "LowRankClassifierCV",
@@ -89,6 +100,9 @@ _HOMES = {
     "LabelCovariance": "labelweave.labels",
     "LabelGraphClassifier": "labelweave.estimators",
     "LabelMatrix": "labelweave.labels",
+    "LabelMean": "labelweave.labels",
+    "LabelText": "labelweave.labels",
+    "LabelTextClassifier": "labelweave.decisions",
     "LabelTreeClassifier": "labelweave.estimators",
     "LowRankClassifier": "labelweave.estimators",
     "LowRankClassifierCV": "labelweave.estimators",

@@ -81,9 +81,26 @@ def test_a_chosen_threshold_does_not_predict_it_for_every_row(model):
 def test_a_related_label_speaks_for_it():
     related = np.eye(4)
     related[0, 3] = related[3, 0] = 0.9
-    with pytest.warns(lw.UnobservedLabelWarning):
-        scores = lw.MaxMarginClassifier(label_covariance=related).fit(X, Y).decision_function(X)
-    assert np.corrcoef(scores[:, 0], scores[:, 3])[0, 1] > 0.99
+    for model in (
+        lw.MaxMarginClassifier(label_covariance=related),
+        lw.KernelLogisticClassifier("linear", label_covariance=related, hyperparameters="fixed"),
+        lw.LowRankClassifier(4, label_covariance=related, loss="logistic"),
+        lw.TunedThresholdClassifier(lw.MaxMarginClassifier(label_covariance=related)),
+    ):
+        fitted = model.fit(X, Y)  # without a warning, as there is something to go by
+        scores = fitted.decision_function(X)
+        assert np.corrcoef(scores[:, 0], scores[:, 3])[0, 1] > 0.99
+        assert fitted.unobserved_labels_.tolist() == [3]
+
+
+def test_a_mean_speaks_for_it():
+    mean = np.vstack([np.zeros((3, 4)), np.eye(4)[:1]])
+    for model in (
+        lw.MaxMarginClassifier(label_mean=mean),
+        lw.KernelLogisticClassifier(label_mean=mean, hyperparameters="fixed"),
+    ):
+        scores = model.fit(X, Y).decision_function(X)
+        np.testing.assert_allclose(scores[:, 3], X[:, 0], atol=1e-9)
 
 
 def test_it_is_refused_where_nothing_at_all_is_known():

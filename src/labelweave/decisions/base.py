@@ -172,7 +172,7 @@ class DecisionClassifier(
         tree = None if tree is None else Taxonomy.from_any(tree)
         known = getattr(self.estimator, "classes_", None) if self._is_prefit else None
         if known is None or isinstance(known, list) or len(known) < 3 or has_many_labels(y):
-            return read_targets(y, tree)
+            return read_targets(y, tree, is_related=self._relates_labels)
         labels, form = read_targets(np.concatenate([np.asarray(y), known]), tree)
         strange = np.setdiff1d(form.classes.astype(str), np.asarray(known).astype(str))
         if len(strange):
@@ -181,6 +181,11 @@ class DecisionClassifier(
                 f"of its {len(known)} classes."
             )
         return labels[: len(labels) - len(known)], replace(form, classes=np.asarray(known))
+
+    @property
+    def _relates_labels(self) -> bool:
+        """Whether the classifier inside knows of labels by more than rows."""
+        return bool(getattr(self.estimator, "_relates_labels", False))
 
     def _read_classes(self, labels: LabelMatrix, form: TargetForm) -> tuple[LabelMatrix, TargetForm]:
         """Take y with one of several classes a row, or refuse it; give a column a class, and the form."""
@@ -294,7 +299,7 @@ class DecisionClassifier(
             ) from None
         parameters = self._storable_parameters()
         del parameters["estimator"]
-        if not isinstance(parameters["cv"], (Integral, str)):
+        if "cv" in parameters and not isinstance(parameters["cv"], (Integral, str)):
             parameters["cv"] = None  # a splitter has no use after the fit
         kept_elsewhere = ("estimator_", "classes_", "feature_names_in_")
         fitted = {k: v for k, v in vars(self).items() if k.endswith("_") and k not in kept_elsewhere}
@@ -325,11 +330,16 @@ class DecisionClassifier(
                 raise ModelFileError(
                     f"its {cls.__name__} of sets of classes has offsets, or does not say so."
                 )
-        own = state["form"]["kind"], sizes["C"], state["fitted"].get("n_features_in_")
+        own = cls._kind_inside(state["form"]["kind"]), sizes["C"], state["fitted"].get("n_features_in_")
         if sizes.get("o", 0) not in (0, 1 if form.kind == "binary" else sizes["C"]):
             raise ModelFileError(f"its {cls.__name__} has {sizes['o']} offsets.")
         if kinds != own or not (response == "auto" or hasattr(inner, response)):
             raise ModelFileError(f"its {cls.__name__} does not fit to the classifier inside.")
+
+    @classmethod
+    def _kind_inside(cls, kind: str) -> str:
+        """Say of which kind the targets of the classifier inside are, for those of this kind."""
+        return kind
 
     @classmethod
     def _gives_sets_of_classes(cls, state: dict[str, Any]) -> bool:

@@ -158,14 +158,18 @@ def _require_rows(n_rows: int, least: int) -> None:
 
 
 def fit_on(
-    decider: Any, data: TrainingRows, rows: Array | None = None, part: FittedPart | None = None
+    decider: Any, data: TrainingRows, rows: Array | None = None, part: FittedPart | None = None,
+    estimator: Any = None,
 ) -> Any:
     """Fit a clone of a decider's estimator to some rows, or to all, from the model of a part if it can.
+
+    estimator: in the place of the decider's own.
 
     A part goes on from another one only where both are told to be parts: their dual variables make the rows
     that are held out no easier to score.
     """
-    estimator, X, y, weights = decider.estimator, data.X, data.y, data.weights
+    estimator = decider.estimator if estimator is None else estimator
+    X, y, weights = data.X, data.y, data.weights
     if rows is not None:
         X, y = _safe_split(estimator, X, None, rows)[0], take_rows(y, rows)
         weights = None if weights is None else weights[rows]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from numbers import Integral
@@ -20,14 +20,15 @@ from labelweave.arrays import Workers, checked_csr, numbers_of, unmasked
 from labelweave.estimators.class_weights import SignFactors, class_weight_of_state, weights_by_class
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
-from labelweave.estimators.parameters import Parameters
+from labelweave.estimators.parameters import MEAN, Parameters
 from labelweave.estimators.scorers import HasScorer, Scorer
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.features import FeatureMatrix, FeatureScaling
 from labelweave.features.feature_matrix import LARGEST_FEATURE, filled
 from labelweave.frames import first_entry_of_no_number
 from labelweave.interrupts import ON_INTERRUPT, UNDER_WAY, FitUnderWay, goes_into_interrupt
-from labelweave.labels import LabelMatrix
+from labelweave.labels import LabelMatrix, LabelMean
+from labelweave.labels.label_mean import read_label_mean
 from labelweave.model_files import ModelFileError
 from labelweave.model_files.schema import (
     FLAG,
@@ -190,10 +191,12 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
 
     trace_: list[TraceRecord]
     scaling_: FeatureScaling | None
+    label_mean_: LabelMean | None = None
     feature_means_: Floats | None = None
     """What stands for missing features in predictions, shape (d,); None refuses them."""
 
     class_weight: Any = None
+    label_mean: Any = None
     verbose: int = 0
 
     _states: Mapping[str, State] = {}
@@ -207,6 +210,7 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
         "n_features_in_": count("d", 1),
         "feature_means_": Optional(Maybe(Numbers("d"))),
         "scaling_": Optional(Maybe(Made(FeatureScaling))),
+        "label_mean_": Optional(MEAN),
         "trace_": Named(Items(MEASURED, "t")),
         "status_": TEXT,
         **dict.fromkeys(("converged_",), Optional(FLAG)),
@@ -328,7 +332,27 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
 
     def _wide_scores(self, features: FeatureMatrix) -> Array:
         """Score every column of the label matrix: shape (n, columns)."""
-        return self.scorer_.scores(features)
+        scores = self.scorer_.scores(features)
+        if self.label_mean_ is None or self.scorer_.holds_mean:
+            return scores
+        return scores + self.label_mean_.scores(features.data)
+
+    @property
+    def _relates_labels(self) -> bool:
+        """Whether something else than rows tells of labels, also of those without observations."""
+        parameters = ("label_mean", "label_covariance", "taxonomy")
+        return any(getattr(self, name, None) is not None for name in parameters)
+
+    def _read_mean(self, features: FeatureMatrix, names: Sequence[Any]) -> LabelMean | None:
+        """Read the mean of the scores, and keep it.
+
+        names: of the columns that are scored.
+        """
+        self.__dict__.pop("label_mean_", None)
+        mean = read_label_mean(self.label_mean, [str(name) for name in names], features.shape[1])
+        if mean is not None:
+            self.label_mean_ = mean
+        return mean
 
     def _score_blocks(self, X: Any, score: Callable[[FeatureMatrix], Array] | None = None) -> Iterator[Array]:
         features = self._read_features(X, reset=False)
@@ -348,8 +372,11 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
         names = fitted.pop("feature_names_in_", None)
         fitted["trace_"] = _columns_of_trace(self.trace_)
         fitted.pop("classes_")
+        parameters = self._storable_parameters()
+        if "label_mean_" in fitted:
+            parameters["label_mean"] = None  # the fitted one is there
         return {
-            "parameters": self._storable_parameters(),
+            "parameters": parameters,
             "fitted": fitted,
             "feature_names": None if names is None else np.asarray(names, dtype=np.str_),
             **self._form_state(),
@@ -419,6 +446,8 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
         if state["feature_names"] is not None:
             model.feature_names_in_ = state["feature_names"].astype(object)
         model._set_form(state)
+        if model.label_mean_ is not None:
+            model.label_mean = model.label_mean_
         return model
 
 

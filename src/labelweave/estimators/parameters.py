@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from labelweave.estimators.held_out import THRESHOLD_RULES
 from labelweave.features import Kernel
-from labelweave.labels import LabelCovariance, Taxonomy
+from labelweave.labels import LabelCovariance, LabelMean, Taxonomy
 from labelweave.model_files import ModelFileError
 from labelweave.model_files.schema import Made, Sizes, refuse
 from labelweave.sklearn_compat import (
@@ -26,6 +26,7 @@ from labelweave.sklearn_compat import (
 
 KernelLike: TypeAlias = str | Kernel | Callable[..., Any]
 CovarianceLike: TypeAlias = LabelCovariance | Taxonomy | ArrayLike | None
+MeanLike: TypeAlias = LabelMean | ArrayLike | None
 Costs: TypeAlias = float | ArrayLike
 ClassWeight: TypeAlias = Literal["balanced"] | Mapping[Any, float] | Sequence[Mapping[int, float]] | None
 RandomState: TypeAlias = int | np.random.RandomState | None
@@ -46,6 +47,7 @@ SHARED: dict[str, list[Any]] = {
     "low_rank": [COUNT, None, Hidden(StrOptions({"deprecated"}))],
     "rank": [COUNT, Interval(Real, 0, 1, closed="right")],
     "label_covariance": [LabelCovariance, Taxonomy, "array-like", None],
+    "label_mean": [LabelMean, "array-like", "sparse matrix", None],
     "coupling": [StrOptions({"full"}), COUNT, None],
     "hyperparameters": [StrOptions({"fixed", "learn"})],
     "cv": ["cv_object"],
@@ -80,6 +82,7 @@ def keep_parameters(estimator: Any, given: dict[str, Any]) -> None:
 
 
 COVARIANCE = Made(LabelCovariance, {"L": "n_labels"})
+MEAN = Made(LabelMean, {"L": "n_labels", "d": "n_features"})
 
 
 @dataclass(frozen=True)

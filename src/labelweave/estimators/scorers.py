@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,6 +33,8 @@ class Scorer(StoredParameters, ABC):
     """Base of the kinds: subclasses are dataclasses, registered with ``storable``."""
 
     intercept_: PerLabel
+    holds_mean: ClassVar[bool] = False
+    """Whether scores known a priori are part of the weights, and not to be added."""
 
     @abstractmethod
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
@@ -83,6 +85,7 @@ class LinearScorer(Scorer):
 
     coef_: Array
     kernel: Kernel | None = None
+    holds_mean = True
 
     def takes(self, n_features: int) -> bool:
         return explicit_width(self.kernel, n_features) == self.coef_.shape[1]

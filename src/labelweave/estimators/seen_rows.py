@@ -68,8 +68,12 @@ class SeenRows:
         check_lengths(len(features), len(labels))
         return cls(features, labels, weights, label_form(y, labels))
 
-    def targets(self, taxonomy: Taxonomy | None = None) -> tuple[LabelMatrix, TargetForm]:
+    def targets(
+        self, taxonomy: Taxonomy | None = None, *, is_related: bool = False
+    ) -> tuple[LabelMatrix, TargetForm]:
         """Give the labels of all rows and their form.
+
+        is_related: whether something else than rows tells of labels.
 
         Raises ValueError if there is one class only, or a label that no row has observed.
         """
@@ -77,7 +81,7 @@ class SeenRows:
             extra = self.labels[:0] if self.classes is None else self.classes
             labels, form = read_targets(np.concatenate([self.labels, extra]), taxonomy)
             return labels[: len(self.labels)], form
-        require_observed(self.labels)
+        require_observed(self.labels, is_related=is_related)
         assert self.form is not None, "labels have a form"
         never = tuple(np.flatnonzero(self.labels.observed_counts() == 0).tolist())
         return self.labels, replace(self.form, unobserved=never)
@@ -118,6 +122,7 @@ class TakesMoreRows:
     _read_features: Any
     _row_weights: Any
     _scale: Any
+    _relates_labels: bool
     _seen: SeenRows | None = None
     _end: Any = None
 
@@ -154,7 +159,8 @@ class TakesMoreRows:
             column or label is named.
         """
         features = self._read_features(X, reset=True)
-        labels, form = read_targets(y, taxonomy_of(self.label_covariance))
+        tree, related = taxonomy_of(self.label_covariance), self._relates_labels
+        labels, form = read_targets(y, tree, is_related=related)
         check_lengths(len(features), len(labels))
         weights = self._row_weights(sample_weight, features)
         rows = SeenRows(self._scale(features, labels, weights), labels, weights, form)
@@ -231,7 +237,8 @@ class TakesMoreRows:
         features = self._read_features(X, reset=seen is None)
         rows = SeenRows.read(features, y, self._row_weights(sample_weight, features), classes)
         rows = rows if seen is None else seen.joined(rows)
-        labels, form = rows.targets(taxonomy_of(self.label_covariance))
+        tree, related = taxonomy_of(self.label_covariance), self._relates_labels
+        labels, form = rows.targets(tree, is_related=related)
         if seen is None:
             rows = replace(rows, features=self._scale(features, labels, rows.weights))
         before, self._seen = None if seen is None else self._end, rows

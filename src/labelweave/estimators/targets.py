@@ -146,17 +146,20 @@ def read_covariance(given: Any, n_labels: int, names: list[str]) -> LabelCovaria
     return covariance.columns(np.array([theirs.index(name) for name in names]))
 
 
-def read_targets(y: Any, taxonomy: Taxonomy | None = None) -> tuple[LabelMatrix, TargetForm]:
+def read_targets(
+    y: Any, taxonomy: Taxonomy | None = None, *, is_related: bool = False
+) -> tuple[LabelMatrix, TargetForm]:
     """Read targets of any kind.
 
     y: labels, NaN where unobserved; or one class a row, None or NaN where it is not known.
     taxonomy: of a row that is known to an inner node only, the classes below are unobserved, others negative.
+    is_related: whether something else than rows tells of labels.
     Shapes: labels (n, columns).
     Raises ValueError if y has one class only, or its entries are no labels.
     """
     if has_many_labels(y):
         labels = LabelMatrix.from_any(y)
-        require_observed(labels)
+        require_observed(labels, is_related=is_related)
         return labels, label_form(y, labels)
     targets = read_classes(y, taxonomy)
     is_pair = len(targets.classes) == 2
@@ -242,13 +245,17 @@ def _negative(table: Array) -> int:
 class UnobservedLabelWarning(UserWarning, ValueError):  # noqa: N818
     """A label of which no training row says anything, as in a fold of a cross-validation.
 
-    The model scores it as related labels have it, or alike in all rows; its ``unobserved_labels_`` says which
-    labels these are, and the scorers of :mod:`labelweave.metrics` leave them out.
+    The model scores it alike in all rows; its ``unobserved_labels_`` says which labels these are, and the
+    scorers of :mod:`labelweave.metrics` leave them out.  Nothing is said where a label covariance, a taxonomy
+    or a mean relates labels: a label is then scored as those have it.
     """
 
 
-def require_observed(labels: LabelMatrix) -> None:
-    """Warn of labels of which no entry is observed; refuse them where that is all of them."""
+def require_observed(labels: LabelMatrix, *, is_related: bool = False) -> None:
+    """Warn of labels of which no entry is observed; refuse them where that is all of them.
+
+    is_related: whether something else tells of them, so that there is nothing to warn of.
+    """
     if labels.n_labels == 0:
         raise ValueError("Y has no labels (0 columns); at least one label is needed.")
     never = np.flatnonzero(labels.observed_counts() == 0)
@@ -257,11 +264,12 @@ def require_observed(labels: LabelMatrix) -> None:
     name = never[0] if labels.names is None else repr(str(labels.names[never[0]]))
     said = (
         f"Label {name} has no observed entry in Y ({len(never)} of {labels.n_labels} labels have none); "
-        "drop such labels or observe some of their entries."
+        "drop such labels, observe some of their entries, or give what relates them to others."
     )
     if len(never) == labels.n_labels:
         raise ValueError(said)
-    warnings.warn(said, UnobservedLabelWarning, stacklevel=2)
+    if not is_related:
+        warnings.warn(said, UnobservedLabelWarning, stacklevel=2)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from labelweave.array_types import Array
+from labelweave.array_types import Array, RowsByLabels
+from labelweave.arrays.linear_algebra import like
 
 
 class Evaluation(NamedTuple):
@@ -58,3 +59,31 @@ class ScoreLoss(Protocol):
 
     def root(self, state: Array, rows: slice, groups: Array) -> Root:
         """Compute a root of the matrices of second derivatives."""
+
+
+class ShiftedLoss:
+    """A loss of scores that are counted from ones known a priori.
+
+    known (n, L): the known scores.
+    is_separate: whether the groups of the loss count labels within fits.
+    """
+
+    def __init__(self, loss: ScoreLoss, known: RowsByLabels, *, is_separate: bool) -> None:
+        self.loss, self.known, self.is_separate, self.shape = loss, known, is_separate, loss.shape
+
+    def evaluate(self, scores: Array, rows: slice, groups: Array) -> Evaluation:
+        known = self.known[rows]
+        shift = known[:, groups % known.shape[1], None] if self.is_separate else known[:, None, :]
+        return self.loss.evaluate(scores + like(shift, scores), rows, groups)
+
+    def curve(self, state: Array, vectors: Array, rows: slice, groups: Array) -> Array:
+        return self.loss.curve(state, vectors, rows, groups)
+
+    def mean_curvature(self, state: Array, rows: slice, groups: Array) -> Array:
+        return self.loss.mean_curvature(state, rows, groups)
+
+    def row_curvatures(self, state: Array, rows: slice, groups: Array) -> Array:
+        return self.loss.row_curvatures(state, rows, groups)
+
+    def root(self, state: Array, rows: slice, groups: Array) -> Root:
+        return self.loss.root(state, rows, groups)

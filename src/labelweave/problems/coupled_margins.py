@@ -64,7 +64,8 @@ class CoupledMargins(MarginDual):
         )  # fmt: skip
 
     def measure(self, point: MarginPoint, block: int) -> tuple[float, float]:
-        return self._values(self.label_blocks, point.beta, zip(point.weights, point.intercepts, strict=True))
+        slabs = zip(point.weights, point.intercepts, strict=True)
+        return self._values(self.label_blocks, list(point.beta), slabs)
 
     def certify(self, point: MarginPoint, block: int) -> tuple[float, float]:
         betas = [self.exact_beta(point, number) for number in range(len(self.label_blocks))]
@@ -79,7 +80,8 @@ class CoupledMargins(MarginDual):
         for part in self.label_blocks:
             wide = np.zeros((len(Z), WIDTH))
             wide[:, : len(part.labels)] = Z[:, part.labels]
-            slabs.append((np.ascontiguousarray(wide[:-1]), float(self.bias) * wide[-1]))
+            own = wide[:-1] if self.known is None else wide[:-1] + self.known[len(slabs)]
+            slabs.append((np.ascontiguousarray(own), float(self.bias) * wide[-1]))
         return slabs
 
     def _products(self, betas: Iterable[Array]) -> Array:
@@ -92,11 +94,13 @@ class CoupledMargins(MarginDual):
         return products
 
     def _values(
-        self, blocks: list[LabelBlock], betas: Iterable[Array], slabs: Iterable[tuple[Array, Array]]
+        self, blocks: list[LabelBlock], betas: list[Array], slabs: Iterable[tuple[Array, Array]]
     ) -> tuple[float, float]:
         sums = [self.sums(block, beta, *slab) for block, beta, slab in zip(blocks, betas, slabs, strict=True)]
+        known = sum(float(self.known_sums(number, beta).sum()) for number, beta in enumerate(betas))
         hinge, linear, quadratic = np.sum(sums, axis=(0, 2))
-        return float(quadratic / 2 + hinge), float(linear - quadratic / 2)
+        squared = quadratic - known
+        return float(squared / 2 + hinge), float(linear - known - squared / 2)
 
 
 def make_margin_dual(data: MarginData, dtype: npt.DTypeLike, workers: Workers | None = None) -> MarginDual:

@@ -43,16 +43,21 @@ class MarginBox:
     upper: Array
 
     @classmethod
-    def make(cls, labels: LabelMatrix, weights: Array, margins: Array) -> MarginBox:
+    def make(
+        cls, labels: LabelMatrix, weights: Array, margins: Array, known: RowsByLabels | None = None
+    ) -> MarginBox:
         """State the box of a label matrix.
 
         weights: U, the weights of the losses, of rows or of entries.
         margins (2, L): the margins asked of positives and of negatives.
+        known (n, L): scores known a priori, which targets lose.
         Shapes: labels (n, L).
         """
         signs = labels.to_signs().astype(np.float64)
         positive, negative = signs > 0, signs < 0
         targets = np.where(positive, margins[0], 0.0) - np.where(negative, margins[1], 0.0)
+        if known is not None:
+            targets -= np.where(signs != 0, known, 0.0)
         bound = weights if weights.ndim == 2 else weights[:, None]
         return cls(targets, -bound * negative, bound * positive)
 

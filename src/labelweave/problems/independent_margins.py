@@ -86,7 +86,7 @@ class IndependentMargins(MarginDual):
 
     def follow(self, point: MarginPoint) -> None:
         for block, beta in enumerate(point.beta):
-            point.weights[block] = self.product(beta)
+            point.weights[block] = self.around_known(beta, block)
             point.moves.totals[block] = beta.sum(axis=0, dtype=np.float64)
 
     def _begin_intercepts(self, point: MarginPoint) -> None:
@@ -144,7 +144,8 @@ class IndependentMargins(MarginDual):
         """Compute primal and dual value of each label at the weights in use, two of shape (WIDTH,)."""
         value = point.intercepts[block]
         sums = self.sums(self.label_blocks[block], point.beta[block], point.weights[block], value)
-        return self._values(sums, value.astype(np.float64), point.moves.totals[block])
+        known = self.known_sums(block, point.beta[block])
+        return self._values(sums, value.astype(np.float64), point.moves.totals[block], known)
 
     def certify(self, point: MarginPoint, block: int) -> tuple[float, float]:
         return _totals(self.exactly(point, block))
@@ -153,16 +154,16 @@ class IndependentMargins(MarginDual):
         """Compute primal and dual value of each label as :meth:`certify` does, two of shape (WIDTH,)."""
         constants = point.intercepts[block].astype(np.float64)
         beta = self.exact_beta(point, block)
-        self.certified[block] = self.product(beta), constants
+        self.certified[block] = self.around_known(beta, block), constants
         sums = self.sums(self.exact_blocks[block], beta, *self.certified[block])
-        return self._values(sums, constants, beta.sum(axis=0))
+        return self._values(sums, constants, beta.sum(axis=0), self.known_sums(block, beta))
 
-    def _values(self, sums: Array, constant: Array, total: Array) -> tuple[Array, Array]:
+    def _values(self, sums: Array, constant: Array, total: Array, known: Array) -> tuple[Array, Array]:
         """Put the objectives together from the sums, the intercepts and the sums of beta."""
         hinge, linear, quadratic = sums
-        squared = quadratic - constant * total  # ||w||^2 without the intercept
+        squared = quadratic - known - constant * total  # ||w||^2 without the intercept
         own = total**2 if self.data.intercept else 0.0
-        return (squared + constant**2) / 2 + hinge, linear - (squared + own) / 2
+        return (squared + constant**2) / 2 + hinge, linear - known - (squared + own) / 2
 
 
 def _totals(values: tuple[Array, Array]) -> tuple[float, float]:

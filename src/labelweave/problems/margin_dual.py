@@ -16,6 +16,10 @@ and Z = X^T B R.  The duality gap at (Z(beta), beta) splits over entries:
 
     sum_il [U_i max(0, m_il - y_il s_il) - beta_il (y_il m_il - s_il)] >= 0,   S = X Z.
 
+With weights Z0 that are known a priori, Z - Z0 is penalised: the target y_il m_il of the dual loses the known
+score x_i . z0_l, and Z = Z0 + X^T B R.  The sweeps only look at scores of Z, so they begin at Z0 and stay as
+they are; the objectives take sum_il beta_il x_i . z0_l off.
+
 An unobserved entry has y_il = 0: its variable is 0 and it adds no loss.
 Labels are taken in blocks of ``WIDTH``, frequent ones first, so that blocks of
 rare labels have few rows that move.
@@ -39,6 +43,7 @@ from labelweave.array_types import Array, PerRow, RowsByLabels
 from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix
 from labelweave.labels.covariance import LabelCovariance
+from labelweave.labels.label_mean import LabelMean
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.solvers.frame import State
 
@@ -54,6 +59,7 @@ class MarginData:
     upper (n,) or (n, L): U, the weights of the hinge losses: 2 C times those of rows or entries.
     margins (2, L): the margin asked of a positive and of a negative example of each label.
     intercept: whether a constant feature 1 is added.
+    mean: weights around which those of the labels are penalised; its intercepts are in the margins already.
     """
 
     features: FeatureMatrix
@@ -62,6 +68,7 @@ class MarginData:
     upper: Array
     margins: Array
     intercept: bool
+    mean: LabelMean | None = None
 
     def rows(self, kept: Array) -> MarginData:
         """Keep some rows, in the order given."""
@@ -73,6 +80,7 @@ class MarginData:
         upper = self.upper if self.upper.ndim == 1 else self.upper[:, which]
         identity = LabelCovariance.identity(len(which))
         labels, margins = self.labels.select_labels(which), self.margins[:, which]
+        assert self.mean is None, "blocks of labels are fitted without a mean"
         return replace(self, labels=labels, margins=margins, covariance=identity, upper=upper)
 
 
@@ -170,6 +178,7 @@ class MarginDual(ABC):
         self.margins, self.upper, self.label_blocks = self._blocks_of(self.dtype)
         self.n_blocks = len(self.label_blocks) if self.blocks_are_independent else 1
         self.certified: dict[int, tuple[Array, Array]] = {}
+        self.known = None if data.mean is None else self._padded(data.mean.weights().T, np.float64)
 
     def _blocks_of(self, dtype: npt.DTypeLike) -> tuple[Array, Array, list[LabelBlock]]:
         """Lay out margins and weights in a precision: as tables of all blocks, and by block."""
@@ -223,7 +232,10 @@ class MarginDual(ABC):
         """Give the point 0; one allocation a table, large enough for the system's large pages."""
         slabs, d = len(self.label_blocks), self.data.features.shape[1]
         shapes = (slabs, self.n_rows, WIDTH), (slabs, d, WIDTH), (self.n_blocks, self.n_rows), (slabs, WIDTH)
-        return MarginPoint(*(np.zeros(shape, self.dtype) for shape in shapes))
+        point = MarginPoint(*(np.zeros(shape, self.dtype) for shape in shapes))
+        if self.known is not None:
+            point.weights[:] = self.known
+        return point
 
     @abstractmethod
     def follow(self, point: MarginPoint) -> None:
@@ -286,6 +298,19 @@ class MarginDual(ABC):
         wide = np.zeros((self.data.features.shape[1], WIDTH), beta.dtype)
         scatter_block(*(self.rows if beta.dtype == self.dtype else self.exact_rows), beta, wide)
         return wide
+
+    def around_known(self, beta: Array, number: int) -> Array:
+        """Compute X^T B for one label block, and add the weights known a priori."""
+        wide = self.product(beta)
+        return wide if self.known is None else (wide + self.known[number]).astype(beta.dtype, copy=False)
+
+    def known_sums(self, number: int, beta: Array) -> Array:
+        """Sum beta times the known scores by label, (WIDTH,); in the precision of the variables."""
+        if self.known is None:
+            return np.zeros(WIDTH)
+        blocks = self.label_blocks if beta.dtype == self.dtype else self.exact_blocks
+        known = self.known[number].astype(beta.dtype)
+        return np.asarray(self.sums(blocks[number], beta, known, np.zeros(WIDTH, beta.dtype))[2])
 
     def sums(self, block: LabelBlock, beta: Array, weights: Array, intercept: Array) -> Array:
         """Sum, by label, the hinge losses, beta * target and beta * score: (3, WIDTH).

@@ -49,6 +49,7 @@ from labelweave.estimators.parameters import (
     Costs,
     CovarianceLike,
     KernelLike,
+    MeanLike,
     RandomState,
     keep_parameters,
 )
@@ -58,7 +59,7 @@ from labelweave.estimators.targets import has_many_labels, read_targets
 from labelweave.estimators.thresholded_classifier import fit_after
 from labelweave.features import FeatureMatrix
 from labelweave.hyperparameters.search import LearnedParameters
-from labelweave.labels import Taxonomy
+from labelweave.labels import LabelMean, Taxonomy
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions
 from labelweave.solvers import SolverResult
@@ -113,6 +114,9 @@ class KernelLogisticClassifier(KernelProbabilities):
     label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L) or None, default=None
         A given prior covariance R between labels; it is scaled, and otherwise kept.  Where it names
         the same labels as y they are matched by name.
+    label_mean : LabelMean, array-like of shape (L, d) or None, default=None
+        Weights of features, as the model scales them, that are known before the fit: the scores that they
+        give are the prior's mean.
     coupling : None, "full" or int, default=None
         Learn the covariance ``B B^T`` between labels, with B square or of so many columns
         (section 7.4.1).  Needs ``hyperparameters="learn"``.
@@ -273,7 +277,8 @@ class KernelLogisticClassifier(KernelProbabilities):
         self, kernel: KernelLike | Sequence[Any] = "rbf", *, gamma: str | float | None = None,
         degree: int = 3, coef0: float = 1.0, scaling: str = "none", scale: float = 10.0,
         intercept_variance: float = 1.0, taxonomy: Taxonomy | None = None,
-        label_covariance: CovarianceLike = None, coupling: Literal["full"] | int | None = None,
+        label_covariance: CovarianceLike = None, label_mean: MeanLike = None,
+        coupling: Literal["full"] | int | None = None,
         tie: str = "shared", tree_prior: bool = True, feature_widths: bool = False,
         false_negative_cost: Costs = 1.0, false_positive_cost: Costs = 1.0, class_weight: ClassWeight = None,
         hyperparameters: Literal["fixed", "learn"] = "learn", cv: Any = 5, learning_rows: int | None = None,
@@ -324,7 +329,9 @@ class KernelLogisticClassifier(KernelProbabilities):
             self.taxonomy_.require_tree("KernelLogisticClassifier(taxonomy=...) for one class a row")
         data = self._read_data(features, y, sample_weight, entry_weight)
         features = self._scale(features, data.table(), data.certain_weights())
-        data = replace(data, features=features)
+        mean = self._mean(features, data.n_labels)
+        known = None if mean is None else mean.scores(features.data)
+        data = replace(data, features=features, known=known)
         last, cv = self._last if self.warm_start else _NOTHING, reusable_splits(self.cv)
         journal = self._open_journal(
             X=features.data, y=[data.signs, data.codes, data.partial, data.allowed],
@@ -352,6 +359,13 @@ class KernelLogisticClassifier(KernelProbabilities):
         progress.close()
         return self
 
+    def _mean(self, features: FeatureMatrix, n_labels: int) -> LabelMean | None:
+        if self.label_mean is not None and self._is_precomputed:
+            raise ValueError(
+                "label_mean has weights of features, but X is a kernel matrix; give features and a kernel."
+            )
+        return self._read_mean(features, self.classes_[-n_labels:])
+
     def _warn_of_costs(self, data: LikelihoodData, n_pairs: int, n_threads: int) -> None:
         """Warn of widths of many features that are learned, and of exact solves of many rows.
 
@@ -378,7 +392,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         weights = self._row_weights(sample_weight, features)
         is_flat = self.taxonomy is None and self.label_covariance is None and self.coupling is None
         data, self._form = read_likelihood_data(
-            features, y, weights, taxonomy=self.taxonomy_, is_flat=is_flat
+            features, y, weights, taxonomy=self.taxonomy_, is_flat=is_flat, is_related=self._relates_labels
         )
         self.classes_ = self._form.classes
         self._check_decision()

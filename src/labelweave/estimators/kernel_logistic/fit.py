@@ -44,7 +44,7 @@ from labelweave.hyperparameters.search import (
     StagedSearch,
 )
 from labelweave.labels import LabelMatrix, Taxonomy
-from labelweave.losses import EntrywiseLoss, ScoreLoss, SoftmaxLoss
+from labelweave.losses import EntrywiseLoss, ScoreLoss, ShiftedLoss, SoftmaxLoss
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 from labelweave.problems.kernel_likelihood import KernelLikelihood
 from labelweave.solvers import SolverResult
@@ -65,6 +65,7 @@ class LikelihoodData:
     partial (k,): rows whose class is known in part.
     allowed (k, n_labels): the classes these may have.
     is_precomputed: whether the kernel matrix was given.
+    known (n, L): scores known a priori, from which those of the fit are counted.
     Shapes: signs (n, L), codes (n,).
     """
 
@@ -78,6 +79,7 @@ class LikelihoodData:
     is_precomputed: bool = False
     entry_weights: RowsByLabels | None = None
     loss_name: str = "logistic"
+    known: RowsByLabels | None = None
 
     @property
     def targets(self) -> Array:
@@ -101,11 +103,17 @@ class LikelihoodData:
         weights (n, fits): the weight of each row in each fit.
         ties_labels: whether the labels of a fit are solved for together.
         """
+        loss = self._own_loss(weights, is_separate=not ties_labels)
+        if self.known is None:
+            return loss
+        return ShiftedLoss(loss, self.known, is_separate=self.codes is None and not ties_labels)
+
+    def _own_loss(self, weights: Array, *, is_separate: bool) -> ScoreLoss:
         if self.codes is not None:
             return SoftmaxLoss(self.codes, self.n_labels, weights, self.partial, self.allowed)
         assert self.signs is not None, "rows have classes or labels"
         return EntrywiseLoss(
-            self.loss_name, self.signs, weights, is_separate=not ties_labels, entry_weights=self.entry_weights
+            self.loss_name, self.signs, weights, is_separate=is_separate, entry_weights=self.entry_weights
         )
 
     def weighted(self, costs: Mapping[str, Any], entry_weight: Any, kind: str) -> LikelihoodData:
@@ -168,24 +176,26 @@ class LikelihoodData:
         features = self.features.rows(which)
         if self.is_precomputed:
             features = FeatureMatrix(np.ascontiguousarray(np.asarray(features.data)[:, which]))
-        names = ("weights", "signs", "codes", "entry_weights")
+        names = ("weights", "signs", "codes", "entry_weights", "known")
         known = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         kept = {name: array[which] for name, array in known.items()}
         return replace(self, features=features, partial=self.partial[:0], allowed=self.allowed[:0], **kept)
 
 
 def read_likelihood_data(
-    features: FeatureMatrix, y: Any, weights: PerRow, *, taxonomy: Taxonomy | None, is_flat: bool
+    features: FeatureMatrix, y: Any, weights: PerRow, *, taxonomy: Taxonomy | None, is_flat: bool,
+    is_related: bool = False,
 ) -> tuple[LikelihoodData, TargetForm]:
     """Read the labels of rows.
 
     y (n,): one class a row, or many labels.
     taxonomy: the tree in which y may name inner nodes.
     is_flat: whether nothing ties labels together: two classes are then one label.
+    is_related: whether something else than rows tells of labels.
     Raises ValueError if y makes no sense, or has not one row for each row of features.
     """
     if has_many_labels(y):
-        labels, form = read_targets(y)
+        labels, form = read_targets(y, is_related=is_related)
         check_lengths(len(features), len(labels))
         signs = labels.to_signs()
         weights = weights * (signs != 0).any(axis=1)

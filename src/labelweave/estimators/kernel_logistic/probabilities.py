@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +10,7 @@ from scipy.special import expit, log_expit, log_softmax, logit, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
+from labelweave.estimators.added_labels import AddsLabels, widened_covariance
 from labelweave.estimators.kernel_logistic.prior_choice import paper_gamma
 from labelweave.estimators.scorers import SUPPORT, KernelExpansion, KernelScorer
 from labelweave.estimators.targets import node_name
@@ -17,7 +18,7 @@ from labelweave.estimators.thresholded_classifier import LearningClassifier
 from labelweave.features import FeatureMatrix, Kernel, make_kernel
 from labelweave.hyperparameters.search import LearnedParameters
 from labelweave.inference import best_parent, least_expected_loss, rejected
-from labelweave.labels import Taxonomy
+from labelweave.labels import LabelCovariance, Taxonomy
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import MEASURED, Field, Made, Maybe, Numbers
 from labelweave.problems.coupled_gram import ScorePrior
@@ -45,10 +46,12 @@ class LikelihoodScorer(KernelScorer):
         return list(self.terms)
 
 
-class KernelProbabilities(LearningClassifier):
+class KernelProbabilities(AddsLabels, LearningClassifier):
     """Base of such classifiers; a fit sets ``scorer_`` and ``taxonomy_``."""
 
     taxonomy_: Taxonomy | None
+    prior_: ScorePrior
+    scorer_: LikelihoodScorer
 
     _stored: ClassVar[dict[str, Field]] = {
         "thresholds_": Numbers("K", least=0, most=1),
@@ -71,9 +74,22 @@ class KernelProbabilities(LearningClassifier):
         return float(logit(min(np.min(self.thresholds_), _BELOW_ONE)))
 
     def _raw_scores(self, features: FeatureMatrix) -> Array:
-        scores = self.scorer_.scores(features)
+        scores = super()._raw_scores(features)
         is_pair = self._form.kind == "binary" and scores.shape[1] == 2
         return scores[:, 1:] - scores[:, :1] if is_pair else scores
+
+    _couples_intercepts = False
+
+    def _keep_wider(self, n_new: int, covariance: LabelCovariance | None) -> None:
+        (term,), scorer = self.prior_.terms, self.scorer_
+        scale = float(np.mean(term.covariance.diagonal()))
+        if covariance is None:
+            wide = widened_covariance(term.covariance, n_new)
+        else:
+            wide = covariance.scaled(scale / float(np.mean(covariance.diagonal()[: term.covariance.n_labels])))
+        self.prior_ = replace(self.prior_, terms=(replace(term, covariance=wide),))
+        dual = np.hstack([scorer.dual, np.zeros((len(scorer.dual), n_new))])
+        self.scorer_ = replace(scorer, dual=dual)
 
     def _decide(self, scores: Array) -> Any:
         # of two classes the most probable one is also the best by the other rules

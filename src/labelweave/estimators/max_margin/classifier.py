@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 
 from labelweave.array_types import Array
 from labelweave.costs import warn_of_hard_margins
+from labelweave.estimators.added_labels import AddsLabels, widened_covariance
 from labelweave.estimators.base import given_weights, refuse_no_weight
 from labelweave.estimators.class_weights import entries_by_sign
 from labelweave.estimators.journal import Journal
@@ -37,6 +38,7 @@ from labelweave.estimators.parameters import (
     Costs,
     CovarianceLike,
     KernelLike,
+    MeanLike,
     RandomState,
     keep_parameters,
 )
@@ -55,7 +57,7 @@ from labelweave.estimators.thresholded_classifier import (
 from labelweave.features import FeatureMatrix, make_kernel
 from labelweave.features.gram.sources import KernelSource
 from labelweave.interrupts import was_interrupted
-from labelweave.labels import LabelCovariance, LabelMatrix
+from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean
 from labelweave.model_files import storable
 from labelweave.model_files.schema import MEASURED, Field, Items, Maybe, Named, Optional
 from labelweave.problems import MarginData
@@ -71,7 +73,7 @@ _LEAST_TOL = 1e-10  # a smaller one asks for all digits there are, whatever C is
 
 
 @storable("MaxMarginClassifier")
-class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
+class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
     """Max-margin classifier for many related labels, linear or with a kernel, with a certificate.
 
     It minimises (M3L, Hariharan et al. 2012, equations 11 to 14)
@@ -110,6 +112,9 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
         The prior covariance R between labels; None is the identity.  A taxonomy
         stands for :meth:`LabelCovariance.from_taxonomy`; its nodes are found by label name.  With a list of
         kernels a list of as many: scores covary by the sum of K_g R_g.
+    label_mean : LabelMean, array-like of shape (L, d) or None, default=None
+        Weights that are known before the fit, of features as the model scales them: Z is penalised by how far
+        it is from them.  With a kernel that has no weights the scores they give are added to its own.
     coupling : None, "full" or int, default=None
         Learn the label covariance, ``B B^T`` with B square or of so many columns.  Needs
         ``hyperparameters="learn"``.
@@ -263,7 +268,7 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
     def __init__(
         self, C: float = 1.0, *, kernel: KernelLike | Sequence[Any] = "linear", gamma: str | float = "scale",
         degree: int = 3, coef0: float = 1.0, scaling: str = "none", label_covariance: CovarianceLike = None,
-        coupling: Literal["full"] | int | None = None, hyperparameters: Literal["fixed", "learn"] = "fixed",
+        label_mean: MeanLike = None, coupling: Literal["full"] | int | None = None, hyperparameters: Literal["fixed", "learn"] = "fixed",
         fit_intercept: bool = True, false_negative_cost: Costs = 1.0, false_positive_cost: Costs = 1.0,
         class_weight: ClassWeight = None, threshold: str | float = "auto",
         validation_fraction: float | str = "auto", warm_start: bool = False,
@@ -301,6 +306,7 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
     ) -> None:
         """Fit to data that were read, from the dual variables of an earlier fit if there are any."""
         labels = self._begin(rows)
+        mean = self._mean(rows.features, labels.n_labels)
         row_weights, factors = self._weighted_by_class(labels, rows.weights)
         if factors is not None:
             entries = entries_by_sign(labels, factors, entries)
@@ -324,8 +330,9 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
             labels=labels,
             covariance=covariances[0],
             upper=weights_of_entries(2.0 * C * row_weights, entries),
-            margins=self._margins(labels.n_labels),
+            margins=self._margins(labels.n_labels, mean),
             intercept=self.fit_intercept,
+            mean=mean,
         )
         self._forget_expansion()
         if learned is not None and learned.kernel is not None:
@@ -433,6 +440,18 @@ class MaxMarginClassifier(TakesMoreRows, ThresholdedClassifier):
         count = len(self.kernel) if self._is_sum else None
         return read_covariances(self.label_covariance, count, labels, self.classes_)
 
-    def _margins(self, n_labels: int) -> Array:
+    def _keep_wider(self, n_new: int, covariance: LabelCovariance | None) -> None:
+        before = self.label_covariance_
+        self.label_covariance_ = widened_covariance(before, n_new) if covariance is None else covariance
+
+    def _mean(self, features: FeatureMatrix, n_labels: int) -> LabelMean | None:
+        if self.label_mean is not None and self._is_precomputed:
+            raise ValueError(
+                "label_mean has weights of features, but X is a kernel matrix; give features and a kernel."
+            )
+        return self._read_mean(features, self.classes_[-n_labels:])
+
+    def _margins(self, n_labels: int, mean: LabelMean | None) -> Array:
         names = ("false_negative_cost", "false_positive_cost")
-        return np.stack([costs_by_label(name, getattr(self, name), n_labels) for name in names])
+        margins = np.stack([costs_by_label(name, getattr(self, name), n_labels) for name in names])
+        return margins if mean is None else margins + np.stack([-mean.intercepts, mean.intercepts])

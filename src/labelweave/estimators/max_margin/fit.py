@@ -234,7 +234,11 @@ class MarginTask:
         intercepts = self.data.intercept * np.sum([part.sum(axis=0) for part in coefficients], axis=0)
         if explicit is None:
             return MarginFit(result, intercepts, lambda: settled.boxed, coefficients=coefficients)
+        if self.data.mean is not None:
+            intercepts = intercepts + self.data.mean.intercepts
         weights = np.ascontiguousarray(np.asarray(explicit.data.T @ coefficients[0]).T)
+        if self.data.mean is not None:
+            weights += self.data.mean.weights()
         return MarginFit(result, intercepts, lambda: settled.boxed, weights=weights)
 
     def _solver(self) -> str:
@@ -274,6 +278,13 @@ class MarginTask:
         Raises ValueError if they are to be and cannot.
         """
         explicit, covariance = self.explicit, self.data.covariance
+        if self.data.mean is not None:
+            if self.settings.prune != "off":
+                raise ValueError(
+                    f"prune={self.settings.prune!r} makes weights 0 that label_mean has reasons to be other "
+                    "than 0; give one of them."
+                )
+            return False
         if self.settings.prune == "off":
             if explicit is None or solver != "coordinate_ascent" or not covariance.is_diagonal:
                 return False
@@ -325,6 +336,8 @@ class MarginTask:
 
             def made(result: SolverResult, state: Any) -> MarginFit:
                 weights, intercepts = result.answer
+                if data.mean is not None:
+                    intercepts = intercepts + data.mean.intercepts
                 return MarginFit(result, intercepts, lambda: dual.dual(state.point), weights=weights)
 
             def on_check(record: TraceRecord, state: Any) -> bool:
@@ -343,7 +356,8 @@ class _GramTask:
         n, d = self.features.shape
         self.is_thin = task.explicit is not None and d < n and d <= _WIDEST
         self.parts = (task.source, float(data.intercept), data.covariance)
-        self.box = MarginBox.make(data.labels, data.upper, data.margins)
+        known = None if data.mean is None else data.mean.products(self.features.data)
+        self.box = MarginBox.make(data.labels, data.upper, data.margins, known)
 
     def resources(self, dtype: npt.DTypeLike) -> Resources:
         settings = self.settings

@@ -59,6 +59,7 @@ def learn_margins(
         scale=2.0 * model.C,
         intercept_variance=1.0 if model.fit_intercept else 0.0,
         label_covariance=model.label_covariance,
+        label_mean=model.label_mean,
         coupling=model.coupling,
         tol=_TOL,
         memory_budget=model.memory_budget,

@@ -258,6 +258,31 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         """
         return view("picture", self, **options)
 
+    def __add__(self, other: LabelCovariance) -> LabelCovariance:
+        """Add the entries: labels share what they share by either."""
+        return self._combined(other, np.add)
+
+    def __mul__(self, other: LabelCovariance) -> LabelCovariance:
+        """Multiply the entries: labels share what they share by both; semi-definite too (Schur)."""
+        return self._combined(other, np.multiply)
+
+    def _combined(self, other: LabelCovariance, combine: Callable[[Array, Array], Array]) -> LabelCovariance:
+        if not isinstance(other, LabelCovariance):
+            return NotImplemented
+        if other.n_labels != self.n_labels:
+            raise ValueError(
+                f"One covariance is over {self.n_labels} labels and one over {other.n_labels}; they must agree."
+            )
+        check_writable(self.n_labels, "A combined covariance")
+        names, theirs = self.label_names, other.label_names
+        if names is not None and theirs is not None and names.tolist() != theirs.tolist():
+            if set(names.tolist()) != set(theirs.tolist()):
+                raise ValueError("The covariances are over labels of other names; they must agree.")
+            places = {name: place for place, name in enumerate(theirs.tolist())}
+            other = other.columns(np.array([places[name] for name in names.tolist()]))
+        made = self.dense(combine(self.to_dense(), other.to_dense()))
+        return made._named(theirs if names is None else names)
+
     def __repr__(self) -> str:
         return in_short(self)
 

@@ -1,0 +1,177 @@
+"""New labels for a fitted model, by what relates them to those it knows; nothing is fitted again.
+
+A label that no row tells of has dual variables 0, so it changes no other, and its weights follow from theirs:
+with D the deviations of the weights from their mean, the fit with such labels n would have had
+
+    d_n = D_o R_oo^-1 R_on,
+
+which is what Gaussian process regression gives for scores of n from those of the labels o that are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import scipy.linalg as sl
+from sklearn.utils.validation import check_is_fitted
+
+from labelweave.array_types import Array
+from labelweave.estimators.parameters import CovarianceLike, MeanLike
+from labelweave.estimators.scorers import FactorScorer, KernelScorer, LinearScorer, Scorer
+from labelweave.estimators.targets import TargetForm, read_covariance
+from labelweave.labels import LabelCovariance, LabelMean
+from labelweave.labels.label_matrix import checked_names
+from labelweave.labels.label_mean import read_label_mean
+
+_NEGLIGIBLE = 1e-10  # of the largest eigenvalue of R
+
+
+class AddsLabels:
+    """Base of classifiers whose labels are related by one covariance, around a mean or none."""
+
+    classes_: Array
+    thresholds_: Array
+    scorer_: Scorer
+    label_mean_: LabelMean | None
+    n_features_in_: int
+    _form: Any
+    _couples_intercepts = True
+
+    def add_labels(
+        self, names: Sequence[str], label_covariance: CovarianceLike = None, label_mean: MeanLike = None
+    ) -> Self:
+        """Add labels that no row tells of, by what relates them to those that are there; nothing is refitted.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The new labels.
+        label_covariance : LabelCovariance, Taxonomy, array-like of shape (L + k, L + k) or None, default=None
+            The covariance of all labels, the new ones last or matched by name, with that of the fit among
+            the others; None where a mean alone tells of the new ones.
+        label_mean : LabelMean, array-like of shape (L + k, d) or None, default=None
+            The mean of all labels, with that of the fit for the others.
+
+        Returns
+        -------
+        Self
+            The model itself; other labels have the scores that they had, and thresholds of new ones are the
+            median of theirs.
+
+        Raises
+        ------
+        ValueError
+            If a label is there already, nothing or something of other labels is given, rows have one class
+            each, or labels share several kernels.
+        """
+        check_is_fitted(self)
+        every = self._every_name(names)
+        n_old = len(self.classes_)
+        new = np.arange(n_old, len(every))
+        mean = read_label_mean(label_mean, every, self.n_features_in_)
+        if label_covariance is None and mean is None:
+            raise ValueError(
+                "Nothing tells of the new labels; give label_covariance, label_mean, or both, over all labels."
+            )
+        mix, covariance = np.zeros((n_old, len(new))), LabelCovariance.identity(len(every))
+        if label_covariance is not None:
+            covariance = read_covariance(label_covariance, len(every), every)
+            mix = related_weights(covariance, n_old)
+        self.scorer_ = self._widened(self.scorer_, mix, self.label_mean_, mean)
+        if mean is not None:
+            self.label_mean_ = self.label_mean = mean  # type: ignore[misc]
+        self._keep_added(names, covariance if label_covariance is not None else None)
+        return self
+
+    def _every_name(self, names: Sequence[str]) -> list[str]:
+        if self._form.kind != "labels":
+            raise ValueError("add_labels is for many labels a row, but the model has one class a row.")
+        if isinstance(names, str) or not len(names):
+            raise ValueError(f"names is {names!r}; give a list of new labels.")
+        every = [str(name) for name in (*self.classes_, *names)]
+        checked_names(every, len(every))
+        return every
+
+    def _widened(
+        self, scorer: Scorer, mix: Array, old: LabelMean | None, new: LabelMean | None
+    ) -> Scorer:
+        """Give the scorer columns of new labels.
+
+        mix (L, k): the weights of each new label's deviation in those of the others.
+        """
+        level = 0.0 if old is None or not scorer.holds_mean else old.intercepts
+        own = (scorer.intercept_ - level) @ mix if self._couples_intercepts else np.zeros(mix.shape[1])
+        if isinstance(scorer, LinearScorer):
+            deviations = scorer.coef_ if old is None else scorer.coef_ - old.weights()
+            added = mix.T @ deviations
+            if new is not None:
+                last = new.columns(np.arange(len(mix), new.n_labels))
+                added, own = added + last.weights(), own + last.intercepts
+            return replace(
+                scorer, intercept_=np.append(scorer.intercept_, own), coef_=np.vstack([scorer.coef_, added])
+            )
+        if isinstance(scorer, FactorScorer):
+            factors = np.vstack([scorer.label_factors_, mix.T @ scorer.label_factors_])
+            return replace(scorer, intercept_=np.append(scorer.intercept_, own), label_factors_=factors)
+        if not isinstance(scorer, KernelScorer) or len(scorer.terms) != 1:
+            raise ValueError(
+                "add_labels needs one covariance of all labels and weights that are kept in full, but labels "
+                "share several kernels, or weights are sparse; fit anew with the new labels unobserved."
+            )
+        (term,) = scorer.terms
+        table = np.zeros((len(term.rows), len(mix)))
+        table[:, term.labels] = term.coefficients
+        wide = replace(
+            term,
+            labels=np.arange(sum(mix.shape)),
+            coefficients=np.hstack([table, table @ mix]),
+        )
+        return replace(scorer, intercept_=np.append(scorer.intercept_, own), terms=(wide,))
+
+    def _keep_added(self, names: Sequence[str], covariance: LabelCovariance | None) -> None:
+        n_old, n_new = len(self.classes_), len(names)
+        self._form = with_more_labels(self._form, names)
+        self.classes_ = self._form.classes
+        self.thresholds_ = np.append(self.thresholds_, np.full(n_new, np.median(self.thresholds_)))
+        self._seen = self._end = None
+        self._keep_wider(n_new, covariance)
+
+    def _keep_wider(self, n_new: int, covariance: LabelCovariance | None) -> None:
+        """Keep what else has a place for each label."""
+        raise NotImplementedError
+
+
+def related_weights(covariance: LabelCovariance, n_old: int) -> Array:
+    """Compute ``R_oo^-1 R_on``, where R may be singular by the inverse of what is not 0: shape (n_old, k).
+
+    n_old: how many labels, the first ones, are there already.
+    """
+    old, new = np.arange(n_old), np.arange(n_old, covariance.n_labels)
+    across = covariance.block(old, new)
+    values, vectors = sl.eigh(covariance.block(old, old), check_finite=False)
+    kept = values > _NEGLIGIBLE * max(float(values.max(initial=0.0)), np.finfo(float).tiny)
+    part = vectors[:, kept]
+    return np.asarray(part @ ((part.T @ across) / values[kept][:, None]))
+
+
+def widened_covariance(covariance: LabelCovariance, n_new: int) -> LabelCovariance:
+    """Put labels behind others that covary with none, of their mean variance."""
+    table, n_old = covariance.to_dense(), covariance.n_labels
+    wide = np.diag(np.full(n_old + n_new, float(np.mean(np.diagonal(table)))))
+    wide[:n_old, :n_old] = table
+    return LabelCovariance.dense(wide)
+
+
+def with_more_labels(form: TargetForm, names: Sequence[Any]) -> TargetForm:
+    """Give the form of targets with labels behind the others, of which no row tells."""
+    n_old, kinds = len(form.classes), form.classes.dtype.kind
+    more = np.array([str(name) for name in names], object)
+    if kinds in "OUS":
+        classes = np.concatenate([form.classes.astype(object), more])
+    else:
+        classes = np.array([*map(str, form.classes), *more], object)
+    wide = form.widened(replace(form, classes=more, frame=None), classes)
+    return replace(wide, unobserved=(*form.unobserved, *range(n_old, n_old + len(more))))

@@ -1,0 +1,187 @@
+"""Scores that are known before the fit, linear in the features: what weights are penalised around.
+
+A prior with a mean penalises Z - Z0 in place of Z.  With Z = Z0 + D the scores are ``x . z0_l + x . d_l``, so
+every fit is one of D around scores that are known: a loss of shifted scores, and nothing else changes.  Z0
+is kept as two factors, as embeddings make them: of features, and of labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelweave.array_types import Array, PerLabel, RowsByLabels
+from labelweave.arrays import numbers_of
+from labelweave.labels.label_matrix import checked_names
+from labelweave.model_files import StoredParameters, storable
+from labelweave.model_files.schema import Maybe, Names, Numbers, Optional
+
+
+@storable(
+    "LabelMean",
+    {
+        "label_factors": Numbers("L k"),
+        "feature_factors": Maybe(Numbers("d k")),
+        "intercepts": Numbers("L"),
+        "label_names": Optional(Maybe(Names("L"))),
+    },
+)
+class LabelMean(StoredParameters):
+    """Known scores of labels, ``feature_factors @ label_factors.T`` times a row, plus an intercept.
+
+    Parameters
+    ----------
+    label_factors : array-like of shape (L, k)
+        The factors of the labels; with no feature factors the weights themselves, k = d.
+    feature_factors : array-like of shape (d, k) or None, default=None
+        The factors of the features.
+    intercepts : array-like of shape (L,) or None, default=None
+        The scores of a row of zeros; None for 0.
+    label_names : sequence of str or None, default=None
+        One name a label, by which a model finds it.
+
+    Raises
+    ------
+    ValueError
+        If the parts do not fit together, or hold anything but finite numbers.
+
+    Examples
+    --------
+    >>> from labelweave import LabelMean
+    >>> mean = LabelMean([[1.0], [-1.0]], [[2.0], [0.5]])
+    >>> mean.weights()
+    array([[ 2. ,  0.5],
+           [-2. , -0.5]])
+    """
+
+    def __init__(
+        self, label_factors: Any, feature_factors: Any = None, intercepts: Any = None,
+        label_names: Sequence[str] | Array | None = None,
+    ) -> None:  # fmt: skip
+        self.label_factors = _table(label_factors, "label_factors")
+        self.feature_factors = None if feature_factors is None else _table(feature_factors, "feature_factors")
+        self.n_labels = n_labels = len(self.label_factors)
+        self.intercepts: PerLabel = np.zeros(n_labels)
+        if intercepts is not None:
+            self.intercepts = numbers_of(intercepts, "intercepts").astype(np.float64)
+        if self.intercepts.shape != (n_labels,) or not np.isfinite(self.intercepts).all():
+            raise ValueError(
+                f"intercepts has shape {self.intercepts.shape} for {n_labels} labels, or holds a number that "
+                "is not finite; give one finite number a label."
+            )
+        if self.feature_factors is not None and self.feature_factors.shape[1] != self.label_factors.shape[1]:
+            raise ValueError(
+                f"feature_factors has {self.feature_factors.shape[1]} columns but label_factors has "
+                f"{self.label_factors.shape[1]}; they must agree."
+            )
+        self.label_names = checked_names(label_names, n_labels)
+
+    def __repr__(self) -> str:
+        return f"LabelMean({self.n_labels} labels, {self.n_features} features)"
+
+    @property
+    def n_features(self) -> int:
+        """The number of features d."""
+        if self.feature_factors is None:
+            return int(self.label_factors.shape[1])
+        return len(self.feature_factors)
+
+    def weights(self) -> Array:
+        """Write the weights out.
+
+        Returns
+        -------
+        ndarray of shape (L, d)
+            Z0, one row a label.
+        """
+        if self.feature_factors is None:
+            return self.label_factors
+        return np.asarray(self.label_factors @ self.feature_factors.T)
+
+    def products(self, features: Any) -> RowsByLabels:
+        """Score rows before intercepts.
+
+        Parameters
+        ----------
+        features : ndarray or csr_array of shape (n, d)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n, L)
+            ``x . z0_l``.
+        """
+        latent = features if self.feature_factors is None else features @ self.feature_factors
+        return np.asarray(latent @ self.label_factors.T, dtype=np.float64)
+
+    def scores(self, features: Any) -> RowsByLabels:
+        """Score rows: :meth:`products` and intercepts.
+
+        Parameters
+        ----------
+        features : ndarray or csr_array of shape (n, d)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n, L)
+            The scores.
+        """
+        return self.products(features) + self.intercepts
+
+    def columns(self, labels: Array) -> Self:
+        """Keep some labels, in the given order.
+
+        Parameters
+        ----------
+        labels : ndarray of int, shape (k,)
+            Label numbers.
+
+        Returns
+        -------
+        LabelMean
+            The mean of these labels.
+        """
+        names = None if self.label_names is None else self.label_names[labels]
+        return type(self)(
+            self.label_factors[labels], self.feature_factors, self.intercepts[labels], names
+        )
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        names = {} if self.label_names is None else {"label_names": self.label_names.tolist()}
+        kept = ("label_factors", "feature_factors", "intercepts")
+        return {name: getattr(self, name) for name in kept} | names
+
+
+def read_label_mean(given: Any, names: Sequence[str], n_features: int) -> LabelMean | None:
+    """Read a mean of scores: one by name is put into the order of the labels.
+
+    given: a LabelMean, weights (L, d), or None.
+    Raises ValueError if it is of other labels or features.
+    """
+    if given is None:
+        return None
+    mean = given if isinstance(given, LabelMean) else LabelMean(given)
+    if mean.n_labels != len(names) or mean.n_features != n_features:
+        raise ValueError(
+            f"label_mean is of {mean.n_labels} labels and {mean.n_features} features, but there are "
+            f"{len(names)} and {n_features}; give weights of shape (labels, features)."
+        )
+    theirs = [] if mean.label_names is None else mean.label_names.tolist()
+    if theirs == list(names) or sorted(theirs) != sorted(names) or len(set(names)) < len(names):
+        return mean
+    return mean.columns(np.array([theirs.index(name) for name in names]))
+
+
+def _table(given: Any, name: str) -> Array:
+    table = given.toarray() if sp.issparse(given) else numbers_of(given, name)
+    found: Array = np.asarray(table, dtype=np.float64)
+    if found.ndim != 2 or not np.isfinite(found).all():
+        raise ValueError(
+            f"{name} has shape {found.shape}, or a number that is not finite; give a table of finite numbers."
+        )
+    return found

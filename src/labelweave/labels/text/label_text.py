@@ -1,0 +1,333 @@
+"""What labels mean, by their names and descriptions: embeddings, and the priors that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.array_types import Array
+from labelweave.arrays import numbers_of
+from labelweave.frames import as_pandas, is_frame
+from labelweave.labels.covariance import DenseCovariance
+from labelweave.labels.covariance.spectra import check_writable
+from labelweave.labels.label_matrix import checked_names
+from labelweave.labels.label_mean import LabelMean
+from labelweave.labels.text.static_embeddings import static_embeddings
+from labelweave.labels.text.words import feature_words, label_words
+from labelweave.model_files import storable
+from labelweave.model_files.schema import TEXT, Items, Names, Number, Numbers
+
+Embedding = Callable[[list[str]], npt.ArrayLike]
+
+
+@storable(
+    "LabelText",
+    {
+        "names": Names("L"),
+        "texts": Items(TEXT, "L"),
+        "embeddings": Numbers("L k"),
+        "center": Numbers("k"),
+    },
+)
+class LabelText:
+    """Labels by what they are called and described by.
+
+    Parameters
+    ----------
+    descriptions : dict of str to str, DataFrame, Series, or sequence of str
+        The description of each label by its name; a frame has names in its first column and descriptions in
+        the second; a sequence has names alone.  Where there is no description the name says it all, split
+        into words.
+    embedding : callable, array-like of shape (L, k) or None, default=None
+        What gives texts as an array, one row a text, or the rows themselves.  None is the mean of fixed
+        vectors of tokens that the package wordllama carries (``labelweave[text]``).
+
+    Attributes
+    ----------
+    names : ndarray of str, shape (L,)
+        The labels.
+    texts : list of str
+        The name of each in words, and its description.
+    embeddings : ndarray of shape (L, k)
+        One row a label.
+    center : ndarray of shape (k,)
+        Their mean, which directions are seen from; 0 for one label.
+
+    Raises
+    ------
+    ValueError
+        If a label is there twice, a description is no text, or the embeddings are no finite rows.
+    ImportError
+        If no embedding is given and the package is not there.
+
+    Examples
+    --------
+    >>> from labelweave import LabelText
+    >>> text = LabelText(["game::chess", "game::cards", "mail::spam"], [[1, 0], [1, 0.1], [0, 1]])
+    >>> text.covariance(share=0.5, width=1.0).to_dense().round(2)
+    array([[1.  , 0.49, 0.07],
+           [0.49, 1.  , 0.07],
+           [0.07, 0.07, 1.  ]])
+    """
+
+    def __init__(self, descriptions: Any, embedding: Embedding | npt.ArrayLike | None = None) -> None:
+        given = described(descriptions)
+        self.names: Array = _checked(list(given))
+        self.texts = [" ".join([label_words(name), text]).strip() for name, text in given.items()]
+        self.embeddings = _embedded(self.texts, embedding)
+        several = len(self.names) > 1
+        self.center = self.embeddings.mean(axis=0) if several else np.zeros(self.embeddings.shape[1])
+
+    def __repr__(self) -> str:
+        return f"LabelText({len(self.names)} labels, {self.embeddings.shape[1]} dimensions)"
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def directions(self) -> Array:
+        """Give the embeddings seen from their centre, brought to length 1.
+
+        Returns
+        -------
+        ndarray of shape (L, k)
+            One row a label; 0 where it lies at the centre.
+        """
+        return _unit(self.embeddings - self.center)
+
+    def covariance(self, share: float = 0.6, width: float = 0.7) -> DenseCovariance:
+        """Let labels of near texts vary together: ``(1 - share) I + share exp(-d^2 / (2 width^2))``.
+
+        d is the distance of directions, from 0 to 2.  It combines with other covariances by ``+``, ``*`` (the
+        product of entries), ``scaled`` and ``shrink``.
+
+        Parameters
+        ----------
+        share : float, default=0.6
+            The part of a label's variance that it shares, from 0 to 1.
+        width : float, default=0.7
+            How far texts reach, above 0.
+
+        Returns
+        -------
+        LabelCovariance
+            The covariance, with variances 1.
+
+        Raises
+        ------
+        ValueError
+            If the share or the width is out of range, or there are more than 20,000 labels.
+        """
+        if not (0.0 <= share <= 1.0 and 0.0 < width < np.inf):
+            raise ValueError(
+                f"share is {share} and width is {width}; a share is between 0 and 1, a width above 0."
+            )
+        check_writable(len(self), "A covariance of label texts")
+        directions = self.directions()
+        lengths = np.einsum("ij,ij->i", directions, directions)
+        distances = np.maximum(lengths[:, None] + lengths - 2.0 * directions @ directions.T, 0.0)
+        near = share * np.exp(-distances / (2.0 * width**2))
+        near[np.diag_indices_from(near)] = 1.0
+        return DenseCovariance.from_semidefinite(near, self.names)
+
+    def mean(
+        self, features: Any, X: Any, strength: float = 1.0, level: float = 0.0,
+        embedding: Embedding | None = None,
+    ) -> LabelMean:  # fmt: skip
+        """Score rows by how near their words are to a label's text: linear in the features.
+
+        Parameters
+        ----------
+        features : sequence of str or array-like of shape (d, k)
+            The names of the features, such as words, or embeddings of them.
+        X : {array-like, sparse matrix} of shape (n, d)
+            Rows, of which every label's scores have the mean ``level``, and all together the standard
+            deviation ``strength``.
+        strength : float, default=1.0
+            How much the texts count.
+        level : float, default=0.0
+            The score of a label that fits as usual.
+        embedding : callable or None, default=None
+            What embeds the names of features; None is the static one.
+
+        Returns
+        -------
+        LabelMean
+            The known scores.
+
+        Raises
+        ------
+        ValueError
+            If the features are not as many as X has columns, or have other dimensions than the labels.
+        """
+        return TextScores.of(self, features, X, embedding).mean(self, strength, level)
+
+    def columns(self, labels: Array) -> Self:
+        """Keep some labels, in the given order, seen from the same centre.
+
+        Parameters
+        ----------
+        labels : ndarray of int, shape (k,)
+            Label numbers.
+
+        Returns
+        -------
+        LabelText
+            These labels.
+        """
+        texts = [self.texts[label] for label in labels]
+        return self._made(self.names[labels], texts, self.embeddings[labels], self.center)
+
+    def with_labels(self, descriptions: Any, embedding: Embedding | npt.ArrayLike | None = None) -> Self:
+        """Put more labels behind these, seen from the same centre.
+
+        Parameters
+        ----------
+        descriptions : dict of str to str, DataFrame, Series, or sequence of str
+            The new labels.
+        embedding : callable, array-like or None, default=None
+            What embeds them.
+
+        Returns
+        -------
+        LabelText
+            All labels.
+
+        Raises
+        ------
+        ValueError
+            If a label is there already, or has an embedding of other dimensions.
+        """
+        new = type(self)(descriptions, embedding)
+        if new.embeddings.shape[1] != len(self.center):
+            raise ValueError(
+                f"New labels have embeddings of {new.embeddings.shape[1]} dimensions, but the others have "
+                f"{len(self.center)}; use the same embedding."
+            )
+        names = _checked([*self.names, *new.names])
+        return self._made(
+            names, self.texts + new.texts, np.vstack([self.embeddings, new.embeddings]), self.center
+        )
+
+    @classmethod
+    def _made(cls, names: Array, texts: list[str], embeddings: Array, center: Array) -> Self:
+        made = cls.__new__(cls)
+        made.names, made.texts, made.embeddings, made.center = names, texts, embeddings, center
+        return made
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        return {
+            "names": self.names.tolist(),
+            "texts": list(self.texts),
+            "embeddings": self.embeddings,
+            "center": self.center,
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
+        parts = list(state["texts"]), state["embeddings"], state["center"]
+        return cls._made(_checked(list(state["names"])), *parts)
+
+
+@storable("TextScores", {"factors": Numbers("d k"), "middle": Numbers("k"), "spread": Number(0)})
+class TextScores:
+    """How near rows are to texts: factors of the features, and what scores of training rows were like.
+
+    factors (d, k): embeddings of the features seen from their mean.
+    middle (k,): the mean of the rows' embeddings.
+    spread: the standard deviation of the scores of all labels, each less its mean.
+    """
+
+    def __init__(self, factors: Array, middle: Array, spread: Any) -> None:
+        self.factors, self.middle, self.spread = factors, middle, float(spread)
+
+    @classmethod
+    def of(cls, text: LabelText, features: Any, X: Any, embedding: Embedding | None = None) -> Self:
+        """Measure rows X (n, d); see :meth:`LabelText.mean`."""
+        factors = _feature_embeddings(features, embedding)
+        if factors.shape != (X.shape[1], len(text.center)):
+            raise ValueError(
+                f"There are {len(factors)} features of {factors.shape[1]} dimensions, but X has {X.shape[1]} "
+                f"columns and labels have {len(text.center)} dimensions; they must agree."
+            )
+        factors = factors - factors.mean(axis=0)
+        latent = np.asarray(X @ factors, dtype=np.float64)
+        middle, directions = latent.mean(axis=0), text.directions()
+        moved = latent - middle
+        moments = np.einsum("ij,ij->", (moved.T @ moved) / max(1, len(latent)), directions.T @ directions)
+        return cls(factors, middle, np.sqrt(max(0.0, float(moments)) / max(1, len(text))))
+
+    def mean(self, text: LabelText, strength: float, level: float) -> LabelMean:
+        """Give the known scores of labels; see :meth:`LabelText.mean`."""
+        factors = text.directions() * (strength / self.spread if self.spread > 0 else 0.0)
+        return LabelMean(factors, self.factors, level - factors @ self.middle, text.names)
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        return {"factors": self.factors, "middle": self.middle, "spread": self.spread}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
+        return cls(**state)
+
+
+def described(given: Any) -> dict[str, str]:
+    """Give the description of each label by its name, empty where there is none."""
+    if isinstance(given, str | bytes):
+        raise ValueError(f"descriptions is the text {given!r}; give names of labels, or a dict of theirs.")
+    if is_frame(given):
+        table = as_pandas(given)
+        if table.shape[1] not in (1, 2):
+            raise ValueError(
+                f"descriptions has {table.shape[1]} columns; give names of labels and descriptions."
+            )
+        columns = [table.iloc[:, place].tolist() for place in range(table.shape[1])]
+        pairs = list(zip(columns[0], columns[1] if len(columns) > 1 else [""] * len(table), strict=True))
+    elif isinstance(given, Mapping) or hasattr(given, "items"):
+        pairs = list(given.items())
+    else:
+        pairs = [(name, "") for name in given]
+    for name, text in pairs:
+        is_missing = text is None or (isinstance(text, float) and np.isnan(text))
+        if not (isinstance(text, str) or is_missing):
+            raise ValueError(f"The description of label {str(name)!r} is {text!r}; give a text.")
+    _checked([name for name, _ in pairs])
+    return {str(name): text if isinstance(text, str) else "" for name, text in pairs}
+
+
+def _checked(names: Sequence[Any]) -> Array:
+    if not len(names):
+        raise ValueError("descriptions has no labels; give at least one.")
+    found = checked_names([str(name) for name in names], len(names))
+    assert found is not None, "names were given"
+    return found
+
+
+def _embedded(texts: list[str], embedding: Any) -> Array:
+    if embedding is None:
+        return static_embeddings(texts)
+    found = numbers_of(embedding(texts) if callable(embedding) else embedding, "embedding")
+    found = np.asarray(found, dtype=np.float64)
+    if found.ndim != 2 or len(found) != len(texts) or not found.shape[1] or not np.isfinite(found).all():
+        raise ValueError(
+            f"embedding gave shape {found.shape} for {len(texts)} texts, or numbers that are not finite; give "
+            "one finite row a text."
+        )
+    return found
+
+
+def _feature_embeddings(features: Any, embedding: Embedding | None) -> Array:
+    given = np.asarray(features)
+    if given.dtype.kind in "OUS" and given.ndim == 1:
+        return _embedded(feature_words(given), embedding)
+    return _embedded([""] * len(given), given)
+
+
+def _unit(table: Array) -> Array:
+    lengths = np.linalg.norm(table, axis=1, keepdims=True)
+    return np.asarray(table / np.where(lengths > 1e-12, lengths, 1.0))

@@ -1,0 +1,69 @@
+"""Embeddings of texts as means of fixed vectors of their tokens, from the files of the package wordllama.
+
+Nothing is downloaded and the package itself is not imported: its two files, the vectors and the tokenizer,
+are read where it is installed.  A mean of token vectors makes the embedding of a bag of words linear in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from labelweave.array_types import Array
+
+_VECTORS = "weights/l2_supercat_256.safetensors"
+_TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
+_TEXTS_AT_ONCE = 4096
+
+
+def static_embeddings(texts: Sequence[str]) -> Array:
+    """Embed texts by the mean vector of their tokens.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        Words, names or sentences.
+
+    Returns
+    -------
+    ndarray of shape (len(texts), 256)
+        One row a text; 0 for a text without tokens.
+
+    Raises
+    ------
+    ImportError
+        If the package wordllama, or its files, are not there.
+    """
+    vectors, tokenizer = _model()
+    found = np.zeros((len(texts), vectors.shape[1]))
+    for start in range(0, len(texts), _TEXTS_AT_ONCE):
+        some = [str(text) for text in texts[start : start + _TEXTS_AT_ONCE]]
+        for place, encoded in enumerate(tokenizer.encode_batch(some, add_special_tokens=False), start):
+            tokens = [token for token in encoded.ids if token < len(vectors)]
+            if tokens:
+                found[place] = vectors[tokens].mean(axis=0, dtype=np.float64)
+    return found
+
+
+@lru_cache(maxsize=1)
+def _model() -> tuple[Array, Any]:
+    package = find_spec("wordllama")
+    folder = None if package is None or package.origin is None else Path(package.origin).parent
+    if folder is None or not ((folder / _VECTORS).is_file() and (folder / _TOKENIZER).is_file()):
+        raise ImportError(
+            "Embeddings of label names need the package wordllama with its files; install labelweave[text], "
+            "or give embedding= a callable from texts to an array."
+        )
+    from safetensors.numpy import load_file
+    from tokenizers import Tokenizer
+
+    (vectors,) = load_file(folder / _VECTORS).values()
+    tokenizer = Tokenizer.from_file(str(folder / _TOKENIZER))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return vectors, tokenizer

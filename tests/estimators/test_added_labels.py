@@ -1,0 +1,80 @@
+"""Labels added to a fitted model score as if they had been there all along, unobserved."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from labelweave import KernelLogisticClassifier, LabelCovariance, LabelMean, MaxMarginClassifier, load
+from labelweave.estimators.added_labels import related_weights
+
+_RNG = np.random.default_rng(3)
+X = _RNG.normal(size=(40, 4))
+FULL = pd.DataFrame((X @ _RNG.normal(size=(4, 4)) > 0).astype(float), columns=list("abcd"))
+FULL.loc[::7, "a"] = np.nan
+FULL["d"] = np.nan
+_ROOT = _RNG.normal(size=(4, 4))
+R = LabelCovariance.dense(_ROOT @ _ROOT.T + np.eye(4), list("abcd"))
+MEAN = LabelMean(_RNG.normal(size=(4, 4)), None, _RNG.normal(size=4), list("abcd"))
+OLD = np.arange(3)
+
+MODELS = {
+    "margins": lambda **more: MaxMarginClassifier(tol=1e-7, **more),
+    "margins of a kernel": lambda **more: MaxMarginClassifier(kernel="rbf", tol=1e-7, **more),
+    "logistic": lambda **more: KernelLogisticClassifier("linear", hyperparameters="fixed", tol=1e-9, **more),
+    "logistic of a kernel": lambda **more: KernelLogisticClassifier(hyperparameters="fixed", tol=1e-9, **more),
+}
+
+
+@pytest.mark.parametrize("with_mean", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_they_are_those_of_a_fit_with_the_label_unobserved(name, with_mean, tmp_path):
+    means = (MEAN, MEAN.columns(OLD)) if with_mean else (None, None)
+    whole = MODELS[name](label_covariance=R, label_mean=means[0]).fit(X, FULL)
+    part = MODELS[name](label_covariance=R.columns(OLD), label_mean=means[1]).fit(X, FULL[list("abc")])
+    before = part.decision_function(X)
+    assert part.add_labels(["d"], R, means[0]) is part
+    np.testing.assert_array_equal(part.decision_function(X)[:, :3], before)
+    np.testing.assert_allclose(part.decision_function(X)[:, 3], whole.decision_function(X)[:, 3], atol=2e-2)
+    assert part.label_names_.tolist() == list("abcd")
+    assert part.unobserved_labels_.tolist() == [3]
+    assert list(part.predict(X).columns) == list("abcd")
+    part.save(tmp_path / "m.lw")
+    np.testing.assert_array_equal(load(tmp_path / "m.lw").decision_function(X), part.decision_function(X))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_mean_alone_tells_of_a_label(name):
+    model = MODELS[name](label_mean=MEAN.columns(OLD)).fit(X, FULL[list("abc")])
+    before = model.decision_function(X)
+    model.add_labels(["d"], label_mean=MEAN)
+    np.testing.assert_array_equal(model.decision_function(X)[:, :3], before)
+    np.testing.assert_allclose(model.decision_function(X)[:, 3], MEAN.scores(X)[:, 3])
+    again = model.fit(X, FULL)  # goes on as a model of all labels
+    np.testing.assert_allclose(again.decision_function(X)[:, 3], MEAN.scores(X)[:, 3], atol=1e-6)
+
+
+def test_nonsense_is_refused():
+    model = MaxMarginClassifier().fit(X, FULL[list("abc")])
+    for names, more, said in [
+        (["d"], {}, "Nothing tells of the new labels"),
+        ([], {"label_covariance": R}, "names is"),
+        ("d", {"label_covariance": R}, "names is 'd'"),
+        (["a"], {"label_covariance": R}, "'a' occurs more than once"),
+        (["d"], {"label_covariance": np.eye(3)}, "over 3 labels"),
+        (["d"], {"label_mean": np.eye(4)[:2]}, "2 labels and 4 features"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            model.add_labels(names, **more)
+    with pytest.raises(ValueError, match="one class a row"):
+        MaxMarginClassifier().fit(X, np.arange(40) % 3).add_labels(["d"], R)
+    tree = {"r": ["a", "b"], "s": ["c"]}
+    deep = KernelLogisticClassifier(taxonomy=tree, tie="level", hyperparameters="fixed").fit(X, FULL[list("abc")])
+    with pytest.raises(ValueError, match="several kernels"):
+        deep.add_labels(["d"], R)
+
+
+def test_singular_covariances_have_weights_too():
+    mix = related_weights(LabelCovariance.dense(np.ones((3, 3))), 2)
+    np.testing.assert_allclose(mix, [[0.5], [0.5]])
