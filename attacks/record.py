@@ -1,8 +1,8 @@
 """Run attackers, keep what they said, and write the page about it, docs/trust.md.
 
     python -m attacks.record certificates soak     # runs these; all of them without names
-    python -m attacks.record certificates --arguments "--estimators low-rank" --part factors    # beside the whole
     python -m attacks.record --page                # writes the page anew from what was kept
+    python -m attacks.record certificates --arguments "--estimators low-rank" --part factors  # beside others
 
 Runs are kept in ``attacks/results``: the command, when and of what version it ran, for how long, how it
 ended, and its last lines.
