@@ -2,6 +2,7 @@
 
     python -m attacks.record certificates soak     # runs these; all of them without names
     python -m attacks.record --page                # writes the page anew from what was kept
+    python -m attacks.record certificates --arguments "--estimators low-rank" --part factors  # beside others
 
 Runs are kept in ``attacks/results``: the command, when and of what version it ran, for how long, how it
 ended, and its last lines.
@@ -95,8 +96,8 @@ _SETTINGS = {
 }
 
 
-def run(name: str, arguments: str | None) -> None:
-    """Run an attacker and keep what it said."""
+def run(name: str, arguments: str | None, part: str | None = None) -> None:
+    """Run an attacker and keep what it said; under the name of a part beside other runs of it."""
     words = shlex.split(ATTACKERS[name][0] if arguments is None else arguments)
     words += ["--out", str(_RESULTS / "peer_trials.json")] if name == "peers" else []
     command = _command(name, shlex.join(words[: len(words) - 2 * (name == "peers")]))
@@ -120,7 +121,7 @@ def run(name: str, arguments: str | None) -> None:
         "exit": done.returncode,
         "said": said,
     }
-    write_json(_RESULTS / f"{name}.json", kept)
+    write_json(_RESULTS / (f"{name}.json" if part is None else f"{name}.{part}.json"), kept)
 
 
 def _command(name: str, arguments: str) -> str:
@@ -133,23 +134,25 @@ def page() -> str:
     parts = [_TOP]
     for name, (_, what) in ATTACKERS.items():
         parts.append(f"## {name.replace('_', ' ').capitalize()}\n\n{what}\n")
-        place = _RESULTS / f"{name}.json"
-        if not place.exists():
-            parts.append("Not run yet.\n")
-            continue
-        kept = json.loads(place.read_text())
-        is_stopped = kept["exit"] < 0  # by a signal
-        end = ", stopped before its end" if is_stopped else f", exit code {kept['exit']}" * bool(kept["exit"])
-        usual = _command(name, ATTACKERS[name][0])
-        said = "" if kept["command"].startswith(usual) else f" (the full run is `{usual}`)"
-        parts.append(f"`{kept['command']}`, {kept['date']}, {kept['seconds']} s{end}{said}:\n")
-        parts.append("\n".join(["```text", *kept["said"], "```", ""]))
+        kept = [_RESULTS / f"{name}.json", *sorted(_RESULTS.glob(f"{name}.*.json"))]
+        runs = [_said(name, json.loads(place.read_text())) for place in kept if place.exists()]
+        parts += runs or ["Not run yet.\n"]
     parts += [coverage.section(), mutants.section()]
     trials = _RESULTS / "peer_trials.json"
     if trials.exists():
         parts.append(_peer_table(json.loads(trials.read_text())["trials"]))
     parts.append(_LIMITS)
     return "\n".join(parts)
+
+
+def _said(name: str, kept: dict[str, Any]) -> str:
+    """Write what a run said."""
+    is_stopped = kept["exit"] < 0  # by a signal
+    end = ", stopped before its end" if is_stopped else f", exit code {kept['exit']}" * bool(kept["exit"])
+    usual = _command(name, ATTACKERS[name][0])
+    whole = "" if kept["command"].startswith(usual) else f" (the full run is `{usual}`)"
+    head = f"`{kept['command']}`, {kept['date']}, {kept['seconds']} s{end}{whole}:\n"
+    return "\n".join([head, "```text", *kept["said"], "```", ""])
 
 
 def _peer_table(trials: dict[str, list[dict[str, Any]]]) -> str:
@@ -209,11 +212,12 @@ def main() -> None:
     )
     parser.add_argument("names", nargs="*", choices=[[], *ATTACKERS], default=[])
     parser.add_argument("--arguments", help="for the attacker instead of its usual ones")
+    parser.add_argument("--part", help="keep the run under this name, beside others of the attacker")
     parser.add_argument("--page", action="store_true", help="run nothing")
     chosen = parser.parse_args()
     if not chosen.page:
         for name in chosen.names or ATTACKERS:
-            run(name, chosen.arguments)
+            run(name, chosen.arguments, chosen.part)
     _PAGE.write_text(page())
     print(f"written: {_PAGE.name}")
 

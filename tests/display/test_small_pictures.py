@@ -21,7 +21,9 @@ from labelweave.display import (  # noqa: E402
     LabelCovarianceDisplay,
     LabelGraphDisplay,
     LabelGraphPathDisplay,
+    LabelQualityDisplay,
     TaxonomyDisplay,
+    ThresholdCurveDisplay,
 )
 from labelweave.display.given_labels import model_truth, one_hot, predicted_labels  # noqa: E402
 from labelweave.display.graph_drawing import fitting_drawing  # noqa: E402
@@ -33,6 +35,7 @@ from labelweave.solvers.clique_generation import GraphRecord  # noqa: E402
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(40, 2))
+Y_TRUE = (X > 0).astype(int)
 
 
 @pytest.fixture
@@ -255,3 +258,61 @@ def test_calibration_of_a_fitted_model(ax):
     np.testing.assert_allclose(display.curves[0].observed, [y[~high].mean(), y[high].mean()])
     with pytest.raises(TypeError, match="RidgeClassifier has no predict_proba to be checked"):
         CalibrationCurveDisplay.from_estimator(RidgeClassifier().fit(X, y), X, y)
+
+
+def test_what_is_no_picture_is_said(ax):
+    model = LogisticRegression().fit(X, X[:, 0] > 0)
+    for draw, error, words in (
+        (lambda: LabelGraphDisplay.from_estimator(model), TypeError, "has no label_graph_ to draw"),
+        (lambda: LabelGraphPathDisplay.from_estimator(model), TypeError, "has no learned graph"),
+        (lambda: DualProgressDisplay.from_estimator(model), TypeError, "LogisticRegression has no trace_"),
+        (lambda: DualProgressDisplay.from_traces({"a": 5}), TypeError, "The trace of a is 5"),
+        (lambda: DualProgressDisplay.from_traces({}), ValueError, "There are no fits to draw"),
+        (lambda: LabelCovarianceDisplay.from_covariance(LabelCovariance.dense([[1.0]]), ax=5), ValueError,
+         "ax is 5; give matplotlib's axes"),
+        (lambda: LabelQualityDisplay.from_predictions(np.eye(2), np.eye(2), label_names="ab"), ValueError,
+         "The label names are 'ab'"),
+        (lambda: ThresholdCurveDisplay.from_predictions([[1], [0]], [[np.inf], [-np.inf]]), ValueError,
+         "no threshold between them"),
+    ):  # fmt: skip
+        with pytest.raises(error, match=words):
+            draw()
+
+
+def test_fits_of_one_class_are_numbered_and_a_learned_graph_is_drawn(ax):
+    rounds = _rounds([[], [(0, 1)]], [np.nan, np.nan])
+    graph = CliqueGraph(2, [(0, 1)], ["ant", "bee"], [1.0], [1])
+    model = Fitted(graph_trace=rounds, label_graph=graph, trace=_records([2.0, 1.0], [0.5, 0.9], [0.75, 0.1]))
+    path = LabelGraphPathDisplay.from_estimator(model, ax=ax)
+    assert ax.get_xticklabels()[1].get_text() == "ant, bee  1"
+    np.testing.assert_array_equal(path.objective_line_.get_ydata(), [2.0, 1.0])
+    progress = DualProgressDisplay.from_estimator([model, model], ax=ax, panels="gap")
+    assert [fit.name for fit in progress.fits] == ["Fitted", "Fitted 2"]
+
+
+def test_weak_correlations_have_colours_of_their_own(ax):
+    weak = LabelCovariance.dense(np.eye(3) + 0.01 - 0.01 * np.eye(3))
+    display = LabelCovarianceDisplay.from_covariance(weak, ax=ax, limit=0.005)
+    assert display.image_.get_clim() == (-0.005, 0.005)
+    assert display.figure_.axes[-1].get_ylabel() == "correlation"
+    covariances = LabelCovarianceDisplay.from_covariance(
+        LabelCovariance.dense(np.zeros((2, 2))), ax=plt.figure().gca(), correlations=False, colorbar=False
+    )
+    assert covariances.image_.get_clim() == (-1.0, 1.0)
+    plt.close(covariances.figure_)
+
+
+def test_errors_of_a_model_at_the_nodes_of_its_tree(ax):
+    model = Fitted(answers=np.array(["poodle", "cat"]), classes=np.array(["poodle", "cat", "plant"]))
+    display = TaxonomyDisplay.from_estimator(model, X[:2], ["poodle", "boxer"], taxonomy=TREE, ax=ax)
+    assert display.errors_["animal"] == 0.0
+    assert display.errors_["dog"] == 0.5
+    assert display.errors_["boxer"] == 1.0
+    assert "plant" not in display.errors_
+
+
+def test_labels_that_nobody_has_are_left_out_of_qualities(ax):
+    truth = np.column_stack([Y_TRUE, np.zeros(40, int)])
+    display = LabelQualityDisplay.from_predictions(truth, truth, ax=ax, measures="f1")
+    assert "1 of 3 labels left out: no positive rows" in ax.get_title()
+    assert display.ax_ is ax

@@ -1,5 +1,6 @@
 """What is replaced, what is written through, and what a killed process leaves."""
 
+import errno
 import os
 import signal
 import socket
@@ -180,3 +181,43 @@ def test_what_only_looks_like_a_file_left_over_stays(tmp_path):
     fill(tmp_path / "m")
     left = {".labelweave-1.saving", ".labelweave-2.saving", "m", "target"}
     assert set(os.listdir(tmp_path)) == left
+
+
+@pytest.mark.parametrize("error", [errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL])
+def test_where_no_file_can_be_unnamed_it_has_a_name_until_it_is_there(tmp_path, monkeypatch, error):
+    opened = os.open
+
+    def no_unnamed(path, flags, *mode, **options):
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(error, "no such files here")
+        return opened(path, flags, *mode, **options)
+
+    monkeypatch.setattr(os, "open", no_unnamed)
+    with replacing_file(tmp_path / "m.lw") as file:
+        file.write(b"new")
+        assert [path.name.endswith(".saving") for path in tmp_path.iterdir()] == [True]
+    assert [path.name for path in tmp_path.iterdir()] == ["m.lw"]
+    assert (tmp_path / "m.lw").read_bytes() == b"new"
+
+
+def test_other_errors_of_the_system_are_passed_on(tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "open", full)
+    with pytest.raises(OSError, match="No space left"), replacing_file(tmp_path / "m.lw"):
+        pass
+
+
+def test_systems_without_owners_locks_and_unnamed_files(tmp_path, monkeypatch):
+    (tmp_path / "m.lw").write_bytes(b"old")
+    os.chmod(tmp_path / "m.lw", 0o640)
+    left_over = tmp_path / ".labelweave-0.saving"
+    left_over.touch()
+    monkeypatch.delattr(os, "O_TMPFILE")
+    monkeypatch.delattr(os, "fchown")
+    monkeypatch.setattr(safe_file, "fcntl", None)
+    fill(tmp_path / "m.lw")
+    assert (tmp_path / "m.lw").read_bytes() == b"new"
+    assert stat.S_IMODE((tmp_path / "m.lw").stat().st_mode) == 0o640
+    assert sorted(path.name for path in tmp_path.iterdir()) == [left_over.name, "m.lw"]

@@ -1,0 +1,217 @@
+"""What readers say of files and arguments that hold no labelled rows."""
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from labelweave.datasets import (
+    LabeledData,
+    TableColumns,
+    make_taxonomy,
+    read_mulan,
+    read_svmlight,
+    read_table,
+    read_taxonomy,
+    read_xmc,
+    write_mulan,
+)
+from labelweave.datasets.csv_tokens import tokenized
+from labelweave.datasets.data_file import DataFileError
+from labelweave.datasets.table_columns import columns_of_frame
+from labelweave.labels import LabelMatrix
+
+NUMBERED = ["r.arff:3: found the label 'a b'", "r.arff:5: found 2 for label 'a b'"]
+HEAD = "@relation r\n@attribute x numeric\n@attribute 'a b' {0,1}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("@relation r\n@data\n1\n", {"n_labels": 1}, "no attributes"),
+        (HEAD + "@data\n1,0\n", {}, "Nothing says which columns"),
+        (HEAD + "@data\n1,0\n", {"n_labels": 2}, "2 labels were asked of"),
+        (HEAD + "@data\n1,0\n", {"n_labels": 1, "labels": "middle"}, "labels is 'middle'"),
+        (HEAD.replace("{0,1}", "{red,blue}") + "@data\n1,red\n", {"n_labels": 1}, NUMBERED[0]),
+        (HEAD.replace("{0,1}", "numeric") + "@data\n1,2\n", {"n_labels": 1}, NUMBERED[1]),
+        (HEAD + "@data\n1,2\n", {"n_labels": 1}, "r.arff:5: found "),
+    ],
+)  # fmt: skip
+def test_arff_files_without_labels(tmp_path, text, options, words):
+    (tmp_path / "r.arff").write_text(text)
+    with pytest.raises(ValueError, match=words):
+        read_mulan(tmp_path / "r.arff", **options)
+
+
+@pytest.mark.parametrize(
+    ("xml", "words"),
+    [
+        ("<labels></labels>", "no labels"),
+        ('<labels><label name="other"/></labels>', "the label 'other'"),
+        ('<?xml version="1.0" encoding="none-such"?><labels/>', "cannot be read|broken XML"),
+    ],
+)
+def test_label_names_of_xml_files(tmp_path, xml, words):
+    (tmp_path / "r.arff").write_text(HEAD + "@data\n1,?\n")
+    (tmp_path / "r.xml").write_text(xml)
+    with pytest.raises(DataFileError, match=words):
+        read_mulan(tmp_path / "r.arff", xml=tmp_path / "r.xml")
+    (tmp_path / "r.xml").write_text('<labels><label name="a b"/></labels>')
+    with pytest.raises(ValueError, match="n_labels is 2 but"):
+        read_mulan(tmp_path / "r.arff", xml=tmp_path / "r.xml", n_labels=2)
+    assert np.isnan(read_mulan(tmp_path / "r.arff", xml=tmp_path / "r.xml").Y.to_dense()).all()
+
+
+def test_sparse_rows_with_unobserved_labels_come_back(tmp_path):
+    Y = LabelMatrix.from_any([[1, np.nan, 0], [np.nan, np.nan, 1]])
+    data = LabeledData(sp.csr_array([[0.0, 2.5], [0.0, 0.0]]), Y)
+    write_mulan(data, tmp_path / "s.arff", tmp_path / "s.xml")
+    again = read_mulan(tmp_path / "s.arff", xml=tmp_path / "s.xml")
+    np.testing.assert_array_equal(again.X.toarray(), data.X.toarray())
+    np.testing.assert_array_equal(again.Y.to_signs(), Y.to_signs())
+
+
+def test_data_hold_together():
+    Y = LabelMatrix.from_any(np.eye(2))
+    assert LabeledData(sp.lil_array(np.eye(2)), Y).X.format == "csr"
+    with pytest.raises(ValueError, match="X is no table"):
+        LabeledData(np.ones(2), Y)
+    with pytest.raises(ValueError, match="X has 3 rows but Y has 2"):
+        LabeledData(np.ones((3, 1)), Y)
+    with pytest.raises(ValueError, match="hold no taxonomy"):
+        _ = LabeledData(np.eye(2), Y).classes
+    assert LabeledData(np.eye(2), Y).taxonomy is None
+    named = LabeledData(
+        np.eye(2), LabelMatrix.from_any(np.eye(2), ["b", "c"]), parents=(("a", "b"), ("a", "c"))
+    )
+    assert list(named.classes) == ["b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"x": 1, "y": {"a": 1}}, "a JSON object"),
+        ({"x": 1, "y": ["a", ""]}, "the label ''"),
+        ({"x": 1, "y": ["a", [1]]}, "the label"),
+        ({"x": 1, "y": ["a", None]}, "the label None"),
+    ],
+)
+def test_label_cells_of_json_lines(tmp_path, row, words):
+    (tmp_path / "t.jsonl").write_text(json.dumps({"x": 0, "y": ["a"]}) + "\n" + json.dumps(row) + "\n")
+    with pytest.raises(DataFileError, match=f"t.jsonl:2: .*{words}"):
+        read_table(tmp_path / "t.jsonl", labels="y")
+
+
+def test_label_cells_in_all_forms(tmp_path):
+    cells = [["a", " b "], "a", 5, None, "?", "", []]
+    rows = [json.dumps({"x": number, "y": cell}) for number, cell in enumerate(cells)]
+    (tmp_path / "t.jsonl").write_text("\n\n".join(rows) + "\n")
+    data = read_table(tmp_path / "t.jsonl", labels="y")
+    assert list(data.Y.names) == ["5", "a", "b"]
+    expected = [[0, 1, 1], [0, 1, 0], [1, 0, 0], None, None, [0, 0, 0], [0, 0, 0]]
+    for found, asked in zip(data.Y.to_dense(), expected, strict=True):
+        assert np.isnan(found).all() if asked is None else found.tolist() == asked
+    unknown = read_table(tmp_path / "t.jsonl", labels="y", empty_labels="unknown")
+    assert np.isnan(unknown.Y.to_dense()[5]).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a,y\n1,2\n", "t.csv:2: found '2' in column 'y' .* expected 0, 1, -1"),
+        ("a,y\n1,red\n", "t.csv:2: found 'red' in column 'y'"),
+    ],
+)
+def test_label_columns_are_of_ones_and_zeros(tmp_path, text, words):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(DataFileError, match=words):
+        read_table(tmp_path / "t.csv", labels=["y"])
+    (tmp_path / "t.csv").write_text("a,y\n1,true\n2,-1\n3,\n")
+    found = read_table(tmp_path / "t.csv", labels=["y"]).Y.to_signs()
+    assert found.ravel().tolist() == [1, -1, 0]
+
+
+def test_words_of_tables(tmp_path):
+    (tmp_path / "t.unknown").write_text("a,y\n1,2\n")
+    with pytest.raises(DataFileError, match="a name that says nothing of its kind"):
+        read_table(tmp_path / "t.unknown", labels="y")
+    (tmp_path / "t.csv").write_text("a,y\n1,b\n")
+    with pytest.raises(ValueError, match="unknown_labels is 'keep'"):
+        read_table(tmp_path / "t.csv", labels="y", label_names=["b"], unknown_labels="keep")
+    (tmp_path / "t.csv").write_text("id,a,y\n,1,b\n")
+    with pytest.raises(DataFileError, match=r"t\.csv:2: found nothing in column 'id'"):
+        read_table(tmp_path / "t.csv", labels="y", id="id")
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "n_columns"),
+    [
+        (b"a,b\n1,2\n", None, 2), (b"a,b\n1,2", None, 2), (b"a,b\r\n1,2\r\n", None, 2),
+        (b'"a,c",b\n1,2\n', None, 2),
+        (b"\n\n", None, 0), (b"a,b\n1,2\n", 2, 2),
+    ],
+)  # fmt: skip
+def test_records_are_taken_apart(text, width, n_columns):
+    assert len(tokenized(text, ",", width).columns) == n_columns
+
+
+@pytest.mark.parametrize(
+    ("text", "width"),
+    [(b"a\rb\n", None), (b'a"b,c\n', None), (b'"a\n', None), (b"a,b\n1\n", None), (b"a,b\n1,2\n", 3)],
+)
+def test_records_that_are_unusual_are_left_to_others(text, width):
+    assert tokenized(text, ",", width) is None
+
+
+def test_other_arguments_and_files(tmp_path):
+    (tmp_path / "x.txt").write_text("1 2 3\n0 0:1\n")
+    for dtype in (int, "no type"):
+        with pytest.raises(ValueError, match="dtype is no floating type"):
+            read_xmc(tmp_path / "x.txt", dtype=dtype)
+    (tmp_path / "e.svm").write_text("# nothing\n")
+    with pytest.raises(DataFileError, match="no rows"):
+        read_svmlight(tmp_path / "e.svm")
+    with pytest.raises(ValueError, match="decay is -1"):
+        make_taxonomy(10, 5, decay=-1.0)
+    (tmp_path / "t.json").write_text("5")
+    with pytest.raises(DataFileError, match="the JSON value '5'"):
+        read_taxonomy(tmp_path / "t.json")
+    (tmp_path / "t.csv").write_text("child,parent\nb,a\n")
+    assert read_taxonomy(tmp_path / "t.csv").parents_of(["b"]) == ["a"]
+
+
+def test_columns_have_one_role_each():
+    for roles, words in (
+        ({"labels": "y", "id": "y"}, "The column 'y' is given as labels and as id"),
+        ({"label_separator": ""}, "label_separator is empty"),
+        ({"empty_labels": "some"}, "empty_labels is 'some'"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            TableColumns(**roles)
+
+
+def test_columns_of_frames_are_told_by_their_cells():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(
+        {
+            "words": [f"{k} red roses by the sea" for k in range(40)],
+            "kind": pd.Categorical(list("xy" * 20)),
+            "size": np.arange(40) / 2,
+            "blank": [None] * 40,
+            "key": [f"A-{k}" for k in range(40)],
+        }
+    )
+    with pytest.warns(UserWarning, match="'key' look like identifiers"):
+        found = columns_of_frame(frame, TableColumns())
+    assert (found.text, found.categorical, found.numeric) == (("words",), ("kind",), ("size",))
+    assert set(found.drop) == {"key", "blank"}
+    with pytest.raises(ValueError, match="X has a column 5 that is not named by text"):
+        columns_of_frame(frame.rename(columns={"size": 5}), TableColumns())
+    times = frame.assign(size=pd.to_datetime(["2020-01-01"] * 40))
+    with pytest.raises(ValueError, match="X has times in column 'size'"):
+        columns_of_frame(times, TableColumns())
+    with pytest.raises(DataFileError, match="no column besides labels and identifiers"):
+        columns_of_frame(frame[["key"]], TableColumns())
+    with pytest.raises(DataFileError, match="no column 'sise'"):
+        columns_of_frame(frame, TableColumns(numeric="sise"))

@@ -1,0 +1,127 @@
+"""Values of steps that no model file may hold, each refused where it is read."""
+
+import importlib.metadata
+
+import numpy as np
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.feature_extraction import text
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+
+from labelweave.model_files import ModelFileError, model_file, pipelines
+from labelweave.model_files.pipelines import _packed, _put_features, _scalar, _type, _unpacked
+from labelweave.model_files.state import to_json
+from labelweave.model_files.storable import is_registered
+from labelweave.model_files.transformer_kinds import Cells, _mapping, check_parameters, put_categories
+from labelweave.model_files.trial_rows import check_width, trial_rows, try_out
+
+CELLS = np.array([["a", "x"], ["b", "y"], ["c", "x"]], object)
+
+
+@pytest.mark.parametrize(
+    ("read", "words"),
+    [
+        (lambda: _unpacked({"a": object()}), "has a object where plain values are expected"),
+        (lambda: _unpacked({"__kept__": "evil", "value": 1}), "of the unknown kind 'evil'"),
+        (lambda: _type("<M8", is_dtype=True), "has the type '<M8'"),
+        (lambda: _scalar([1]), "has a list among numbers and text"),
+        (lambda: _put_features(StandardScaler(), None, None), "StandardScaler takes None features"),
+        (lambda: Cells("_").check(np.eye(2), "cells", {}), "cells"),
+        (lambda: Cells("_").check([1, 2], "cells", {}), "cells"),
+        (lambda: Cells("_").check(np.array([[1], 2], object), "cells", {}), "a list of numbers and texts"),
+        (lambda: _mapping(np.array([5]), 3), "rare"),
+    ],
+)
+def test_values_that_are_not_plain(read, words):
+    with pytest.raises((ModelFileError, ValueError), match=words):
+        read()
+
+
+def test_what_is_plain_comes_back():
+    value = {"a": (1, "b", None), "c": [1.5, np.arange(3)], "d": np.asfortranarray(np.eye(3)[:, :2])}
+    found = _unpacked(_packed(value, "a step"))
+    assert found["a"] == value["a"]
+    np.testing.assert_array_equal(found["d"], value["d"])
+    assert found["d"].flags.fnc
+    assert _packed(np.random.RandomState(0), "a step") is None
+    with pytest.raises(TypeError, match="a step is a object, which no model file holds"):
+        _packed([object()], "a step")
+    assert _type("O", is_dtype=False) is object
+    assert _type("<f4", is_dtype=True) == np.float32
+    assert _mapping(None, 3) is None
+
+
+def test_parameters_that_make_no_numbers():
+    with pytest.raises(ValueError, match="makes values of the type <U1, which are no numbers"):
+        check_parameters(text.CountVectorizer(dtype="U1"))
+    with pytest.raises(ValueError, match="counts from 2 to 1 words"):
+        check_parameters(text.CountVectorizer(ngram_range=(2, 1)))
+
+
+def test_categories_are_one_array_a_feature_in_order():
+    encoder = OneHotEncoder(min_frequency=2).fit(CELLS)
+    whole, rare = list(encoder.categories_), [np.array([0, 1, 2]), np.array([1])]
+    for categories, infrequent, words in (
+        (tuple(whole), rare, "does not have one array of categories a feature"),
+        (whole[:1], rare, "does not have one array of categories a feature"),
+        ([whole[0][[0, 0, 1]], whole[1]], rare, "the categories of feature 0 are not distinct and in order"),
+        (whole, rare[:1], "does not say of each feature which categories are rare"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            put_categories(encoder, categories, infrequent)
+    expected = encoder.transform(CELLS).toarray()
+    put_categories(encoder, whole, encoder._infrequent_indices)
+    np.testing.assert_array_equal(encoder.transform(CELLS).toarray(), expected)
+    ordinal = OrdinalEncoder().fit([[1.0], [np.nan]])
+    put_categories(ordinal, ordinal.categories_, None)
+    assert ordinal._missing_indices == {0: 1}
+
+
+def test_columns_of_parts_are_all_there():
+    parts = ColumnTransformer([("a", StandardScaler(), [0]), ("b", "passthrough", [1])])
+    step = parts.fit(np.eye(3)[:, :2])
+    good = {
+        "places": {"a": [0], "b": [1]}, "outputs": {"a": (0, 1), "b": (1, 2), "remainder": (0, 0)},
+        "is_sparse": False,
+    }  # fmt: skip
+    for changed, words in (
+        ({"places": {"a": [0], "b": [0]}}, "or not all of them"),
+        ({"places": {"a": [0]}}, "columns of it are none of the 2"),
+        ({"outputs": {"a": (0, 1)}}, "does not say which features its steps make"),
+        ({"places": {"a": [0, 1], "b": [1]}}, "its step 'a' takes others than its 2 columns"),
+    ):
+        with pytest.raises(ModelFileError, match=words):
+            pipelines._put_columns(step, good | changed)
+
+
+def test_steps_are_tried_with_rows_that_they_take():
+    assert trial_rows(make_pipeline("passthrough")) is None
+    assert trial_rows(make_pipeline("passthrough", PCA(1).fit(np.eye(3)))).shape == (2, 3)
+    assert trial_rows(text.HashingVectorizer()) == ["a word", ""]
+    try_out(make_pipeline(StandardScaler().fit(np.eye(3)), PCA(1).fit(np.eye(3))))
+
+    class Halves(StandardScaler):
+        def transform(self, X, copy=None):
+            return X[:1]
+
+    wrong = make_pipeline(StandardScaler().fit(np.eye(3)), Halves().fit(np.eye(3)))
+    with pytest.raises(ModelFileError, match="its Halves does not make one row of each"):
+        try_out(wrong)
+    hashed = ColumnTransformer([("a", text.HashingVectorizer(n_features=2**27), 0)], sparse_threshold=0.0)
+    hashed.transformers_, hashed.sparse_output_ = hashed.transformers, False
+    with pytest.raises(ModelFileError, match="makes 134217728 features that are not sparse"):
+        check_width(hashed)
+
+
+def test_states_and_versions(monkeypatch):
+    with pytest.raises(ValueError, match="is an integer of 100001 bits"):
+        to_json({"a": 2**100_000}, "state")
+    assert not is_registered(object())
+
+    def unknown(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(model_file.importlib.metadata, "version", unknown)
+    assert set(model_file._versions().values()) - {model_file._versions()["python"]} == {"unknown"}
