@@ -252,6 +252,11 @@ ESTIMATORS = {
         {"graph": ("learn", "none", "full")},
         weights=_BOTH,
     ),
+    "LabelTreeClassifier": Estimator(
+        lw.LabelTreeClassifier,
+        {"leaf_size": 2, "branching": 2, "tol": 0.1},
+        {"negatives": ("reached", "all"), "prune": ("certified", "off", 0.1), "beam": (None, 2)},
+    ),
     "TunedThresholdClassifier": Estimator(
         lw.TunedThresholdClassifier, {"estimator": _LINEAR, "cv": 2}, {"scope": ("label", "global", "top_k")}
     ),
@@ -387,6 +392,18 @@ def _estimator_contracts() -> Iterator[tuple[str, Contract]]:
             X=_rows,
             known=lambda world: [None, world.Y],
         ),
+    )
+    yield (
+        "LabelTreeClassifier.shortlist_recall",
+        _on(
+            lambda world: world.model("LabelTreeClassifier"),
+            "shortlist_recall",
+            X=_rows,
+            y=lambda world: [world.Y],
+            k=_of(2, 1),
+            beam=_of(1, 3),
+            budget=_of(None, 2),
+        )._replace(finite=False),  # nothing is kept of what is not proven
     )
     yield (
         "AutoLabelClassifier.with_metric",

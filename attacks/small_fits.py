@@ -16,6 +16,7 @@ from labelweave import (
     ConformalLabelClassifier,
     KernelLogisticClassifier,
     LabelGraphClassifier,
+    LabelTreeClassifier,
     LowRankClassifier,
     LowRankClassifierCV,
     MaxMarginClassifier,
@@ -44,6 +45,7 @@ CHECKPOINTED: dict[str, Any] = {
         3, penalty="ridge", kernel="rbf", hyperparameters="learn", max_learning_iter=6
     ),
     "low rank, path": LowRankClassifierCV(ranks=[2, 4], regularizations=3, cv=3),
+    "tree": LabelTreeClassifier(leaf_size=2, branching=2),
     "graph, learned": LabelGraphClassifier(max_rounds=3, regularization=0.05),
     "graph, given": LabelGraphClassifier(graph="full", regularization=0.05, tol=0.02, threshold="f1"),
     "graph, proximal": LabelGraphClassifier(

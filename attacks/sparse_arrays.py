@@ -64,6 +64,7 @@ class World:
             "LowRank ridge": lw.LowRankClassifier(2, penalty="ridge", kernel="rbf", **quick),
             "LowRank cv": lw.LowRankClassifierCV(ranks=[2], regularizations=[1.0], cv=2, **quick),
             "LabelGraph": lw.LabelGraphClassifier(max_rounds=1, tol=0.1, **quick),
+            "LabelTree": lw.LabelTreeClassifier(leaf_size=2, branching=2, tol=0.1),
             "PLST": baselines.PLST(2),
             "CPLST": baselines.CPLST(2),
             "WSABIE": baselines.WSABIE(2),

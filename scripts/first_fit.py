@@ -21,7 +21,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "labelweave"
 _IMPORTS = {name: f"from labelweave import {name}" for name in (
     "MaxMarginClassifier", "KernelLogisticClassifier", "LowRankClassifier", "LowRankClassifierCV",
     "LabelGraphClassifier", "ZeroShotClassifier", "TunedThresholdClassifier", "CalibratedLabelClassifier",
-    "ConformalLabelClassifier",
+    "ConformalLabelClassifier", "LabelTreeClassifier",
 )} | {name: f"from labelweave.baselines import {name}" for name in (
     "BinaryRelevance", "PLST", "CPLST", "WSABIE")}  # fmt: skip
 FITS = {
@@ -43,6 +43,7 @@ FITS = {
     "label graph, learned": ("LabelGraphClassifier()", "labels"),
     "label graph, all pairs, wide": ("LabelGraphClassifier('full', exact_width=1)", "labels"),
     "label graph, proximal": ("LabelGraphClassifier('chow-liu', solver='proximal')", "labels"),
+    "label tree": ("LabelTreeClassifier(leaf_size=2, branching=2)", "labels"),
     "zero-shot": ("ZeroShotClassifier(signatures=np.eye(4), temperature=1.0)", "labels"),
     "tuned thresholds": ("TunedThresholdClassifier(MaxMarginClassifier(), cv=2)", "labels"),
     "calibrated": ("CalibratedLabelClassifier(MaxMarginClassifier(), cv=2)", "labels"),

@@ -74,6 +74,7 @@ EXPECTED_TO_FAIL = {
     "LowRankClassifier": STOPS_EARLY,
     "LowRankClassifierCV": FOLDS,
     "LabelGraphClassifier": STOPS_EARLY,
+    "LabelTreeClassifier": STOPS_EARLY,
     "AutoLabelClassifier": FOLDS,
     "WSABIE": DRAWS | LEVEL,
     "TunedThresholdClassifier": OWN_THRESHOLDS,

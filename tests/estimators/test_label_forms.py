@@ -23,6 +23,7 @@ MODELS = {
     "logistic": lw.KernelLogisticClassifier("linear", hyperparameters="fixed"),
     "low rank": lw.LowRankClassifier(rank=3),
     "graph": lw.LabelGraphClassifier("none", 1e-3),
+    "tree": lw.LabelTreeClassifier(C=10, leaf_size=2, branching=2),
     "baseline": lw.baselines.BinaryRelevance(),
     "tuned": lw.TunedThresholdClassifier(lw.MaxMarginClassifier(C=100)),
 }

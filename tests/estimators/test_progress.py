@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.callback import ScoringMonitor
 
-from labelweave import KernelLogisticClassifier, LabelGraphClassifier, LowRankClassifier, MaxMarginClassifier
+from labelweave import KernelLogisticClassifier, LabelGraphClassifier, LabelTreeClassifier, LowRankClassifier, MaxMarginClassifier
 from labelweave.baselines import PLST, WSABIE, BinaryRelevance
 
 MODELS = {
@@ -19,6 +19,7 @@ MODELS = {
     "low rank": LowRankClassifier(2),
     "given graph": LabelGraphClassifier(graph="none"),
     "learned graph": LabelGraphClassifier(max_rounds=2),
+    "tree": LabelTreeClassifier(leaf_size=2, branching=2),
     "relevance": BinaryRelevance(),
     "label space": PLST(rank=2),
     "ranking": WSABIE(rank=2, n_epochs=3, random_state=0),
@@ -62,7 +63,7 @@ def test_the_scoring_monitor_scores_the_model(name, rows):
     scored = {row["task_id_path"]: row["accuracy"] for row in monitor.get_logs().data}
     assert scored[(0,)] == pytest.approx(model.score(X, Y, sample_weight=weights))
     assert all(0 <= score <= 1 for score in scored.values())
-    assert len(scored) >= (1 if name in ("learned graph", "relevance", "label space") else 3)
+    assert len(scored) >= (1 if name in ("learned graph", "relevance", "label space", "tree") else 3)
 
 
 @pytest.mark.parametrize(

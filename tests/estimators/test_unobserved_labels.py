@@ -22,6 +22,7 @@ MODELS = {
     "low rank": lw.LowRankClassifier(rank=3, loss="logistic"),
     "squares": lw.LowRankClassifier(rank=3),
     "graph": lw.LabelGraphClassifier(max_rounds=3),
+    "tree": lw.LabelTreeClassifier(C=10, leaf_size=2, branching=2),
     "baseline": lw.baselines.BinaryRelevance(),
     "tuned": lw.TunedThresholdClassifier(lw.MaxMarginClassifier()),
     "pipeline": make_pipeline(StandardScaler(), lw.MaxMarginClassifier()),

@@ -13,6 +13,7 @@ from labelweave import (
     KernelLogisticClassifier,
     LabelCovariance,
     LabelGraphClassifier,
+    LabelTreeClassifier,
     LabelMatrix,
     LowRankClassifier,
     LowRankClassifierCV,
@@ -59,6 +60,10 @@ if TYPE_CHECKING:
     assert_type(LowRankClassifierCV(ranks=[1, 2], cv=3).fit(X, X), LowRankClassifierCV)
     graph = LabelGraphClassifier(early_stopping=True).fit(X, X)
     assert_type(graph, LabelGraphClassifier)
+    label_tree = LabelTreeClassifier(n_trees=2).fit(X, X)
+    assert_type(label_tree, LabelTreeClassifier)
+    assert_type(label_tree.predict_top(X, 3), tuple[Array, Array])
+    assert_type(label_tree.predict_top(X, 3, exact=True).proven, Array)
     assert_type(ZeroShotClassifier(model, X).fit(X, X).predict_proba(X), Array)
     tuned = decisions.TunedThresholdClassifier(graph, "macro_f1").fit(X, X)
     assert_type(tuned, TunedThresholdClassifier)

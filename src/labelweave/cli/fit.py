@@ -71,7 +71,7 @@ _model_options = with_options(
         type=click.Choice(list(MODELS)),
         help="auto combines several models by what rows that they did not see say, max-margin gives label "
         "sets, kernel-logistic probabilities, low-rank learns few factors of many labels, label-graph which "
-        "labels to score together; the others are what low-rank learning is compared with [auto; max-margin "
+        "labels to score together, label-tree ten thousand labels and more; the others are what low-rank learning is compared with [auto; max-margin "
         "with flags that it has and auto has not].",
         is_eager=True,
     ),

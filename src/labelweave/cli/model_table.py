@@ -25,6 +25,7 @@ MODELS = {
     "kernel-logistic": "labelweave.estimators:KernelLogisticClassifier",
     "low-rank": "labelweave.estimators:LowRankClassifier",
     "label-graph": "labelweave.estimators:LabelGraphClassifier",
+    "label-tree": "labelweave.estimators:LabelTreeClassifier",
     "binary-relevance": "labelweave.baselines:BinaryRelevance",
     "plst": "labelweave.baselines:PLST",
     "cplst": "labelweave.baselines:CPLST",

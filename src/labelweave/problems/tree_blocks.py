@@ -187,10 +187,8 @@ class TreeBlocks:
             of_node[int(tree.owners[block.labels[0]])].append(block)
         widest = int(np.diff(tree.ends).max())
         kind = np.uint8 if widest <= 2**8 else np.uint16 if widest <= 2**16 else np.int32
-        parts = [
-            _by_feature(some, int(tree.ends[node]), kind, np.int16 if self.is_short else np.float64)
-            for node, some in enumerate(of_node)
-        ]
+        number = np.int16 if self.is_short else np.float64
+        parts = [_by_feature(some, int(tree.ends[node]), kind, number) for node, some in enumerate(of_node)]
         features, counts, columns, values = (np.concatenate(part) for part in zip(*parts, strict=True))
         return TreeWeights(
             pair_ends=_ends([len(part[0]) for part in parts]),

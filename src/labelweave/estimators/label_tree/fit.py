@@ -56,9 +56,14 @@ class TreeSettings:
     journal: Journal
     on_check: Callable[[Any, Any], bool]
 
+    @property
+    def solver(self) -> PrunedAscent:
+        """What fits blocks, and prunes them."""
+        return PrunedAscent(self.tol, self.max_iter, self.seed, self.prune)
+
     def solve(self, problem: Forest) -> TreeFit:
-        """Fit all nodes, and prune them."""
-        solver = PrunedAscent(self.tol, self.max_iter, self.seed, self.prune)
+        """Fit all nodes."""
+        solver = self.solver
 
         def made(result: SolverResult, state: Any) -> TreeFit:
             trees = tuple(map(WeightedTree.of, problem.trees, result.answer))
@@ -108,7 +113,7 @@ def tree_problem(
 
     upper (n,): the weights of the losses.
     """
-    is_single = settings.tol >= max(_SINGLE_TOL, upper.max(initial=0.0) / _LARGEST_SINGLE)
+    is_single = settings.solver.block_tol >= max(_SINGLE_TOL, upper.max(initial=0.0) / _LARGEST_SINGLE)
     made = [
         TreeBlocks(
             tree, features, labels, upper, settings.workers, dtype=np.float32 if is_single else np.float64,

@@ -1,0 +1,272 @@
+"""A tree over labels beside one-vs-rest, on real and synthetic texts: quality, time, memory, size, speed, proofs.
+
+Cases: ``wordnet``, from the gloss of a noun to the nouns right above it (Debian's ``wordnet-base``; labels with
+two rows or more); ``bibtex`` and ``delicious``; ``texts``, synthetic texts whose labels follow a power law.  Test
+rows without a label are left out.  Every model is measured in a process of its own, on one thread; seconds are
+those of the processor, which other work on the machine does not take.  Where one-vs-rest would take hours,
+``--sampled`` labels, spread evenly over the order of frequency, are fitted and the seconds multiplied.
+
+``--tune`` compares settings on a tenth of the training rows that is held out; test rows take no part.
+
+Example: ``python -m benchmarks.label_tree`` writes ``benchmarks/results/label_tree.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+import labelweave as lw
+from benchmarks.machine import describe_machine, peak_memory_bytes
+from benchmarks.needed_data import needs_data
+from benchmarks.results_file import write_json
+from benchmarks.wordnet import read_nouns
+from labelweave import LabelMatrix, LabelTreeClassifier, MaxMarginClassifier
+from labelweave.datasets import LabeledData, make_text_like, read_any
+from labelweave.metrics import precision_at_k, propensities, propensity_scored_precision_at_k
+
+__all__ = ["load_case", "main", "measure_model"]
+
+_ROOT = Path(__file__).resolve().parents[1]
+_RESULTS = _ROOT / "benchmarks" / "results" / "label_tree.json"
+_MULAN = _ROOT.parent / "shared" / "data" / "mulan"
+_BUDGETS = (4, 16, 64, None)
+_REPEATS = 3
+_TOP = 5
+
+MODELS: dict[str, Callable[[], Any]] = {
+    "tree": LabelTreeClassifier,
+    "tree, beam of 10": lambda: LabelTreeClassifier(beam=10),
+    "three trees": lambda: LabelTreeClassifier(n_trees=3),
+    "one-vs-rest": lambda: MaxMarginClassifier(tol=1e-2, prune="certified"),
+    "one-vs-rest, indexed": lambda: LabelTreeClassifier(negatives="all"),
+}
+TUNED: dict[str, dict[str, Any]] = {
+    "as it comes": {},
+    **{f"C = {C}": {"C": C} for C in (0.3, 3.0)},
+    **{f"leaves of {size}": {"leaf_size": size} for size in (25, 400)},
+    "tol = 0.1": {"tol": 0.1},
+    "not pruned": {"prune": "off"},
+    "three trees": {"n_trees": 3},
+}
+
+
+def load_case(name: str, options: argparse.Namespace) -> tuple[LabeledData, LabeledData]:
+    """Read or make the rows of a case.
+
+    Parameters
+    ----------
+    name : {"wordnet", "bibtex", "delicious", "texts"}
+        The case.
+    options : argparse.Namespace
+        The command line.
+
+    Returns
+    -------
+    train, test : LabeledData
+        Rows to fit and rows to predict, of which each has a label.
+    """
+    if name == "wordnet":
+        train, test = _wordnet(options.dict / "data.noun")
+    elif name == "texts":
+        n = options.rows
+        data = make_text_like(n + options.test_rows, options.features, options.labels)
+        train, test = LabeledData(data.X[:n], data.Y[:n]), LabeledData(data.X[n:], data.Y[n:])
+    else:
+        train, test = (read_any(_MULAN / name / f"{name}-{part}.arff") for part in ("train", "test"))
+    has_some = np.flatnonzero(np.diff(test.Y.positives.indptr))
+    return train, LabeledData(test.X[has_some], test.Y[has_some])
+
+
+def _wordnet(path: Path) -> tuple[LabeledData, LabeledData]:
+    _, glosses, above = read_nouns(path)
+    names = sorted({up for ups in above.values() for up in ups})
+    place = {name: label for label, name in enumerate(names)}
+    entries = np.array([(row, place[up]) for row, name in enumerate(glosses) for up in above[name]]).T
+    table = sp.csr_array((np.ones(entries.shape[1]), entries), shape=(len(glosses), len(names)))
+    counts = np.bincount(table.indices, minlength=len(names))
+    Y = LabelMatrix(table[:, np.flatnonzero(counts >= 2)])
+    is_test = np.random.default_rng(0).random(len(Y)) < 0.1
+    rows, held = np.flatnonzero(~is_test), np.flatnonzero(is_test)
+    texts = np.array(list(glosses.values()), object)
+    words = TfidfVectorizer(min_df=2, sublinear_tf=True)
+    X, X_test = (sp.csr_array(x) for x in (words.fit_transform(texts[rows]), words.transform(texts[held])))
+    return LabeledData(X, Y[rows]), LabeledData(X_test, Y[held])
+
+
+def measure_model(name: str, model: Any, train: LabeledData, test: LabeledData) -> dict[str, Any]:
+    """Fit a model, write it and predict test rows.
+
+    Parameters
+    ----------
+    name : str
+        What the results call it.
+    model : LabelTreeClassifier or MaxMarginClassifier
+        The model to fit.
+    train, test : LabeledData
+        Rows to fit and rows to predict.
+
+    Returns
+    -------
+    dict
+        Seconds of the processor, gap, weights, bytes, precisions in percent, rows a second, peak memory.
+    """
+    before, start = time.perf_counter(), time.process_time()
+    model.fit(train.X, train.Y)
+    seconds, wall = time.process_time() - start, time.perf_counter() - before
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.lw"
+        lw.save(model, path)
+        size = path.stat().st_size
+    model.predict_top(test.X[:300], _TOP)  # compiles
+    spent = []
+    for _ in range(_REPEATS):
+        start = time.process_time()
+        labels, scores = model.predict_top(test.X, _TOP)
+        spent.append(time.process_time() - start)
+    found = {
+        "model": name,
+        "fit_cpu_seconds": seconds,
+        "fit_seconds": wall,
+        "gap": float(model.duality_gap_),
+        "weights": model.pruning_["weights"],
+        "file_bytes": size,
+        **quality(labels, scores, train.Y, test.Y),
+        "rows_a_cpu_second": len(test.Y) / min(spent),
+        "peak_gigabytes": peak_memory_bytes() / 1e9,
+    }
+    if isinstance(model, LabelTreeClassifier) and len(model.label_trees_) == 1:
+        found["proofs"] = [_proofs(model, test, budget) for budget in _BUDGETS]
+        found["shortlists"] = {str(b): _recall(model, test, b) for b in (1, 3, 10, 30)}
+    return found
+
+
+def quality(labels: Any, scores: Any, known: LabelMatrix, truth: LabelMatrix) -> dict[str, float]:
+    """Compute precision and propensity-scored precision at 1, 3 and 5, in percent, of best labels (n, 5)."""
+    best = labels.shape[1] - np.argsort(np.argsort(-scores, axis=1, kind="stable"), axis=1)
+    ends = labels.shape[1] * np.arange(len(labels) + 1)
+    table = sp.csr_array((best.ravel().astype(float), labels.ravel(), ends), shape=truth.shape)
+    table.sort_indices()
+    weights = propensities(known)
+    found = {f"precision_at_{k}": 100 * precision_at_k(truth, table, k) for k in (1, 3, 5)}
+    for k in (1, 3, 5):
+        found[f"propensity_scored_at_{k}"] = 100 * propensity_scored_precision_at_k(truth, table, weights, k)
+    return {name: float(value) for name, value in found.items()}
+
+
+def _proofs(model: LabelTreeClassifier, test: LabeledData, budget: int | None) -> dict[str, Any]:
+    start = time.process_time()
+    found = model.predict_top(test.X, _TOP, exact=True, budget=budget)
+    spent = time.process_time() - start
+    return {
+        "budget": budget,
+        "proven": float(found.proven.mean()),
+        "opened": float(found.opened.mean()),
+        "nodes": model.label_trees_[0].n_nodes,
+        "rows_a_cpu_second": len(test.Y) / spent,
+    }
+
+
+def _recall(model: LabelTreeClassifier, test: LabeledData, beam: int) -> dict[str, float]:
+    found = model.shortlist_recall(test.X, test.Y, _TOP, beam=beam)
+    return {"labels_reached": found.reached, "best_kept": found.kept}
+
+
+def _sampled(train: LabeledData, test: LabeledData, n_sampled: int) -> dict[str, Any]:
+    """Time one-vs-rest on some labels, spread over the order of frequency."""
+    order = np.argsort(-train.Y.positive_counts(), kind="stable")
+    some = order[:: max(1, len(order) // n_sampled)][:n_sampled]
+    start = time.process_time()
+    MODELS["one-vs-rest"]().fit(train.X, train.Y.select_labels(np.sort(some)))
+    seconds = time.process_time() - start
+    share = len(order) / len(some)
+    return {"model": "one-vs-rest, sampled", "labels": len(some), "fit_cpu_seconds": seconds * share}
+
+
+def _tuned(train: LabeledData) -> list[dict[str, Any]]:
+    """Compare settings on held-out training rows."""
+    is_held = np.random.default_rng(1).random(len(train.Y)) < 0.1
+    has_some = np.diff(train.Y.positives.indptr) > 0
+    kept, held = np.flatnonzero(~is_held), np.flatnonzero(is_held & has_some)
+    parts = [LabeledData(train.X[rows], train.Y[rows]) for rows in (kept, held)]
+    found = []
+    for name, parameters in TUNED.items():
+        one = measure_model(name, LabelTreeClassifier(**parameters), *parts)
+        found.append({key: value for key, value in one.items() if key not in ("proofs", "shortlists")})
+        print(found[-1], flush=True)
+    return found
+
+
+def _one(options: argparse.Namespace) -> None:
+    """Measure one model of one case, and print it as the last line."""
+    case, name = options.one
+    train, test = load_case(case, options)
+    sizes = {"rows": len(train.Y), "features": train.X.shape[1], "labels": train.Y.n_labels}
+    sizes |= {"test_rows": len(test.Y), "labels_a_row": train.Y.positives.nnz / len(train.Y)}
+    if name == "tune":
+        found: Any = {"model": "tune", "settings": _tuned(train)}
+    elif name == "one-vs-rest, sampled":
+        found = _sampled(train, test, options.sampled)
+    else:
+        found = measure_model(name, MODELS[name](), train, test)
+    print(json.dumps({"sizes": sizes, "found": found}))
+
+
+@needs_data
+def main() -> None:
+    """Measure all models of all cases, and write the results after each."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--cases", nargs="*", default=["bibtex", "delicious", "wordnet", "texts"])
+    parser.add_argument("--models", nargs="*", default=None, help="by name; by default all that take minutes")
+    parser.add_argument("--tune", action="store_true", help="compare settings on held-out training rows")
+    parser.add_argument("--dict", type=Path, default=Path("/usr/share/wordnet"), help="has data.noun")
+    parser.add_argument("--rows", type=int, default=100_000, help="of texts")
+    parser.add_argument("--features", type=int, default=50_000, help="of texts")
+    parser.add_argument("--labels", type=int, default=50_000, help="of texts")
+    parser.add_argument("--test-rows", type=int, default=10_000, help="of texts")
+    parser.add_argument("--sampled", type=int, default=160, help="labels of one-vs-rest on texts")
+    parser.add_argument("--one", nargs=2, metavar=("CASE", "MODEL"), help=argparse.SUPPRESS)
+    parser.add_argument("--out", type=Path, default=_RESULTS)
+    options = parser.parse_args()
+    if options.one:
+        _one(options)
+        return
+    results: dict[str, Any] = json.loads(options.out.read_text()) if options.out.exists() else {}
+    for case in options.cases:
+        names = options.models or _usual_models(case)
+        for name in ["tune"] if options.tune else names:
+            made = _in_a_process(case, name, options)
+            print(case, name, made["found"], flush=True)
+            own = results.setdefault(case, {"sizes": made["sizes"], "models": {}})
+            own["models"][name] = made["found"] | {"machine": describe_machine()}
+            write_json(options.out, results)
+
+
+def _usual_models(case: str) -> list[str]:
+    if case == "texts":
+        return ["tree", "one-vs-rest, sampled"]
+    return list(MODELS)
+
+
+def _in_a_process(case: str, name: str, options: argparse.Namespace) -> Any:
+    """Measure in a process of its own, whose peak memory is that of the model."""
+    sizes = ("rows", "features", "labels", "test_rows", "sampled", "dict")
+    flags = [part for size in sizes for part in (f"--{size.replace('_', '-')}", str(getattr(options, size)))]
+    call = [sys.executable, "-m", "benchmarks.label_tree", *flags, "--one", case, name]
+    done = subprocess.run(call, check=True, stdout=subprocess.PIPE, text=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    main()
