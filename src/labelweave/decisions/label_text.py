@@ -23,6 +23,7 @@ from labelweave.decisions.label_scores import (
     fit_on,
     row_blocks,
     score_blocks,
+    take_rows,
 )
 from labelweave.estimators import KernelLogisticClassifier, MaxMarginClassifier
 from labelweave.estimators.added_labels import with_more_labels
@@ -42,6 +43,7 @@ _TREE_SHARE = 0.5  # of what labels share, by the taxonomy where texts share the
 _MOST_LABELS = 1000  # on which a prior is chosen
 _INTERCEPT_VARIANCE = 10.0
 _MARGIN = 0.5  # scores of margins per log-odds
+_SCALE_ROWS, _FEWEST_HELD, _SCALE_FACTORS, _SCALE_TOL = 600, 5, (1.0, 3.0, 10.0), 1e-2
 
 
 @storable("LabelTextClassifier")
@@ -206,6 +208,8 @@ class LabelTextClassifier(DecisionClassifier):
         if names is not None and "label_mean" in estimator.get_params(deep=False):
             self.text_scores_ = TextScores.of(text, names, features.data, self.embedding)
         self._choose_prior(features, data, estimator)
+        if self.estimator is None:
+            self._choose_scale(features, data, estimator)
         self._keep_estimator(fit_on(self, data, estimator=estimator.set_params(**self._prior(estimator))))
         self._close(data)
         return self
@@ -367,6 +371,28 @@ class LabelTextClassifier(DecisionClassifier):
         if self.estimator is None:
             found["scale"] = self.scale_
         return found
+
+    def _choose_scale(self, features: FeatureMatrix, data: TrainingRows, estimator: Any) -> None:
+        """Choose the scale of the usual estimator by fits to a part of some rows, from the closed form's on.
+
+        That linearises the logistic loss, and is too careful with large scores.
+        """
+        rng = check_random_state(self.random_state)
+        rows = np.arange(len(features)) if data.weights is None else np.flatnonzero(data.weights)
+        rows = rng.permutation(rows)[:_SCALE_ROWS]
+        n_held = len(rows) // 4
+        if n_held < _FEWEST_HELD:
+            return
+        held, kept = np.sort(rows[:n_held]), np.sort(rows[n_held:])
+        table, y = features.data, data.labels if self._form.kind != "binary" else data.y
+        truth = data.labels[held].to_dense()
+        losses = {}
+        for factor in _SCALE_FACTORS:
+            part = clone(estimator).set_params(**self._prior(estimator), tol=_SCALE_TOL)
+            part.set_params(scale=factor * self.scale_).fit(table[kept], take_rows(y, kept))
+            scores = part.decision_function(table[held]).reshape(truth.shape)
+            losses[factor] = np.logaddexp(0.0, np.where(truth > 0, -scores, scores))[~np.isnan(truth)].sum()
+        self.scale_ *= min(losses, key=losses.__getitem__)
 
     def _mean_of(self, text: LabelText, estimator: Any) -> LabelMean:
         """Give the known scores, on the scale of the estimator's: log-odds, or margins from -1 to 1."""
