@@ -1,8 +1,8 @@
 """What names of labels are worth as a prior: AUC over labels with 300, 1,000 and 3,000 training rows.
 
 The bundled Debian tags, bibtex and delicious, of which only the labels' *names* are known, split into words,
-and the names of the features.  Rows are drawn from the training rows, all test rows are scored, and nothing is
-chosen on them.  All models are linear and logistic, with intercepts of variance 10 and a scale that
+and the names of the features.  Rows are drawn from the training rows, 3,000 test rows are scored, and nothing
+is chosen on them.  All models are linear and logistic, with intercepts of variance 10 and a scale that
 ``LabelTextClassifier`` chooses on left-out training rows; a line a prior:
 
 identity     labels independent, no mean
@@ -82,7 +82,9 @@ def _debtags(data: Path) -> _Problem:
 def _mulan(name: str) -> Callable[[Path], _Problem]:
     def load(data: Path) -> _Problem:
         folder = data / "mulan" / name
-        train, test = (read_mulan(folder / f"{name}-{part}.arff", folder / f"{name}.xml") for part in ("train", "test"))
+        train, test = (
+            read_mulan(folder / f"{name}-{part}.arff", folder / f"{name}.xml") for part in ("train", "test")
+        )
         X, X_test = (normalize(sp.csr_array(part.X)) for part in (train, test))
         names = [str(label).removeprefix("TAG_") for label in np.asarray(train.label_names)]
         features = [str(feature) for feature in np.asarray(train.feature_names)]
@@ -129,7 +131,7 @@ def _measured(model: Any, problem: _Problem, rows: Any, held: Any) -> dict[str, 
         found["AUC, no positive"] = average_auc(truth[:, known & never], scores[:, known & never])
     for average in ("micro", "macro"):
         found[f"{average}-F1"] = f1_score(truth, predicted, average=average)
-    chosen = {"mean": model.mean_, "share": model.share_, "tree share": model.tree_share_, "scale": model.scale_}
+    chosen = {name: getattr(model.prior_, name) for name in ("mean", "share", "tree_share", "scale")}
     return {name: float(value) for name, value in (found | chosen).items()}
 
 
@@ -137,7 +139,10 @@ def _summary(draws: list[dict[str, float]]) -> dict[str, tuple[float, float]]:
     names = draws[0].keys()
     table = {name: np.array([draw.get(name, np.nan) for draw in draws]) for name in names}
     return {
-        name: (float(np.nanmean(values)), float(np.nanstd(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0)
+        name: (
+            float(np.nanmean(values)),
+            float(np.nanstd(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0,
+        )
         for name, values in table.items()
     }
 
@@ -158,8 +163,13 @@ def _run(name: str, chosen: argparse.Namespace, results: dict[str, Any]) -> None
             kept[kind] = {"summary": _summary(measured), "draws": measured}
             _show(name, size, kind, kept[kind]["summary"])
             if kind != "identity" and "identity" in draws:
-                away = [one["AUC"] - other["AUC"] for one, other in zip(measured, draws["identity"], strict=True)]
-                kept[kind]["AUC less identity's"] = float(np.mean(away)), float(np.std(away, ddof=1) / np.sqrt(len(away))) if len(away) > 1 else 0.0
+                away = [
+                    one["AUC"] - other["AUC"] for one, other in zip(measured, draws["identity"], strict=True)
+                ]
+                kept[kind]["AUC less identity's"] = (
+                    float(np.mean(away)),
+                    float(np.std(away, ddof=1) / np.sqrt(len(away))) if len(away) > 1 else 0.0,
+                )
         write_json(chosen.out, results)
 
 
@@ -181,22 +191,31 @@ def _awa(chosen: argparse.Namespace, results: dict[str, Any]) -> None:
     for seed in range(chosen.draws):
         rng = np.random.default_rng(seed)
         rows = np.concatenate(
-            [rng.permutation(np.flatnonzero(arrays["class_index"] == c))[:_IMAGES] for c in np.flatnonzero(~is_new)]
+            [
+                rng.permutation(np.flatnonzero(arrays["class_index"] == c))[:_IMAGES]
+                for c in np.flatnonzero(~is_new)
+            ]
         )
         held = rng.permutation(new_rows)[:2000]
         Y, truth = signatures[arrays["class_index"][rows]], signatures[arrays["class_index"][held]]
         varies = (truth.any(axis=0)) & (~truth.astype(bool)).any(axis=0)
         for kind, covariance in (("identity", "none"), ("covariance", "learn")):
-            model = LabelTextClassifier(covariance=covariance).fit(X[rows], LabelMatrix.from_any(Y, names=names))
+            model = LabelTextClassifier(covariance=covariance).fit(
+                X[rows], LabelMatrix.from_any(Y, names=names)
+            )
             scores = model.decision_function(X[held])
-            found.setdefault(f"attributes, {kind}", []).append(average_auc(truth[:, varies], scores[:, varies]))
+            found.setdefault(f"attributes, {kind}", []).append(
+                average_auc(truth[:, varies], scores[:, varies])
+            )
         answer = np.asarray(classes)[arrays["class_index"][held]]
         groups = arrays["class_index"][rows]
         for kind, table in (("signatures", signatures), ("names", by_name)):
             model = ZeroShotClassifier(None, table[is_new]).fit(X[rows], Y, groups=groups)
             predicted = np.asarray(classes)[is_new][model.predict(X[held])]
             found.setdefault(f"new classes, {kind}", []).append(float(np.mean(predicted == answer)))
-    results["awa"] = {kind: _summary([{"value": one} for one in values])["value"] for kind, values in found.items()}
+    results["awa"] = {
+        kind: _summary([{"value": one} for one in values])["value"] for kind, values in found.items()
+    }
     for kind, value in results["awa"].items():
         print(f"awa {kind}: {value[0]:.4f} +- {value[1]:.4f}", flush=True)
     write_json(chosen.out, results)

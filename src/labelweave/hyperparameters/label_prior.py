@@ -9,8 +9,8 @@ t_il = (y_il - p_l) / sigma_l and sigma_l^2 = p_l (1 - p_l):
 In the eigenvectors V of D R D labels come apart: column j of t V has the penalty 1 / (v r_j), and as rows are
 left out with all of their labels, each has its left-out residuals from one eigendecomposition of K
 (:mod:`labelweave.hyperparameters.left_out`).  Residuals are linear in the targets, so the strength of least
-squares follows: ``c = <r(sigma s), r(t)> / <r(sigma s), r(sigma s)>``, no less than 0.  Choices are compared by
-the log loss of the left-out log-odds ``logit p + (t - r) / sigma``, with shares of that strength: squares of
+squares follows: ``c = <r(sigma s), r(t)> / <r(sigma s), r(sigma s)>``, no less than 0.  Choices are compared
+by the log loss of the left-out log-odds ``logit p + (t - r) / sigma``, with shares of that strength: squares of
 rare labels' residuals ask for scales at which log-odds are far too large.  An unobserved entry counts as its
 label's base rate and adds no loss.
 """
@@ -59,7 +59,10 @@ def base_rates(targets: RowsByLabels) -> PerLabel:
 
 
 def choose_label_prior(
-    gram: RowsByRows, targets: RowsByLabels, known: RowsByLabels | None, covariances: Iterable[LabelCovariance]
+    gram: RowsByRows,
+    targets: RowsByLabels,
+    known: RowsByLabels | None,
+    covariances: Iterable[LabelCovariance],
 ) -> list[LabelPrior]:
     """Measure the best scale and strength with each covariance; the best choice comes first.
 
@@ -79,7 +82,9 @@ def choose_label_prior(
     found = []
     for number, covariance in enumerate(covariances):
         of_labels = _label_spectrum(covariance, deviations)
-        turned = [spectrum[1].T @ (table if of_labels[1] is None else table @ of_labels[1]) for table in tables]
+        turned = [
+            spectrum[1].T @ (table if of_labels[1] is None else table @ of_labels[1]) for table in tables
+        ]
         for scale in _SCALES / unit:
             residuals = _left_out(spectrum, of_labels, turned, scale)
             loss, strength = _best_strength(residuals, tables[0], rates, np.where(observed, targets, np.nan))
