@@ -23,7 +23,9 @@ MODELS = {
     "margins": lambda **more: MaxMarginClassifier(tol=1e-7, **more),
     "margins of a kernel": lambda **more: MaxMarginClassifier(kernel="rbf", tol=1e-7, **more),
     "logistic": lambda **more: KernelLogisticClassifier("linear", hyperparameters="fixed", tol=1e-9, **more),
-    "logistic of a kernel": lambda **more: KernelLogisticClassifier(hyperparameters="fixed", tol=1e-9, **more),
+    "logistic of a kernel": lambda **more: KernelLogisticClassifier(
+        hyperparameters="fixed", tol=1e-9, **more
+    ),
 }
 
 
@@ -70,7 +72,9 @@ def test_nonsense_is_refused():
     with pytest.raises(ValueError, match="one class a row"):
         MaxMarginClassifier().fit(X, np.arange(40) % 3).add_labels(["d"], R)
     tree = {"r": ["a", "b"], "s": ["c"]}
-    deep = KernelLogisticClassifier(taxonomy=tree, tie="level", hyperparameters="fixed").fit(X, FULL[list("abc")])
+    deep = KernelLogisticClassifier(taxonomy=tree, tie="level", hyperparameters="fixed").fit(
+        X, FULL[list("abc")]
+    )
     with pytest.raises(ValueError, match="several kernels"):
         deep.add_labels(["d"], R)
 

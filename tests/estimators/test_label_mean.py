@@ -83,7 +83,9 @@ def test_the_logistic_optimum_is_that_of_a_general_minimiser(problem, kernel):
     found = minimize(objective, np.zeros(Y.size), jac=True, method="L-BFGS-B", options={"maxiter": 5000})
     assert model.trace_[-1].primal == pytest.approx(found.fun, rel=1e-6)
     scores = 2.0 * gram @ found.x.reshape(Y.shape) @ R + known
-    np.testing.assert_allclose(np.log(model.predict_proba(X) / (1 - model.predict_proba(X))), scores, atol=2e-3)
+    np.testing.assert_allclose(
+        np.log(model.predict_proba(X) / (1 - model.predict_proba(X))), scores, atol=2e-3
+    )
 
 
 def test_kernels_without_weights_add_the_known_scores(problem):
@@ -104,7 +106,7 @@ def test_kernels_without_weights_add_the_known_scores(problem):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda **more: MaxMarginClassifier(**more),
+        MaxMarginClassifier,
         lambda **more: MaxMarginClassifier(kernel="rbf", **more),
         lambda **more: MaxMarginClassifier(threshold="f1", **more),
         lambda **more: KernelLogisticClassifier(hyperparameters="fixed", **more),
@@ -127,12 +129,16 @@ def test_softmax_takes_a_mean(problem):
     settings = {"hyperparameters": "fixed", "scale": 1e-9, "intercept_variance": 0.0}
     model = KernelLogisticClassifier(label_mean=named, **settings).fit(X, y)
     expected = np.exp(mean.scores(X))
-    np.testing.assert_allclose(model.predict_proba(X), expected / expected.sum(axis=1, keepdims=True), atol=1e-6)
+    np.testing.assert_allclose(
+        model.predict_proba(X), expected / expected.sum(axis=1, keepdims=True), atol=1e-6
+    )
 
 
 def test_fits_go_on_around_the_mean(problem, tmp_path):
     X, Y, _, mean = problem
-    model = MaxMarginClassifier(label_mean=mean, tol=1e-6).partial_fit(X[:12], Y[:12]).partial_fit(X[12:], Y[12:])
+    model = (
+        MaxMarginClassifier(label_mean=mean, tol=1e-6).partial_fit(X[:12], Y[:12]).partial_fit(X[12:], Y[12:])
+    )
     once = MaxMarginClassifier(label_mean=mean, tol=1e-6).fit(X, Y)
     np.testing.assert_allclose(model.decision_function(X), once.decision_function(X), atol=3e-3)
     again = MaxMarginClassifier(label_mean=mean, warm_start=True).fit(X, Y).fit(X, Y)

@@ -158,7 +158,10 @@ def _require_rows(n_rows: int, least: int) -> None:
 
 
 def fit_on(
-    decider: Any, data: TrainingRows, rows: Array | None = None, part: FittedPart | None = None,
+    decider: Any,
+    data: TrainingRows,
+    rows: Array | None = None,
+    part: FittedPart | None = None,
     estimator: Any = None,
 ) -> Any:
     """Fit a clone of a decider's estimator to some rows, or to all, from the model of a part if it can.

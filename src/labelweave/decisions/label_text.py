@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,30 +17,26 @@ from labelweave.array_types import Array
 from labelweave.arrays import checked_csr
 from labelweave.decisions.base import DecisionClassifier, decision_fit
 from labelweave.decisions.label_scores import (
-    TrainingRows,
     decision_level,
     fit_on,
     row_blocks,
     score_blocks,
 )
-from labelweave.estimators import KernelLogisticClassifier, MaxMarginClassifier
+from labelweave.decisions.text_prior import PriorTask, TextPrior
+from labelweave.estimators import KernelLogisticClassifier
 from labelweave.estimators.added_labels import with_more_labels
 from labelweave.estimators.targets import TargetForm, read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.features.feature_matrix import LARGEST_FEATURE
 from labelweave.frames import column_labels
-from labelweave.hyperparameters.label_prior import LabelPrior, base_rates, choose_label_prior
 from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean, LabelText, Taxonomy
 from labelweave.labels.text.label_text import TextScores, described
 from labelweave.model_files import ModelFileError, storable
-from labelweave.model_files.schema import Field, Made, Maybe, Number
+from labelweave.model_files.schema import Field, Made, Maybe
 from labelweave.sklearn_compat import HasMethods, Interval, StrOptions
 
-_SHARES, _WIDTHS = (0.4, 0.8), (0.5, 0.7)
-_TREE_SHARE = 0.5  # of what labels share, by the taxonomy where texts share the rest
-_MOST_LABELS = 1000  # on which a prior is chosen
 _INTERCEPT_VARIANCE = 10.0
-_MARGIN = 0.5  # scores of margins per log-odds
+_PARTS = ("label_covariance", "label_mean")  # of a prior, as estimators call them
 
 
 @storable("LabelTextClassifier")
@@ -86,14 +81,10 @@ class LabelTextClassifier(DecisionClassifier):
         The one that was fitted.
     text_ : LabelText
         The texts of all labels, those that y has first.
-    mean_ : float
-        The strength of the mean, 0 for none.
-    share_, width_ : float
-        Of the covariance of texts; a share of 0 is independent labels.
-    tree_share_ : float
-        What part of that the taxonomy has.
-    scale_ : float
-        The prior variance of scores that was best beside them.
+    prior_ : TextPrior
+        What was chosen: ``mean``, the strength of known scores; ``share`` and ``width`` of the covariance of
+        texts, with a share of 0 for independent labels; ``tree_share``, what part of it the taxonomy has;
+        ``scale``, the prior variance of scores; ``level``, the log-odds of labels that fit as usual.
     classes_ : ndarray of shape (L,)
         The labels or classes.
     n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
@@ -121,15 +112,15 @@ class LabelTextClassifier(DecisionClassifier):
     """
 
     text_: LabelText
-    _scores: TextScores | None
+    text_scores_: TextScores | None
+    taxonomy_: Taxonomy | None
+    prior_: TextPrior
 
     _stored: ClassVar[dict[str, Field]] = {
         "text_": Made(LabelText),
         "text_scores_": Maybe(Made(TextScores)),
         "taxonomy_": Maybe(Made(Taxonomy)),
-        **{name: Number(0) for name in ("mean_", "share_", "tree_share_", "scale_")},
-        "width_": Number(1e-9),
-        "level_": Number(),
+        "prior_": Made(TextPrior),
     }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
@@ -205,8 +196,16 @@ class LabelTextClassifier(DecisionClassifier):
         self.text_scores_ = None
         if names is not None and "label_mean" in estimator.get_params(deep=False):
             self.text_scores_ = TextScores.of(text, names, features.data, self.embedding)
-        self._choose_prior(features, data, estimator)
-        self._keep_estimator(fit_on(self, data, estimator=estimator.set_params(**self._prior(estimator))))
+        task = PriorTask(features, data, text, self.text_scores_, self.taxonomy_, self._seed())
+        given = None if self.mean == "learn" else float(self.mean)
+        self.prior_ = task.choose(self.learning_rows, given, covaries=self._may_covary(estimator))
+        for name, part in zip(_PARTS, self._prior_of(text, estimator), strict=True):
+            if part is not None:
+                estimator.set_params(**{name: part})
+        if self.estimator is None:
+            self.prior_ = task.with_fitted_scale(self.prior_, estimator)
+            estimator.set_params(scale=self.prior_.scale)
+        self._keep_estimator(fit_on(self, data, estimator=estimator))
         self._close(data)
         return self
 
@@ -218,7 +217,7 @@ class LabelTextClassifier(DecisionClassifier):
             )
         estimator = clone(self.estimator)
         parameters = estimator.get_params(deep=False)
-        taken = [name for name in ("label_mean", "label_covariance") if name in parameters]
+        taken = [name for name in _PARTS if name in parameters]
         if not taken:
             raise ValueError(
                 f"{type(estimator).__name__} takes neither label_mean nor label_covariance; give "
@@ -229,7 +228,7 @@ class LabelTextClassifier(DecisionClassifier):
                 raise ValueError(f"The estimator has a {name}, which texts are to make; leave it None.")
         if parameters.get("scaling", "none") not in ("none", "unit"):
             raise ValueError(
-                f"scaling={parameters['scaling']!r} turns counts of words into other numbers, which texts say "
+                f"scaling={parameters['scaling']!r} makes other numbers of counts of words, which texts say "
                 "nothing of; use 'none' or 'unit'."
             )
         if parameters.get("kernel") == "precomputed":
@@ -245,7 +244,9 @@ class LabelTextClassifier(DecisionClassifier):
             known = given.names.tolist()
             missing = [name for name in names if name not in known]
             if missing:
-                raise ValueError(f"descriptions has no label {missing[0]!r}, which y has; describe all labels.")
+                raise ValueError(
+                    f"descriptions has no label {missing[0]!r}, which y has; describe all labels."
+                )
             more = [name for name in known if name not in names]
             self.text_ = given.columns(np.array([known.index(name) for name in [*names, *more]]))
         else:
@@ -308,73 +309,17 @@ class LabelTextClassifier(DecisionClassifier):
             return self.text_
         return self.text_.columns(np.array([1]))
 
-    def _choose_prior(self, features: FeatureMatrix, data: TrainingRows, estimator: Any) -> None:
-        """Choose strength, covariance and scale on left-out rows, and keep them."""
-        rng = check_random_state(self.random_state)
-        rows = np.arange(len(features)) if data.weights is None else np.flatnonzero(data.weights)
-        rows = np.sort(rng.permutation(rows)[: self.learning_rows])
-        columns = np.flatnonzero(data.labels.observed_counts())
-        columns = np.sort(rng.permutation(columns)[:_MOST_LABELS])
-        some = features.rows(rows).data
-        targets = np.where(np.isnan(table := data.labels[rows].to_dense()[:, columns]), np.nan, table > 0)
-        gram = np.asarray((some @ some.T).toarray() if sp.issparse(some) else some @ some.T, np.float64)
-        rates = base_rates(targets)
-        self.level_ = float(np.log(rates.mean() / (1.0 - rates.mean())))
-        candidates = self._candidates(estimator)
-        text, learns = self._column_text.columns(columns), self.mean == "learn"
-        known = None
-        if self.text_scores_ is not None and learns:
-            known = self.text_scores_.mean(text, 1.0, 0.0).scores(some)
-        covariances = (self._covariance_of(text, *one) for one in candidates)
-        best: LabelPrior = choose_label_prior(gram, targets, known, covariances)[0]
-        self.share_, self.width_, self.tree_share_ = candidates[best.number]
-        self.scale_ = best.scale
-        self.mean_ = best.strength if learns else float(self.mean) * (self.text_scores_ is not None)
+    def _may_covary(self, estimator: Any) -> bool:
+        takes = "label_covariance" in estimator.get_params(deep=False)
+        return takes and self.covariance == "learn" and self._form.kind != "binary"
 
-    def _candidates(self, estimator: Any) -> list[tuple[float, float, float]]:
-        """List shares, widths and shares of the taxonomy to choose from, independent labels first."""
-        found = [(0.0, _WIDTHS[-1], 0.0)]
-        is_fixed = self.covariance == "none" or "label_covariance" not in estimator.get_params(deep=False)
-        if is_fixed or self._form.kind == "binary":
-            return found
-        trees = (0.0,) if self.taxonomy_ is None else (0.0, _TREE_SHARE, 1.0)
-        return found + [
-            (share, width, tree)
-            for share in _SHARES
-            for tree in trees
-            for width in (_WIDTHS if tree < 1 else _WIDTHS[-1:])
-        ]
-
-    def _covariance_of(self, text: LabelText, share: float, width: float, tree: float) -> LabelCovariance:
-        if share == 0:
-            return LabelCovariance.identity(len(text), text.names)
-        found: LabelCovariance = text.covariance(share, width).scaled(1.0 - tree)
-        if tree == 0 or self.taxonomy_ is None:
-            return found
-        above = LabelCovariance.from_taxonomy(self.taxonomy_, text.names, normalized=True)
-        own = LabelCovariance.identity(len(text), text.names).scaled(tree * (1.0 - share))
-        return found + above.scaled(tree * share) + own
-
-    def _prior(self, estimator: Any) -> dict[str, Any]:
-        """Give the parameters of the estimator that the prior is."""
-        found: dict[str, Any] = {}
-        if self.share_ > 0:
-            found["label_covariance"] = self._covariance_of(
-                self.text_, self.share_, self.width_, self.tree_share_
-            )
-        if self.text_scores_ is not None and (self.mean_ > 0 or len(self.text_) > len(self._form.classes)):
-            found["label_mean"] = self._mean_of(self._column_text, estimator)
-        if self.estimator is None:
-            found["scale"] = self.scale_
-        return found
-
-    def _mean_of(self, text: LabelText, estimator: Any) -> LabelMean:
-        """Give the known scores, on the scale of the estimator's: log-odds, or margins from -1 to 1."""
-        assert self.text_scores_ is not None, "there are scores where there is a mean"
-        if isinstance(estimator, MaxMarginClassifier):
-            level = float(np.clip(_MARGIN * self.level_, -1.0, 1.0))
-            return self.text_scores_.mean(text, _MARGIN * self.mean_, level)
-        return self.text_scores_.mean(text, self.mean_, self.level_)
+    def _prior_of(self, text: LabelText, estimator: Any) -> tuple[LabelCovariance | None, LabelMean | None]:
+        """Make the covariance and the mean of labels, None where they say nothing."""
+        covariance = self.prior_.covariance(text, self.taxonomy_) if self.prior_.share > 0 else None
+        mean = None
+        if self.text_scores_ is not None and (self.prior_.mean > 0 or self._form.unobserved):
+            mean = self.prior_.known_scores(self.text_scores_, text, estimator)
+        return covariance, mean
 
     def add_labels(self, descriptions: Any) -> Self:
         """Add labels by their texts alone; nothing is fitted again.
@@ -397,21 +342,19 @@ class LabelTextClassifier(DecisionClassifier):
         check_is_fitted(self)
         if self._form.kind == "binary":
             raise ValueError(
-                "The model has one score for two classes, behind which there is no place for another; describe "
+                "The model has one score for two classes, with no place for another; describe "
                 "it in descriptions= before the fit."
             )
         text = self.text_.with_labels(descriptions, self.embedding)
         names = text.names[len(self.text_) :].tolist()
-        if self.share_ == 0 and self.mean_ == 0:
+        covariance, mean = self._prior_of(text, self.estimator_)
+        if self.estimator_.label_mean_ is None:
+            mean = None
+        if covariance is None and mean is None:
             raise ValueError(
                 "Left-out rows were predicted best without the texts, which therefore tell nothing of new "
                 "labels; give mean= a strength before the fit."
             )
-        covariance = mean = None
-        if self.share_ > 0:
-            covariance = self._covariance_of(text, self.share_, self.width_, self.tree_share_)
-        if self.estimator_.label_mean_ is not None:
-            mean = self._mean_of(text, self.estimator_)
         self.estimator_.add_labels(names, covariance, mean)
         self.text_, self._form = text, with_more_labels(self._form, names)
         self.classes_ = self._form.classes
@@ -422,9 +365,10 @@ class LabelTextClassifier(DecisionClassifier):
         return "auto"
 
     def _words(self, is_inside: bool) -> str:
-        known = f"known scores of deviation {self.mean_:.2g}" if self.mean_ else "no known scores"
-        shared = f"a share of {self.share_:g} in common" if self.share_ else "labels independent"
-        tree = f", {self.tree_share_:g} of it by the taxonomy" if self.tree_share_ else ""
+        prior = self.prior_
+        known = f"known scores of deviation {prior.mean:.2g}" if prior.mean else "no known scores"
+        shared = f"a share of {prior.share:g} in common" if prior.share else "labels independent"
+        tree = f", {prior.tree_share:g} of it by the taxonomy" if prior.tree_share else ""
         return f"texts of {len(self.text_)} labels: {known}, {shared}{tree}"
 
     def _ranked(self, scores: Array) -> Array:

@@ -74,7 +74,7 @@ class AddsLabels:
         mean = read_label_mean(label_mean, every, self.n_features_in_)
         if label_covariance is None and mean is None:
             raise ValueError(
-                "Nothing tells of the new labels; give label_covariance, label_mean, or both, over all labels."
+                "Nothing tells of the new labels; give label_covariance or label_mean, over all labels."
             )
         mix, covariance = np.zeros((n_old, len(new))), LabelCovariance.identity(len(every))
         if label_covariance is not None:
@@ -95,9 +95,7 @@ class AddsLabels:
         checked_names(every, len(every))
         return every
 
-    def _widened(
-        self, scorer: Scorer, mix: Array, old: LabelMean | None, new: LabelMean | None
-    ) -> Scorer:
+    def _widened(self, scorer: Scorer, mix: Array, old: LabelMean | None, new: LabelMean | None) -> Scorer:
         """Give the scorer columns of new labels.
 
         mix (L, k): the weights of each new label's deviation in those of the others.
@@ -132,7 +130,7 @@ class AddsLabels:
         return replace(scorer, intercept_=np.append(scorer.intercept_, own), terms=(wide,))
 
     def _keep_added(self, names: Sequence[str], covariance: LabelCovariance | None) -> None:
-        n_old, n_new = len(self.classes_), len(names)
+        n_new = len(names)
         self._form = with_more_labels(self._form, names)
         self.classes_ = self._form.classes
         self.thresholds_ = np.append(self.thresholds_, np.full(n_new, np.median(self.thresholds_)))

@@ -8,9 +8,11 @@ t_il = (y_il - p_l) / sigma_l and sigma_l^2 = p_l (1 - p_l):
 
 In the eigenvectors V of D R D labels come apart: column j of t V has the penalty 1 / (v r_j), and as rows are
 left out with all of their labels, each has its left-out residuals from one eigendecomposition of K
-(:mod:`labelweave.hyperparameters.left_out`).  Residuals are linear in the targets, so the best strength c
-follows: ``c = <r(sigma s), r(t)> / <r(sigma s), r(sigma s)>``, no less than 0.  An unobserved entry counts
-as its label's base rate and adds no loss.
+(:mod:`labelweave.hyperparameters.left_out`).  Residuals are linear in the targets, so the strength of least
+squares follows: ``c = <r(sigma s), r(t)> / <r(sigma s), r(sigma s)>``, no less than 0.  Choices are compared
+by the log loss of the left-out log-odds ``logit p + (t - r) / sigma``, with shares of that strength: squares of
+rare labels' residuals ask for scales at which log-odds are far too large.  An unobserved entry counts as its
+label's base rate and adds no loss.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ import scipy.linalg as sl
 from labelweave.array_types import Array, PerLabel, RowsByLabels, RowsByRows
 from labelweave.labels import LabelCovariance
 
-_SCALES = np.array([0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0])  # over the mean of the diagonal of K
+_SCALES = np.array([0.3, 1.0, 3.0, 10.0, 30.0, 100.0])  # over the mean of the diagonal of K
+_PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the strength of least squares
 _LEAST = 1e-6  # of a residual that a row leaves to itself
 
 
@@ -35,7 +38,7 @@ class LabelPrior:
     number: which of the covariances.
     scale: v.
     strength: c.
-    loss: the mean squared residual of left-out entries, in units of their labels' deviations.
+    loss: the mean log loss of left-out entries.
     """
 
     number: int
@@ -56,7 +59,10 @@ def base_rates(targets: RowsByLabels) -> PerLabel:
 
 
 def choose_label_prior(
-    gram: RowsByRows, targets: RowsByLabels, known: RowsByLabels | None, covariances: Iterable[LabelCovariance]
+    gram: RowsByRows,
+    targets: RowsByLabels,
+    known: RowsByLabels | None,
+    covariances: Iterable[LabelCovariance],
 ) -> list[LabelPrior]:
     """Measure the best scale and strength with each covariance; the best choice comes first.
 
@@ -76,10 +82,12 @@ def choose_label_prior(
     found = []
     for number, covariance in enumerate(covariances):
         of_labels = _label_spectrum(covariance, deviations)
-        turned = [spectrum[1].T @ (table if of_labels[1] is None else table @ of_labels[1]) for table in tables]
+        turned = [
+            spectrum[1].T @ (table if of_labels[1] is None else table @ of_labels[1]) for table in tables
+        ]
         for scale in _SCALES / unit:
             residuals = _left_out(spectrum, of_labels, turned, scale)
-            loss, strength = _best_strength(residuals, observed)
+            loss, strength = _best_strength(residuals, tables[0], rates, np.where(observed, targets, np.nan))
             found.append(LabelPrior(number, float(scale), strength, loss))
     return sorted(found, key=lambda prior: prior.loss)
 
@@ -106,14 +114,25 @@ def _left_out(
     return residuals if back is None else [table @ back.T for table in residuals]
 
 
-def _best_strength(residuals: list[Array], observed: Array) -> tuple[float, float]:
-    """Give the mean squared residual with the best strength of the mean, and that strength."""
-    count = max(1, int(np.count_nonzero(observed)))
-    own = np.where(observed, residuals[0], 0.0)
+def _best_strength(
+    residuals: list[Array], standardized: Array, rates: PerLabel, targets: Array
+) -> tuple[float, float]:
+    """Give the least mean log loss over strengths of the mean, and the strength that has it.
+
+    standardized (n, L): t.
+    """
+    observed, deviations = ~np.isnan(targets), np.sqrt(rates * (1.0 - rates))
+    signs, base = np.where(targets > 0, 1.0, -1.0)[observed], np.log(rates / (1.0 - rates))
+    own = (base + (standardized - residuals[0]) / deviations)[observed]
     if len(residuals) == 1:
-        return float(np.vdot(own, own)) / count, 0.0
-    other = np.where(observed, residuals[1], 0.0)
-    square = float(np.vdot(other, other))
-    strength = max(0.0, float(np.vdot(own, other)) / square) if square > 0 else 0.0
-    rest = own - strength * other
-    return float(np.vdot(rest, rest)) / count, strength
+        return _log_loss(signs, own), 0.0
+    other, of_mean = np.where(observed, residuals[0], 0.0), np.where(observed, residuals[1], 0.0)
+    square = float(np.vdot(of_mean, of_mean))
+    largest = max(0.0, float(np.vdot(other, of_mean)) / square) if square > 0 else 0.0
+    moved = (residuals[1] / deviations)[observed]
+    strengths = [part * largest for part in _PARTS] if largest > 0 else [0.0]
+    return min((_log_loss(signs, own + strength * moved), strength) for strength in strengths)
+
+
+def _log_loss(signs: Array, scores: Array) -> float:
+    return float(np.logaddexp(0.0, -signs * scores).mean()) if len(signs) else 0.0

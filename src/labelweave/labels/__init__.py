@@ -2,8 +2,8 @@
 
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.covariance import LabelCovariance
-from labelweave.labels.label_mean import LabelMean
 from labelweave.labels.label_matrix import LabelMatrix
+from labelweave.labels.label_mean import LabelMean
 from labelweave.labels.taxonomy import Taxonomy
 from labelweave.labels.text import LabelText
 

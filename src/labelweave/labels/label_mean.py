@@ -146,9 +146,7 @@ class LabelMean(StoredParameters):
             The mean of these labels.
         """
         names = None if self.label_names is None else self.label_names[labels]
-        return type(self)(
-            self.label_factors[labels], self.feature_factors, self.intercepts[labels], names
-        )
+        return type(self)(self.label_factors[labels], self.feature_factors, self.intercepts[labels], names)
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""

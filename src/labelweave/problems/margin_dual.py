@@ -43,8 +43,8 @@ from labelweave.array_types import Array, PerRow, RowsByLabels
 from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix
 from labelweave.labels.covariance import LabelCovariance
-from labelweave.labels.label_mean import LabelMean
 from labelweave.labels.label_matrix import LabelMatrix
+from labelweave.labels.label_mean import LabelMean
 from labelweave.solvers.frame import State
 
 # squared norms and upper bounds beyond which products of them leave the range of the type

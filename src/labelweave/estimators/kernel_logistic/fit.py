@@ -183,7 +183,12 @@ class LikelihoodData:
 
 
 def read_likelihood_data(
-    features: FeatureMatrix, y: Any, weights: PerRow, *, taxonomy: Taxonomy | None, is_flat: bool,
+    features: FeatureMatrix,
+    y: Any,
+    weights: PerRow,
+    *,
+    taxonomy: Taxonomy | None,
+    is_flat: bool,
     is_related: bool = False,
 ) -> tuple[LikelihoodData, TargetForm]:
     """Read the labels of rows.

@@ -86,7 +86,9 @@ class KernelProbabilities(AddsLabels, LearningClassifier):
         if covariance is None:
             wide = widened_covariance(term.covariance, n_new)
         else:
-            wide = covariance.scaled(scale / float(np.mean(covariance.diagonal()[: term.covariance.n_labels])))
+            wide = covariance.scaled(
+                scale / float(np.mean(covariance.diagonal()[: term.covariance.n_labels]))
+            )
         self.prior_ = replace(self.prior_, terms=(replace(term, covariance=wide),))
         dual = np.hstack([scorer.dual, np.zeros((len(scorer.dual), n_new))])
         self.scorer_ = replace(scorer, dual=dual)

@@ -268,7 +268,8 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
     def __init__(
         self, C: float = 1.0, *, kernel: KernelLike | Sequence[Any] = "linear", gamma: str | float = "scale",
         degree: int = 3, coef0: float = 1.0, scaling: str = "none", label_covariance: CovarianceLike = None,
-        label_mean: MeanLike = None, coupling: Literal["full"] | int | None = None, hyperparameters: Literal["fixed", "learn"] = "fixed",
+        label_mean: MeanLike = None, coupling: Literal["full"] | int | None = None,
+        hyperparameters: Literal["fixed", "learn"] = "fixed",
         fit_intercept: bool = True, false_negative_cost: Costs = 1.0, false_positive_cost: Costs = 1.0,
         class_weight: ClassWeight = None, threshold: str | float = "auto",
         validation_fraction: float | str = "auto", warm_start: bool = False,

@@ -271,7 +271,7 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
             return NotImplemented
         if other.n_labels != self.n_labels:
             raise ValueError(
-                f"One covariance is over {self.n_labels} labels and one over {other.n_labels}; they must agree."
+                f"One covariance is over {self.n_labels} labels, one over {other.n_labels}; they must agree."
             )
         check_writable(self.n_labels, "A combined covariance")
         names, theirs = self.label_names, other.label_names

@@ -315,8 +315,8 @@ def _embedded(texts: list[str], embedding: Any) -> Array:
     found = np.asarray(found, dtype=np.float64)
     if found.ndim != 2 or len(found) != len(texts) or not found.shape[1] or not np.isfinite(found).all():
         raise ValueError(
-            f"embedding gave shape {found.shape} for {len(texts)} texts, or numbers that are not finite; give "
-            "one finite row a text."
+            f"embedding gave shape {found.shape} for {len(texts)} texts, or is not finite; give one "
+            "finite row a text."
         )
     return found
 

@@ -1,0 +1,153 @@
+"""The prior that label texts make, with its strengths chosen on left-out rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from labelweave.array_types import Array
+from labelweave.decisions.label_scores import TrainingRows, take_rows
+from labelweave.estimators import MaxMarginClassifier
+from labelweave.features import FeatureMatrix
+from labelweave.hyperparameters.label_prior import base_rates, choose_label_prior
+from labelweave.labels import LabelCovariance, LabelMean, LabelText, Taxonomy
+from labelweave.labels.text.label_text import TextScores
+from labelweave.model_files import StoredParameters, storable
+from labelweave.model_files.schema import Number
+
+_SHARES, _WIDTHS, _TREE_SHARES = (0.4, 0.8), (0.5, 0.7), (0.5, 1.0)
+_MOST_LABELS = 1000  # on which a prior is chosen
+_MARGIN = 0.5  # scores of margins per log-odds
+_SCALE_ROWS, _FEWEST_HELD, _SCALE_FACTORS, _SCALE_TOL = 600, 5, (1.0, 3.0, 10.0), 1e-2
+
+
+@storable(
+    "TextPrior",
+    {
+        **{name: Number(0) for name in ("mean", "scale")},
+        **{name: Number(0, 1) for name in ("share", "tree_share")},
+        "width": Number(1e-9),
+        "level": Number(),
+    },
+)
+@dataclass(frozen=True)
+class TextPrior(StoredParameters):
+    """How strong the parts of a prior are.
+
+    mean: the standard deviation of known scores, in log-odds; 0 for no mean.
+    level: the log-odds of a label that fits as usual.
+    share, width: of the covariance of texts; a share of 0 is independent labels.
+    tree_share: what part of what labels share is by the taxonomy.
+    scale: the prior variance of scores.
+    """
+
+    mean: float = 0.0
+    level: float = 0.0
+    share: float = 0.0
+    width: float = _WIDTHS[-1]
+    tree_share: float = 0.0
+    scale: float = 1.0
+
+    def covariance(self, text: LabelText, taxonomy: Taxonomy | None) -> LabelCovariance:
+        """Make the covariance of labels."""
+        if self.share == 0:
+            return LabelCovariance.identity(len(text), text.names)
+        tree = self.tree_share
+        found: LabelCovariance = text.covariance(self.share, self.width).scaled(1.0 - tree)
+        if tree == 0 or taxonomy is None:
+            return found
+        above = LabelCovariance.from_taxonomy(taxonomy, text.names, normalized=True)
+        own = LabelCovariance.identity(len(text), text.names).scaled(tree * (1.0 - self.share))
+        return found + above.scaled(tree * self.share) + own
+
+    def known_scores(self, scores: TextScores, text: LabelText, estimator: Any) -> LabelMean:
+        """Make the mean on the scale of an estimator: log-odds, or margins, which lie from -1 to 1."""
+        if isinstance(estimator, MaxMarginClassifier):
+            level = float(np.clip(_MARGIN * self.level, -1.0, 1.0))
+            return scores.mean(text, _MARGIN * self.mean, level)
+        return scores.mean(text, self.mean, self.level)
+
+
+@dataclass(frozen=True)
+class PriorTask:
+    """What a prior is chosen from.
+
+    text: of the columns that are scored.
+    scores: how near rows are to texts; None for no mean.
+    seed: fixes which rows and labels take part.
+    """
+
+    features: FeatureMatrix
+    data: TrainingRows
+    text: LabelText
+    scores: TextScores | None
+    taxonomy: Taxonomy | None
+    seed: int
+
+    def _rows(self, most: int) -> Array:
+        weights, n_rows = self.data.weights, len(self.features)
+        rows = np.arange(n_rows) if weights is None else np.flatnonzero(weights)
+        return np.random.default_rng(self.seed).permutation(rows)[:most]
+
+    def choose(self, most_rows: int, mean: float | None, *, covaries: bool) -> TextPrior:
+        """Choose all strengths by left-out rows, at most so many.
+
+        mean: the given strength; None to choose it.
+        covaries: whether labels may covary.
+        """
+        rows, labels = np.sort(self._rows(most_rows)), self.data.labels
+        columns = np.flatnonzero(labels.observed_counts())
+        columns = np.sort(np.random.default_rng(self.seed).permutation(columns)[:_MOST_LABELS])
+        some, table = self.features.rows(rows).data, labels[rows].to_dense()[:, columns]
+        targets = np.where(np.isnan(table), np.nan, table > 0)
+        product = some @ some.T
+        gram = np.asarray(product.toarray() if sp.issparse(product) else product, np.float64)
+        overall = float(base_rates(targets).mean())
+        text, known = self.text.columns(columns), None
+        if self.scores is not None and mean is None:
+            known = self.scores.mean(text, 1.0, 0.0).scores(some)
+        elif self.scores is None:
+            mean = 0.0
+        candidates = self._candidates() if covaries else [TextPrior()]
+        best = choose_label_prior(
+            gram, targets, known, (one.covariance(text, self.taxonomy) for one in candidates)
+        )[0]
+        return replace(
+            candidates[best.number],
+            mean=best.strength if mean is None else mean,
+            level=float(np.log(overall / (1.0 - overall))),
+            scale=best.scale,
+        )
+
+    def _candidates(self) -> list[TextPrior]:
+        """List covariances to choose from, independent labels first."""
+        trees = (0.0,) if self.taxonomy is None else (0.0, *_TREE_SHARES)
+        return [TextPrior()] + [
+            TextPrior(share=share, width=width, tree_share=tree)
+            for share in _SHARES
+            for tree in trees
+            for width in (_WIDTHS if tree < 1 else _WIDTHS[-1:])
+        ]
+
+    def with_fitted_scale(self, prior: TextPrior, estimator: Any) -> TextPrior:
+        """Choose the scale by fits of an estimator to a part of some rows, from the closed form's on.
+
+        That linearises the logistic loss, and is too careful with large scores.
+        """
+        rows = self._rows(_SCALE_ROWS)
+        n_held = len(rows) // 4
+        if n_held < _FEWEST_HELD:
+            return prior
+        held, kept, table = np.sort(rows[:n_held]), np.sort(rows[n_held:]), self.features.data
+        truth = self.data.labels[held].to_dense()
+        losses = {}
+        for factor in _SCALE_FACTORS:
+            part = clone(estimator).set_params(scale=factor * prior.scale, tol=_SCALE_TOL)
+            part.fit(table[kept], take_rows(self.data.y, kept))
+            scores = part.decision_function(table[held]).reshape(truth.shape)
+            losses[factor] = np.logaddexp(0.0, np.where(truth > 0, -scores, scores))[~np.isnan(truth)].sum()
+        return replace(prior, scale=prior.scale * min(losses, key=losses.__getitem__))
