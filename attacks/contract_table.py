@@ -1308,6 +1308,18 @@ def _whole_contracts() -> dict[str, Contract]:
                 "random_state": _of(0, None),
             },
         ),
+        "next_queries": Contract(
+            lambda world, **given: lw.next_queries(**given).gains,
+            {
+                "model": lambda world: [world.model("MaxMarginClassifier"), None],
+                "X_pool": _rows,
+                "n": _of(2),
+                "known": _targets,
+                "strategy": _of("expected_error", "uncertainty", "random"),
+                "cost": _of(None),
+                "random_state": _of(0),
+            },
+        ),
         "config_context": Contract(within, {"on_interrupt": words}),
         "set_config": Contract(configured, {"on_interrupt": words}),
         "load": Contract(

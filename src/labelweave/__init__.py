@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         report,
         splits,
     )
+    from labelweave.active import next_queries
     from labelweave.automatic import AutoLabelClassifier
     from labelweave.comparison import compare
     from labelweave.decisions import (
@@ -83,6 +84,7 @@ __all__ = [
     "kernels",
     "load",
     "metrics",
+    "next_queries",
     "report",
     "save",
     "set_config",
@@ -115,6 +117,7 @@ _HOMES = {
     "compare": "labelweave.comparison",
     "config_context": "labelweave.interrupts",
     "load": "labelweave.stored_models",
+    "next_queries": "labelweave.active",
     "save": "labelweave.model_files.pipelines",
     "set_config": "labelweave.interrupts",
 }

@@ -15,6 +15,8 @@ import click
 from labelweave.cli.decision_flags import decision_options
 from labelweave.cli.flags import (
     WRITTEN,
+    answers_option,
+    column_options,
     data_argument,
     file_options,
     label_column_options,
@@ -158,6 +160,64 @@ def report(**flags: Any) -> None:
     Examples:
       labelweave report tags.lw test.csv --out report.html
       labelweave report bibtex.lw bibtex-test.arff --weakest 50 --out report.html
+    """
+
+
+@_command("labelweave.cli.queries")
+@_model_and_data
+@click.option("--count", "-n", type=click.IntRange(1), default=50, show_default=True,
+              help="How many entries to ask about.")  # fmt: skip
+@click.option("--out", "-o", metavar="FILE", help="Where the table goes, in place of stdout (-).")
+@click.option("--strategy", type=click.Choice(["expected_error", "uncertainty", "random"]),
+              default="expected_error", show_default=True,
+              help="By how much answers are expected to lower the errors of other entries, by how unsure "
+              "the model is, or any.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,
+              help="Draws what is left to chance.")  # fmt: skip
+@answers_option
+@unknown_label_option
+@label_column_options
+@file_options
+@signed_option
+def queries(**flags: Any) -> None:
+    """Choose which labels of which rows to ask for next.
+
+    Writes a table of a line an entry, the most useful first, with the row's text
+    and the model's guess.  Fill in the column 'answer' with yes, no or unknown, and
+    give the file to labelweave fit with --answers.  Entries that are known in DATA
+    or answered in --answers are not asked about.
+
+    \b
+    Examples:
+      labelweave queries tags.lw packages.csv --count 100 --out ask.csv
+      labelweave queries scene.lw scene-train.arff --answers ask.csv --out more.csv
+    """
+
+
+@_command("labelweave.cli.label")
+@data_argument
+@click.option("--answers", metavar="FILE",
+              help="Where answers go, and where those of earlier times are [DATA's name with "
+              ".answers.csv].")  # fmt: skip
+@click.option("--new-label", metavar="NAME", multiple=True,
+              help="Ask about this label, of which DATA say nothing; repeat.")  # fmt: skip
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port [any that is free].")
+@label_column_options
+@column_options
+@file_options
+def label(**flags: Any) -> None:
+    """Serve a page to label on, to this machine alone.
+
+    Asks about the labels of rows whose answers are expected to improve a model
+    most, with the row's text and the model's guess; keys y, n, d (don't know) and u
+    (undo).  Every answer is on the disk before the next question, and the model is
+    fitted behind the page.  Cells that DATA leave blank are unknown.
+
+    \b
+    Examples:
+      labelweave label packages.csv --text description --label-column 'tag_*'
+      labelweave label mails.csv --text body --new-label urgent --new-label spam
+      labelweave fit mails.csv --text body --answers mails.answers.csv ...
     """
 
 

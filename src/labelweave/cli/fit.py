@@ -14,6 +14,7 @@ from labelweave.cli.decision_flags import decision_options
 from labelweave.cli.fit_help import FitCommand
 from labelweave.cli.fit_request import FitRequest
 from labelweave.cli.flags import (
+    answers_option,
     column_options,
     data_argument,
     file_options,
@@ -80,6 +81,7 @@ _model_options = with_options(
     decision_options,
     _class_options,
     label_column_options,
+    answers_option,
     column_options,
     file_options,
 )
@@ -132,6 +134,8 @@ def fit(context: click.Context, /, data: str, out: str, **options: Any) -> None:
       labelweave fit scene-train.arff --calibrate isotonic \\
           --conformal false_negatives,level=0.2 --out scene.lw
       labelweave fit scene-train.arff --compare low-rank,binary-relevance --out scene.lw
+      labelweave fit packages.csv --text description --label-column 'tag_*' \\
+          --answers filled-in.csv --out tags.lw
     """
     require_writable(out)
     request = FitRequest.of(data, out, options)

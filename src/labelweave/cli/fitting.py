@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
+from labelweave.active.answers import with_answers
 from labelweave.array_types import Floats
 from labelweave.automatic import LARGEST_TABLE
 from labelweave.cli.column_words import ColumnWords, column_words
@@ -56,6 +57,8 @@ def prepared(request: FitRequest) -> Prepared:
     """Read the rows, and make the model that was asked for."""
     has_one = bool(request.one_class or request.relations.class_paths)
     rows, columns, words = read_training_rows(request.data, request.source, has_one)
+    if request.source.answers is not None:
+        rows = replace(rows, Y=with_answers(rows.Y, rows.row_ids, request.source.answers))
     rows, means = _with_means(rows, request.quiet)
     targets = training_targets(rows, request)
     request = _suited(request, targets)

@@ -54,6 +54,7 @@ class DataFlags:
     ngrams: int | None = None
     missing_numeric: Literal["error", "mean"] | None = None
     ignore_unknown_labels: bool = False
+    answers: str | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
@@ -184,6 +185,11 @@ signing_option = click.option(
 signed_option = click.option(
     "--key", metavar="FILE", callback=reading(_key),
     help="Refuse a model that was not saved with --key and a file of the same bytes."
+)  # fmt: skip
+answers_option = click.option(
+    "--answers", metavar="FILE",
+    help="Take these answers about single labels for known: lines id,label,answer (.csv), as of labelweave "
+    "queries and labelweave label."
 )  # fmt: skip
 unknown_label_option = click.option(
     "--ignore-unknown-labels", is_flag=True, help="Pass over labels that the model does not know."

@@ -193,6 +193,25 @@ def read_labeled_rows(model: Model, path: str, source: DataFlags) -> LabeledData
     return rows
 
 
+def read_pool_rows(model: Model, path: str, source: DataFlags) -> LabeledData:
+    """Read rows with what is known of their labels: nothing where a table has no column of labels."""
+    piped = _piped_columns(model, path, source)
+    columns = piped.roles if piped is not None else None
+    if isinstance(model, TableModel):
+        columns = _with_known_ids(model, _columns(model, path, source), path)
+    if columns is None:
+        return _read_matrix(model, path, source)
+    there = next(raw_tables(path, 1)).columns
+    wanted = [columns.labels] if isinstance(columns.labels, str) else list(columns.labels or ())
+    if not any(name in there for name in wanted):
+        columns = replace(columns, labels=None)
+    if columns.labels is None:
+        rows = read_table_columns(path, columns, label_names=names_of(model))
+    else:
+        rows = _read_labeled_table(model, path, columns, source)
+    return rows if piped is None else replace(rows, X=piped.rows(rows.X))
+
+
 def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 

@@ -1,0 +1,243 @@
+"""What labelled entries are worth, chosen by ``next_queries`` and at random: micro-F1 against their number.
+
+A draw is up to 1,000 training rows, of which 10 are labelled whole; the labels with five positives or more
+among these rows are learned.  Then a batch of entries is asked for, the model is fitted anew, and micro-F1 of
+the test rows is measured, up to 30 % of all entries.  The model is a kernel logistic one with the same
+fixed parameters everywhere; labels are predicted from the probability on at which the expected micro-F1 of
+the training rows is best, which takes no label.  Test rows choose nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.metrics import f1_score
+
+from benchmarks.needed_data import needs_data
+from benchmarks.problems import DEFAULT_DATA
+from benchmarks.recorded_runs import RecordedRuns
+from labelweave import KernelLogisticClassifier, next_queries
+from labelweave.active.expected_error import micro_f1_cut
+from labelweave.datasets import load_debtags, read_mulan
+
+PROBLEMS = ["scene", "yeast", "emotions", "enron", "bibtex", "debtags"]
+STRATEGIES = ["expected_error", "uncertainty", "uncertain_rows", "random_rows", "random"]
+NAMES = {
+    "expected_error": "expected error (default)",
+    "uncertainty": "uncertainty",
+    "uncertain_rows": "uncertain rows",
+    "random_rows": "random rows",
+    "random": "random entries",
+}
+ROWS, TEST_ROWS, FIRST_ROWS, LEAST_POSITIVES, SHARE = 1000, 2000, 10, 5, 0.3
+OUT = Path(__file__).parent / "results" / "active_learning.json"
+PLOT = Path(__file__).resolve().parents[1] / "docs" / "images" / "active_learning.png"
+
+
+class Draw(NamedTuple):
+    """Training and test rows; labels (n, L) of 0 and 1."""
+
+    X: Any
+    Y: np.ndarray
+    X_test: Any
+    Y_test: np.ndarray
+
+
+def read(name: str, data: Path) -> Draw:
+    if name == "debtags":
+        X, Y, X_test, Y_test = load_debtags(return_X_y=True)
+    else:
+        folder = data / "mulan" / name
+        parts = [
+            read_mulan(folder / f"{name}-{part}.arff", xml=folder / f"{name}.xml")
+            for part in ("train", "test")
+        ]
+        X, X_test = (part.X for part in parts)
+        Y, Y_test = (part.Y.positives for part in parts)
+        if not sp.issparse(X) and np.count_nonzero(X) < X.size / 2:
+            X, X_test = sp.csr_array(X), sp.csr_array(X_test)
+    return Draw(X, Y.toarray().astype(float), X_test, Y_test.toarray().astype(int))
+
+
+def draw(whole: Draw, number: int) -> Draw:
+    """Draw training rows, and the same test rows in every draw."""
+    rows = np.random.default_rng([number, 1]).permutation(len(whole.Y))[:ROWS]
+    tested = np.random.default_rng(0).permutation(len(whole.Y_test))[:TEST_ROWS]
+    kept = whole.Y[rows].sum(axis=0) >= LEAST_POSITIVES
+    return Draw(whole.X[rows], whole.Y[rows][:, kept], whole.X_test[tested], whole.Y_test[tested][:, kept])
+
+
+def model_of(X: Any) -> Any:
+    words = {"kernel": "linear", "scaling": "unit"} if sp.issparse(X) else {"scaling": "standard"}
+    return KernelLogisticClassifier(**words, hyperparameters="fixed", warm_start=True)
+
+
+def curve(data: Draw, strategy: str, number: int, rounds: int) -> list[list[float]]:
+    """Ask for entries in batches; give after each how many are known, and micro-F1 of the test rows."""
+    n = len(data.Y)
+    known = np.full(data.Y.shape, np.nan)
+    first = np.random.default_rng([number, 2]).permutation(n)[:FIRST_ROWS]
+    known[first] = data.Y[first]
+    sizes = np.geomspace(known[first].size, SHARE * data.Y.size, rounds).round().astype(int)
+    model, found = model_of(data.X), []
+    for turn in range(rounds):
+        model.fit(data.X, known)
+        shares = model.predict_proba(data.X)
+        predicted = model.predict_proba(data.X_test) >= micro_f1_cut(shares)
+        found.append(
+            [int((~np.isnan(known)).sum()), float(f1_score(data.Y_test, predicted, average="micro"))]
+        )
+        if turn + 1 < rounds:
+            missing = sizes[turn + 1] - found[-1][0]
+            places = asked(model, data.X, known, shares, (strategy, missing, 1000 * number + turn))
+            known.flat[places] = data.Y.flat[places]
+    return found
+
+
+def asked(
+    model: Any, X: Any, known: np.ndarray, shares: np.ndarray, what: tuple[str, int, int]
+) -> np.ndarray:
+    """Choose entries, of whole rows for strategies of rows."""
+    strategy, count, seed = what
+    n_labels = known.shape[1]
+    if not strategy.endswith("rows"):
+        found = next_queries(model, X, count, known, strategy=strategy, random_state=seed)
+        return found.rows * n_labels + found.labels
+    value = np.random.default_rng(seed).random(len(known))
+    if strategy == "uncertain_rows":  # the mean over labels, as modAL's avg_confidence
+        value = (0.5 - np.abs(shares - 0.5)).mean(axis=1)
+    value[~np.isnan(known).any(axis=1)] = -np.inf
+    rows = np.argsort(-value, kind="stable")[: max(1, round(count / n_labels))]
+    return (rows[:, None] * n_labels + np.arange(n_labels)).ravel()
+
+
+def curves(runs: list[dict[str, Any]], problem: str, strategy: str, grid: np.ndarray) -> np.ndarray:
+    """Give micro-F1 of every draw at given numbers of entries, shape (draws, points)."""
+    found = [run["curve"] for run in runs if (run["problem"], run["strategy"]) == (problem, strategy)]
+    return np.array(
+        [np.interp(np.log(grid), np.log([at for at, _ in one]), [f1 for _, f1 in one]) for one in found]
+    )
+
+
+def entries_for(grid: np.ndarray, values: np.ndarray, level: float) -> float:
+    """Find how many entries a curve takes to a level for the first time; infinity if it never gets there."""
+    above = np.flatnonzero(values >= level)
+    if not len(above):
+        return np.inf
+    first = above[0]
+    if first == 0:
+        return float(grid[0])
+    share = (level - values[first - 1]) / (values[first] - values[first - 1])
+    return float(np.exp(np.log(grid[first - 1]) + share * np.log(grid[first] / grid[first - 1])))
+
+
+def share_of_entries(grid: np.ndarray, found: np.ndarray, random: np.ndarray) -> tuple[float, float]:
+    """Divide the entries for what random ones reach in the end by theirs; with a jackknife error."""
+
+    def share(kept: np.ndarray) -> float:
+        return entries_for(grid, found[kept].mean(axis=0), random[kept].mean(axis=0)[-1]) / grid[-1]
+
+    every = np.arange(len(found))
+    left_out = np.array([share(every != one) for one in every])
+    spread = np.sqrt((len(every) - 1) * left_out.var()) if np.isfinite(left_out).all() else np.nan
+    return share(every >= 0), float(spread)
+
+
+def table(runs: list[dict[str, Any]]) -> str:
+    lines = [
+        "problem    strategy                  last F1          mean F1 - random   worst t  entries/random"
+    ]
+    for problem in PROBLEMS:
+        own = [run for run in runs if run["problem"] == problem]
+        if not own:
+            continue
+        ends = [run["curve"][-1][0] for run in own if run["strategy"] == "random"]
+        starts = [run["curve"][0][0] for run in own if run["strategy"] == "random"]
+        grid = np.geomspace(max(starts), min(ends), 40)
+        random = curves(own, problem, "random", grid)
+        for strategy in STRATEGIES:
+            found = curves(own, problem, strategy, grid)
+            if len(found) != len(random):
+                continue
+            root = np.sqrt(len(found))
+            gap = found - random
+            errors = np.maximum(gap.std(axis=0, ddof=1) / root, 1e-9)
+            t = (gap.mean(axis=0) / errors)[1:].min() if strategy != "random" else 0.0
+            means = gap.mean(axis=1)
+            share, spread = share_of_entries(grid, found, random)
+            last = f"{found[:, -1].mean():.3f} +- {found[:, -1].std(ddof=1) / root:.3f}"
+            more = f"{means.mean():+.3f} +- {means.std(ddof=1) / root:.3f}"
+            words = f"{last}   {more}   {t:+6.1f}   {share:.2f} +- {spread:.2f}"
+            lines.append(f"{problem:10} {NAMES[strategy]:25} {words}")
+    return "\n".join(lines)
+
+
+def plot(runs: list[dict[str, Any]], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(2, 3, figsize=(12, 7), layout="constrained")
+    colors = {"expected_error": "#0b6e4f", "uncertainty": "#c2571a", "uncertain_rows": "#8a4fbf",
+              "random_rows": "#8d99ae", "random": "#1d3557"}  # fmt: skip
+    for axis, problem in zip(axes.ravel(), PROBLEMS, strict=True):
+        own = [run for run in runs if run["problem"] == problem]
+        axis.set_title(problem)
+        if not own:
+            continue
+        ends = [[run["curve"][place][0] for run in own if run["strategy"] == "random"] for place in (0, -1)]
+        grid = np.geomspace(max(ends[0]), min(ends[1]), 40)
+        for strategy in STRATEGIES:
+            found = curves(own, problem, strategy, grid)
+            if len(found) < 2:
+                continue
+            mean, error = found.mean(axis=0), found.std(axis=0, ddof=1) / np.sqrt(len(found))
+            style = "--" if strategy.startswith("random") else "-"
+            axis.plot(grid, mean, style, color=colors[strategy], label=NAMES[strategy])
+            axis.fill_between(grid, mean - error, mean + error, color=colors[strategy], alpha=0.15, lw=0)
+        axis.set_xscale("log")
+        axis.set_xlabel("labelled entries")
+        axis.set_ylabel("micro-F1 of test rows")
+        axis.grid(alpha=0.25)
+    axes[0, 0].legend(frameon=False, fontsize=9)
+    path.parent.mkdir(exist_ok=True)
+    figure.savefig(path, dpi=110)
+
+
+@needs_data
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=PROBLEMS)
+    parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=STRATEGIES)
+    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=14)
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
+    parser.add_argument("--plot", type=Path, help="draw the curves to this file")
+    RecordedRuns.add_options(parser, OUT)
+    arguments = parser.parse_args()
+    recorded = RecordedRuns(arguments.out, arguments)
+    warnings.simplefilter("ignore")
+    for problem in arguments.problems if recorded.measures else []:
+        whole = read(problem, arguments.data)
+        for number in range(arguments.draws):
+            for strategy in arguments.strategies:
+                case = {"problem": problem, "strategy": strategy, "draw": number}
+                if recorded.wants(case):
+                    recorded.add(
+                        case, {"curve": curve(draw(whole, number), strategy, number, arguments.rounds)}
+                    )
+        print(json.dumps({"done": problem}), flush=True)
+    recorded.show(table(recorded.runs))
+    if arguments.plot:
+        plot(recorded.runs, arguments.plot)
+
+
+if __name__ == "__main__":
+    main()

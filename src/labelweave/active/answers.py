@@ -1,0 +1,165 @@
+"""Answers about entries: a table of a line an answer, read whole, written line by line.
+
+The columns are ``id`` (what the data file calls the row, else its number from zero), ``label`` and
+``answer``: yes, no or unknown, and nothing where nobody has answered or an answer was taken back.  The last
+line about an entry counts.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelweave.datasets.data_file import DataFileError, PathLike
+from labelweave.datasets.table_files import escaped, raw_tables
+from labelweave.labels import LabelMatrix
+
+COLUMNS = ("id", "label", "answer")
+YES, NO, UNKNOWN, NOTHING = "yes", "no", "unknown", ""
+_MEANINGS = {
+    **dict.fromkeys(("yes", "y", "1", "1.0", "true", "+1"), YES),
+    **dict.fromkeys(("no", "n", "0", "0.0", "false", "-1", "-1.0"), NO),
+    **dict.fromkeys(("unknown", "?"), UNKNOWN),
+    "": NOTHING,
+}
+
+
+class Answer(NamedTuple):
+    """What was said of an entry: "yes", "no", "unknown", or "" for nothing."""
+
+    row: str
+    label: str
+    said: str
+
+
+def read_answers(path: PathLike) -> list[Answer]:
+    """Read all answers of a file, in their order.
+
+    Raises DataFileError if a column is absent or an answer is no such word.
+    """
+    if _is_header_alone(Path(path)):
+        return []
+    table = next(raw_tables(path))
+    absent = [name for name in COLUMNS if name not in table.columns]
+    if absent:
+        raise DataFileError(path, 1, f"no column {absent[0]!r}", f"the columns {', '.join(COLUMNS)}")
+    rows, labels, cells = (table.columns[name] for name in COLUMNS)
+    found = []
+    for place, (row, label, cell) in enumerate(zip(rows, labels, cells, strict=True)):
+        said = _MEANINGS.get(UNKNOWN if cell is None else _text(cell).strip().lower())
+        if said is None:
+            raise table.error(place, "answer", f"{_text(cell)[:40]!r}", "yes, no, unknown or nothing")
+        found.append(Answer(_text(row), _text(label), said))
+    return found
+
+
+def _text(cell: Any) -> str:
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
+
+
+def _is_header_alone(path: Path) -> bool:
+    if path.suffix != ".csv":
+        return False
+    with path.open("rb") as file:
+        return len(file.read(1000).strip().splitlines()) == 1
+
+
+def last_answers(answers: Iterable[Answer]) -> dict[tuple[str, str], str]:
+    """Give what was last said of every entry that something is said of."""
+    found = {(one.row, one.label): one.said for one in answers}
+    return {entry: said for entry, said in found.items() if said != NOTHING}
+
+
+def with_answers(Y: LabelMatrix, ids: Sequence[Any] | None, path: PathLike) -> LabelMatrix:
+    """Put the answers of a file into the labels of some rows.
+
+    ids: what the rows are called; None for numbers from zero.
+    Raises DataFileError if a row or label is unknown, or two rows have one name.
+    """
+    return merged(Y, row_places(ids, len(Y), path), last_answers(read_answers(path)), path)
+
+
+def row_places(ids: Sequence[Any] | None, n_rows: int, path: PathLike) -> dict[str, int]:
+    """Say where rows stand by their names."""
+    names = [str(name) for name in (range(n_rows) if ids is None else ids)]
+    places = {name: place for place, name in enumerate(names)}
+    if len(places) < n_rows:
+        twice = next(name for place, name in enumerate(names) if places[name] != place)
+        raise DataFileError(path, None, f"two rows that are called {twice!r}", "a name of its own a row")
+    return places
+
+
+def merged(
+    Y: LabelMatrix, places: dict[str, int], answers: dict[tuple[str, str], str], path: PathLike
+) -> LabelMatrix:
+    """Put answers into labels, those that nobody knows as unobserved."""
+    names = [str(name) for name in (range(Y.n_labels) if Y.names is None else Y.names)]
+    columns = {name: column for column, name in enumerate(names)}
+    rows, labels = [], []
+    for row, label in answers:
+        if row not in places:
+            raise DataFileError(path, None, f"an answer about the row {row!r}", "a row of the data")
+        if label not in columns:
+            raise DataFileError(path, None, f"an answer about the label {label!r}", "a label of the data")
+        rows.append(places[row])
+        labels.append(columns[label])
+    said = np.array(list(answers.values()), object)
+    told = _ones(rows, labels, Y.shape)
+    yes, known = (
+        _ones(*(np.array(part, np.intp)[which] for part in (rows, labels)), Y.shape)
+        for which in (said == YES, said != UNKNOWN)
+    )
+    positives = Y.positives - Y.positives.multiply(told) + yes
+    if Y.observed is None and (said != UNKNOWN).all():
+        return LabelMatrix(positives, None, Y.names)
+    observed = sp.csr_array(np.ones(Y.shape, np.int8)) if Y.observed is None else abs(Y.observed)
+    return LabelMatrix(positives, observed - observed.multiply(told) + known, Y.names)
+
+
+def _ones(rows: Any, labels: Any, shape: tuple[int, int]) -> Any:
+    places = (np.asarray(rows, np.intp), np.asarray(labels, np.intp))
+    return sp.csr_array((np.ones(len(places[0]), np.int8), places), shape=shape)
+
+
+class AnswerFile:
+    """A file that answers are added to, each on the disk before :meth:`add` returns.
+
+    A last line without its end, which a killed program leaves, is no answer: it is taken off.
+    """
+
+    def __init__(self, path: PathLike) -> None:
+        self.path = Path(path)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+        self._file = os.open(self.path, flags, 0o600)
+        size = os.fstat(self._file).st_size
+        whole = self._end_of_lines(size)
+        if whole < size:
+            os.ftruncate(self._file, whole)
+        if whole == 0:
+            self._write(COLUMNS)
+
+    def _end_of_lines(self, size: int) -> int:
+        with self.path.open("rb") as file:
+            text = file.read(size)
+        return text.rfind(b"\n") + 1
+
+    def add(self, answer: Answer) -> None:
+        """Write one more answer."""
+        self._write(tuple(escaped(cell) for cell in answer))
+
+    def _write(self, cells: Sequence[str]) -> None:
+        line = io.StringIO()
+        csv.writer(line, lineterminator="\n").writerow(cells)
+        os.write(self._file, line.getvalue().encode("utf-8"))
+        os.fsync(self._file)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)

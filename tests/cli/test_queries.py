@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+
+import labelweave
+
+TABLE = """name,text,fruit,sea
+r0,a red apple,1,0
+r1,a green pear,1,0
+r2,a blue wave,0,1
+r3,a salty wave,0,1
+r4,a red wave,,
+r5,an apple by the sea,,?
+r6,=cmd() a pear,1,
+"""
+FLAGS = ("--text", "text", "--label-column", "fruit", "--label-column", "sea", "--id", "name")
+
+
+@pytest.fixture
+def model(run, tmp_path):
+    (tmp_path / "t.csv").write_text(TABLE)
+    run("fit", "t.csv", *FLAGS, "--model", "kernel-logistic", "--out", "m.lw", "-q")
+    return "m.lw"
+
+
+def lines(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_asks_about_what_is_unknown_and_takes_the_answers(run, model, tmp_path):
+    done = run("queries", model, "t.csv", "--count", "9", "--out", "ask.csv")
+    assert "5 of 5 unknown entries are in ask.csv" in done.err
+    asked = lines(tmp_path / "ask.csv")
+    entries = {(one["id"], one["label"]) for one in asked}
+    assert entries == {("r4", "fruit"), ("r4", "sea"), ("r5", "fruit"), ("r5", "sea"), ("r6", "sea")}
+    assert {one["answer"] for one in asked} == {""}
+    assert next(one for one in asked if one["id"] == "r6")["text"] == "'=cmd() a pear"  # no formula
+    assert all(0 <= float(one["probability"]) <= 1 for one in asked)
+    filled = [one | {"answer": "yes" if one["label"] == "sea" else "?"} for one in asked]
+    with open(tmp_path / "ask.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, asked[0].keys())
+        writer.writeheader()
+        writer.writerows(filled)
+    run("fit", "t.csv", *FLAGS, "--answers", "ask.csv", "--model", "kernel-logistic", "--out", "n.lw", "-q")
+    shares = [labelweave.load(tmp_path / name).classifier_ for name in ("m.lw", "n.lw")]
+    assert shares[1].intercept_[1] > shares[0].intercept_[1]  # more of them are of the sea now
+    done = run("queries", "n.lw", "t.csv", "--answers", "ask.csv", "--out", "more.csv")
+    assert "nothing to ask" in done.err
+    assert lines(tmp_path / "more.csv") == []
+
+
+def test_writes_to_stdout_and_knows_tables_without_labels(run, model, tmp_path):
+    (tmp_path / "new.csv").write_text("text\na pear\na wave\n")
+    done = run("queries", model, "new.csv", "-n", "3")
+    found = list(csv.DictReader(done.out.splitlines()))
+    assert len(found) == 3
+    assert {one["id"] for one in found} <= {"0", "1"}
+
+
+def test_asks_about_rows_of_a_matrix(run, matrix_files, tmp_path):
+    text = (tmp_path / "d.arff").read_text()
+    run("fit", "d.arff", "--model", "max-margin", "--out", "m.lw", "-q")
+    done = run("queries", "m.lw", "d.arff", "--out", "ask.csv")
+    assert "nothing to ask" in done.err
+    (tmp_path / "a.csv").write_text("id,label,answer\n3,l1,unknown\n4,l2,unknown\n")
+    run("fit", "d.arff", "--model", "max-margin", "--answers", "a.csv", "--out", "n.lw", "-q")
+    before, after = (labelweave.load(tmp_path / name).coef_ for name in ("m.lw", "n.lw"))
+    assert not np.array_equal(before, after)
+    assert text == (tmp_path / "d.arff").read_text()
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ("id,label,answer\nr4,sea,maybe\n", "'maybe'"),
+        ("id,label,answer\nr9,sea,yes\n", "the row 'r9'"),
+        ("id,label,answer\nr4,lake,yes\n", "the label 'lake'"),
+        ("id,label\nr4,sea\n", "no column 'answer'"),
+    ],
+)
+def test_says_what_is_wrong_with_answers(run, model, tmp_path, table, words):
+    (tmp_path / "bad.csv").write_text(table)
+    for command in (("queries", model, "t.csv"), ("fit", "t.csv", *FLAGS, "--out", "n.lw")):
+        done = run(*command, "--answers", "bad.csv", code=2)
+        assert words in done.err
+        assert len(done.err.splitlines()) == 1
+    assert "no.csv" in run("queries", model, "t.csv", "--answers", "no.csv", code=2).err
+
+
+def test_refuses_one_class_a_row(run, fit_things):
+    fit_things("--class-paths", "--quiet")
+    assert "one class a row" in run("queries", "m.lw", "test.csv", code=2).err
