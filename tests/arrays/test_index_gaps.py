@@ -6,7 +6,8 @@ from labelweave.arrays import from_gaps, to_gaps
 
 
 @pytest.mark.parametrize(
-    ("n_columns", "density", "kind"), [(40, 0.5, np.uint8), (9000, 1e-3, np.uint16), (200_000, 1e-5, np.uint16)]
+    ("n_columns", "density", "kind"),
+    [(40, 0.5, np.uint8), (9000, 1e-3, np.uint16), (200_000, 1e-5, np.uint16)],
 )
 def test_gaps_lead_to_the_same_entries(n_columns, density, kind):
     table = sp.random_array((30, n_columns), density=density, rng=np.random.default_rng(0), format="csr")

@@ -179,18 +179,13 @@ class SparseScorer(Scorer):
         weights = self.gaps.view(), self.values.view()
         for array in weights:
             array.flags.writeable = False
-        return [
-            (
-                part,
-                (*(places := (cuts[n], cuts[n + 1], before[n])), *weights, *self._full_features(part, *places)),
-                (self.scales[part].copy(), self.intercept_[part].copy()),
-            )
-            for n, part in enumerate(parts)
-        ]
+        found = []
+        for part, *of_part in zip(parts, cuts[:-1], cuts[1:], before, strict=False):
+            entries = (*of_part, *weights, *self._full_features(part, *of_part))
+            found.append((part, entries, (self.scales[part].copy(), self.intercept_[part].copy())))
+        return found
 
-    def _full_features(
-        self, part: slice, starts: Array, stops: Array, before: Array
-    ) -> tuple[Array, Array]:
+    def _full_features(self, part: slice, starts: Array, stops: Array, before: Array) -> tuple[Array, Array]:
         """Write the features out that many labels have: their places in a table, -1 for others, and it."""
         n_labels = part.stop - part.start
         full = np.flatnonzero(stops - starts > _FULL_SHARE * n_labels)
