@@ -29,7 +29,7 @@ from numba.core.registry import CPUDispatcher
 import labelweave as lw
 from attacks.sparse_arrays import World
 from labelweave import _loops, baselines, inference, splits
-from labelweave._loops.sparse_products import WIDTH, cut_rows, multiply_table
+from labelweave._loops.sparse_products import WIDTH, cut_rows, multiply_table, sample_dots
 from labelweave.features import ForestKernel
 from labelweave.inference.map import map_inference
 from labelweave.labels.covariance.base import LabelCovariance
@@ -132,17 +132,32 @@ def hard_labelings(world: World, n_labels: int = 8) -> None:
 def products_of_tables(world: World) -> None:
     """Multiply sparse rows with tables of all widths, into new arrays and onto what stands there."""
     random = np.random.default_rng(0)
-    rows = sp.csr_array(np.where(random.random((6, 9)) < 0.4, random.normal(size=(6, 9)), 0.0)[[0, 1, 2, 3]])
+    rows = sp.csr_array(np.where(random.random((4, 9)) < 0.4, random.normal(size=(4, 9)), 0.0))
     rows = sp.vstack([rows, sp.csr_array((1, 9))]).tocsr()
+    parts = rows.indptr[:-1].astype(np.int64), rows.indptr[1:].astype(np.int64)
     for dtype in (np.float64, np.float32):
         for width in (1, WIDTH, WIDTH + 1, 2 * WIDTH + 1, 3 * WIDTH + 1, 4 * WIDTH, 9 * WIDTH + 3):
-            table = random.normal(size=(9, width)).astype(dtype)
+            table, left = random.normal(size=(9, width)).astype(dtype), random.normal(size=(5, width))
             values, products = rows.data.astype(dtype), np.ones((5, width), dtype)
-            parts = rows.indptr[:-1].astype(np.int64), rows.indptr[1:].astype(np.int64)
             for far, adds in ((False, False), (False, True), (True, True)):
                 multiply_table(*parts, rows.indices, values, table, products, far, adds)
-            expected = 3 * (rows.astype(dtype) @ table)
-            np.testing.assert_allclose(products, expected, rtol=1e-4, atol=1e-4)
+            _require_close(products, 3 * (rows.astype(dtype) @ table))
+            dots = np.empty(rows.nnz, dtype)
+            sample_dots(rows.indptr, rows.indices, left.astype(dtype), table, dots, bool(width % 2))
+            _require_close(dots, (left.astype(dtype) @ table.T)[rows.nonzero()])
+
+
+def _require_close(found: np.ndarray, expected: np.ndarray) -> None:
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def linear_margins(world: World) -> None:
+    """Fit the hinge loss to rows, with independent labels and with such that go together."""
+    X = sp.csr_array(world.X)
+    for covariance in (None, 0.5 * np.eye(4) + 0.5):
+        model = lw.MaxMarginClassifier(label_covariance=covariance, solver="coordinate_ascent", tol=0.1)
+        for rows in (X, world.X.astype(np.float32)):
+            model.fit(rows, world.Y)
 
 
 def decisions(world: World) -> None:
@@ -172,9 +187,11 @@ def hierarchies(world: World) -> None:
                 inference.enforce_hierarchy(scores, graph, graph.nodes, how)
 
 
+WRITTEN: tuple[Callable[[World], None], ...] = (products_of_tables, linear_margins)
+"""Those whose loops have steps that are written in LLVM code while they are compiled."""
 PROBLEMS: tuple[Callable[[World], None], ...] = (
     every_estimator, coupled_margins, sparse_weights, missing_labels, label_graphs, best_labelings,
-    hard_labelings, products_of_tables, decisions, hierarchies,
+    hard_labelings, products_of_tables, linear_margins, decisions, hierarchies,
 )  # fmt: skip
 
 

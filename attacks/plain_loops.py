@@ -1,8 +1,10 @@
 """Run every loop as plain Python on short problems, so that coverage.py sees its lines.
 
     NUMBA_DISABLE_JIT=1 coverage run -m attacks.plain_loops
+    NUMBA_CACHE_DIR=.numba-coverage coverage run -m attacks.plain_loops    # compiled, in an empty cache
 
-``make coverage`` does.  Steps that are written in LLVM code have twins here, in NumPy.
+``make coverage`` does both.  Steps that are written in LLVM code have twins here, in NumPy; loops with such
+steps are compiled too, so that the lines that write the code are seen.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import numpy as np
 from numba.core.extending import _Intrinsic
 
 import labelweave
-from attacks.bounds import PROBLEMS, best_labelings, label_graphs
+from attacks.bounds import PROBLEMS, WRITTEN, best_labelings, label_graphs
 from attacks.sparse_arrays import World
 from labelweave._loops.vector_code import WIDTH
 
@@ -87,12 +89,16 @@ _SMALLER: dict[Any, dict[str, int]] = {label_graphs: {"n_labels": 5}, best_label
 
 def main() -> None:
     """Run all."""
-    if not numba.config.DISABLE_JIT:
-        raise SystemExit("Set NUMBA_DISABLE_JIT=1, as make coverage does.")
     warnings.simplefilter("ignore")
-    _Intrinsic.__call__ = lambda self, *arguments: _TWINS[self._name](*arguments)
-    _name_fields()
-    for problem in PROBLEMS:
+    is_plain = bool(numba.config.DISABLE_JIT)
+    if is_plain:
+        _Intrinsic.__call__ = lambda self, *arguments: _TWINS[self._name](*arguments)
+        _name_fields()
+    elif not numba.config.CACHE_DIR:
+        raise SystemExit(
+            "Set NUMBA_DISABLE_JIT=1, or NUMBA_CACHE_DIR to an empty folder, as make coverage does."
+        )
+    for problem in PROBLEMS if is_plain else WRITTEN:
         begin = time.perf_counter()
         problem(World(0), **_SMALLER.get(problem, {}))
         print(f"{problem.__name__}: {time.perf_counter() - begin:.0f} s", flush=True)
