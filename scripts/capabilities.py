@@ -96,14 +96,20 @@ REASONS = {
 IN_TREES = "labels go together by the tree, which `tree=` may give"
 LINEAR = "it is linear, as texts and other wide rows want"
 REASONS |= {
-    ("a row known to an inner node", "LabelTreeClassifier"): "a label that a row may have is unobserved in it",
+    (
+        "a row known to an inner node",
+        "LabelTreeClassifier",
+    ): "a label that a row may have is unobserved in it",
     ("label covariance", "LabelTreeClassifier"): IN_TREES,
     ("taxonomy", "LabelTreeClassifier"): "`tree=` takes one, to search labels by; labels do not covary by it",
     ("a learned label covariance", "LabelTreeClassifier"): IN_TREES,
     ("kernels", "LabelTreeClassifier"): LINEAR,
     ("kernels with a covariance each, summed", "LabelTreeClassifier"): LINEAR,
     ("hyper-parameters learned", "LabelTreeClassifier"): "scikit-learn's searches choose `C`",
-    ("thresholds (`threshold=`, `metric=`)", "LabelTreeClassifier"): "`TunedThresholdClassifier` chooses them",
+    (
+        "thresholds (`threshold=`, `metric=`)",
+        "LabelTreeClassifier",
+    ): "`TunedThresholdClassifier` chooses them",
     ("costs of mistakes by kind", "LabelTreeClassifier"): "a node has one cost for all labels below it",
     ("weights of classes (`class_weight=`)", "LabelTreeClassifier"): (
         "of one class a row; entries have no weights of their own, as a node stands for several labels"

@@ -1,7 +1,15 @@
 """Reading model files: each class that they may hold has to be imported before a file names it."""
 
 from labelweave import automatic, baselines, decisions
-from labelweave.estimators import kernel_logistic, label_graph, low_rank, max_margin, table_model, zero_shot
+from labelweave.estimators import (
+    kernel_logistic,
+    label_graph,
+    label_tree,
+    low_rank,
+    max_margin,
+    table_model,
+    zero_shot,
+)
 from labelweave.model_files import load_object as load
 from labelweave.model_files import pipelines
 
@@ -11,6 +19,7 @@ HOMES = (
     decisions,
     kernel_logistic,
     label_graph,
+    label_tree,
     low_rank,
     max_margin,
     pipelines,

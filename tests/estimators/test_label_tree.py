@@ -1,4 +1,4 @@
-"""Label trees: scores by a slow twin, searches with proofs, what rows a node learns from, and what may go wrong."""
+"""Label trees: scores by a slow twin, searches with proofs, what rows a node learns from, what goes wrong."""
 
 import copy
 import pickle
@@ -16,7 +16,7 @@ from labelweave.features import FeatureMatrix
 from labelweave.labels.label_tree import LabelTree
 from labelweave.model_files import ModelFileError
 from labelweave.model_files.storable import made_of_state
-from labelweave.problems.tree_blocks import TreeBlocks
+from labelweave.problems.tree_blocks import TreeBlocks, margin_data
 
 TEXTS = make_text_like(200, 300, 40, labels_per_row=3, random_state=0)
 X, Y = TEXTS.X, TEXTS.Y
@@ -167,7 +167,9 @@ def test_dense_rows_with_negative_features_are_proven_too():
 def test_several_trees_average_their_probabilities(tmp_path):
     trees = LabelTreeClassifier(**SMALL, n_trees=3, beam=100).fit(X, Y)
     assert len(trees.label_trees_) == 3
-    chances = [1 / (1 + np.exp(-3 * one.scores(_features(trees, X), by_margin=False))) for one in trees.scorer_.trees]
+    chances = [
+        1 / (1 + np.exp(-3 * one.scores(_features(trees, X), by_margin=False))) for one in trees.scorer_.trees
+    ]
     mean = np.mean(chances, axis=0)
     np.testing.assert_allclose(trees.decision_function(X), np.log(mean / (1 - mean)) / 3, atol=1e-8)
     labels, scores = trees.predict_top(X, 5)
@@ -206,9 +208,8 @@ def test_a_row_that_may_have_a_label_below_is_unobserved_at_the_node():
     labels = LabelMatrix.from_any([[1, 0, 0, 0], [0, 0, 0, 1], [0, np.nan, 0, 0], [np.nan, 1, 0, 0]])
     tree = LabelTree.from_nested([[0, 1], [2, 3]])
     rows = FeatureMatrix(np.eye(4))
-    blocks = TreeBlocks(
-        tree, rows, labels, np.ones(4), Workers(), dtype=float, intercept=True, is_short=False
-    )
+    data = margin_data(rows, labels, np.ones(4), intercept=True)
+    blocks = TreeBlocks(tree, data, Workers(), dtype=float, is_short=False)
     targets = blocks._targets(np.array([0, 1]), None)
     np.testing.assert_array_equal(targets.to_signs(), [[1, -1], [-1, 1], [0, -1], [1, -1]])
     reached = blocks.rows_of(np.array([2, 3]))
@@ -238,11 +239,18 @@ def test_the_same_bits_for_any_number_of_threads_and_from_files(model, tmp_path)
 def test_a_taxonomy_is_the_tree():
     names = [f"l{k}" for k in range(6)]
     labels = LabelMatrix(sp.csr_array(Y.positives[:, :6]), None, names)
-    tree = Taxonomy([("a", "l0"), ("a", "l1"), ("a", "l2"), ("b", "l3"), ("l3", "l4"), ("l3", "l5"), ("b", "x")])
+    tree = Taxonomy(
+        [("a", "l0"), ("a", "l1"), ("a", "l2"), ("b", "l3"), ("l3", "l4"), ("l3", "l5"), ("b", "x")]
+    )
     fitted = LabelTreeClassifier(tree=tree, leaf_size=2, tol=0.05).fit(X, labels)
     (found,) = fitted.label_trees_
     nested = [[found.targets[found.columns(node)].tolist()] for node in range(found.n_nodes)]
-    assert nested == [[[-1, -2]], [[0, 1, 2]], [[3, 4, 5]]] or nested == [[[-1, -2]], [[0, 1, 2]], [[3, -3]], [[4, 5]]]
+    assert nested == [[[-1, -2]], [[0, 1, 2]], [[3, 4, 5]]] or nested == [
+        [[-1, -2]],
+        [[0, 1, 2]],
+        [[3, -3]],
+        [[4, 5]],
+    ]
     assert fitted.predict_top(X, 6, exact=True).proven.all()
     with pytest.raises(ValueError, match="no node 'l5'"):
         LabelTreeClassifier(tree=Taxonomy([("a", n) for n in names[:5]])).fit(X, labels)

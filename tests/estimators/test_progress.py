@@ -7,7 +7,13 @@ import pytest
 from sklearn.base import clone
 from sklearn.callback import ScoringMonitor
 
-from labelweave import KernelLogisticClassifier, LabelGraphClassifier, LabelTreeClassifier, LowRankClassifier, MaxMarginClassifier
+from labelweave import (
+    KernelLogisticClassifier,
+    LabelGraphClassifier,
+    LabelTreeClassifier,
+    LowRankClassifier,
+    MaxMarginClassifier,
+)
 from labelweave.baselines import PLST, WSABIE, BinaryRelevance
 
 MODELS = {

@@ -1,10 +1,11 @@
-"""Walks of sparse rows down a tree over labels: all nodes, a beam of the best ones, or the best until a bound.
+"""Walks of sparse rows down a tree over labels: all nodes, a beam of the best, or the best until a bound.
 
-A tree is a tuple of arrays: ``ends`` and ``targets`` as in :class:`labelweave.labels.LabelTree`; ``pair_ends``,
-where the features of each node end; ``features``, rising within a node; ``starts``, where the weights of each of
-these begin; ``columns`` and ``weights``, of which column of the node and how large, in units of the column's
-``scales``; ``intercepts``.  A node's margins take the row's features that it knows: by bisection, or, where the
-row has many, by a look at all of the node's in ``spread``, the row as a dense vector.
+A tree is a tuple of arrays: ``ends`` and ``targets`` as in :class:`labelweave.labels.label_tree.LabelTree`;
+``pair_ends``, where the features of each node end; ``features``, rising within a node; ``starts``, where the
+weights of each of these begin; ``columns`` and ``weights``, of which column of the node and how large, in
+units of the column's ``scales``; ``intercepts``.  A node's margins take the row's features that it knows: by
+bisection, or, where the row has many, by a look at all of the node's in ``spread``, the row as a dense
+vector.
 
 A path's score is a soft minimum of its margins: the log-odds of a product of sigmoids, see ``joined``.
 """
@@ -35,9 +36,27 @@ def joined(score, margin, sharpness):
 
 
 @njit(**LOOP)
+def _first_from(features, feature, low, high):
+    """Find the first place, from ``low`` on and before ``high``, whose feature is not below the given one."""
+    while low < high:
+        middle = (low + high) // 2
+        if features[middle] < feature:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(**LOOP)
+def _add_pair(pair, value, starts, columns, weights, found):
+    for place in range(starts[pair], starts[pair + 1]):
+        found[columns[place]] += value * weights[place]
+
+
+@njit(**LOOP)
 def _margins(node, indices, values, spread, tree, found):
     """Write the margins of a node's columns for one row."""
-    ends, targets, pair_ends, features, starts, columns, weights, scales, intercepts = tree
+    ends, _, pair_ends, features, starts, columns, weights, scales, intercepts = tree
     n_columns = ends[node + 1] - ends[node]
     found[:n_columns] = 0
     low, high = pair_ends[node], pair_ends[node + 1]
@@ -46,24 +65,13 @@ def _margins(node, indices, values, spread, tree, found):
         steps += 1
     if len(indices) * steps < high - low:
         for entry in range(len(indices)):
-            feature, top = indices[entry], high
-            while low < top:  # the first that is not below
-                middle = (low + top) // 2
-                if features[middle] < feature:
-                    low = middle + 1
-                else:
-                    top = middle
-            if low == high:
-                break
-            if features[low] == feature:
-                for place in range(starts[low], starts[low + 1]):
-                    found[columns[place]] += values[entry] * weights[place]
+            low = _first_from(features, indices[entry], low, high)
+            if low < high and features[low] == indices[entry]:
+                _add_pair(low, values[entry], starts, columns, weights, found)
     else:
         for pair in range(low, high):
-            value = spread[features[pair]]
-            if value != 0:
-                for place in range(starts[pair], starts[pair + 1]):
-                    found[columns[place]] += value * weights[place]
+            if spread[features[pair]] != 0:
+                _add_pair(pair, spread[features[pair]], starts, columns, weights, found)
     for column in range(n_columns):
         found[column] = found[column] * scales[ends[node] + column] + intercepts[ends[node] + column]
 
@@ -240,11 +248,11 @@ def search_by_bound(
 def bound_nodes(tree, above, below, centres, largest, radii):
     """Bound the weights of the labels of every node; arrays of a number a pair of node and feature.
 
-    ``above`` and ``below`` get the largest and smallest weight of a label, ``centres`` their mean over labels,
-    ``largest`` (nodes,) the largest intercept, ``radii`` (nodes,) the largest distance of weights from the
-    centre.
+    ``above`` and ``below`` get the largest and smallest weight of a label, ``centres`` their mean over
+    labels, ``largest`` (nodes,) the largest intercept, ``radii`` (nodes,) the largest distance of weights
+    from the centre.
     """
-    ends, targets, pair_ends, features, starts, columns, weights, scales, intercepts = tree
+    ends, targets, pair_ends, _, starts, columns, weights, scales, intercepts = tree
     for node in range(len(ends) - 1):
         first, n_columns, n_labels = ends[node], ends[node + 1] - ends[node], 0
         distances = np.zeros(n_columns)
@@ -283,7 +291,7 @@ def bound_nodes(tree, above, below, centres, largest, radii):
 def search_by_envelopes(
     indptr, indices, values, n_features, tree, widest, envelopes, budget, best, best_scores, proven, opened
 ):
-    """Find the labels of the largest margins (rows, k): nodes are opened by the bound of their labels' margins.
+    """Find the labels of the largest margins (rows, k), by bounds of the margins below each node.
 
     ``envelopes``: ``starts`` of features in ``nodes``, with ``above``, ``below`` and ``centres`` of each, and
     ``largest`` and ``radii`` a node.  The bound of a node is the smaller of two: each weight at its worst for

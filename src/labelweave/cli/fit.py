@@ -72,8 +72,8 @@ _model_options = with_options(
         type=click.Choice(list(MODELS)),
         help="auto combines several models by what rows that they did not see say, max-margin gives label "
         "sets, kernel-logistic probabilities, low-rank learns few factors of many labels, label-graph which "
-        "labels to score together, label-tree ten thousand labels and more; the others are what low-rank learning is compared with [auto; max-margin "
-        "with flags that it has and auto has not].",
+        "labels to score together, label-tree serves ten thousand labels and more; the others are what "
+        "low-rank learning is compared with [auto; max-margin with flags that it has and auto has not].",
         is_eager=True,
     ),
     *model_flag_options(),

@@ -45,11 +45,11 @@ _TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the val
     "precision": "Arithmetic while solving, of low-rank that of the factors.",
     "prune": ("off|certified|SIZE", "Keep sparse weights: drop the smallest while the gap of the others "
         "stays within --tol (certified), or those below a size."),
-    "branching": ("NUMBER", "Branches of a node, rounded down to a power of two."),
+    "branching": ("NUMBER", "Most branches of a node, rounded down to a power of two."),
     "leaf_size": ("LABELS", "Most labels of a node at the bottom."),
     "n_trees": ("NUMBER", "Trees from different starts, whose probabilities are averaged."),
-    "beam": ("NODES", "Look into so many nodes of each level for the best labels [as many as it takes; 10 with "
-        "several trees]."),
+    "beam": ("NODES", "Look into so many nodes of each level for the best labels [as many as it takes; 10 "
+        "with several trees]."),
     "negatives": "Let labels learn from the rows that reach their node, or from all as one-vs-rest.",
     "scale": "The kernel's factor to start from; larger fits closer.",
     "intercept_variance": ("NUMBER|learn", "Prior variance of the intercepts, 0 for none."),

@@ -1,7 +1,7 @@
 """The max-margin duals at the nodes of a tree over labels, a block of columns at a time.
 
-A column of a node asks whether a row has a label below it.  It learns from the rows that have a label below the
-node, the root from all rows: what the parent would send there, were it always right (Prabhu et al. 2018,
+A column of a node asks whether a row has a label below it.  It learns from the rows that have a label below
+the node, the root from all rows: what the parent would send there, were it always right (Prabhu et al. 2018,
 Parabel, section 4.2).  A row is positive for a column if it has a label below, negative if it is observed to
 have none, and else unobserved.  Columns are independent, so primal and dual values of all nodes add up, and
 the relative gap is one of the whole tree.
@@ -47,6 +47,12 @@ class TreeWeights:
     intercepts: Array
 
 
+def margin_data(features: FeatureMatrix, labels: LabelMatrix, upper: Array, *, intercept: bool) -> MarginData:
+    """State the dual of independent labels with margins of 1."""
+    covariance: LabelCovariance = LabelCovariance.identity(labels.n_labels)
+    return MarginData(features, labels, covariance, upper, np.ones((2, labels.n_labels)), intercept)
+
+
 class NodeBlock(LabelBlock):
     """Columns of one node, over the features that its rows have.
 
@@ -70,18 +76,18 @@ class NodeBlock(LabelBlock):
 class TreeBlocks:
     """All blocks of columns of a tree, each made when it is asked for.
 
-    upper (n,): the weights of the losses, as in :class:`MarginData`.
+    data: all rows and labels, with weights of rows.
     sees_all: whether labels learn from all rows instead of those that reach their node.
     """
 
     def __init__(
-        self, tree: LabelTree, features: FeatureMatrix, labels: LabelMatrix, upper: Array, workers: Workers,
-        *, dtype: npt.DTypeLike, intercept: bool, is_short: bool, sees_all: bool = False,
+        self, tree: LabelTree, data: MarginData, workers: Workers, *, dtype: npt.DTypeLike, is_short: bool,
+        sees_all: bool = False,
     ) -> None:  # fmt: skip
-        self.tree, self.features, self.labels, self.upper = tree, features, labels, upper
-        self.workers, self.dtype, self.intercept = workers, dtype, intercept
+        self.tree, self.data, self.workers, self.dtype = tree, data, workers, dtype
+        self.features, self.labels, self.upper = data.features, data.labels, data.upper
         self.is_short, self.sees_all = is_short, sees_all
-        self.rows_below = _rows_below(tree, labels)
+        self.rows_below = _rows_below(tree, data.labels)
         counts = np.array([len(rows) for rows in self.rows_below])
         self.groups = [group for node in range(tree.n_nodes) for group in self._groups(node, counts)]
         self.n_blocks = len(self.groups)
@@ -124,19 +130,14 @@ class TreeBlocks:
         if rows is not None:
             features, used = _narrowed(features.rows(rows))
             upper = upper[rows]
-        data = self._data(features, self._targets(columns, rows), upper)
+        data = margin_data(features, self._targets(columns, rows), upper, intercept=self.data.intercept)
         return NodeBlock(OrderedRows(data, self.dtype), columns, used)
 
     def _all_rows(self, columns: Array) -> OrderedRows:
         """Give all rows in one order, with the targets of some labels."""
         if self._everything is None:
-            self._everything = OrderedRows(self._data(self.features, self.labels, self.upper), self.dtype)
+            self._everything = OrderedRows(self.data, self.dtype)
         return self._everything.some_labels(self.tree.targets[columns])
-
-    def _data(self, features: FeatureMatrix, labels: LabelMatrix, upper: Array) -> MarginData:
-        covariance: LabelCovariance = LabelCovariance.identity(labels.n_labels)
-        margins = np.ones((2, labels.n_labels))
-        return MarginData(features, labels, covariance, upper, margins, self.intercept)
 
     def _targets(self, columns: Array, rows: Array | None) -> LabelMatrix:
         """Say of the rows that reach a node which have a label below each of some columns."""
@@ -265,7 +266,9 @@ def _rows_below(tree: LabelTree, labels: LabelMatrix) -> list[Array]:
         for column in range(tree.ends[node], tree.ends[node + 1]):
             target = int(tree.targets[column])
             if target >= 0:
-                found[column] = np.sort(by_label.indices[by_label.indptr[target] : by_label.indptr[target + 1]])
+                found[column] = np.sort(
+                    by_label.indices[by_label.indptr[target] : by_label.indptr[target + 1]]
+                )
             else:
                 found[column] = np.unique(np.concatenate(found[tree.columns(-target)]))
     return found

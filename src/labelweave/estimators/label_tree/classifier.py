@@ -26,14 +26,21 @@ from labelweave.estimators.journal import Journal
 from labelweave.estimators.label_tree.fit import LabelVectors, TreeFit, TreeSettings, make_trees, tree_problem
 from labelweave.estimators.label_tree.scorer import LabelTreeScorer
 from labelweave.estimators.label_tree.weighted_tree import FoundLabels
-from labelweave.estimators.parameters import COUNT, POSITIVE, SHARED, ClassWeight, RandomState, keep_parameters
+from labelweave.estimators.parameters import (
+    COUNT,
+    POSITIVE,
+    SHARED,
+    ClassWeight,
+    RandomState,
+    keep_parameters,
+)
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.metrics.known_labels import known_labels, tags_of_model
 from labelweave.model_files import storable
-from labelweave.model_files.schema import MEASURED, Field, Made, Named, Optional
+from labelweave.model_files.schema import MEASURED, Field, Made, Named
 from labelweave.sklearn_compat import Interval, StrOptions
 from labelweave.solvers import Status
 
@@ -66,10 +73,10 @@ class LabelTreeClassifier(LabelClassifier):
     """Max-margin classifier for very many labels, found by a tree over them.
 
     Labels whose rows are alike stand near each other in a balanced tree.  At each node linear classifiers,
-    support vector machines of penalty 2 C as in :class:`MaxMarginClassifier`, say to which branches, and in the
-    end to which labels, a row belongs; they learn from the rows that have a label below the node.  Time and
-    memory grow with the logarithm of the number of labels in place of the number.  With ``leaf_size`` labels
-    or fewer the tree is a single node, and the model that of independent labels.
+    support vector machines of penalty 2 C as in :class:`MaxMarginClassifier`, say to which branches, and in
+    the end to which labels, a row belongs; they learn from the rows that have a label below the node.  The
+    work for a row grows with the logarithm of the number of labels.  With ``leaf_size`` labels or fewer the
+    tree is a single node, and the model that of independent labels.
 
     Parameters
     ----------
@@ -79,8 +86,9 @@ class LabelTreeClassifier(LabelClassifier):
         What the tree is made from.  None: labels are the sums of the features of their positive rows.  An
         array has a vector a label, of which only directions count.  A taxonomy, a tree with a node a label,
         is taken as it is.
-    branching : int, default=16
-        Branches of a node, rounded down to a power of two.
+    branching : int, default=128
+        The largest number of branches of a node, rounded down to a power of two.  Many make a shallow tree,
+        better and slower to fit than a deep one (Bonsai).
     leaf_size : int, default=100
         The largest number of labels of a node at the bottom.
     n_trees : int, default=1
@@ -143,9 +151,9 @@ class LabelTreeClassifier(LabelClassifier):
     Notes
     -----
     A margin s of a column stands for the probability p(s) = 1 / (1 + exp(-3 s)).  The score of a label is
-    the s whose p(s) is the product of those on its path, so it is below every margin on it, and positive where
-    the product is above a half; ``predict`` gives exactly the labels of positive score, whatever ``beam`` is.
-    Of several trees p(s) is the mean.
+    the s whose p(s) is the product of those on its path, so it is below every margin on it, and positive
+    where the product is above a half; ``predict`` gives exactly the labels of positive score, whatever
+    ``beam`` is.  Of several trees p(s) is the mean.
 
     Examples
     --------
@@ -183,7 +191,7 @@ class LabelTreeClassifier(LabelClassifier):
     }
 
     def __init__(
-        self, C: float = 1.0, *, tree: Taxonomy | LabelVectors | None = None, branching: int = 16,
+        self, C: float = 1.0, *, tree: Taxonomy | LabelVectors | None = None, branching: int = 128,
         leaf_size: int = 100, n_trees: int = 1, beam: int | None = None,
         negatives: Literal["reached", "all"] = "reached",
         prune: Literal["off", "certified"] | float = "certified", fit_intercept: bool = True,
@@ -278,7 +286,7 @@ class LabelTreeClassifier(LabelClassifier):
         self.pruning_ = fitted.pruning
 
     def _deciding_blocks(self, X: Any) -> Iterator[Any]:
-        """Score every column for ``predict``; of many labels those alone that are predicted, as CSR of ones."""
+        """Score every column for ``predict``; of many labels give the predicted ones alone, as CSR."""
         is_one_node = all(tree.n_nodes == 1 for tree in self.label_trees_)
         if self._form.kind != "labels" or is_one_node or len(self.label_trees_) > 1:
             yield from self._score_blocks(X)
@@ -316,7 +324,8 @@ class LabelTreeClassifier(LabelClassifier):
             How many labels, at most the number there are.
         exact : bool, default=False
             Whether to search until no other label can have a higher score, whatever ``beam`` is, and to say
-            for which rows that is proven: nodes are looked into in the order of bounds of their labels' scores.
+            for which rows that is proven: nodes are looked into in the order of bounds of their labels'
+            scores.
         budget : int or None, default=None
             With ``exact=True`` the largest number of nodes for a row; None for all.
 
@@ -344,7 +353,9 @@ class LabelTreeClassifier(LabelClassifier):
         check_is_fitted(self)
         self._check_k(k)
         self._require_one_tree("exact=True")
-        if budget is not None and (isinstance(budget, bool) or not isinstance(budget, Integral) or budget < 1):
+        if budget is not None and (
+            isinstance(budget, bool) or not isinstance(budget, Integral) or budget < 1
+        ):
             raise ValueError(f"budget is {budget!r}; it is a number of nodes from 1 on, or None.")
         features = self._read_features(X, reset=False)
         return self.scorer_.proven_top(features, k, _NO_BUDGET if budget is None else int(budget))
@@ -352,8 +363,8 @@ class LabelTreeClassifier(LabelClassifier):
     def _require_one_tree(self, what: str) -> None:
         if len(self.label_trees_) > 1:
             raise ValueError(
-                f"{what} is of one tree, and this model has {len(self.label_trees_)}, whose mean probabilities "
-                "have no such bound; fit with n_trees=1."
+                f"{what} is of one tree, and this model has {len(self.label_trees_)}, whose mean "
+                "probabilities have no such bound; fit with n_trees=1."
             )
 
     def _best_blocks(self, X: Any, k: int) -> Iterator[tuple[Array, Array]]:

@@ -17,14 +17,17 @@ from labelweave.estimators.label_tree.weighted_tree import WeightedTree
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.labels.label_tree import LabelTree, cluster_labels, tree_of_taxonomy
-from labelweave.problems.tree_blocks import Forest, TreeBlocks
+from labelweave.problems.tree_blocks import Forest, TreeBlocks, margin_data
 from labelweave.solvers import SolverResult
 from labelweave.solvers.pruned_ascent import PrunedAscent
 
 LabelVectors: TypeAlias = ArrayLike | sp.csr_array
 
 _SHORT_TOL = 1e-3  # from which on two bytes a weight are enough
-_SINGLE_TOL, _LARGEST_SINGLE = 1e-4, 1e5  # single precision serves gaps above the first, weights below its share
+_SINGLE_TOL, _LARGEST_SINGLE = (
+    1e-4,
+    1e5,
+)  # single precision serves gaps above the first, weights below its share
 
 
 @dataclass(frozen=True)
@@ -89,8 +92,8 @@ def make_trees(
     if isinstance(given, Taxonomy):
         if settings.n_trees > 1:
             raise ValueError(
-                f"n_trees={settings.n_trees} needs trees from different starts, and tree is one taxonomy; use "
-                "n_trees=1, or tree=None."
+                f"n_trees={settings.n_trees} needs trees from different starts, and tree is one taxonomy; "
+                "use n_trees=1, or tree=None."
             )
         return [tree_of_taxonomy(given, names, settings.leaf_size)]
     if given is None:
@@ -114,11 +117,16 @@ def tree_problem(
     upper (n,): the weights of the losses.
     """
     is_single = settings.solver.block_tol >= max(_SINGLE_TOL, upper.max(initial=0.0) / _LARGEST_SINGLE)
+    data = margin_data(features, labels, upper, intercept=settings.intercept)
     made = [
         TreeBlocks(
-            tree, features, labels, upper, settings.workers, dtype=np.float32 if is_single else np.float64,
-            intercept=settings.intercept, is_short=settings.tol >= _SHORT_TOL, sees_all=settings.sees_all,
+            tree,
+            data,
+            settings.workers,
+            dtype=np.float32 if is_single else np.float64,
+            is_short=settings.tol >= _SHORT_TOL,
+            sees_all=settings.sees_all,
         )
         for tree in trees
-    ]  # fmt: skip
+    ]
     return Forest(made)

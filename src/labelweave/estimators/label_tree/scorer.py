@@ -115,7 +115,9 @@ class LabelTreeScorer(Scorer):
     def proven_top(self, features: FeatureMatrix, k: int, budget: int) -> FoundLabels:
         """Find the k best of all labels, as far as ``budget`` nodes a row prove them; of one tree."""
         found = self.trees[0].by_bound(features, k, budget, by_margin=self.by_margin)
-        return found._replace(**dict(zip(("labels", "scores"), _filled(*found[:2], self.n_labels), strict=True)))
+        return found._replace(
+            **dict(zip(("labels", "scores"), _filled(*found[:2], self.n_labels), strict=True))
+        )
 
     def positive(self, features: FeatureMatrix) -> tuple[Array, Array]:
         """Find all entries with scores above 0: rows and labels; of one tree."""

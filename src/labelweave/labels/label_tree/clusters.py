@@ -1,9 +1,9 @@
-"""A balanced tree over labels from vectors of these: spherical 2-means with halves of equal size, again and again.
+"""A balanced tree over labels from vectors of these: spherical 2-means with halves of equal size.
 
-As in Parabel (Prabhu et al. 2018, section 4.1) labels are split in two until parts are small enough; each split
-alternates between the two mean directions and the half of the labels that is nearer to the first than to the
-second.  Splits come together into nodes of more branches, with what a shallow tree gains (Khandagale et al.
-2020, Bonsai; Yu et al. 2020, PECOS).
+As in Parabel (Prabhu et al. 2018, section 4.1) labels are split in two until parts are small enough; each
+split alternates between the two mean directions and the half of the labels that is nearer to the first than
+to the second.  Splits come together into nodes of more branches, with what a shallow tree gains (Khandagale
+et al. 2020, Bonsai; Yu et al. 2022, PECOS).
 """
 
 from __future__ import annotations

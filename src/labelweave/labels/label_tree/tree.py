@@ -1,7 +1,7 @@
 """A tree whose nodes have columns, each of which leads to another node or is a label.
 
-Columns are what a classifier at a node tells apart.  A node may have both kinds: in a hierarchy some labels have
-others below them, and such a label is a column beside those.
+Columns are what a classifier at a node tells apart.  A node may have both kinds: in a hierarchy some labels
+have others below them, and such a label is a column beside those.
 """
 
 from __future__ import annotations
