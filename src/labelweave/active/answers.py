@@ -78,12 +78,27 @@ def last_answers(answers: Iterable[Answer]) -> dict[tuple[str, str], str]:
 
 
 def with_answers(Y: LabelMatrix, ids: Sequence[Any] | None, path: PathLike) -> LabelMatrix:
-    """Put the answers of a file into the labels of some rows.
+    """Put the answers of a file into the labels of some rows; labels that only answers name come last.
 
     ids: what the rows are called; None for numbers from zero.
-    Raises DataFileError if a row or label is unknown, or two rows have one name.
+    Raises DataFileError if a row is unknown, or two rows have one name.
     """
-    return merged(Y, row_places(ids, len(Y), path), last_answers(read_answers(path)), path)
+    said = last_answers(read_answers(path))
+    Y = with_more_labels(Y, [label for _, label in said])
+    return merged(Y, row_places(ids, len(Y), path), said, path)
+
+
+def with_more_labels(Y: LabelMatrix, more: Sequence[str]) -> LabelMatrix:
+    """Add those labels that are not there yet, of which nothing is known."""
+    names = [str(name) for name in (range(Y.n_labels) if Y.names is None else Y.names)]
+    there = set(names)
+    added = [name for name in dict.fromkeys(more) if name not in there]
+    if not added:
+        return Y
+    nothing = sp.csr_array((len(Y), len(added)), dtype=np.int8)
+    observed = sp.csr_array(np.ones(Y.shape, np.int8)) if Y.observed is None else Y.observed
+    positives, seen = (sp.hstack([part, nothing], format="csr") for part in (Y.positives, observed))
+    return LabelMatrix(positives, seen, [*names, *added])
 
 
 def row_places(ids: Sequence[Any] | None, n_rows: int, path: PathLike) -> dict[str, int]:
