@@ -77,7 +77,7 @@ def last_answers(answers: Iterable[Answer]) -> dict[tuple[str, str], str]:
     return {entry: said for entry, said in found.items() if said != NOTHING}
 
 
-def with_answers(Y: LabelMatrix, ids: Sequence[Any] | None, path: PathLike) -> LabelMatrix:
+def with_answers(Y: LabelMatrix, ids: Any, path: PathLike) -> LabelMatrix:
     """Put the answers of a file into the labels of some rows; labels that only answers name come last.
 
     ids: what the rows are called; None for numbers from zero.
@@ -101,7 +101,7 @@ def with_more_labels(Y: LabelMatrix, more: Sequence[str]) -> LabelMatrix:
     return LabelMatrix(positives, seen, [*names, *added])
 
 
-def row_places(ids: Sequence[Any] | None, n_rows: int, path: PathLike) -> dict[str, int]:
+def row_places(ids: Any, n_rows: int, path: PathLike) -> dict[str, int]:
     """Say where rows stand by their names."""
     names = [str(name) for name in (range(n_rows) if ids is None else ids)]
     places = {name: place for place, name in enumerate(names)}
@@ -127,10 +127,8 @@ def merged(
         labels.append(columns[label])
     said = np.array(list(answers.values()), object)
     told = _ones(rows, labels, Y.shape)
-    yes, known = (
-        _ones(*(np.array(part, np.intp)[which] for part in (rows, labels)), Y.shape)
-        for which in (said == YES, said != UNKNOWN)
-    )
+    at_row, at_label = np.array(rows, np.intp), np.array(labels, np.intp)
+    yes, known = (_ones(at_row[which], at_label[which], Y.shape) for which in (said == YES, said != UNKNOWN))
     positives = Y.positives - Y.positives.multiply(told) + yes
     if Y.observed is None and (said != UNKNOWN).all():
         return LabelMatrix(positives, None, Y.names)
@@ -138,7 +136,7 @@ def merged(
     return LabelMatrix(positives, observed - observed.multiply(told) + known, Y.names)
 
 
-def _ones(rows: Any, labels: Any, shape: tuple[int, int]) -> Any:
+def _ones(rows: Any, labels: Any, shape: Any) -> Any:
     places = (np.asarray(rows, np.intp), np.asarray(labels, np.intp))
     return sp.csr_array((np.ones(len(places[0]), np.int8), places), shape=shape)
 

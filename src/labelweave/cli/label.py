@@ -85,7 +85,7 @@ def _read_table(path: str, source: DataFlags, more: list[str]) -> tuple[LabeledD
         columns.text, columns.categorical, columns.numeric, missing_numeric="mean",
         min_df=source.min_df or 1, ngram_range=(1, source.ngrams or 1),
     )  # fmt: skip
-    known = (more, "error") if columns.labels is None else (None, "error")
+    known: Any = (more, "error") if columns.labels is None else (None, "error")
     rows = table_features(table, columns, vectorizer, known)
     shown = read_table_columns(path, replace(columns, labels=None))
     return rows, lambda row: row_text(shown, row)
