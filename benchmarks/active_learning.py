@@ -4,7 +4,11 @@ A draw is up to 1,000 training rows, of which 10 are labelled whole; the labels 
 among these rows are learned.  Then a batch of entries is asked for, the model is fitted anew, and micro-F1 of
 the test rows is measured, up to 30 % of all entries.  The model is a kernel logistic one with the same
 fixed parameters everywhere; labels are predicted from the probability on at which the expected micro-F1 of
-the training rows is best, which takes no label.  Test rows choose nothing.
+the training rows is best, which takes no label.  Test rows choose nothing; ``--training-rows-alone`` measures
+on training rows that are set aside, with a results file of its own (``--out``).
+
+Strategies of modAL (Esuli and Sebastiani's, of rows) choose by the same model; they need
+``pip install --no-deps modAL-python==0.4.1`` and are left out with ``--strategies`` where it is not.
 """
 
 from __future__ import annotations
@@ -27,11 +31,16 @@ from labelweave.active.expected_error import micro_f1_cut
 from labelweave.datasets import load_debtags, read_mulan
 
 PROBLEMS = ["scene", "yeast", "emotions", "enron", "bibtex", "debtags"]
-STRATEGIES = ["expected_error", "uncertainty", "uncertain_rows", "random_rows", "random"]
+STRATEGIES = [
+    "expected_error", "uncertainty", "uncertain_rows", "modal_avg_score_rows", "modal_max_score_rows",
+    "random_rows", "random",
+]  # fmt: skip
 NAMES = {
     "expected_error": "expected error (default)",
     "uncertainty": "uncertainty",
     "uncertain_rows": "uncertain rows",
+    "modal_avg_score_rows": "modAL avg_score (rows)",
+    "modal_max_score_rows": "modAL max_score (rows)",
     "random_rows": "random rows",
     "random": "random entries",
 }
@@ -65,9 +74,16 @@ def read(name: str, data: Path) -> Draw:
     return Draw(X, Y.toarray().astype(float), X_test, Y_test.toarray().astype(int))
 
 
-def draw(whole: Draw, number: int) -> Draw:
-    """Draw training rows, and the same test rows in every draw."""
-    rows = np.random.default_rng([number, 1]).permutation(len(whole.Y))[:ROWS]
+def draw(whole: Draw, number: int, training_alone: bool = False) -> Draw:
+    """Draw training rows, and the same test rows in every draw; or part the training rows into both."""
+    order = np.random.default_rng([number, 1]).permutation(len(whole.Y))
+    if training_alone:
+        split = min(ROWS, int(0.65 * len(order)))
+        rows, tested = order[:split], order[split:][:TEST_ROWS]
+        kept = whole.Y[rows].sum(axis=0) >= LEAST_POSITIVES
+        X, Y = whole.X, whole.Y[:, kept]
+        return Draw(X[rows], Y[rows], X[tested], Y[tested].astype(int))
+    rows = order[:ROWS]
     tested = np.random.default_rng(0).permutation(len(whole.Y_test))[:TEST_ROWS]
     kept = whole.Y[rows].sum(axis=0) >= LEAST_POSITIVES
     return Draw(whole.X[rows], whole.Y[rows][:, kept], whole.X_test[tested], whole.Y_test[tested][:, kept])
@@ -109,11 +125,18 @@ def asked(
     if not strategy.endswith("rows"):
         found = next_queries(model, X, count, known, strategy=strategy, random_state=seed)
         return found.rows * n_labels + found.labels
-    value = np.random.default_rng(seed).random(len(known))
-    if strategy == "uncertain_rows":  # the mean over labels, as modAL's avg_confidence
-        value = (0.5 - np.abs(shares - 0.5)).mean(axis=1)
-    value[~np.isnan(known).any(axis=1)] = -np.inf
-    rows = np.argsort(-value, kind="stable")[: max(1, round(count / n_labels))]
+    free = np.flatnonzero(np.isnan(known).any(axis=1))
+    count = min(len(free), max(1, round(count / n_labels)))
+    if strategy.startswith("modal_"):
+        from modAL import multilabel
+
+        choose = getattr(multilabel, strategy.removeprefix("modal_").removesuffix("_rows"))
+        rows = free[choose(model, X[free], n_instances=count)]
+    else:
+        value = np.random.default_rng(seed).random(len(known))
+        if strategy == "uncertain_rows":  # the mean over labels of how near 1/2 probabilities are
+            value = (0.5 - np.abs(shares - 0.5)).mean(axis=1)
+        rows = free[np.argsort(-value[free], kind="stable")[:count]]
     return (rows[:, None] * n_labels + np.arange(n_labels)).ravel()
 
 
@@ -183,9 +206,11 @@ def plot(runs: list[dict[str, Any]], path: Path) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     figure, axes = plt.subplots(2, 3, figsize=(12, 7), layout="constrained")
     colors = {"expected_error": "#0b6e4f", "uncertainty": "#c2571a", "uncertain_rows": "#8a4fbf",
+              "modal_avg_score_rows": "#d81b60", "modal_max_score_rows": "#b08900",
               "random_rows": "#8d99ae", "random": "#1d3557"}  # fmt: skip
     for axis, problem in zip(axes.ravel(), PROBLEMS, strict=True):
         own = [run for run in runs if run["problem"] == problem]
@@ -203,6 +228,9 @@ def plot(runs: list[dict[str, Any]], path: Path) -> None:
             axis.plot(grid, mean, style, color=colors[strategy], label=NAMES[strategy])
             axis.fill_between(grid, mean - error, mean + error, color=colors[strategy], alpha=0.15, lw=0)
         axis.set_xscale("log")
+        axis.xaxis.set_minor_formatter(NullFormatter())
+        axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
         axis.set_xlabel("labelled entries")
         axis.set_ylabel("micro-F1 of test rows")
         axis.grid(alpha=0.25)
@@ -219,6 +247,8 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=14)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
+    parser.add_argument("--training-rows-alone", action="store_true",
+                        help="measure on training rows that are set aside, as choices are made")  # fmt: skip
     parser.add_argument("--plot", type=Path, help="draw the curves to this file")
     RecordedRuns.add_options(parser, OUT)
     arguments = parser.parse_args()
@@ -230,9 +260,8 @@ def main() -> None:
             for strategy in arguments.strategies:
                 case = {"problem": problem, "strategy": strategy, "draw": number}
                 if recorded.wants(case):
-                    recorded.add(
-                        case, {"curve": curve(draw(whole, number), strategy, number, arguments.rounds)}
-                    )
+                    drawn = draw(whole, number, arguments.training_rows_alone)
+                    recorded.add(case, {"curve": curve(drawn, strategy, number, arguments.rounds)})
         print(json.dumps({"done": problem}), flush=True)
     recorded.show(table(recorded.runs))
     if arguments.plot:

@@ -78,7 +78,6 @@ def test_asks_about_rows_of_a_matrix(run, matrix_files, tmp_path):
     [
         ("id,label,answer\nr4,sea,maybe\n", "'maybe'"),
         ("id,label,answer\nr9,sea,yes\n", "the row 'r9'"),
-        ("id,label,answer\nr4,lake,yes\n", "the label 'lake'"),
         ("id,label\nr4,sea\n", "no column 'answer'"),
     ],
 )
@@ -89,6 +88,19 @@ def test_says_what_is_wrong_with_answers(run, model, tmp_path, table, words):
         assert words in done.err
         assert len(done.err.splitlines()) == 1
     assert "no.csv" in run("queries", model, "t.csv", "--answers", "no.csv", code=2).err
+
+
+def test_labels_that_only_answers_name(run, model, tmp_path):
+    (tmp_path / "more.csv").write_text("id,label,answer\nr0,lake,no\nr2,lake,yes\nr3,lake,1\nr1,lake,FALSE\n")
+    assert "the label 'lake'" in run("queries", model, "t.csv", "--answers", "more.csv", code=2).err
+    words = ("--model", "kernel-logistic", "--answers", "more.csv", "--out", "n.lw")
+    assert "'lake'" in run("fit", "t.csv", *FLAGS, *words).err
+    assert labelweave.load(tmp_path / "n.lw").label_names_.tolist() == ["fruit", "sea", "lake"]
+    alone = ("--text", "text", "--drop", "fruit", "--drop", "sea", "--id", "name")
+    run("fit", "t.csv", *alone, *words, "-q")
+    assert labelweave.load(tmp_path / "n.lw").label_names_.tolist() == ["lake"]
+    (tmp_path / "more.csv").write_text("id,label,answer\n")
+    assert "nothing to learn" in run("fit", "t.csv", *alone, *words, code=2).err
 
 
 def test_refuses_one_class_a_row(run, fit_things):

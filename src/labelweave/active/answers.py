@@ -77,16 +77,31 @@ def last_answers(answers: Iterable[Answer]) -> dict[tuple[str, str], str]:
     return {entry: said for entry, said in found.items() if said != NOTHING}
 
 
-def with_answers(Y: LabelMatrix, ids: Sequence[Any] | None, path: PathLike) -> LabelMatrix:
-    """Put the answers of a file into the labels of some rows.
+def with_answers(Y: LabelMatrix, ids: Any, path: PathLike) -> LabelMatrix:
+    """Put the answers of a file into the labels of some rows; labels that only answers name come last.
 
     ids: what the rows are called; None for numbers from zero.
-    Raises DataFileError if a row or label is unknown, or two rows have one name.
+    Raises DataFileError if a row is unknown, or two rows have one name.
     """
-    return merged(Y, row_places(ids, len(Y), path), last_answers(read_answers(path)), path)
+    said = last_answers(read_answers(path))
+    Y = with_more_labels(Y, [label for _, label in said])
+    return merged(Y, row_places(ids, len(Y), path), said, path)
 
 
-def row_places(ids: Sequence[Any] | None, n_rows: int, path: PathLike) -> dict[str, int]:
+def with_more_labels(Y: LabelMatrix, more: Sequence[str]) -> LabelMatrix:
+    """Add those labels that are not there yet, of which nothing is known."""
+    names = [str(name) for name in (range(Y.n_labels) if Y.names is None else Y.names)]
+    there = set(names)
+    added = [name for name in dict.fromkeys(more) if name not in there]
+    if not added:
+        return Y
+    nothing = sp.csr_array((len(Y), len(added)), dtype=np.int8)
+    observed = sp.csr_array(np.ones(Y.shape, np.int8)) if Y.observed is None else Y.observed
+    positives, seen = (sp.hstack([part, nothing], format="csr") for part in (Y.positives, observed))
+    return LabelMatrix(positives, seen, [*names, *added])
+
+
+def row_places(ids: Any, n_rows: int, path: PathLike) -> dict[str, int]:
     """Say where rows stand by their names."""
     names = [str(name) for name in (range(n_rows) if ids is None else ids)]
     places = {name: place for place, name in enumerate(names)}
@@ -112,10 +127,8 @@ def merged(
         labels.append(columns[label])
     said = np.array(list(answers.values()), object)
     told = _ones(rows, labels, Y.shape)
-    yes, known = (
-        _ones(*(np.array(part, np.intp)[which] for part in (rows, labels)), Y.shape)
-        for which in (said == YES, said != UNKNOWN)
-    )
+    at_row, at_label = np.array(rows, np.intp), np.array(labels, np.intp)
+    yes, known = (_ones(at_row[which], at_label[which], Y.shape) for which in (said == YES, said != UNKNOWN))
     positives = Y.positives - Y.positives.multiply(told) + yes
     if Y.observed is None and (said != UNKNOWN).all():
         return LabelMatrix(positives, None, Y.names)
@@ -123,7 +136,7 @@ def merged(
     return LabelMatrix(positives, observed - observed.multiply(told) + known, Y.names)
 
 
-def _ones(rows: Any, labels: Any, shape: tuple[int, int]) -> Any:
+def _ones(rows: Any, labels: Any, shape: Any) -> Any:
     places = (np.asarray(rows, np.intp), np.asarray(labels, np.intp))
     return sp.csr_array((np.ones(len(places[0]), np.int8), places), shape=shape)
 

@@ -36,7 +36,7 @@ def column_words(table: RawTable, given: TableColumns, columns: TableColumns) ->
 
     given: what the flags say; columns: what became of that.
     """
-    labels = (columns.labels,) if isinstance(columns.labels, str) else columns.labels
+    labels = (columns.labels,) if isinstance(columns.labels, str) else columns.labels or ()
     roles = {
         "labels": _listed(labels),
         **{kind: _listed(getattr(columns, kind)) for kind in ("text", "categorical", "numeric")},

@@ -58,7 +58,7 @@ def prepared(request: FitRequest) -> Prepared:
     has_one = bool(request.one_class or request.relations.class_paths)
     rows, columns, words = read_training_rows(request.data, request.source, has_one)
     if request.source.answers is not None:
-        rows = replace(rows, Y=with_answers(rows.Y, rows.row_ids, request.source.answers))
+        rows = _answered(rows, request.source.answers, request.quiet)
     rows, means = _with_means(rows, request.quiet)
     targets = training_targets(rows, request)
     request = _suited(request, targets)
@@ -73,6 +73,17 @@ def prepared(request: FitRequest) -> Prepared:
     if request.why_this_model is not None and not request.quiet:
         note(request.why_this_model)
     return Prepared(request, rows, means, targets, model, columns, words)
+
+
+def _answered(rows: LabeledData, path: str, quiet: bool) -> LabeledData:
+    """Put answers into the labels; say which labels the data do not have."""
+    found = with_answers(rows.Y, rows.row_ids, path)
+    added = [] if found.names is None else [str(name) for name in found.names[rows.Y.n_labels :]]
+    if not found.n_labels:
+        raise ValueError(f"{path} has no answer and the data have no labels, so there is nothing to learn.")
+    if added and rows.Y.n_labels and not quiet:
+        note(f"{path} names labels that the data do not have: {', '.join(map(repr, added[:10]))}.")
+    return replace(rows, Y=found)
 
 
 def _suited(request: FitRequest, targets: Targets) -> FitRequest:
@@ -125,14 +136,14 @@ def read_training_rows(
     if format != "table":
         return read_any(path, format, **source.matrix_keywords()), None, None
     given = source.columns()
-    if given.labels is None:
+    if given.labels is None and source.answers is None:
         raise click.UsageError("A table needs --labels or --label-column to say what its labels are.")
     table = next(raw_tables(path))
     columns = given.resolved(table)
     settings: Any = {"min_df": source.min_df or 1, "ngram_range": (1, source.ngrams or 1)}
     settings["missing_numeric"] = source.missing_numeric or "error"
     vectorizer = TableVectorizer(columns.text, columns.categorical, columns.numeric, **settings)
-    data = table_features(table, columns, vectorizer)
+    data = table_features(table, columns, vectorizer, ([] if columns.labels is None else None, "error"))
     if isinstance(columns.labels, str) and not has_one:
         if columns.label_separator is None:
             _note_uncut_cells(columns.labels, [str(name) for name in np.asarray(data.label_names)])

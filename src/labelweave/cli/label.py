@@ -13,6 +13,7 @@ import click
 import numpy as np
 import scipy.sparse as sp
 
+from labelweave.active.answers import with_more_labels
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.messages import note
 from labelweave.cli.queries import row_text
@@ -21,7 +22,6 @@ from labelweave.datasets.table import table_features
 from labelweave.datasets.table_files import raw_tables
 from labelweave.features.feature_matrix import column_means, filled
 from labelweave.label_page import LabelSession, label_app
-from labelweave.labels import LabelMatrix
 
 _HOST = "127.0.0.1"
 _MOST_SHOWN = 100  # features of a row without text
@@ -36,8 +36,10 @@ def run(data: str, answers: str | None, new_label: tuple[str, ...], port: int, *
     except ImportError:
         said = "The page to label on needs Starlette and uvicorn: install labelweave[web]."
         raise ImportError(said) from None
+    if not all(name.strip() for name in new_label):
+        raise click.UsageError("--new-label is empty; give the name of a label.")
     source, path = DataFlags.of(options), answers or f"{Path(data).stem}.answers.csv"
-    rows, text_of = _read(data, source, list(new_label))
+    rows, text_of = _read(data, source, list(dict.fromkeys(new_label)))
     session = LabelSession(rows.X, rows.Y, path, ids=rows.row_ids, text_of=text_of)
     token = secrets.token_urlsafe(24)
     try:
@@ -65,7 +67,7 @@ def _read(path: str, source: DataFlags, more: list[str]) -> tuple[LabeledData, T
         rows = read_any(path, source.format_of(path), **source.matrix_keywords())
         rows = replace(rows, X=filled(rows.X, column_means(rows.X)))
         text_of = _features_of(rows)
-    return replace(rows, Y=_with_more(rows.Y, more)), text_of
+    return replace(rows, Y=with_more_labels(rows.Y, more)), text_of
 
 
 def _read_table(path: str, source: DataFlags, more: list[str]) -> tuple[LabeledData, TextOf]:
@@ -83,22 +85,10 @@ def _read_table(path: str, source: DataFlags, more: list[str]) -> tuple[LabeledD
         columns.text, columns.categorical, columns.numeric, missing_numeric="mean",
         min_df=source.min_df or 1, ngram_range=(1, source.ngrams or 1),
     )  # fmt: skip
-    known = (more, "error") if columns.labels is None else (None, "error")
+    known: Any = (more, "error") if columns.labels is None else (None, "error")
     rows = table_features(table, columns, vectorizer, known)
     shown = read_table_columns(path, replace(columns, labels=None))
     return rows, lambda row: row_text(shown, row)
-
-
-def _with_more(Y: LabelMatrix, more: list[str]) -> LabelMatrix:
-    """Add labels of which nothing is known."""
-    names = [str(name) for name in (range(Y.n_labels) if Y.names is None else Y.names)]
-    added = [name for name in dict.fromkeys(more) if name not in names]
-    if not added:
-        return Y
-    nothing = sp.csr_array((len(Y), len(added)), dtype=np.int8)
-    observed = sp.csr_array(np.ones(Y.shape, np.int8)) if Y.observed is None else Y.observed
-    positives, seen = (sp.hstack([part, nothing], format="csr") for part in (Y.positives, observed))
-    return LabelMatrix(positives, seen, [*names, *added])
 
 
 def _features_of(rows: LabeledData) -> TextOf:

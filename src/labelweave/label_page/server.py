@@ -104,7 +104,7 @@ async def _whole_body(receive: Receive) -> bytes | None:
     found = b""
     while True:
         message = await receive()
-        found += message.get("body", b"")
+        found += bytes(message.get("body", b""))
         if len(found) > MOST_BYTES:
             return None
         if not message.get("more_body", False):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,7 +59,7 @@ class LabelSession:
     """
 
     def __init__(
-        self, X: Any, Y: LabelMatrix, path: Any, *, ids: Sequence[Any] | None = None,
+        self, X: Any, Y: LabelMatrix, path: Any, *, ids: Any = None,
         text_of: Callable[[int], str] = lambda row: "", model: Any = None,
     ) -> None:  # fmt: skip
         self.X, self.Y, self.path = X, Y, path
@@ -245,5 +245,5 @@ def _usual_model(X: Any) -> Any:
     """Choose a model that is fitted in a second, and goes on from its state."""
     if X.shape[0] > _MOST_KERNEL_ROWS:
         return MaxMarginClassifier(warm_start=True, scaling="unit" if sp.issparse(X) else "standard")
-    words = {"kernel": "linear", "scaling": "unit"} if sp.issparse(X) else {"scaling": "standard"}
+    words: Any = {"kernel": "linear", "scaling": "unit"} if sp.issparse(X) else {"scaling": "standard"}
     return KernelLogisticClassifier(**words, hyperparameters="fixed", warm_start=True)
