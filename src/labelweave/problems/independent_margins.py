@@ -165,9 +165,7 @@ class IndependentMargins(MarginDual):
         return label_objectives(sums, constant, total, intercept=self.data.intercept)
 
 
-def label_objectives(
-    sums: Array, constant: Array, total: Array, *, intercept: bool
-) -> tuple[Array, Array]:
+def label_objectives(sums: Array, constant: Array, total: Array, *, intercept: bool) -> tuple[Array, Array]:
     """Put primal and dual value of each label together, two of shape (WIDTH,), from sums over rows.
 
     sums (3, WIDTH): of the hinge losses, beta * target and beta * score.

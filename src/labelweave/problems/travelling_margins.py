@@ -1,19 +1,20 @@
 """The max-margin dual of independent labels when rows stay where they are and blocks of labels travel.
 
-Rows lie in *stops*, all of a partition or a part of it.  A block of up to ``WIDTH`` labels with its weights goes
-from stop to stop, in an order drawn anew each round.  What it does there is a sweep of the ordinary loop over the
-rows of the stop, with the variables of all other rows held fixed: coordinate ascent in another order.  A single
-stop is the ordinary algorithm, bit by bit.  At one stop of several hot sweeps would settle rows that the other
-stops are to move again; rows that gained little are left out of whole rounds instead.
+Rows lie in *stops*, all of a partition or a part of it.  A block of up to ``WIDTH`` labels with its weights
+goes from stop to stop, in an order drawn anew each round.  What it does there is a sweep of the ordinary
+loop over the rows of the stop, with the variables of all other rows held fixed: coordinate ascent in
+another order.  Hot sweeps there would settle rows that the other stops are to move again; rows that gained
+little are left out of whole rounds instead.
 
-A visit is a function of the rows, of the *traveller* (weights, intercepts and what moves these) and of the *seat*
-(the variables of these rows in this block); it gives a traveller and a seat and changes nothing in place.
+A visit is a function of the rows, of the *traveller* (weights, intercepts and what moves these) and of the
+*seat* (the variables of these rows in this block); it gives a traveller and a seat and changes nothing in
+place.
 
-Intercepts are moved as in :mod:`labelweave.problems.independent_margins`, but at the end of a round, when all rows
-have answered the last move: after every visit they would run ahead of the rows that are still to be visited.  They
-never go back to the constant feature, which couples all rows: with it 6,000 rows of RCV1 in 16 stops
-are at a gap of 2e-1 after 100 rounds, which take 39 without.  What makes a label lag there (a curvature taken far too
-large) halves its stiffness instead.
+Intercepts are moved as in :mod:`labelweave.problems.independent_margins`, but at the end of a round, when
+all rows have answered the last move: after every visit they would run ahead of the rows that are still to
+be visited.  They never go back to the constant feature, which couples all rows: with it 6,000 rows of RCV1
+in 16 stops are at a gap of 2e-1 after 100 rounds, which take 39 without.  What makes a label lag there (a
+curvature taken far too large) halves its stiffness instead.
 """
 
 from __future__ import annotations
@@ -71,43 +72,34 @@ class Seat(State):
     free: Array
 
 
-def first_traveller(n_features: int, dtype: npt.DTypeLike, *, follows: bool) -> Traveller:
-    """Give the traveller at the point 0.
-
-    follows: whether the intercepts follow every step at first, as they do where there is one stop.
-    """
+def first_traveller(n_features: int, dtype: npt.DTypeLike) -> Traveller:
+    """Give the traveller at the point 0."""
     return Traveller(
         weights=np.zeros((n_features, WIDTH), dtype),
         intercepts=np.zeros(WIDTH, dtype),
-        moves=Moves.at_zero(1, follows, dtype),
+        moves=Moves.at_zero(1, False, dtype),
         met_gap=0.0,
         free=np.zeros(WIDTH, dtype),
     )
 
 
-def first_seat(n_rows: int, dtype: npt.DTypeLike, seed: int, key: tuple[int, ...]) -> Seat:
-    """Give the seat at the point 0.
-
-    key: what tells the stream of random numbers from others of this seed.
-    """
+def first_seat(n_rows: int, dtype: npt.DTypeLike, generator: np.random.Generator) -> Seat:
+    """Give the seat at the point 0."""
     return Seat(
         beta=np.zeros((n_rows, WIDTH), dtype),
         gains=np.zeros(n_rows, dtype),
-        generator=np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key)),
+        generator=generator,
         mean_gain=0.0,
         met_gap=0.0,
         free=np.zeros(WIDTH, dtype),
     )
 
 
-class StopBlock(IndependentMargins):
-    """One block of labels over the rows of one stop.
+class RowsBlock(IndependentMargins):
+    """One block of labels over some rows, by the ordinary algorithm.
 
-    labels (k,): their numbers; they keep this order.
+    labels (k,): their numbers; they keep this order, which rows elsewhere have too.
     """
-
-    is_only = False
-    _free: Any = None
 
     def __init__(self, data: OrderedRows, labels: Array) -> None:
         super().__init__(data.some_labels(labels), data.dtype)
@@ -115,15 +107,19 @@ class StopBlock(IndependentMargins):
     def _ordered_labels(self) -> Array:
         return np.arange(self.data.labels.n_labels)
 
-    def visit(
-        self, traveller: Traveller, seat: Seat, *, is_only: bool, is_full: bool
-    ) -> tuple[Traveller, Seat]:
-        """Sweep over these rows; where there is no other stop, do a round of the ordinary solver.
+
+class StopBlock(RowsBlock):
+    """One block of labels over the rows of one stop of several."""
+
+    _free: Any = None
+
+    def visit(self, traveller: Traveller, seat: Seat, *, is_full: bool) -> tuple[Traveller, Seat]:
+        """Sweep over these rows.
 
         is_full: whether all rows are visited, or only those that gained by their last visit.
         """
         here = copy(self)  # threads visit the same rows with other travellers
-        here.is_only, here._free = is_only, seat.free
+        here._free = seat.free
         point = MarginPoint(
             beta=seat.beta[None].copy(),
             weights=traveller.weights[None].copy(),
@@ -140,9 +136,7 @@ class StopBlock(IndependentMargins):
             visits=np.zeros(1),
         )
         solver = DualCoordinateAscent(0.0, 1)
-        if is_only:
-            solver.round_of_block(here, state, 0)
-        elif is_full:
+        if is_full:
             solver.round_of_block(here, state, 0, hot_sweeps=0)
         else:
             state.met_gaps[0] = seat.met_gap
@@ -165,9 +159,7 @@ class StopBlock(IndependentMargins):
         return on, left
 
     def _move_intercepts(self, point: MarginPoint, block: int, was_full: bool, met_gap: float) -> None:
-        if self.is_only:
-            super()._move_intercepts(point, block, was_full, met_gap)
-            return
+        """Leave that to :func:`end_of_round`."""
         if was_full:
             self._free = point.moves.free[block].copy()
         point.moves.free[block] = 0
