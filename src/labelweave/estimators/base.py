@@ -25,7 +25,7 @@ from labelweave.estimators.scorers import HasScorer, Scorer
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.features import FeatureMatrix, FeatureScaling
 from labelweave.features.feature_matrix import LARGEST_FEATURE, filled
-from labelweave.frames import first_entry_of_no_number
+from labelweave.frames import first_entry_of_no_number, refuse_lazy
 from labelweave.interrupts import ON_INTERRUPT, UNDER_WAY, FitUnderWay, goes_into_interrupt
 from labelweave.labels import LabelMatrix, LabelMean
 from labelweave.labels.label_mean import read_label_mean
@@ -83,6 +83,7 @@ def fit_method(fit: _Method) -> _Method:
 
     @wraps(fit)
     def fit_and_raise(self: Any, *arguments: Any, **options: Any) -> Any:
+        _refuse_lazy_arguments(arguments, options)
         is_part = hasattr(self, "_parent_callback_ctx")  # of a search of scikit-learn's
         with _raised_at_the_end(is_part=is_part), Workers().running(), _shown(self):
             return checked(self, *arguments, **options)
@@ -96,10 +97,16 @@ def meta_fit_method(fit: _Method) -> _Method:
 
     @wraps(fit)
     def shown_fit(self: Any, *arguments: Any, **options: Any) -> Any:
+        _refuse_lazy_arguments(arguments, options)
         with _shown(self):
             return checked(self, *arguments, **options)
 
     return cast(_Method, shown_fit)
+
+
+def _refuse_lazy_arguments(arguments: tuple[Any, ...], options: Mapping[str, Any]) -> None:
+    for name, value in [*zip(("X", "y", "sample_weight"), arguments, strict=False), *options.items()]:
+        refuse_lazy(value, name)
 
 
 @contextmanager
@@ -238,6 +245,7 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
 
     def _read_numbers(self, X: Any, *, reset: bool) -> Any:
         """Read X as an array or CSR, of which entries may still be missing or infinite."""
+        refuse_lazy(X, "X")
         if sp.issparse(X):  # before scikit-learn hands it to SciPy's loops
             X = checked_csr(X, "X")
         try:

@@ -31,17 +31,33 @@ def weights_by_class(
     weights (n,): those of the rows, by which "balanced" counts.
     Raises ValueError if a weight is no finite number from 0 on, or is for what is no class.
     """
-    positive, negative = _counts(labels, weights)
+    factors = class_factors(class_weight, form, counts_by_class(labels, weights))
+    return weighted_by_factors(factors, labels, form, weights)
+
+
+def class_factors(class_weight: Any, form: TargetForm, counts: tuple[PerLabel, PerLabel]) -> Array:
+    """Give the factors of classes, (C,), or of negative and positive entries, (2, L).
+
+    counts: the weights of the rows in which each label is positive, and negative.
+    Raises ValueError as :func:`weights_by_class` does.
+    """
+    positive, negative = counts
     if form.kind == "multiclass":
-        factors = _balanced(positive) if _is_balanced(class_weight) else _by_class(class_weight, form.classes)
-        return weights * _factors_of_rows(factors, labels), None
+        return _balanced(positive) if _is_balanced(class_weight) else _by_class(class_weight, form.classes)
     if _is_balanced(class_weight):
-        found = _balanced(np.stack([negative, positive]))
-    elif form.kind == "binary":
-        found = _by_class(class_weight, form.classes)[:, None]
-    else:
-        found = np.stack([_of_label(given) for given in _a_label_each(class_weight, labels.n_labels)], axis=1)
-    return weights, (found[1], found[0])
+        return _balanced(np.stack([negative, positive]))
+    if form.kind == "binary":
+        return _by_class(class_weight, form.classes)[:, None]
+    return np.stack([_of_label(given) for given in _a_label_each(class_weight, len(positive))], axis=1)
+
+
+def weighted_by_factors(
+    factors: Array, labels: LabelMatrix, form: TargetForm, weights: PerRow
+) -> tuple[PerRow, SignFactors | None]:
+    """Weight rows, or say how to weight entries by their sign; see :func:`weights_by_class`."""
+    if form.kind == "multiclass":
+        return weights * _factors_of_rows(factors, labels), None
+    return weights, (factors[1], factors[0])
 
 
 def entries_by_sign(labels: LabelMatrix, factors: SignFactors, entries: Any) -> RowsByLabels:
@@ -81,7 +97,7 @@ def _is_balanced(class_weight: Any) -> bool:
     return isinstance(class_weight, str)  # a constraint leaves "balanced" alone
 
 
-def _counts(labels: LabelMatrix, weights: PerRow) -> tuple[PerLabel, PerLabel]:
+def counts_by_class(labels: LabelMatrix, weights: PerRow) -> tuple[PerLabel, PerLabel]:
     """Sum the weights of the rows in which each label is positive, and negative."""
     positive = np.asarray(labels.positives.T @ weights, np.float64)
     observed: Any = weights.sum() if labels.observed is None else abs(labels.observed).T @ weights

@@ -284,7 +284,7 @@ def _joined_labels(first: LabelMatrix, second: LabelMatrix) -> LabelMatrix:
     positives = sp.vstack([_widened(part.positives, place, width) for part, place in parts], format="csr")
     if all(part.observed is None and part.n_labels == width for part, _ in parts):
         return LabelMatrix(positives, None, names)
-    seen = sp.vstack([_widened(_observed(part), place, width) for part, place in parts], format="csr")
+    seen = sp.vstack([_widened(observed_of(part), place, width) for part, place in parts], format="csr")
     is_whole = seen.nnz == seen.shape[0] * seen.shape[1]
     return LabelMatrix(positives, None if is_whole else seen, names)
 
@@ -308,7 +308,8 @@ def _places(first: LabelMatrix, second: LabelMatrix) -> tuple[Array, Any]:
     return np.asarray([known[str(name)] for name in second.names], np.intp), list(known)
 
 
-def _observed(labels: LabelMatrix) -> sp.csr_array:
+def observed_of(labels: LabelMatrix) -> sp.csr_array:
+    """Give the pattern of what was observed, also where that is everything."""
     if labels.observed is not None:
         return labels.observed
     (n_rows, n_labels), every = labels.shape, np.arange(labels.n_labels)

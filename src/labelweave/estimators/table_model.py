@@ -16,7 +16,7 @@ from labelweave.array_types import Array, RowsByClasses, RowsByLabels
 from labelweave.datasets import TableColumns, TableVectorizer
 from labelweave.datasets.table_columns import columns_of_frame
 from labelweave.estimators.base import CheckedParameters
-from labelweave.frames import as_pandas, is_frame
+from labelweave.frames import as_pandas, is_frame, refuse_lazy
 from labelweave.model_files import Saves, storable
 from labelweave.model_files.schema import TEXT, Items, Made, Maybe, OneOf, Optional, Record
 from labelweave.sklearn_compat import HasMethods, _fit_context
@@ -300,6 +300,7 @@ class TableModel(Saves, FactsInHTML, MetaEstimatorMixin, ClassifierMixin, Checke
 
 
 def _frame(X: Any) -> Any:
+    refuse_lazy(X, "X")
     if is_frame(X):
         return as_pandas(X)
     raise TypeError(

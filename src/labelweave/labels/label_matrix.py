@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array
 from labelweave.arrays import checked_csr, numbers_of, unmasked
-from labelweave.frames import column_labels, frame_values, is_frame
+from labelweave.frames import column_labels, frame_values, is_frame, refuse_lazy
 from labelweave.labels.tags import read_tags, tag_rows
 
 
@@ -84,6 +84,7 @@ class LabelMatrix:
         """
         if isinstance(Y, cls):
             return Y if names is None else cls(Y.positives, Y.observed, names)
+        refuse_lazy(Y, "Y")
         if sp.issparse(Y):
             return cls(_checked_sparse(Y), None, names)
         if is_plain_array(Y):

@@ -17,7 +17,7 @@ Any b and any feasible beta give a valid duality gap, so the certificate does no
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,7 @@ _LAGGING_SWEEPS = 2  # ... in so many full sweeps
 
 
 @dataclass(frozen=True)
-class _Moves:
+class Moves:
     """How the intercepts are moved, arrays of shape (blocks, WIDTH) unless said.
 
     share: 1 where the intercept follows every step of a sweep, 0 where it is held fixed.
@@ -53,7 +53,7 @@ class _Moves:
     sweeps: Array
 
     @classmethod
-    def at_zero(cls, n_blocks: int, used: bool, dtype: npt.DTypeLike) -> _Moves:
+    def at_zero(cls, n_blocks: int, used: bool, dtype: npt.DTypeLike) -> Moves:
         shape = (n_blocks, WIDTH)
         return cls(
             share=np.full(shape, float(used)).astype(dtype),
@@ -67,8 +67,12 @@ class _Moves:
             sweeps=np.zeros(n_blocks, np.int64),
         )
 
+    def copy(self) -> Moves:
+        """Give arrays of its own."""
+        return Moves(*(getattr(self, part.name).copy() for part in fields(self)))
 
-State.plain_with(_Moves)
+
+State.plain_with(Moves)
 
 
 class IndependentMargins(MarginDual):
@@ -81,7 +85,7 @@ class IndependentMargins(MarginDual):
     keeps_zeros = False
 
     def _at_zero(self) -> MarginPoint:
-        moves = _Moves.at_zero(self.n_blocks, self.data.intercept, self.dtype)
+        moves = Moves.at_zero(self.n_blocks, self.data.intercept, self.dtype)
         return replace(super()._at_zero(), moves=moves)
 
     def follow(self, point: MarginPoint) -> None:
@@ -130,7 +134,7 @@ class IndependentMargins(MarginDual):
         value += np.where(moves.given_up[block], gradient, step).astype(value.dtype)
         moves.share[block] = moves.given_up[block]
 
-    def _learn_stiffness(self, moves: _Moves, block: int, gradient: Array) -> None:
+    def _learn_stiffness(self, moves: Moves, block: int, gradient: Array) -> None:
         turned = gradient * moves.gradient[block] < 0
         worse = turned & (np.abs(gradient) > 0.7 * np.abs(moves.gradient[block]))
         moves.stiffness[block] = np.where(worse, moves.stiffness[block] * 2, moves.stiffness[block])
@@ -159,11 +163,21 @@ class IndependentMargins(MarginDual):
         return self._values(sums, constants, beta.sum(axis=0), self.known_sums(block, beta))
 
     def _values(self, sums: Array, constant: Array, total: Array, known: Array) -> tuple[Array, Array]:
-        """Put the objectives together from the sums, the intercepts and the sums of beta."""
         hinge, linear, quadratic = sums
-        squared = quadratic - known - constant * total  # ||w||^2 without the intercept
-        own = total**2 if self.data.intercept else 0.0
-        return (squared + constant**2) / 2 + hinge, linear - known - (squared + own) / 2
+        own = np.stack([hinge, linear - known, quadratic - known])  # without the scores that are known
+        return label_objectives(own, constant, total, intercept=self.data.intercept)
+
+
+def label_objectives(sums: Array, constant: Array, total: Array, *, intercept: bool) -> tuple[Array, Array]:
+    """Put primal and dual value of each label together, two of shape (WIDTH,), from sums over rows.
+
+    sums (3, WIDTH): of the hinge losses, beta * target and beta * score.
+    constant, total (WIDTH,): the intercepts, and the sums of beta.
+    """
+    hinge, linear, quadratic = sums
+    squared = quadratic - constant * total  # ||w||^2 without the intercept
+    own = total**2 if intercept else 0.0
+    return (squared + constant**2) / 2 + hinge, linear - (squared + own) / 2
 
 
 def _totals(values: tuple[Array, Array]) -> tuple[float, float]:

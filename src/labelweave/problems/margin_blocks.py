@@ -9,7 +9,7 @@ block was solved to, the relative gap (primal(w) - dual) / abs(primal(w)) holds 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ import scipy.sparse as sp
 from labelweave._loops import WIDTH
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
-from labelweave.labels import LabelCovariance
 from labelweave.problems.independent_margins import IndependentMargins
 from labelweave.problems.margin_dual import MarginData, MarginPoint, OrderedRows
 from labelweave.solvers.frame import State, relative_gap
@@ -136,11 +135,7 @@ class MarginBlocks:
     def __init__(
         self, data: MarginData, dtype: npt.DTypeLike, workers: Workers, *, is_short: bool = True
     ) -> None:
-        self.roots = np.sqrt(data.covariance.diagonal())
-        if not data.covariance.is_diagonal:  # z = s v turns |z|^2 / s^2 into |v|^2, and margins m into m / s
-            upper = np.reshape(data.upper, (len(data.features), -1)) * self.roots
-            identity = LabelCovariance.identity(data.labels.n_labels)
-            data = replace(data, covariance=identity, upper=upper, margins=data.margins / self.roots)
+        data, self.roots = data.of_unit_variances()
         self.ordered, self.workers, self.is_short = OrderedRows(data, dtype), workers, is_short
         _ = self.ordered.exact_rows  # made before threads ask for them
         order = np.argsort(-data.labels.positive_counts(), kind="stable")

@@ -39,7 +39,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave._loops import WIDTH
-from labelweave.array_types import Array, PerRow, RowsByLabels
+from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
 from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix
 from labelweave.labels.covariance import LabelCovariance
@@ -82,6 +82,18 @@ class MarginData:
         labels, margins = self.labels.select_labels(which), self.margins[:, which]
         assert self.mean is None, "blocks of labels are fitted without a mean"
         return replace(self, labels=labels, margins=margins, covariance=identity, upper=upper)
+
+    def of_unit_variances(self) -> tuple[MarginData, PerLabel]:
+        """Turn labels that do not covary into such of variance 1, whose weights are to be multiplied by (L,).
+
+        With z = s v |z|^2 / s^2 becomes |v|^2, and margins m become m / s.
+        """
+        roots = np.sqrt(self.covariance.diagonal())
+        if self.covariance.is_diagonal:
+            return self, roots
+        upper = np.reshape(self.upper, (len(self.features), -1)) * roots
+        identity = LabelCovariance.identity(self.labels.n_labels)
+        return replace(self, covariance=identity, upper=upper, margins=self.margins / roots), roots
 
 
 class OrderedRows:
@@ -170,7 +182,7 @@ class MarginDual(ABC):
         self.row_order, self.dtype, self.rows = self.ordered.order, self.ordered.dtype, self.ordered.rows
         self.squared_norms = self.ordered.squared_norms
         self.n_rows = len(data.features)
-        self.label_order = np.argsort(-data.labels.positive_counts(), kind="stable")
+        self.label_order = self._ordered_labels()
         self._groups = [self.label_order[s : s + WIDTH] for s in range(0, len(self.label_order), WIDTH)]
         self.signs = np.zeros((len(self._groups), self.n_rows, WIDTH), np.int8)
         for signs, labels in zip(self.signs, self._groups, strict=True):
@@ -179,6 +191,10 @@ class MarginDual(ABC):
         self.n_blocks = len(self.label_blocks) if self.blocks_are_independent else 1
         self.certified: dict[int, tuple[Array, Array]] = {}
         self.known = None if data.mean is None else self._padded(data.mean.weights().T, np.float64)
+
+    def _ordered_labels(self) -> Array:
+        """Give the numbers of labels in the order in which they go into blocks."""
+        return np.argsort(-self.data.labels.positive_counts(), kind="stable")
 
     def _blocks_of(self, dtype: npt.DTypeLike) -> tuple[Array, Array, list[LabelBlock]]:
         """Lay out margins and weights in a precision: as tables of all blocks, and by block."""

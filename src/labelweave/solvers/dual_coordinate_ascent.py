@@ -121,15 +121,24 @@ class DualCoordinateAscent(Solver[BoxDual, SweepState]):
             return Round(state)
         return self._checked(problem, state)
 
-    def round_of_block(self, problem: BoxDual, state: SweepState, block: int) -> None:
+    def round_of_block(
+        self, problem: BoxDual, state: SweepState, block: int, hot_sweeps: int = _HOT_SWEEPS
+    ) -> None:
         """Sweep one block: all rows, and then those that still gain."""
         from labelweave._loops.visits import rows_above
 
         state.met_gaps[block] = _sweep(problem, state, block, np.arange(problem.n_rows))
         state.mean_gains[block] = problem.gains(state.point, block).mean()
-        for _ in range(_HOT_SWEEPS):
+        for _ in range(hot_sweeps):
             least = _HOT_GAIN * state.mean_gains[block]
             _sweep(problem, state, block, rows_above(problem.gains(state.point, block), least))
+
+    def sweep_gaining(self, problem: BoxDual, state: SweepState, block: int) -> None:
+        """Sweep over the rows of one block whose last visit brought a gain worth a step."""
+        from labelweave._loops.visits import rows_above
+
+        least = _IDLE_GAIN * state.mean_gains[block]
+        _sweep(problem, state, block, rows_above(problem.gains(state.point, block), least))
 
     def certify(self, problem: BoxDual, state: SweepState, status: Status) -> Certificate:
         record = _record(problem, state, *_values(problem, state, problem.certify))

@@ -289,7 +289,7 @@ class MarginTask:
             if explicit is None or solver != "coordinate_ascent" or not covariance.is_diagonal:
                 return False
             return 8.0 * explicit.shape[1] * covariance.n_labels > 1e6 * self.settings.memory_budget
-        if explicit is None or _variances(covariance) is None:
+        if explicit is None or variances_of(covariance) is None:
             why = "with label_covariance the weights of labels depend on each other, and all are other than 0"
             why = why if explicit is not None else "this kernel has no weights of features"
             raise ValueError(
@@ -304,11 +304,7 @@ class MarginTask:
         return True
 
     def _precision(self, tol: float) -> Any:
-        """Choose the arithmetic of coordinate ascent to a gap."""
-        settings = self.settings
-        largest = max(self.data.upper.max(initial=0.0) / _SINGLE_PRECISION_BOUND, _SINGLE_PRECISION_TOL)
-        auto = np.float32 if tol >= largest else np.float64
-        return auto if settings.precision == "auto" else np.dtype(settings.precision)
+        return choose_precision(self.settings.precision, tol, self.data.upper.max(initial=0.0))
 
     def _fit_blocks(self, data: MarginData) -> MarginFit:
         settings = self.settings
@@ -458,7 +454,14 @@ class _GramTask:
         return np.dtype(np.float32 if single else np.float64)
 
 
-def _variances(covariance: LabelCovariance) -> Array | None:
+def choose_precision(asked: str, tol: float, largest_upper: float) -> Any:
+    """Choose the arithmetic of coordinate ascent to a gap, from the largest bound of a variable."""
+    largest = max(largest_upper / _SINGLE_PRECISION_BOUND, _SINGLE_PRECISION_TOL)
+    auto = np.float32 if tol >= largest else np.float64
+    return auto if asked == "auto" else np.dtype(asked)
+
+
+def variances_of(covariance: LabelCovariance) -> Array | None:
     """Give the variances of labels that do not covary; None where some do."""
     variances = covariance.diagonal()
     if covariance.is_diagonal:

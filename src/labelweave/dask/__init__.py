@@ -1,0 +1,30 @@
+"""Fits on many machines through Dask: rows stay in their partitions, labels travel.
+
+The estimators here take Dask's collections, give the ordinary estimators by ``to_local()``, and predict
+lazily. The bits of a fit depend on the partitions and the seed, not on the number of workers or on which of
+them died. Needs ``labelweave[dask]``, on the client, the scheduler and the workers.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from labelweave.dask.max_margin import MaxMarginClassifier
+
+__all__ = ["MaxMarginClassifier"]
+
+_HOMES = {"MaxMarginClassifier": "labelweave.dask.max_margin"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        import_module("distributed")
+    except ImportError:
+        raise ImportError("labelweave.dask needs Dask: install labelweave[dask].") from None
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

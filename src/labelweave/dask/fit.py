@@ -1,0 +1,348 @@
+"""The client's side of a fit: which block does what next, what is kept, and what becomes of lost work.
+
+Each block of labels goes its own way: a round of visits, a look at the gap when the gap that was met says
+that it may be small enough, the certificate.  Nothing that a block becomes depends on when its tasks were
+done, on which worker, or on what was done twice.  What a dead worker had is computed again: by Dask, from
+what it came from; and where that is gone too, from the block's last snapshot.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from distributed import CancelledError, Client, Future, KilledWorker
+from distributed.comm import CommClosedError
+
+from labelweave.array_types import Array
+from labelweave.dask.graphs import BlockGraphs, BlockKeys, Graph, Stop, order_of_round
+from labelweave.dask.store import Snapshot, Store
+from labelweave.dask.tasks import FittedBlock
+from labelweave.solvers.frame import relative_gap
+
+_FULL_EVERY = 3  # rounds: between them rows that gain are visited
+_OPEN_PER_THREAD = 3  # blocks under way for each thread, so that none waits for one
+_SHORTEST = 5.0  # seconds between two snapshots of a block ...
+_COST_SHARE = 0.1  # ... which take this share of the whole time at most
+_LOOK_EVERY = 5.0  # seconds between two looks at where partitions are
+_SILENCE = 60.0  # seconds without any task done before it is said why
+_LOST = (CancelledError, KilledWorker, CommClosedError, OSError, TimeoutError)
+_MOST_LOSSES = 20  # of one block without a round in between
+
+
+class Progress(NamedTuple):
+    """How far a fit is: blocks that are done, all of them, and rounds of all blocks together."""
+
+    done: int
+    blocks: int
+    rounds: int
+
+
+@dataclass
+class BlockFit:
+    """A block under way.
+
+    keys: of its state; futures: what holds it, by key.
+    """
+
+    number: int
+    labels: Array
+    graphs: BlockGraphs
+    keys: BlockKeys
+    rounds: int = 0
+    check_below: float = np.inf
+    losses: int = 0
+    attempt: int = 0
+    futures: dict[str, Future] = field(default_factory=dict)
+    saved: float = 0.0
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """What is to be fitted.
+
+    blocks: the labels of each.
+    partitions: the futures of the rows; common: of what they share.
+    stops: all stops, those of a partition together.
+    """
+
+    blocks: Sequence[Array]
+    partitions: Sequence[Future]
+    common: Future
+    stops: Sequence[Stop]
+    seed: int
+    tol: float
+    max_iter: int
+
+
+class TravellingFit:
+    """Fits all blocks."""
+
+    def __init__(
+        self, client: Client, plan: FitPlan, store: Store, on_progress: Callable[[Progress], None]
+    ) -> None:
+        self.client, self.plan, self.store, self.on_progress = client, plan, store, on_progress
+        self.name = uuid.uuid4().hex[:8]
+        self.waiting: dict[Future, tuple[BlockFit, str]] = {}
+        self.arrived: queue.SimpleQueue[Future] = queue.SimpleQueue()
+        self.homes: list[list[str]] = [[]] * len(plan.partitions)
+        self.looked = -np.inf
+        self.begun, self.saving = time.monotonic(), 0.0
+        self.rounds = 0
+
+    def run(self) -> list[FittedBlock]:
+        """Fit, and give every block."""
+        plan = self.plan
+        ends: dict[int, FittedBlock] = {}
+        left = list(range(len(plan.blocks)))[::-1]
+        under_way = 0
+        try:
+            while left or under_way:
+                while left and under_way < self._most_open():
+                    number = left.pop()
+                    known = self.store.get(number)
+                    if known is not None and known.end is not None:
+                        ends[number] = known.end
+                        continue
+                    self._begin(number, known)
+                    under_way += 1
+                if under_way:
+                    for block, end in self._next():
+                        ends[block.number] = end
+                        under_way -= 1
+                self.on_progress(Progress(len(ends), len(plan.blocks), self.rounds))
+        finally:
+            self.waiting.clear()
+        return [ends[number] for number in range(len(plan.blocks))]
+
+    def _most_open(self) -> int:
+        threads: int = sum(self.client.nthreads().values())
+        return max(4, _OPEN_PER_THREAD * threads)
+
+    def _begin(self, number: int, known: Snapshot | None) -> None:
+        labels = self.plan.blocks[number]
+        block = BlockFit(
+            number, labels, self._graphs(number, labels, 0), self._no_keys(), saved=time.monotonic()
+        )
+        self._place(block, known)
+        self._go_on(block)
+
+    def _go_on(self, block: BlockFit) -> None:
+        """Do the next round; where all rows are together, all rounds."""
+        if len(self.plan.stops) > 1:
+            self._do_round(block)
+            return
+        graph, key = block.graphs.whole()
+        self._submit(block, graph, [key], "certificate")
+
+    def _no_keys(self) -> BlockKeys:
+        return BlockKeys(None, (None,) * len(self.plan.stops))
+
+    def _graphs(self, number: int, labels: Array, attempt: int) -> BlockGraphs:
+        plan = self.plan
+        name = f"{self.name}-{number}-{attempt}"
+        partitions = [future.key for future in plan.partitions]
+        return BlockGraphs(name, number, labels, plan.stops, partitions, plan.common.key)
+
+    def _place(self, block: BlockFit, known: Snapshot | None) -> None:
+        """Bring a block to where its snapshot was taken; at 0 if there is none."""
+        block.futures, block.keys = {}, self._no_keys()
+        block.rounds, block.check_below = 0, np.inf
+        if known is None:
+            return
+        block.rounds, block.check_below = known.rounds, known.check_below
+        homes = self._homes(block.number)
+        stops = zip(self.plan.stops, known.seats, strict=True)
+        seats = [self._scattered(seat, homes[stop.partition]) for stop, seat in stops]
+        traveller = self._scattered(known.traveller, None)
+        block.keys = BlockKeys(traveller.key, tuple(seat.key for seat in seats))
+        block.futures = {future.key: future for future in (traveller, *seats)}
+
+    def _scattered(self, value: Any, worker: str | None) -> Future:
+        workers = None if worker is None else [worker]
+        try:
+            return self.client.scatter(value, workers=workers, hash=False)
+        except (ValueError, KeyError, OSError):  # that worker is gone
+            return self.client.scatter(value, hash=False)
+
+    def _homes(self, block: int) -> list[str | None]:
+        """Say at which worker a block finds each partition; looked up every few seconds."""
+        if time.monotonic() - self.looked > _LOOK_EVERY:
+            held = self.client.who_has(list(self.plan.partitions))
+            workers = list(self.client.nthreads())
+            self.homes = spread([list(held.get(part.key, ())) for part in self.plan.partitions], workers)
+            self.looked = time.monotonic()
+        return [places[block % len(places)] if places else None for places in self.homes]
+
+    def _submit(self, block: BlockFit, graph: Graph, keys: Sequence[str], kind: str) -> list[Future]:
+        """Send a graph; the last of its keys is what the client waits for."""
+        futures = self.client.get(graph.placed(self._homes(block.number)), list(keys), sync=False)
+        self.waiting[futures[-1]] = block, kind
+        futures[-1].add_done_callback(self.arrived.put)
+        return list(futures)
+
+    def _do_round(self, block: BlockFit) -> None:
+        order = order_of_round(self.plan.seed, block.rounds, block.number, len(self.plan.stops))
+        graph, keys, gap = block.graphs.round(block.rounds, order, block.keys, self._is_full(block.rounds))
+        wanted = [*keys.all, gap]
+        futures = self._submit(block, graph, wanted, "round")
+        block.keys, block.futures = keys, {future.key: future for future in futures[:-1]}
+
+    @staticmethod
+    def _is_full(number: int) -> bool:
+        return number < 2 or number % _FULL_EVERY == 0
+
+    def _next(self) -> list[tuple[BlockFit, FittedBlock]]:
+        """Wait for a result and do what follows from it; give the block if it is done."""
+        future = self._arrival()
+        block, kind = self.waiting.pop(future)
+        try:
+            result = future.result(timeout=_SILENCE)
+        except _LOST as error:
+            self._begin_again(block, error)
+            return []
+        block.losses = 0
+        if kind == "round":
+            self._after_round(block, result)
+        elif kind == "check":
+            self._after_check(block, *result)
+        else:
+            return self._after_certificate(block, result)
+        return []
+
+    def _arrival(self) -> Future:
+        begun = time.monotonic()
+        while True:
+            try:
+                future = self.arrived.get(timeout=1.0)
+            except queue.Empty:
+                if time.monotonic() - begun > _SILENCE:
+                    warnings.warn(self._why_silent(), RuntimeWarning, stacklevel=6)
+                    begun = time.monotonic()
+                continue
+            if future in self.waiting:
+                return future
+
+    def _why_silent(self) -> str:
+        address = self.client.scheduler.address
+        begin = f"No task of the fit has ended for {_SILENCE:.0f} s"
+        if self.client.status != "running":
+            return f"{begin}: the connection to {address} is {self.client.status}; see whether it runs."
+        workers = self.client.scheduler_info(n_workers=-1)["workers"]
+        if not workers:
+            return (
+                f"{begin}: no worker is connected to {address}; start some, and it goes on, or interrupt it."
+            )
+        paused = [name for name, worker in workers.items() if worker.get("status") == "paused"]
+        if paused:
+            return (
+                f"{begin}: {len(paused)} of {len(workers)} workers are paused, since their memory is full; "
+                "give them more, or more workers, or make partitions smaller."
+            )
+        return f"{begin}: {len(workers)} workers are busy; smaller partitions make shorter tasks."
+
+    def _begin_again(self, block: BlockFit, error: BaseException) -> None:
+        """Go on from the last snapshot of a block."""
+        block.losses += 1
+        if block.losses > _MOST_LOSSES:
+            raise RuntimeError(
+                f"A block of labels was begun {_MOST_LOSSES} times, and workers died each time "
+                f"({type(error).__name__}); see their logs, and give them more memory, or smaller partitions."
+            ) from error
+        for future in [*self.plan.partitions, self.plan.common]:
+            if future.status in ("error", "cancelled"):
+                self._revive(future)
+        block.attempt += 1
+        block.graphs = self._graphs(block.number, block.labels, block.attempt)
+        self.looked = -np.inf
+        self._place(block, self.store.get(block.number))
+        self._go_on(block)
+
+    def _revive(self, future: Future) -> None:
+        if future.status == "cancelled":
+            raise RuntimeError(
+                "A partition of rows was lost with the worker that had it, and cannot be made again, since "
+                "it was put there as it is; give X and y as collections that read their data."
+            )
+        future.retry()
+
+    def _after_round(self, block: BlockFit, met_gap: float) -> None:
+        was_full = self._is_full(block.rounds)
+        block.rounds += 1
+        self.rounds += 1
+        if block.rounds >= self.plan.max_iter:
+            self._certify(block)
+        elif was_full and met_gap <= block.check_below:
+            block.check_below = met_gap / 10
+            graph, key = block.graphs.check(block.rounds, block.keys)
+            self._submit(block, graph, [key], "check")
+        else:
+            self._save_when_due(block)
+            self._do_round(block)
+
+    def _after_check(self, block: BlockFit, primal: float, dual: float) -> None:
+        block.check_below = max(block.check_below, 1.5 * self.plan.tol * abs(primal))
+        if relative_gap(primal, dual) <= self.plan.tol:
+            self._certify(block)
+        else:
+            self._do_round(block)
+
+    def _certify(self, block: BlockFit) -> None:
+        graph, key = block.graphs.certificate(block.rounds, block.keys)
+        self._submit(block, graph, [key], "certificate")
+
+    def _after_certificate(self, block: BlockFit, end: FittedBlock) -> list[tuple[BlockFit, FittedBlock]]:
+        is_open = relative_gap(end.primal, end.dual) > self.plan.tol
+        if is_open and len(self.plan.stops) > 1 and block.rounds < self.plan.max_iter:
+            self._do_round(block)
+            return []
+        block.futures = {}
+        self.store.put(block.number, Snapshot(end.rounds, np.inf, None, (), end))
+        return [(block, end)]
+
+    def _save_when_due(self, block: BlockFit) -> None:
+        """Keep the state of a block, if enough was done since the last time."""
+        begun = time.monotonic()
+        is_dear = self.saving > _COST_SHARE * (begun - self.begun)
+        if is_dear or begun - block.saved < _SHORTEST:
+            return
+        try:
+            traveller, *seats = self.client.gather([block.futures[key] for key in block.keys.all])
+        except _LOST:
+            return  # it is noticed when the next round fails
+        snapshot = Snapshot(block.rounds, block.check_below, traveller, tuple(seats))
+        self.store.put(block.number, snapshot)
+        self._place(block, snapshot)  # what came before can be forgotten, and need not be computed again
+        block.saved = time.monotonic()
+        self.saving += block.saved - begun
+
+
+def spread(held: list[list[str]], workers: list[str]) -> list[list[str]]:
+    """Choose workers for every partition: one that has it, or where too many are with that one the idlest.
+
+    Where partitions are fewer than workers each has several, which then all keep it.
+    held: the workers that have each partition.
+    """
+    if not workers or not held:
+        return [[] for _ in held]
+    most = -(-len(held) // len(workers))
+    count = dict.fromkeys(workers, 0)
+    homes: list[list[str]] = [[] for _ in held]
+    for home, places in zip(homes, held, strict=True):
+        free = [place for place in places if count.get(place, most) < most]
+        if free:
+            home.append(min(free, key=count.__getitem__))
+            count[home[0]] += 1
+    n_each = max(1, len(workers) // len(held))
+    for home in homes:
+        while len(home) < n_each:
+            idlest = min((place for place in workers if place not in home), key=count.__getitem__)
+            home.append(idlest)
+            count[idlest] += 1
+    return homes

@@ -1,0 +1,138 @@
+"""From Dask's collections to partitions of rows, and back: predictions one partition at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+_GIVE = "give a dask array, a dask DataFrame, or a list of delayed partitions"
+
+
+def row_partitions(X: Any, y: Any, sample_weight: Any = None) -> list[tuple[Any, Any, Any]]:
+    """Take collections apart: features, targets and weights of every partition, as delayed values or futures.
+
+    X: a dask array or DataFrame, or a list of delayed values or futures, each the rows of a partition; with
+        ``y=None`` each a pair of features and targets.
+    Raises ValueError if they are of other kinds, or not of the same partitions.
+    """
+    rows = _parts_of(X, "X")
+    if y is None:
+        if not isinstance(X, list | tuple):
+            raise ValueError("y is None; give targets, or X as a list of delayed pairs (X, y) of partitions.")
+        pairs = [_pair(part) for part in rows]
+        rows, targets = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    else:
+        targets = _parts_of(_aligned(y, X), "y")
+    weights = (
+        [None] * len(rows)
+        if sample_weight is None
+        else _parts_of(_aligned(sample_weight, X), "sample_weight")
+    )
+    for name, parts in (("y", targets), ("sample_weight", weights)):
+        if len(parts) != len(rows):
+            raise ValueError(
+                f"X has {len(rows)} partitions but {name} has {len(parts)}; give both in the same partitions "
+                "of rows (rechunk or repartition one of them)."
+            )
+    return list(zip(rows, targets, weights, strict=True))
+
+
+def _pair(part: Any) -> tuple[Any, Any]:
+    import dask
+
+    whole = dask.delayed(part)
+    return whole[0], whole[1]
+
+
+def is_lazy(value: Any) -> bool:
+    """Tell collections of Dask from data in memory."""
+    import dask
+
+    return bool(dask.is_dask_collection(value))
+
+
+def is_listed(value: Any) -> bool:
+    """Tell a list of delayed partitions, or of futures, from rows."""
+    from distributed import Future
+
+    return (
+        isinstance(value, list | tuple)
+        and len(value) > 0
+        and all(is_lazy(part) or isinstance(part, Future) for part in value)
+    )
+
+
+def _kind(value: Any) -> str:
+    import dask.array as da
+
+    if isinstance(value, da.Array):
+        return "array"
+    return (
+        "frame" if is_lazy(value) and hasattr(value, "npartitions") and hasattr(value, "to_delayed") else ""
+    )
+
+
+def _parts_of(value: Any, name: str) -> list[Any]:
+    if is_listed(value):
+        return list(value)
+    kind = _kind(value)
+    if not kind or (kind == "frame" and not hasattr(value, "dtypes") and not hasattr(value, "dtype")):
+        raise ValueError(
+            f"{name} is a {type(value).__name__}, which is not of partitions; {_GIVE} (or use the estimator "
+            "of labelweave itself for data in memory)."
+        )
+    if kind == "array":
+        if value.ndim > 1 and value.numblocks[1] > 1:
+            value = value.rechunk({1: -1})
+        value = value.to_delayed().ravel()
+        return list(value)
+    return list(value.to_delayed())
+
+
+def _aligned(value: Any, X: Any) -> Any:
+    """Give an array the chunks of rows that X has, where both are known and differ."""
+    if _kind(value) != "array" or _kind(X) != "array":
+        return value
+    known = not any(np.isnan(size) for size in (*value.chunks[0], *X.chunks[0]))
+    if known and value.chunks[0] != X.chunks[0] and value.shape[0] == X.shape[0]:
+        return value.rechunk({0: X.chunks[0]})
+    return value
+
+
+def lazily(X: Any, of_rows: Callable[..., Any], model: Any, meta: Any, width: int | None) -> Any:
+    """Apply a function of rows and a model to every partition, when the result is asked for.
+
+    of_rows: gets the rows of a partition and the model.
+    meta: an empty answer, whose kind all answers have.
+    width: the columns of answers; None for vectors.
+    Returns a dask array or DataFrame, or a list of delayed values for such a list.
+    """
+    import dask
+
+    kept = dask.delayed(model)
+    if is_listed(X):
+        return [dask.delayed(of_rows)(part, kept) for part in X]
+    if _kind(X) == "frame":
+        parts: Any = X.to_delayed()
+        sizes: Any = (np.nan,) * len(parts)
+    else:
+        X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
+        parts, sizes = X.to_delayed().ravel(), X.chunks[0]
+    answers = [dask.delayed(of_rows)(part, kept) for part in parts]
+    if hasattr(meta, "columns"):
+        import dask.dataframe as dd
+
+        return dd.from_delayed(answers, meta=meta, verify_meta=False)
+    return _array_of(answers, sizes, meta, width)
+
+
+def _array_of(parts: list[Any], sizes: Any, meta: Any, width: int | None) -> Any:
+    import dask.array as da
+
+    columns = () if width is None else (width,)
+    blocks = [
+        da.from_delayed(part, (size, *columns), meta=meta) for part, size in zip(parts, sizes, strict=True)
+    ]
+    return da.concatenate(blocks, axis=0, allow_unknown_chunksizes=True)

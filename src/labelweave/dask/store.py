@@ -1,0 +1,149 @@
+"""Where the states of label blocks are kept while they are fitted, so that nothing is lost for long.
+
+A folder on this machine, or any place that fsspec reaches, with a file a block, written as a whole.
+Without a place of the user's it is a temporary folder, from which blocks go on whose workers died.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from labelweave.dask.tasks import FittedBlock
+from labelweave.model_files import (
+    ModelContent,
+    ModelFileError,
+    decode,
+    encode,
+    read_model_file,
+    write_model_file,
+)
+from labelweave.problems.travelling_margins import Seat, Traveller
+
+_KIND = "TravellingCheckpoint"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Where a block stands after so many rounds.
+
+    check_below: see :class:`labelweave.solvers.dual_coordinate_ascent.SweepState`.
+    end: the block, once it is fitted; then there is no state.
+    """
+
+    rounds: int
+    check_below: float
+    traveller: Traveller | None
+    seats: tuple[Seat, ...]
+    end: FittedBlock | None = None
+
+    def to_plain(self) -> dict[str, Any]:
+        """Write it as dictionaries, numbers and arrays."""
+        return {
+            "rounds": self.rounds,
+            "check_below": None if np.isinf(self.check_below) else self.check_below,
+            "traveller": None if self.traveller is None else self.traveller.to_plain(),
+            "seats": [seat.to_plain() for seat in self.seats],
+            "end": None if self.end is None else vars(self.end),
+        }
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> Snapshot:
+        """Make it again."""
+        below, traveller, end = plain["check_below"], plain["traveller"], plain["end"]
+        return cls(
+            rounds=plain["rounds"],
+            check_below=np.inf if below is None else below,
+            traveller=None if traveller is None else Traveller.from_plain(traveller),
+            seats=tuple(Seat.from_plain(seat) for seat in plain["seats"]),
+            end=None if end is None else FittedBlock(**end),
+        )
+
+
+class Store:
+    """The snapshots of one fit, in a place.
+
+    place: a path or a URL that fsspec knows; None for a temporary folder.
+    marks: what the fit is of, by name; snapshots of another fit are refused.
+    Raises ModelFileError, a ValueError, if the place has such snapshots.
+    """
+
+    def __init__(self, place: str | os.PathLike[str] | None, marks: Mapping[str, str]) -> None:
+        self.place, self.marks, self._known = place, dict(marks), set[int]()
+        self._temporary = tempfile.TemporaryDirectory(prefix="labelweave-")
+        if place is None:
+            self._files: Any = None
+            return
+        from fsspec.core import url_to_fs
+
+        self._files, self._root = url_to_fs(os.fspath(place))
+        if self._files.isdir(self._root):
+            names = [Path(name).stem for name in self._files.ls(self._root, detail=False)]
+            self._known = {
+                int(name[6:]) for name in names if name.startswith("block-") and name[6:].isdigit()
+            }
+
+    def _local(self, block: int) -> Path:
+        return Path(self._temporary.name) / f"block-{block}.lwc"
+
+    def _remote(self, block: int) -> str:
+        return f"{self._root}/block-{block}.lwc"
+
+    def put(self, block: int, snapshot: Snapshot) -> None:
+        """Keep the snapshot of a block in the place of the last one."""
+        arrays: dict[str, Any] = {}
+        plain = {"marks": self.marks, "snapshot": snapshot.to_plain()}
+        path = self._local(block)
+        write_model_file(path, ModelContent(_KIND, encode(plain, arrays), arrays))
+        if self._files is not None:
+            self._files.makedirs(self._root, exist_ok=True)
+            part = f"{self._remote(block)}.part"
+            self._files.put_file(str(path), part)
+            self._files.mv(part, self._remote(block))
+            path.unlink()
+        self._known.add(block)
+
+    def get(self, block: int) -> Snapshot | None:
+        """Give the last snapshot of a block; None if there is none."""
+        if block not in self._known:
+            return None
+        path = self._local(block)
+        try:
+            if self._files is not None:
+                self._files.get_file(self._remote(block), str(path))
+            return self._read(path)
+        except (ModelFileError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            said = " ".join(str(error).split()).rstrip(".")
+            raise ModelFileError(
+                f"checkpoint={str(self.place)!r}: the fit cannot go on from block {block} there ({said}); "
+                "delete that folder, or name another one."
+            ) from error
+        finally:
+            if self._files is not None:
+                path.unlink(missing_ok=True)
+
+    def _read(self, path: Path) -> Snapshot:
+        content = read_model_file(path, mmap=False)
+        if content.kind != _KIND:
+            raise ValueError(f"it is a file of another kind, {content.kind}")
+        plain = decode(content.state, content.arrays)
+        others = [what for what, mark in self.marks.items() if plain["marks"].get(what) != mark]
+        if others:
+            raise ValueError(f"it is of another fit: {', '.join(others)} differ")
+        return Snapshot.from_plain(plain["snapshot"])
+
+    def close(self, *, is_done: bool) -> None:
+        """Remove the snapshots of a fit that is done; those of one that is not stay in the user's place."""
+        self._temporary.cleanup()
+        if self._files is None or not is_done:
+            return
+        for block in self._known:
+            self._files.rm_file(self._remote(block))
+        if not self._files.ls(self._root, detail=False):
+            self._files.rmdir(self._root)

@@ -1,0 +1,255 @@
+"""The classifier on Dask's collections gives what the ordinary one gives, in whatever form data come."""
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+import dask
+import labelweave as lw
+from labelweave.dask import MaxMarginClassifier
+
+TOL = 1e-2
+
+
+def table(n=90, d=100, n_labels=5, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, d)) * (random.random((n, d)) < 0.4)
+    scores = X @ random.normal(size=(d, n_labels)) + 0.5 * random.normal(size=(n, n_labels))
+    return X, (scores > 0.7).astype(float)
+
+
+def chunks(values, sizes=(30, 40, 20)):
+    return da.from_array(values, chunks=(sizes, *values.shape[1:]))
+
+
+def objective(model, X, Y, weights=1.0, C=1.0):
+    """What is minimised, straight from its definition."""
+    coefficients, intercepts = np.asarray(model.coef_), np.asarray(model.intercept_)
+    signs = np.where(np.isnan(Y), 0, 2 * Y - 1)
+    losses = np.maximum(0, 1 - signs * (X @ coefficients.T + intercepts)) * (signs != 0)
+    return ((coefficients**2).sum() + (intercepts**2).sum()) / 2 + 2 * C * (weights * losses.T).sum()
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_the_optimum_is_that_of_one_machine(client, together, request):
+    if not together:
+        request.getfixturevalue("apart")
+    X, Y = table()
+    model = MaxMarginClassifier(client, C=0.1, tol=TOL).fit(chunks(X), chunks(Y))
+    exact = lw.MaxMarginClassifier(C=0.1, tol=1e-6).fit(X, Y)
+    assert model.converged_
+    assert model.duality_gap_ <= TOL
+    assert model.trace_[-1].primal == pytest.approx(objective(model, X, Y, C=0.1), rel=1e-9)
+    least = objective(exact, X, Y, C=0.1)
+    assert least * (1 - 1e-6) <= objective(model, X, Y, C=0.1) <= least * (1 + 2 * TOL)
+
+
+def test_rows_together_are_the_ordinary_algorithm(client):
+    X, Y = table()
+    model = MaxMarginClassifier(client, C=0.1).fit(chunks(X, (90,)), chunks(Y, (90,)))
+    local = lw.MaxMarginClassifier(C=0.1, solver="coordinate_ascent").fit(X, Y)
+    assert np.array_equal(model.coef_, local.coef_)
+    assert np.array_equal(model.intercept_, local.intercept_)
+    assert model.n_iter_ == local.n_iter_
+    assert model.duality_gap_ == local.duality_gap_
+
+
+def test_the_seed_decides_and_nothing_else(client, apart):
+    X, Y = (chunks(part) for part in table())
+    first, second = (MaxMarginClassifier(client, C=0.1, tol=0.05).fit(X, Y) for _ in range(2))
+    other = MaxMarginClassifier(client, C=0.1, tol=0.05, random_state=1).fit(X, Y)
+    assert np.array_equal(first.coef_, second.coef_)
+    assert not np.array_equal(first.coef_, other.coef_)
+
+
+def test_missing_labels_weights_and_variances(client, apart):
+    X, Y = table()
+    Y[::7, 1], Y[3, :] = np.nan, np.nan
+    weights = np.random.default_rng(1).uniform(0.5, 2, len(X))
+    variances = np.diag([1.0, 2.0, 0.5, 1.0, 1.5])
+    settings = {
+        "C": 0.1,
+        "label_covariance": variances,
+        "class_weight": "balanced",
+        "false_negative_cost": 2.0,
+    }
+    model = MaxMarginClassifier(client, tol=TOL, **settings)
+    model.fit(chunks(X), chunks(Y), sample_weight=chunks(weights))
+    exact = lw.MaxMarginClassifier(tol=1e-6, **settings).fit(X, Y, sample_weight=weights)
+    assert np.abs(model.coef_ - exact.coef_).max() < 0.1 * np.abs(exact.coef_).max()
+    assert model.trace_[-1].primal == pytest.approx(exact.trace_[-1].primal, rel=2 * TOL)
+    assert np.array_equal(model.label_covariance_.diagonal(), np.diag(variances))
+
+
+def sparse_blocks(values, sizes):
+    ends = np.cumsum(sizes)
+    parts = [sp.csr_array(part) for part in np.split(values, ends[:-1])]
+    meta = sp.csr_array((0, values.shape[1]))
+    return parts, da.concatenate(
+        [da.from_delayed(dask.delayed(part), (np.nan, values.shape[1]), meta=meta) for part in parts],
+        allow_unknown_chunksizes=True,
+    )
+
+
+def test_sparse_blocks_of_unknown_sizes(client):
+    X, Y = table()
+    _, blocks = sparse_blocks(X, [30, 40, 20])
+    _, labels = sparse_blocks(np.asarray(Y), [30, 40, 20])
+    model = MaxMarginClassifier(client, C=0.1).fit(blocks, labels)
+    whole = lw.MaxMarginClassifier(C=0.1, solver="coordinate_ascent").fit(sp.csr_array(X), sp.csr_array(Y))
+    assert np.array_equal(model.coef_, whole.coef_)
+    predicted = client.compute(model.predict(blocks).to_delayed().ravel()[0]).result()
+    assert (predicted != whole.predict(sp.csr_array(X[:30]))).nnz == 0
+    scores = client.compute(model.decision_function(blocks)).result()
+    assert np.allclose(scores, model.to_local().decision_function(sp.csr_array(X)), rtol=1e-12)
+
+
+def test_lists_of_partitions_and_of_pairs(client):
+    X, Y = table()
+    parts, _ = sparse_blocks(X, [30, 40, 20])
+    labels = np.split(Y, [30, 70])
+    delayed = dask.delayed
+    one = MaxMarginClassifier(client, C=0.1).fit(
+        [delayed(part) for part in parts], [delayed(y) for y in labels]
+    )
+    pairs = [delayed(pair) for pair in zip(parts, labels, strict=True)]
+    two = MaxMarginClassifier(client, C=0.1).fit(pairs)
+    three = MaxMarginClassifier(client, C=0.1).fit(client.scatter(parts), client.scatter(labels))
+    assert np.array_equal(one.coef_, two.coef_)
+    assert np.array_equal(one.coef_, three.coef_)
+    answers = one.predict([delayed(part) for part in parts])
+    assert np.array_equal(np.concatenate(dask.compute(*answers)), one.to_local().predict(sp.csr_array(X)))
+
+
+def test_frames_with_names_of_features_and_labels(client):
+    X, Y = table(d=6, n_labels=3)
+    rows = pd.DataFrame(X, columns=list("abcdef"))
+    labels = pd.DataFrame(Y.astype(int), columns=["red", "green", "blue"])
+    frames = (
+        dd.from_pandas(rows, npartitions=3, sort=False),
+        dd.from_pandas(labels, npartitions=3, sort=False),
+    )
+    model = MaxMarginClassifier(client, C=0.1).fit(*frames)
+    assert list(model.feature_names_in_) == list("abcdef")
+    assert list(model.classes_) == ["red", "green", "blue"]
+    predicted = client.compute(model.predict(frames[0])).result()
+    assert predicted.equals(model.to_local().predict(rows))
+
+
+@pytest.mark.parametrize("classes", [["no", "yes"], ["a", "b", "c"], [1, 5, 9]])
+def test_one_class_a_row(client, classes):
+    X, _ = table(n_labels=3)
+    y = np.asarray(classes)[(X[:, : len(classes)]).argmax(axis=1)]
+    model = MaxMarginClassifier(client, C=0.1).fit(chunks(X), chunks(y))
+    whole = lw.MaxMarginClassifier(C=0.1, solver="coordinate_ascent").fit(X, y)
+    assert np.array_equal(model.classes_, whole.classes_)
+    assert np.array_equal(model.coef_, whole.coef_)
+    assert np.array_equal(client.compute(model.predict(chunks(X))).result(), whole.predict(X))
+    assert (
+        client.compute(model.decision_function(chunks(X))).result().shape == whole.decision_function(X).shape
+    )
+
+
+def test_the_best_labels_of_every_row(client):
+    X, Y = table()
+    model = MaxMarginClassifier(client, C=0.1).fit(chunks(X), chunks(Y))
+    labels, scores = (client.compute(part).result() for part in model.predict_top(chunks(X), 2))
+    found = model.to_local().predict_top(X, 2)
+    assert np.array_equal(labels, found[0])
+    assert np.allclose(scores, found[1], rtol=1e-12)  # products of other shapes round otherwise
+    with pytest.raises(ValueError, match="between 1 and the number of labels, 5"):
+        model.predict_top(chunks(X), 6)
+
+
+def test_the_ordinary_estimator_and_its_file(client, tmp_path):
+    X, Y = table()
+    model = MaxMarginClassifier(client, C=0.1).fit(chunks(X), chunks(Y))
+    lw.save(model.to_local(), tmp_path / "model.lw")
+    loaded = lw.load(tmp_path / "model.lw")
+    assert type(loaded) is lw.MaxMarginClassifier
+    assert np.array_equal(loaded.predict(X), model.predict(X))
+    assert clone(model).get_params()["C"] == 0.1
+
+
+def test_small_and_odd_partitions(client, apart):
+    X, Y = table()
+    X[:, -1] = 0
+    Y[:, 2] = 0  # a label that nobody has
+    sizes = (1, 49, 0, 40)
+    model = MaxMarginClassifier(client, C=0.1, tol=0.05).fit(chunks(X, sizes), chunks(Y, sizes))
+    assert model.converged_
+    assert client.compute(model.predict(chunks(X, sizes))).result().shape == Y.shape
+    one = MaxMarginClassifier(client).fit(chunks(X[:1], (1,)), chunks(Y[:1, :1], (1,)))
+    assert one.predict(X[:2]).shape == (2, 1)
+
+
+def test_partitions_that_end_differently_are_brought_together(client):
+    X, Y = table()
+    model = MaxMarginClassifier(client, C=0.1).fit(chunks(X), chunks(Y, (45, 45)))
+    assert model.converged_
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"kernel": "rbf"}, "kernel='rbf' is for data in memory"),
+        ({"prune": "certified"}, "prune='certified' is for data in memory"),
+        ({"threshold": "f1"}, "rows that are held out"),
+        ({"label_covariance": 0.5 * np.eye(5) + 0.5}, "couples labels"),
+        ({"label_covariance": np.eye(4)}, "over 4 labels but y has 5"),
+        ({"memory_budget": 1e-6}, "memory_budget"),
+        ({"client": "tcp://here"}, "client"),
+    ],
+)
+def test_what_is_for_one_machine_is_refused(client, given, said):
+    X, Y = table()
+    with pytest.raises(ValueError, match=said):
+        MaxMarginClassifier(**{"client": client} | given).fit(chunks(X), chunks(Y))
+
+
+def _with_a_hole(X):
+    X = X.copy()
+    X[35, 2] = np.nan
+    return X
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda X, Y: (X, Y), "is a ndarray, which is not of partitions"),
+        (lambda X, Y: (chunks(X), None), "y is None"),
+        (
+            lambda X, Y: (chunks(X), chunks(Y, (90,)).to_delayed().ravel().tolist()),
+            "X has 3 partitions but y has 1",
+        ),
+        (
+            lambda X, Y: (chunks(_with_a_hole(X)), chunks(Y)),
+            "Partition 1: Input X contains NaN at row 5, column 2",
+        ),
+        (lambda X, Y: (chunks(X), chunks(Y + 2)), "Partition 0: Y at row"),
+        (lambda X, Y: (chunks(X), chunks(np.full(90, "a"))), "one class only"),
+        (lambda X, Y: ([dask.delayed(X), dask.delayed(X[:, :3])], [dask.delayed(Y)] * 2), "has 3 features"),
+        (lambda X, Y: ([dask.delayed(X)] * 2, [dask.delayed(Y), dask.delayed(Y[:, :2])]), "has 2 labels"),
+        (lambda X, Y: ([dask.delayed(X)], [dask.delayed([["a"]] * 90)]), "lists of labels"),
+        (lambda X, Y: (chunks(X[:0], (0,)), chunks(Y[:0], (0,))), "no rows"),
+    ],
+)
+def test_data_that_make_no_sense_are_refused(client, make, said):
+    with pytest.raises(ValueError, match=said) as caught:
+        MaxMarginClassifier(client).fit(*make(*table()))
+    assert "\n" not in str(caught.value)
+
+
+def test_without_a_client_it_says_so():
+    X, Y = table()
+    with pytest.raises(ValueError, match="There is no Dask client"):
+        MaxMarginClassifier().fit(chunks(X), chunks(Y))
+
+
+def test_unfitted_models_say_so(client):
+    with pytest.raises(ValueError, match="not fitted yet"):
+        MaxMarginClassifier(client).predict(chunks(np.ones((90, 2))))
