@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         inference,
         kernels,
         metrics,
+        noise,
         report,
         splits,
     )
@@ -70,6 +71,7 @@ __all__ = [
     "kernels",
     "load",
     "metrics",
+    "noise",
     "report",
     "save",
     "set_config",
@@ -110,6 +112,7 @@ _MODULES = {
     "inference": "labelweave.inference",
     "kernels": "labelweave.kernels",
     "metrics": "labelweave.metrics",
+    "noise": "labelweave.noise",
     "report": "labelweave.report",
     "splits": "labelweave.splits",
 }

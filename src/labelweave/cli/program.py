@@ -27,6 +27,7 @@ _COMMANDS = {
     "predict": "Predict the labels of the rows of a data file.",
     "evaluate": "Compare a model's predictions with the labels of a data file.",
     "report": "Write a page about a model and how well it does on a data file.",
+    "audit": "Find labels of a data file that are probably wrong.",
     "inspect": "Say what a model file holds.",
     "convert": "Write a data file in another format.",
     "demo": "Tag Debian packages with the bundled data set.",
