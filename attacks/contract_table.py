@@ -17,7 +17,18 @@ import scipy.sparse as sp
 
 import labelweave as lw
 from attacks.sparse_arrays import World
-from labelweave import baselines, datasets, display, extending, inference, kernels, metrics, report, splits
+from labelweave import (
+    baselines,
+    datasets,
+    display,
+    extending,
+    inference,
+    kernels,
+    metrics,
+    noise,
+    report,
+    splits,
+)
 from labelweave.losses import ENTRY_LOSSES
 
 _CLASSES = np.array(["a", "b", "c"])
@@ -1280,6 +1291,46 @@ def _with_covariance(world: ContractWorld) -> Any:
     return lw.MaxMarginClassifier(label_covariance=world.covariance, tol=0.1).fit(world.X, world.Y)
 
 
+def _noise_contracts() -> dict[str, Contract]:
+    def errors(world: ContractWorld) -> Any:
+        return noise.find_label_errors(None, world.Y, scores=world.S).ranked(4)
+
+    def found(world: ContractWorld, **given: Any) -> Any:
+        return noise.find_label_errors(**given).probabilities
+
+    place = _of(0, 1)
+    return {
+        "find_label_errors": Contract(
+            found,
+            {
+                "X": _rows,
+                "y": _targets,
+                "scores": _of(_LINEAR),
+                "flip_rates": _of(None, (None, 0.0), (0.1, [0.1, 0.0, 0.2, 0.1])),
+                "related": _of(True, False),
+                "random_state": _of(0, 7),
+                "on_progress": _of(None),
+            },
+        ),
+        "LabelErrors.ranked": Contract(
+            lambda world, **given: errors(world).ranked(**given).probability, {"top": _of(3, 0)}
+        ),
+        "LabelErrors.words": _on(errors, "words", place=place),
+        "LabelErrors.reasons": Contract(
+            lambda world, **given: [one.effect for one in errors(world).reasons(**given)],
+            {"place": place, "most": _of(3, 0)},
+        ),
+        "LabelErrors.records": Contract(
+            lambda world, **given: [one["probability"] for one in errors(world).records(**given)],
+            {"most_reasons": _of(3, 0)},
+        ),
+        "LabelErrors.corrected": Contract(
+            lambda world, **given: errors(world).corrected(**given).to_signs(),
+            {"least": _of(0.5, 1), "how": _of("hide", "flip")},
+        ),
+    }
+
+
 def _whole_contracts() -> dict[str, Contract]:
     def compared(world: ContractWorld, **given: Any) -> Any:
         return lw.compare(**given).values["MaxMarginClassifier"]["hamming_loss"]
@@ -1369,6 +1420,7 @@ def _all() -> Iterator[tuple[str, Contract]]:
         ("extending.", _extending_contracts()),
         ("datasets.", _dataset_contracts()),
         ("display.", dict(_display_contracts())),
+        ("noise.", _noise_contracts()),
         ("", _whole_contracts()),
     ):
         yield from ((f"{prefix}{name}", contract) for name, contract in found.items())
@@ -1388,6 +1440,7 @@ WITHOUT = {
         for name in ("conjugate", "curvature", "evaluate", "gradient", "value")
     },
     "metrics.get_scorer_names": "takes nothing",
+    **{f"noise.{name}": _RECORD for name in ("FlipRates", "LabelErrors", "Reason")},
     "LabelCovariance": _BASE,
     "LabelCovariance.block": _OPERATOR,
     "LabelCovariance.columns": _OPERATOR,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         inference,
         kernels,
         metrics,
+        noise,
         report,
         splits,
     )
@@ -85,6 +86,7 @@ __all__ = [
     "load",
     "metrics",
     "next_queries",
+    "noise",
     "report",
     "save",
     "set_config",
@@ -130,6 +132,7 @@ _MODULES = {
     "inference": "labelweave.inference",
     "kernels": "labelweave.kernels",
     "metrics": "labelweave.metrics",
+    "noise": "labelweave.noise",
     "report": "labelweave.report",
     "splits": "labelweave.splits",
 }

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from labelweave.cli import report as command
+from labelweave.cli import messages
 
 
 def test_a_table_with_texts(run, table_model, tmp_path):
@@ -75,8 +75,8 @@ def test_labels_of_a_matrix_file_that_the_model_does_not_know(run, matrix_files,
 
 def test_progress_is_told_after_two_seconds(capsys, monkeypatch):
     clock = iter([0.0, 1.0, 2.5, 3.0])
-    monkeypatch.setattr(command.time, "monotonic", lambda: next(clock))
-    tell = command._Progress()
+    monkeypatch.setattr(messages.time, "monotonic", lambda: next(clock))
+    tell = messages.Waiting()
     for words in ("one", "two", "three"):
         tell(words)
     assert capsys.readouterr().err == "labelweave: two, 2 s\n"

@@ -21,7 +21,7 @@ _WORLDS = 2
 # whose calls take long: the search alone looks at them
 _LONG_CALLS = (
     *("display.", "report.", "compare", "AutoLabelClassifier", "LabelGraphClassifier", "LowRankClassifierCV"),
-    *("TunedThresholdClassifier", "CalibratedLabelClassifier"),
+    *("TunedThresholdClassifier", "CalibratedLabelClassifier", "noise."),
 )
 _QUICK = {"max_examples": 4, "derandomize": True}
 _LONG = {"max_examples": 200}

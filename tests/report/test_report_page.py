@@ -169,7 +169,20 @@ def test_rows_and_models_that_are_none(model, rows, tmp_path):
 def test_progress_is_told(model, rows, tmp_path):
     told = []
     write_report(model, *rows, tmp_path / "r.html", on_progress=told.append)
-    assert told == ["scored 100 of 100 rows", "measuring", "looking into weak labels", "writing"]
+    looking = ["looking into weak labels", "looking for wrong labels"]
+    assert told == ["scored 100 of 100 rows", "measuring", *looking, "writing"]
+
+
+def test_labels_that_may_be_wrong_are_shown(model, rows, report):
+    X, Y = rows
+    given = Y.to_dense()
+    row = int(np.argmax(model.decision_function(X)[:, 2]))
+    assert given[row, 2] == 1
+    given[row, 2] = 0
+    page = report(model, X, LabelMatrix.from_any(given, Y.names), row_names=[f"row {k}" for k in range(100)])
+    assert {"href": "#suspects"} in page.named("a")
+    assert f"row {row} tag 2 no" in page.text
+    assert {"href": "#suspects"} not in report(model, X.iloc[:20], Y[np.arange(20)]).named("a")
 
 
 def _luminance(color):

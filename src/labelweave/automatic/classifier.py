@@ -398,6 +398,11 @@ class AutoLabelClassifier(LabelClassifier):
         other._choose_thresholds()
         return other
 
+    def _left_out_probabilities(self) -> Array:
+        """Give probabilities of training rows by all that is learned of other folds: shape (n, L)."""
+        assert self._left_out is not None, "there are after a fit"
+        return self._left_out.honest.scores
+
     def _choose_thresholds(self) -> None:
         """Choose thresholds on left-out rows, and measure what they are worth."""
         left_out = self._left_out

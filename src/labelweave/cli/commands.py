@@ -221,6 +221,45 @@ def label(**flags: Any) -> None:
     """
 
 
+@_command("labelweave.cli.audit")
+@data_argument
+@click.option("--top", type=click.IntRange(0),
+              help="Rank so many entries [as many as are expected to be wrong; 20 are shown].")  # fmt: skip
+@click.option("--forgotten", is_flag=True, help="Labels are forgotten at most: those recorded are right.")
+@click.option("--missed", metavar="SHARE", type=click.FloatRange(0, 1, max_open=True),
+              help="How many of the labels that are there are not recorded [estimated].")  # fmt: skip
+@click.option("--false", metavar="SHARE", type=click.FloatRange(0, 1, max_open=True),
+              help="How many of the labels that are not there are recorded [estimated].")  # fmt: skip
+@click.option("--time-budget", metavar="SECONDS", type=click.FloatRange(0, min_open=True),
+              help="How long the model may take that scores the rows [300].")  # fmt: skip
+@click.option("--out", "-o", metavar="FILE",
+              help="Write the entries to a file too (.jsonl, .csv, .tsv or .parquet), or lines to stdout (-) "
+              "with --output-format.")  # fmt: skip
+@click.option("--output-format", type=click.Choice(["jsonl", "csv", "tsv", "parquet"]),
+              help="JSON lines, or a table [by the name of --out].")  # fmt: skip
+@click.option("--jobs", type=int, help="Threads that grow trees.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,
+              help="Fixes folds and trees.")  # fmt: skip
+@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
+@label_column_options
+@column_options
+@file_options
+def audit(**flags: Any) -> None:
+    """Find labels of a data file that are probably wrong.
+
+    Rows are scored by models that did not see them (AutoLabelClassifier), and the
+    other labels of a row are asked too.  Shows which entries are probably wrong, the
+    likeliest first, and which related labels speak against what is recorded: how
+    much each adds to the expectation of the label.
+
+    \b
+    Examples:
+      labelweave audit bibtex.arff --xml bibtex.xml
+      labelweave audit packages.csv --text description --labels tags \\
+          --label-separator , --id package --forgotten --out wrong.csv
+    """
+
+
 @_command("labelweave.cli.inspect")
 @click.argument("model")
 @click.option("--label", metavar="NAME",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _RENAMED = {"n_jobs": "jobs", "random_state": "seed"}
 _WIDTH = 79
+_QUIET_SECONDS = 2.0
 
 
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -62,6 +64,19 @@ def note(message: str) -> None:
     for path, name in _shown_paths.items():
         message = message.replace(path, name)
     say(f"labelweave: {message}", err=True)
+
+
+class Waiting:
+    """Say what is being done, every other second at most."""
+
+    def __init__(self) -> None:
+        self.started = self.last = time.monotonic()
+
+    def __call__(self, words: str) -> None:
+        now = time.monotonic()
+        if now - self.last >= _QUIET_SECONDS:
+            self.last = now
+            note(f"{words}, {now - self.started:.0f} s")
 
 
 def show_path_as(path: str, name: str) -> None:

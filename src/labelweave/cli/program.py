@@ -29,6 +29,7 @@ _COMMANDS = {
     "report": "Write a page about a model and how well it does on a data file.",
     "queries": "Choose which labels of which rows to ask for next.",
     "label": "Serve a page to label on, to this machine alone.",
+    "audit": "Find labels of a data file that are probably wrong.",
     "inspect": "Say what a model file holds.",
     "convert": "Write a data file in another format.",
     "demo": "Tag Debian packages with the bundled data set.",

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
 from labelweave.cli.flags import DataFlags
-from labelweave.cli.messages import note, size_of
+from labelweave.cli.messages import Waiting, note, size_of
 from labelweave.cli.model_rows import open_model, read_labeled_rows, truth_of
 from labelweave.cli.pipeline_rows import as_taken
 from labelweave.model_files import read_model_file
 from labelweave.report import ReportOptions, write_report
-
-_QUIET_SECONDS = 2.0
 
 
 def run(
@@ -35,22 +32,9 @@ def run(
         unknown_labels=source.unknown_labels,
     )
     y = truth_of(loaded, rows)
-    tell = None if quiet else _Progress()
+    tell = None if quiet else Waiting()
     write_report(
         loaded, as_taken(loaded, rows.X), y, out, row_names=rows.row_ids, options=settings, on_progress=tell
     )
     if not quiet:
         note(f"the report is in {out}, {size_of(out)}.")
-
-
-class _Progress:
-    """Say what is being done, every other second at most."""
-
-    def __init__(self) -> None:
-        self.started = self.last = time.monotonic()
-
-    def __call__(self, words: str) -> None:
-        now = time.monotonic()
-        if now - self.last >= _QUIET_SECONDS:
-            self.last = now
-            note(f"{words}, {now - self.started:.0f} s")

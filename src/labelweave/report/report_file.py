@@ -38,6 +38,7 @@ from labelweave.report.pictures import (
 )
 from labelweave.report.reported_rows import ReportedRows, read_rows
 from labelweave.report.row_examples import RowExamples
+from labelweave.report.suspects import suspects
 from labelweave.report.weak_labels import chief_confusions, weak_labels
 from labelweave.report.yardstick import baseline_metrics, intervals, verdict
 
@@ -164,6 +165,8 @@ def write_report(
     tell("looking into weak labels")
     numbers = label_numbers(measured.outcomes, measured.probabilities)
     content = _performance(rows, measured, numbers, options) | _structure(rows, measured, numbers)
+    tell("looking for wrong labels")
+    content["suspects"] = suspects(rows, measured)
     tell("writing")
     html = rendered(content | {"title": options.title, "facts": dict(options.facts) | model_lines(rows)})
     with replacing_file(path) as file:

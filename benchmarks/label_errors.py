@@ -1,0 +1,188 @@
+"""Finding wrong labels: ``find_label_errors`` beside cleanlab, on the same probabilities of left-out rows.
+
+Entries of the training labels of bibtex, and of 3,000 training rows of debtags, are flipped at random: 5 %
+or 10 % of all entries, or 10 % of the present ones, which are forgotten.  Ridge regressions on the flipped
+labels score rows left out in five folds, with the penalty of the least error, and logistic curves make these
+scores probabilities.  All methods see these probabilities and the flipped labels; the measure is the average
+precision over all entries of finding the flips.
+
+``cleanlab`` is the best of its three quality scores and of its multi-label filter, flagged entries first;
+``negatives`` is the best of these where it is told that only absent labels can be wrong.  ``known rates`` is
+Bayes' rule with the true rates on the probabilities, without label structure.
+
+    python -m benchmarks.label_errors                # needs cleanlab in .venv-peers (make peers)
+    python -m benchmarks.label_errors --show-recorded
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg as sl
+import scipy.sparse as sp
+from sklearn.metrics import average_precision_score
+from sklearn.preprocessing import normalize
+
+from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
+from benchmarks.problems import DEFAULT_DATA
+from benchmarks.results_file import write_json
+from labelweave.datasets import load_debtags, read_mulan
+from labelweave.inference import calibrate_labels
+from labelweave.labels import LabelMatrix
+from labelweave.noise import find_label_errors
+
+__all__ = ["main"]
+
+Array = npt.NDArray[Any]
+
+_ROOT = Path(__file__).resolve().parents[1]
+_RESULTS = Path(__file__).parent / "results" / "label_errors.json"
+_PEER = Path(__file__).parent / "peers" / "cleanlab_labels.py"
+_NOISES = {"5 % of entries": (0.05, 0.05), "10 % of entries": (0.1, 0.1), "10 % forgotten": (0.1, 0.0)}
+_PENALTIES, _FOLDS, _FEWEST, _DEBTAGS_ROWS = (2.0, 6.0, 20.0), 5, 5, 3000
+_METHODS = ("related", "alone", "cleanlab", "negatives", "known rates")
+
+
+@needs_data
+def main() -> None:
+    """Measure, write the results, print the table."""
+    arguments = _parse_arguments()
+    if not arguments.show_recorded:
+        results: dict[str, Any] = describe_machine() | {"draws": arguments.draws, "sets": {}}
+        for name in arguments.sets:
+            results["sets"][name] = _measure_set(name, arguments)
+            write_json(arguments.out, results)
+    print(_table(json.loads(arguments.out.read_text())))
+
+
+def _measure_set(name: str, arguments: argparse.Namespace) -> dict[str, list[dict[str, float]]]:
+    X, Y = _rows(name, arguments.data)
+    cases = [
+        (noise, flipped)
+        for noise, rates in _NOISES.items()
+        for flipped in (_flipped(Y, rates, draw) for draw in range(arguments.draws))
+    ]
+    scores = _left_out(X, np.hstack([recorded for _, (recorded, _) in cases]), len(cases))
+    found: dict[str, list[dict[str, float]]] = {noise: [] for noise in _NOISES}
+    for (noise, (recorded, flips)), table in zip(cases, scores, strict=True):
+        found[noise].append(_measure(recorded, flips, table, _NOISES[noise], arguments.peer_python))
+        print(name, noise, {key: round(value, 4) for key, value in found[noise][-1].items()}, flush=True)
+    return found
+
+
+def _rows(name: str, data: Path) -> tuple[sp.csr_array, Array]:
+    if name == "bibtex":
+        folder = data / "mulan" / name
+        whole = read_mulan(folder / f"{name}-train.arff", folder / f"{name}.xml")
+        X, Y = sp.csr_array(normalize(whole.X)), whole.Y.positives.toarray()
+    else:
+        X, labels, *_ = load_debtags(return_X_y=True)
+        rows = np.sort(np.random.default_rng(0).choice(X.shape[0], _DEBTAGS_ROWS, replace=False))
+        X, Y = X[rows], labels[rows].toarray()
+    return X, Y[:, Y.sum(axis=0) >= _FEWEST].astype(np.float64)
+
+
+def _flipped(Y: Array, rates: tuple[float, float], draw: int) -> tuple[Array, Array]:
+    flips = np.random.default_rng(draw).random(Y.shape) < np.where(Y == 1, *rates)
+    return np.where(flips, 1.0 - Y, Y), flips
+
+
+def _left_out(X: sp.csr_array, targets: Array, cases: int) -> Iterator[Array]:
+    """Score rows by ridge regressions on other folds; every case has the penalty of its least error."""
+    folds = np.random.default_rng(0).permutation(X.shape[0]) % _FOLDS
+    tables = [np.empty_like(targets) for _ in _PENALTIES]
+    for fold in range(_FOLDS):
+        train, held = X[folds != fold], X[folds == fold]
+        mean = targets[folds != fold].mean(axis=0)
+        is_wide = train.shape[0] <= train.shape[1]
+        gram = np.asarray((train @ train.T if is_wide else train.T @ train).todense())
+        right = targets[folds != fold] - mean
+        for penalty, table in zip(_PENALTIES, tables, strict=True):
+            factor = sl.cho_factor(gram + penalty * np.eye(len(gram)), check_finite=False)
+            solved = sl.cho_solve(factor, right if is_wide else train.T @ right, check_finite=False)
+            table[folds == fold] = held @ (train.T @ solved if is_wide else solved) + mean
+    for places in np.split(np.arange(targets.shape[1]), cases):
+        errors = [np.square(table[:, places] - targets[:, places]).sum() for table in tables]
+        yield tables[int(np.argmin(errors))][:, places]
+
+
+def _measure(
+    recorded: Array, flips: Array, scores: Array, rates: tuple[float, float], peer: str
+) -> dict[str, float]:
+    calibration = calibrate_labels(LabelMatrix.from_any(recorded), scores, "sigmoid")
+    probabilities = calibration.probabilities(scores)
+
+    def precision(suspicion: Array) -> float:
+        return float(average_precision_score(flips.ravel(), suspicion.ravel()))
+
+    found = {}
+    for name, related in (("related", True), ("alone", False)):
+        errors = find_label_errors(None, recorded, scores=probabilities, related=related)
+        found[name] = precision(np.abs(errors.probabilities - recorded))
+        found |= {f"{name}: expected": errors.expected, f"{name}: missed": errors.flip_rates.missed.mean()}
+        found[f"{name}: false"] = errors.flip_rates.false.mean()
+    tables = _cleanlab(probabilities, recorded, peer)
+    found["cleanlab"] = max(precision(table) for table in tables)
+    lowest = [np.where(recorded == 1, table.min() - 1.0, table) for table in tables]
+    found["negatives"] = max(precision(table) for table in lowest) if rates[1] == 0 else float("nan")
+    found["known rates"] = precision(_by_known_rates(recorded, probabilities, rates))
+    return {name: float(value) for name, value in found.items()} | {"flips": float(flips.sum())}
+
+
+def _by_known_rates(recorded: Array, probabilities: Array, rates: tuple[float, float]) -> Array:
+    missed, false = rates
+    truth = np.clip((probabilities - false) / (1.0 - missed - false), 1e-5, 1.0 - 1e-5)
+    there = np.where(recorded == 1, 1.0 - missed, missed) * truth
+    absent = np.where(recorded == 1, false, 1.0 - false) * (1.0 - truth)
+    return np.asarray(np.where(recorded == 1, absent, there) / (there + absent))
+
+
+def _cleanlab(probabilities: Array, recorded: Array, python: str) -> list[Array]:
+    with tempfile.TemporaryDirectory() as folder:
+        given, answer = Path(folder) / "in.npz", Path(folder) / "out.npz"
+        np.savez(given, probabilities=probabilities, labels=recorded)
+        subprocess.run([python, str(_PEER), str(given), str(answer)], check=True)
+        with np.load(answer) as tables:
+            return [tables[name] for name in tables.files]
+
+
+def _table(results: dict[str, Any]) -> str:
+    lines = [f"{'':30}" + "".join(f"{method:>18}" for method in _METHODS)]
+    for name, noises in results["sets"].items():
+        for noise, runs in noises.items():
+            cells = [_cell([run[method] for run in runs]) for method in _METHODS]
+            lines.append(f"{name + ', ' + noise:30}" + "".join(f"{cell:>18}" for cell in cells))
+    return "\n".join([*lines, "average precision of finding the flips, mean ± standard error over draws"])
+
+
+def _cell(values: list[float]) -> str:
+    if np.isnan(values).any():
+        return ""
+    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else float("nan")
+    return f"{np.mean(values):.4f} ± {error:.4f}"
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sets", nargs="+", choices=("bibtex", "debtags"), default=["bibtex", "debtags"])
+    parser.add_argument("--draws", type=int, default=3)
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
+    parser.add_argument("--peer-python", default=str(_ROOT / ".venv-peers" / "bin" / "python"))
+    parser.add_argument("--out", type=Path, default=_RESULTS)
+    parser.add_argument("--show-recorded", action="store_true", help="print what the results file has")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

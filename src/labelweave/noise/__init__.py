@@ -1,0 +1,6 @@
+"""Labels that are wrong now and then: which ones, how often, and what they truly are."""
+
+from labelweave.noise.label_errors import LabelErrors, Reason, find_label_errors
+from labelweave.noise.noisy_curves import FlipRates
+
+__all__ = ["FlipRates", "LabelErrors", "Reason", "find_label_errors"]

@@ -1,0 +1,70 @@
+"""Labels of a data file that are probably wrong, from the command line."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from labelweave import AutoLabelClassifier
+from labelweave.cli import audit
+from labelweave.datasets import read_any
+
+BUDGET = ("--time-budget", 2)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Take one quick member."""
+    monkeypatch.setattr(
+        audit, "AutoLabelClassifier", lambda **given: AutoLabelClassifier(members=["rbf"], **given)
+    )
+
+
+def test_a_table_is_shown_and_files_are_written(run, matrix_files, tmp_path):
+    shown = run("audit", matrix_files["mulan"], "--top", 3, "-q")
+    assert "60 rows, 5 labels" in shown.out
+    assert shown.err == ""
+    run("audit", matrix_files["mulan"], "--top", 3, "--out", "w.csv")
+    with open(tmp_path / "w.csv", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == 3
+    printed = run("audit", matrix_files["mulan"], "--top", 3, "--output-format", "jsonl", "-q").out
+    records = [json.loads(line) for line in printed.splitlines()]
+    assert [one["label"] for one in records] == [line["label"] for line in lines]
+    truth = read_any(matrix_files["mulan"]).Y
+    for one in records:
+        assert truth.to_dense()[one["id"], truth.names.tolist().index(one["label"])] == one["recorded"]
+        assert 0 <= one["probability"] <= 1
+    assert np.isfinite([one["alone"] for one in records]).all()
+
+
+def test_tables_and_forgotten_labels(run):
+    table = ("--text", "description", "--labels", "tags", "--label-separator", ",", "--id", "package")
+    words = ("audit", "a.csv", *table, "--forgotten", "--top", 4, "--output-format", "jsonl", "-q")
+    records = [json.loads(line) for line in run(*words).out.splitlines()]
+    assert not any(one["recorded"] for one in records)
+    assert all(one["id"].startswith("p") for one in records)
+    assert "p5" not in {one["id"] for one in records}  # whose tags nobody knows
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("a.csv",), "--labels"),
+        (("nowhere.arff",), "nowhere.arff"),
+        (("d.arff", "--top", -1), "--top"),
+        (("d.arff", "--missed", 1.5), "--missed"),
+        (("d.arff", "--missed", 0.6, "--false", 0.5), "add up to 1"),
+        (("d.arff", "--forgotten", "--false", 0.5), "--forgotten"),
+        (("d.arff", "--out", "no/where.csv"), "directory"),
+        (("d.arff", "--out", "w.xlsx"), "xlsx"),
+    ],
+)
+def test_nonsense_is_one_sentence(run, matrix_files, words, said):
+    done = run("audit", *words, code=2)
+    assert said in done.err
+    assert done.err.strip().count("\n") == 0
+    assert "Traceback" not in done.err

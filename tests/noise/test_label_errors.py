@@ -1,0 +1,181 @@
+"""Entries that are wrong are found; what is given in place of labels, scores and rates is refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score
+from sklearn.multioutput import MultiOutputClassifier
+
+from labelweave import AutoLabelClassifier, LabelMatrix, LowRankClassifier
+from labelweave.noise import FlipRates, find_label_errors
+
+N, L = 600, 10
+
+
+@pytest.fixture(scope="module")
+def world():
+    """Labels that come in fives, scores that know little of each, and entries flipped."""
+    rng = np.random.default_rng(0)
+    themes = rng.random((N, 2)) < 0.3
+    true = (rng.random((N, L)) < np.where(np.repeat(themes, 5, axis=1), 0.9, 0.02)).astype(float)
+    scores = true + rng.normal(0, 0.6, (N, L))
+    flips = rng.random((N, L)) < 0.08
+    return scores, np.where(flips, 1 - true, true), flips
+
+
+def suspicion(found, recorded):
+    return np.abs(found.probabilities - recorded)
+
+
+def test_flips_are_found_and_related_labels_help(world):
+    scores, recorded, flips = world
+    found = find_label_errors(None, recorded, scores=scores)
+    alone = find_label_errors(None, recorded, scores=scores, related=False)
+    known = find_label_errors(None, recorded, scores=scores, flip_rates=(0.08, 0.08))
+    by_distance = average_precision_score(flips.ravel(), np.abs(scores - recorded).ravel())
+    values = [
+        average_precision_score(flips.ravel(), suspicion(one, recorded).ravel())
+        for one in (found, alone, known)
+    ]
+    assert values[0] > values[1] + 0.1
+    assert values[1] > by_distance - 0.02
+    assert values[2] > values[1]
+    assert found.expected == pytest.approx(flips.sum(), rel=0.35)
+    assert len(found) == round(found.expected)
+    assert (np.diff(found.probability) <= 0).all()
+    assert flips[found.rows, found.labels].mean() > 0.6
+    assert known.flip_rates.missed.tolist() == [0.08] * L
+
+
+def test_reasons_are_labels_of_the_theme_and_add_up(world):
+    scores, recorded, flips = world
+    frame = pd.DataFrame(recorded, columns=[f"t{k // 5}-{k}" for k in range(L)])
+    found = find_label_errors(None, frame, scores=scores)
+    theme = [name.partition("-")[0] for name in frame.columns]
+    place = next(k for k in range(20) if found.reasons(k) and flips[found.rows[k], found.labels[k]])
+    first = found.reasons(place)[0]
+    assert first.name.startswith(theme[found.labels[place]])
+    assert (first.effect < 0) == found.recorded[place]
+    assert first.name in found.words(place)
+    record = found.records(1)[place]
+    assert record["label"] == frame.columns[found.labels[place]]
+    assert list(record["reasons"]) == [first.name]
+    assert "entries of 600 rows, 10 labels" in repr(found)
+
+
+def test_forgotten_labels_leave_present_ones_alone(world):
+    scores, recorded, _ = world
+    found = find_label_errors(None, recorded, scores=scores, flip_rates=(None, 0.0)).ranked(50)
+    assert not found.recorded.any()
+    assert (found.flip_rates.false == 0).all()
+    rates = FlipRates(np.full(L, 0.1), np.zeros(L))
+    again = find_label_errors(None, recorded, scores=scores, flip_rates=rates)
+    assert again.flip_rates.missed.tolist() == [0.1] * L
+
+
+def test_corrected_labels_hide_or_flip(world):
+    scores, recorded, _ = world
+    found = find_label_errors(None, recorded, scores=scores)
+    chosen = found.probability >= 0.8
+    places = found.rows[chosen], found.labels[chosen]
+    hidden = found.corrected(0.8).to_dense()
+    assert np.isnan(hidden).sum() == chosen.sum()
+    assert np.isnan(hidden[places]).all()
+    flipped = found.corrected(0.8, "flip").to_dense()
+    assert (flipped != recorded).sum() == chosen.sum()
+    assert (flipped[places] == 1 - recorded[places]).all()
+
+
+def test_missing_entries_are_never_suspected(world):
+    scores, recorded, _ = world
+    hidden = np.random.default_rng(4).random(recorded.shape) < 0.3
+    hidden[:, 3] = True
+    given = np.where(hidden, np.nan, recorded)
+    found = find_label_errors(None, given, scores=scores).ranked(10_000)
+    assert len(found) == (~hidden).sum()
+    assert not hidden[found.rows, found.labels].any()
+    assert np.isfinite(found.probabilities).all()
+    assert np.isnan(found.corrected().to_dense()).sum() >= hidden.sum()
+
+
+@pytest.mark.parametrize("kind", ["sparse", "matrix", "tags", "frame"])
+def test_any_kind_of_labels(world, kind):
+    scores, recorded, _ = world
+    scores, recorded = scores[:60], recorded[:60]
+    tags = [[f"t{k}" for k in np.flatnonzero(row)] for row in recorded]
+    given = {
+        "sparse": sp.csr_array(recorded), "matrix": LabelMatrix.from_any(recorded),
+        "tags": tags, "frame": pd.DataFrame(recorded),
+    }[kind]  # fmt: skip
+    plain = find_label_errors(None, recorded, scores=scores)
+    assert find_label_errors(None, given, scores=scores).probabilities == pytest.approx(plain.probabilities)
+
+
+def test_small_and_odd_tables():
+    for recorded in (np.eye(2), np.ones((3, 1)), np.zeros((4, 2)), np.array([[1.0], [0.0]])):
+        scores = np.random.default_rng(0).normal(size=recorded.shape)
+        found = find_label_errors(None, recorded, scores=scores)
+        assert np.isfinite(found.probabilities).all()
+        assert len(found.ranked(99)) == recorded.size
+        assert found.ranked(99).reasons(0) == []
+    constant = find_label_errors(None, np.eye(4), scores=np.zeros((4, 4)))
+    assert np.isfinite(constant.probabilities).all()
+
+
+def test_classifiers_are_fitted_to_folds(world):
+    scores, recorded, flips = world
+    said = []
+    for model in (LowRankClassifier(rank=4), MultiOutputClassifier(LogisticRegression())):
+        found = find_label_errors(scores[:200], recorded[:200], scores=model, on_progress=said.append)
+        assert flips[:200][found.rows, found.labels].mean() > 0.3
+    assert "fitting LowRankClassifier, fold 1 of 5" in said
+    assert said[-1] == "estimating with related labels"
+    assert not hasattr(model, "estimators_")
+
+
+def test_the_automatic_model_gives_its_own_left_out_probabilities(world, monkeypatch):
+    scores, recorded, flips = world
+    fits = []
+    usual = AutoLabelClassifier.fit
+    monkeypatch.setattr(AutoLabelClassifier, "fit", lambda self, X, y: fits.append(1) or usual(self, X, y))
+    found = find_label_errors(scores[:120], recorded[:120], scores=AutoLabelClassifier(members=["rbf"]))
+    assert len(fits) == 1
+    assert flips[:120][found.rows, found.labels].mean() > 0.3
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "options", "words"),
+    [
+        (None, np.eye(4), {}, "X is None"),
+        (np.eye(3), np.eye(4), {}, "X has 3 rows but y has 4"),
+        (None, np.eye(4), {"scores": np.eye(3)}, "scores has shape"),
+        (None, np.eye(4), {"scores": np.full((4, 4), np.nan)}, "scores at row 0, label 0 is nan"),
+        (None, ["a", "b", "a", "b"], {"scores": np.eye(4)}, "one class a row"),
+        (None, np.ones((1, 3)), {"scores": np.ones((1, 3))}, "at least 2 rows"),
+        (None, np.full((4, 2), np.nan), {"scores": np.ones((4, 2))}, "no observed entry"),
+        (None, np.eye(4), {"scores": np.eye(4), "flip_rates": 0.1}, "pair"),
+        (None, np.eye(4), {"scores": np.eye(4), "flip_rates": (0.6, 0.5)}, "add up to 1"),
+        (None, np.eye(4), {"scores": np.eye(4), "flip_rates": (-0.1, None)}, "at least 0"),
+        (None, np.eye(4), {"scores": np.eye(4), "flip_rates": ([0.1, 0.2], None)}, "shape"),
+        (None, np.eye(4), {"scores": np.eye(4), "random_state": -1}, "random_state"),
+    ],
+)
+def test_nonsense_is_refused(X, y, options, words):
+    with pytest.raises(ValueError, match=words):
+        find_label_errors(X, y, **options)
+
+
+def test_nonsense_about_entries_is_refused(world):
+    scores, recorded, _ = world
+    found = find_label_errors(None, recorded[:50], scores=scores[:50])
+    for call, words in (
+        (lambda: found.ranked(-1), "top"),
+        (lambda: found.reasons(len(found)), "place"),
+        (lambda: found.reasons(0, -1), "most"),
+        (lambda: found.corrected(2.0), "least"),
+        (lambda: found.corrected(0.5, "drop"), "how"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
