@@ -7,7 +7,7 @@ distributed = pytest.importorskip("distributed")
 def client():
     """A cluster of threads in this process."""
     with distributed.Client(
-        processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None, set_as_default=False
+        processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0", set_as_default=False
     ) as made:
         yield made
 

@@ -33,7 +33,7 @@ _COST_SHARE = 0.1  # ... which take this share of the whole time at most
 _LOOK_EVERY = 5.0  # seconds between two looks at where partitions are
 _SILENCE = 60.0  # seconds without any task done before it is said why
 _LOST = (CancelledError, KilledWorker, CommClosedError, OSError, TimeoutError)
-_MOST_LOSSES = 20  # of one block without a round in between
+_MOST_LOSSES = 20  # of one block before it gets further than before
 
 
 class Progress(NamedTuple):
@@ -49,6 +49,7 @@ class BlockFit:
     """A block under way.
 
     keys: of its state; futures: what holds it, by key.
+    furthest: the rounds that it had before it began again, and losses since then.
     """
 
     number: int
@@ -57,6 +58,7 @@ class BlockFit:
     keys: BlockKeys
     rounds: int = 0
     check_below: float = np.inf
+    furthest: int = 0
     losses: int = 0
     attempt: int = 0
     futures: dict[str, Future] = field(default_factory=dict)
@@ -207,7 +209,6 @@ class TravellingFit:
         except _LOST as error:
             self._begin_again(block, error)
             return []
-        block.losses = 0
         if kind == "round":
             self._after_round(block, result)
         elif kind == "check":
@@ -276,6 +277,8 @@ class TravellingFit:
         was_full = self._is_full(block.rounds)
         block.rounds += 1
         self.rounds += 1
+        if block.rounds > block.furthest:
+            block.furthest, block.losses = block.rounds, 0
         if block.rounds >= self.plan.max_iter:
             self._certify(block)
         elif was_full and met_gap <= block.check_below:

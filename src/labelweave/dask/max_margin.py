@@ -92,7 +92,7 @@ class MaxMarginClassifier(CheckedParameters):
     >>> from labelweave.dask import MaxMarginClassifier
     >>> X = da.from_array(np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.4], [0.0, 0.9]]), chunks=(2, 2))
     >>> Y = da.from_array(np.array([[0, 1], [1, 0], [1, np.nan], [0, 1]]), chunks=(2, 2))
-    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
     ...     model = MaxMarginClassifier(client, C=10.0, tol=1e-6).fit(X, Y)
     ...     predicted = model.predict(X).compute()
     >>> predicted
@@ -294,8 +294,8 @@ class MaxMarginClassifier(CheckedParameters):
                 )
         if isinstance(self.threshold, str) and self.threshold != "auto":
             raise ValueError(
-                f"threshold={self.threshold!r} is chosen on rows that are held out, which labelweave.dask does"
-                " not; give 'auto' or a number, or wrap to_local() in TunedThresholdClassifier."
+                f"threshold={self.threshold!r} is chosen on rows that are held out, which is not done "
+                "here; give 'auto' or a number, or wrap to_local() in TunedThresholdClassifier."
             )
         given = {name: value for name, value in self.get_params(deep=False).items() if name != "client"}
         return LocalMaxMarginClassifier(**given | {"checkpoint": None, "verbose": 0})

@@ -1,0 +1,146 @@
+"""Killed workers and clients cost their work and nothing else."""
+
+import os
+import signal
+import threading
+import time
+
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+from labelweave.dask import MaxMarginClassifier
+from labelweave.dask import fit as fit_module
+from labelweave.dask.fit import spread
+
+SETTINGS = {"C": 0.1, "tol": 0.05}
+
+
+def table(n=90, d=100, n_labels=20):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n, d)) * (random.random((n, d)) < 0.4)
+    return X, (X @ random.normal(size=(d, n_labels)) > 0.7).astype(float)
+
+
+def chunks(values, size=30):
+    return da.from_array(values, chunks=(size, *values.shape[1:]))
+
+
+def stop_after(monkeypatch, n_rounds):
+    """Interrupt the client after some rounds."""
+
+    def note(lines, progress):
+        if progress.rounds >= n_rounds:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("labelweave.dask.max_margin._Lines.__call__", note)
+
+
+@pytest.fixture
+def kept_often(monkeypatch):
+    monkeypatch.setattr(fit_module, "_SHORTEST", 0.0)
+    monkeypatch.setattr(fit_module, "_COST_SHARE", 1e9)
+
+
+@pytest.mark.parametrize("place", ["folder", "memory"])
+def test_a_killed_client_goes_on_with_the_same_bits(client, apart, kept_often, monkeypatch, tmp_path, place):
+    X, Y = map(chunks, table())
+    whole = MaxMarginClassifier(client, **SETTINGS).fit(X, Y)
+    checkpoint = tmp_path / "fit" if place == "folder" else f"memory://{tmp_path.name}"
+    again = MaxMarginClassifier(client, checkpoint=checkpoint, **SETTINGS)
+    with monkeypatch.context() as patch:
+        stop_after(patch, 3)
+        with pytest.raises(KeyboardInterrupt):
+            again.fit(X, Y)
+    counted = []
+    monkeypatch.setattr(
+        "labelweave.dask.max_margin._Lines.__call__", lambda _, progress: counted.append(progress)
+    )
+    other = MaxMarginClassifier(client, checkpoint=checkpoint, **SETTINGS | {"C": 0.2})
+    with pytest.raises(
+        ValueError, match=r"another fit: the parameters differ\); delete that folder, or name"
+    ):
+        other.fit(X, Y)
+    with pytest.raises(ValueError, match="the partitions differ"):
+        again.fit(X, chunks(1 - table()[1]))
+    again.fit(X, Y)
+    assert np.array_equal(again.coef_, whole.coef_)
+    assert again.n_iter_ == whole.n_iter_
+    assert counted[-1].rounds < 2 * whole.n_iter_  # of two blocks, less what was done before
+    if place == "folder":
+        assert not checkpoint.exists()
+
+
+def test_a_block_begins_again_at_its_snapshot(client, apart, kept_often, monkeypatch):
+    X, Y = map(chunks, table())
+    whole = MaxMarginClassifier(client, **SETTINGS).fit(X, Y)
+    lost, real = [], fit_module.TravellingFit._after_round
+
+    def lose(fit, block, gap):
+        if block.rounds in (2, 5) and (block.number, block.rounds) not in lost:
+            lost.append((block.number, block.rounds))
+            fit._begin_again(block, OSError("gone"))
+        else:
+            real(fit, block, gap)
+
+    monkeypatch.setattr(fit_module.TravellingFit, "_after_round", lose)
+    again = MaxMarginClassifier(client, **SETTINGS).fit(X, Y)
+    assert len(lost) >= 2
+    assert np.array_equal(again.coef_, whole.coef_)
+
+
+def test_a_block_that_is_always_lost_ends_the_fit(client, apart, monkeypatch):
+    X, Y = map(chunks, table())
+    monkeypatch.setattr(fit_module, "_MOST_LOSSES", 2)
+
+    def lose(fit, block, gap):
+        fit._begin_again(block, OSError("gone"))
+
+    monkeypatch.setattr(fit_module.TravellingFit, "_after_round", lose)
+    with pytest.raises(RuntimeError, match=r"workers died each time .*more memory, or smaller partitions"):
+        MaxMarginClassifier(client, **SETTINGS).fit(X, Y)
+
+
+@pytest.mark.filterwarnings("ignore:The iteration limit")
+def test_silence_is_explained(client, apart, monkeypatch):
+    X, Y = map(chunks, table())
+    monkeypatch.setattr(fit_module, "_SILENCE", 0.5)
+
+    def slowly(traveller):
+        time.sleep(2.5)
+        return traveller.met_gap
+
+    monkeypatch.setattr("labelweave.dask.tasks.met_gap", slowly)
+    with pytest.warns(RuntimeWarning, match=r"No task of the fit has ended for .* busy"):
+        MaxMarginClassifier(client, C=0.1, tol=0.5, max_iter=1).fit(X, Y)
+
+
+def test_partitions_are_spread_evenly():
+    assert spread([["a"], ["a"], ["a"], ["a"]], ["a", "b"]) == [["a"], ["a"], ["b"], ["b"]]
+    assert spread([["b"], ["a"]], ["a", "b"]) == [["b"], ["a"]]
+    assert spread([["a"]], ["a", "b", "c"]) == [["a", "b", "c"]]
+    assert spread([["gone"], []], ["a"]) == [["a"], ["a"]]
+    assert spread([["a"]], []) == [[]]
+
+
+def kill(cluster, count, random):
+    pids = [worker.pid for worker in cluster.workers.values() if worker.pid]
+    for pid in random.permutation(pids)[:count]:
+        os.kill(int(pid), signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_processes_of_any_number_and_killed_ones_give_the_same_bits(client, apart):
+    X, Y = map(chunks, table())
+    whole = MaxMarginClassifier(client, **SETTINGS).fit(X, Y)
+    random = np.random.default_rng(1)
+    for n_workers in (1, 2, 3, 4):
+        parts = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": ":0"}
+        with LocalCluster(**parts) as cluster, Client(cluster, set_as_default=False) as other:
+            for n_killed in (0, n_workers // 2):
+                timer = threading.Timer(random.uniform(0.5, 3), kill, (cluster, n_killed, random))
+                timer.start()
+                model = MaxMarginClassifier(other, **SETTINGS).fit(X, Y)
+                timer.join()
+                assert np.array_equal(model.coef_, whole.coef_), (n_workers, n_killed)
