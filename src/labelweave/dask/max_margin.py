@@ -26,7 +26,14 @@ from labelweave.estimators.base import CheckedParameters
 from labelweave.estimators.class_weights import class_factors
 from labelweave.estimators.journal import data_fingerprint
 from labelweave.estimators.max_margin.fit import choose_precision, variances_of
-from labelweave.estimators.parameters import ClassWeight, Costs, CovarianceLike, RandomState, keep_parameters
+from labelweave.estimators.parameters import (
+    ClassWeight,
+    Costs,
+    CovarianceLike,
+    MeanLike,
+    RandomState,
+    keep_parameters,
+)
 from labelweave.estimators.scorers import LinearScorer
 from labelweave.estimators.targets import read_covariance
 from labelweave.features import make_kernel
@@ -37,6 +44,7 @@ _LARGEST_SINGLE = 1e15  # squared norms beyond which products leave the range of
 _ONE_MACHINE = {
     "kernel": ("linear",),
     "scaling": ("none",),
+    "label_mean": (None,),
     "coupling": (None,),
     "hyperparameters": ("fixed",),
     "warm_start": (False,),
@@ -71,9 +79,8 @@ class MaxMarginClassifier(CheckedParameters):
         data or parameters are refused.  The files are removed when the fit is done.
     memory_budget : float, default=2000.0
         Megabytes of weights that the client takes.
-    kernel, gamma, degree, coef0, scaling, coupling, hyperparameters, validation_fraction, warm_start,
-    solver, \
-            factorization, prune, n_jobs
+    kernel, gamma, degree, coef0, scaling, label_mean, coupling, hyperparameters, validation_fraction, \
+            warm_start, solver, factorization, prune, n_jobs
         Of the ordinary estimator, with their defaults only: other values are refused.
 
     Attributes
@@ -111,7 +118,8 @@ class MaxMarginClassifier(CheckedParameters):
     def __init__(
         self, client: Client | None = None, *, C: float = 1.0, kernel: str = "linear",
         gamma: str | float = "scale", degree: int = 3, coef0: float = 1.0, scaling: str = "none",
-        label_covariance: CovarianceLike = None, coupling: Literal["full"] | int | None = None,
+        label_covariance: CovarianceLike = None, label_mean: MeanLike = None,
+        coupling: Literal["full"] | int | None = None,
         hyperparameters: Literal["fixed", "learn"] = "fixed", fit_intercept: bool = True,
         false_negative_cost: Costs = 1.0, false_positive_cost: Costs = 1.0, class_weight: ClassWeight =
         None, threshold: str | float = "auto", validation_fraction: float | str = "auto", warm_start: bool =
@@ -287,7 +295,7 @@ class MaxMarginClassifier(CheckedParameters):
         """Make the ordinary estimator; refuse what it has and this one has not."""
         for name, allowed in _ONE_MACHINE.items():
             value = getattr(self, name)
-            if value not in allowed:
+            if not any(value is one or (isinstance(value, type(one)) and value == one) for one in allowed):
                 raise ValueError(
                     f"{name}={value!r} is for data in memory; labelweave.dask.MaxMarginClassifier takes "
                     f"{' or '.join(map(repr, allowed))}."
@@ -330,7 +338,7 @@ class MaxMarginClassifier(CheckedParameters):
             )
         local.label_covariance_, local.C_ = covariance, float(self.C)
         roots = None if covariance.is_diagonal else np.sqrt(variances)
-        margins = local._margins(n_labels)
+        margins = local._margins(n_labels, None)
         factors = (
             None if self.class_weight is None else class_factors(self.class_weight, form, data.counts.weights)
         )
