@@ -234,14 +234,14 @@ def section() -> str:
         return "## Mutants\n\nNot run yet.\n"
     kept = json.loads(place.read_text())
     ran, drawn, same = kept["mutants"], kept.get("drawn", kept["mutants"]), kept.get("equivalent", 0)
-    survived = kept.get("survived", 0)
+    survived, note = kept.get("survived", 0), kept.get("note", "")
     sample_of = "a sample" if ran == drawn else f"of a sample of {drawn}"
     lines = [
         "## Mutants\n",
         f"`make mutants`: {ran} changes of the mathematics in one place each, {sample_of}. The fast tests "
         f"that reach the place notice {kept['killed']}. Of the others, {same} change time or rounding alone, "
         f"by the reasons given; {survived} survive. Of those that change more, "
-        f"{kept['killed'] / (ran - same):.1%} are noticed.\n",
+        f"{kept['killed'] / (ran - same):.1%} are noticed.{' ' * bool(note)}{note}\n",
         "| folder | killed | equivalent | survived |\n|---|---:|---:|---:|",
     ]
     for folder, counts in kept["folders"].items():
