@@ -168,14 +168,14 @@ class TreeBlocks:
     def _zero_losses(self) -> Array:
         """Sum the losses of each block where all weights are 0."""
         if self.labels.observed is None:
-            rows = [self.rows_of(columns) for columns in self.groups]
-            sums = [self.upper.sum() if some is None else self.upper[some].sum() for some in rows]
+            parts = [self.rows_of(columns) for columns in self.groups]
+            sums = [self.upper.sum() if rows is None else self.upper[rows].sum() for rows in parts]
             return np.array(sums) * [len(columns) for columns in self.groups]
         found = []
         for columns in self.groups:
             rows = self.rows_of(columns)
-            seen = abs(self._targets(columns, rows).observed)
-            found.append(float((self.upper if rows is None else self.upper[rows]) @ seen.sum(axis=1)))
+            seen: Any = self._targets(columns, rows).observed
+            found.append(float((self.upper if rows is None else self.upper[rows]) @ abs(seen).sum(axis=1)))
         return np.array(found)
 
     def solution(self, blocks: Sequence[KeptBlock]) -> TreeWeights:

@@ -353,12 +353,9 @@ class LabelTreeClassifier(LabelClassifier):
         check_is_fitted(self)
         self._check_k(k)
         self._require_one_tree("exact=True")
-        if budget is not None and (
-            isinstance(budget, bool) or not isinstance(budget, Integral) or budget < 1
-        ):
-            raise ValueError(f"budget is {budget!r}; it is a number of nodes from 1 on, or None.")
+        most = _NO_BUDGET if budget is None else _count_of_nodes("budget", budget)
         features = self._read_features(X, reset=False)
-        return self.scorer_.proven_top(features, k, _NO_BUDGET if budget is None else int(budget))
+        return self.scorer_.proven_top(features, k, most)
 
     def _require_one_tree(self, what: str) -> None:
         if len(self.label_trees_) > 1:
@@ -404,9 +401,7 @@ class LabelTreeClassifier(LabelClassifier):
         """
         self._require_one_tree("shortlist_recall")
         exact = self.predict_top(X, k, exact=True, budget=budget)
-        if isinstance(beam, bool) or not isinstance(beam, Integral) or beam < 1:
-            raise ValueError(f"beam is {beam!r}; it is a number of nodes from 1 on.")
-        features, beam = self._read_features(X, reset=False), int(beam)
+        features, beam = self._read_features(X, reset=False), _count_of_nodes("beam", beam)
         found, _ = self.scorer_.top(features, k, beam)
         pairs = (exact.labels[:, :, None] == found[:, None, :]).any(axis=2)
         return ShortlistRecall(
@@ -447,3 +442,9 @@ class LabelTreeClassifier(LabelClassifier):
         if not isinstance(self.tree, Taxonomy):
             parameters["tree"] = None  # vectors of labels have no use after the fit
         return parameters
+
+
+def _count_of_nodes(name: str, given: Any) -> int:
+    if isinstance(given, bool) or not isinstance(given, Integral) or given < 1:
+        raise ValueError(f"{name} is {given!r}; it is a number of nodes from 1 on.")
+    return int(given)

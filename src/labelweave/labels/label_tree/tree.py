@@ -60,7 +60,7 @@ class LabelTree(StoredParameters):
     @classmethod
     def from_nested(cls, root: Sequence[Any]) -> LabelTree:
         """Make a tree of nested lists: numbers are labels, lists are nodes."""
-        nodes: list[Sequence[Any]] = [root]
+        nodes: list[Any] = [root]
         targets: list[int] = []
         counts: list[int] = []
         for node in nodes:  # which grows meanwhile

@@ -1,0 +1,95 @@
+"""Searches in random trees with random weights: what is proven is what brute force finds, to the last bit."""
+
+import numpy as np
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labelweave.estimators.label_tree.weighted_tree import WeightedTree
+from labelweave.features import FeatureMatrix
+from labelweave.labels.label_tree import LabelTree
+
+N_FEATURES = 12
+
+
+def _nested(random, labels, depth):
+    """Put labels into nodes of nodes, with some labels beside nodes."""
+    if depth == 0 or len(labels) < 3:
+        return labels
+    parts = [part for part in np.array_split(labels, random.integers(2, 5)) if len(part)]
+    return [
+        int(part[0]) if len(part) == 1 else _nested(random, part.tolist(), depth - random.integers(1, 3))
+        for part in parts
+    ]
+
+
+def _weighted(random):
+    n_labels = int(random.integers(1, 40))
+    tree = LabelTree.from_nested(_nested(random, random.permutation(n_labels).tolist(), 4))
+    features, counts, columns, pair_ends = [], [], [], [0]
+    for node in range(tree.n_nodes):
+        width = tree.ends[node + 1] - tree.ends[node]
+        for feature in np.flatnonzero(random.random(N_FEATURES) < 0.6):
+            own = np.flatnonzero(random.random(width) < 0.5)
+            features.append(feature)
+            counts.append(len(own))
+            columns.extend(own)
+        pair_ends.append(len(features))
+    return WeightedTree(
+        tree=tree,
+        pair_ends=np.array(pair_ends),
+        features=np.array(features, np.int32),
+        starts=np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64),
+        columns=np.array(columns, np.uint8),
+        values=random.integers(-30000, 30000, len(columns)).astype(np.int16),
+        scales=random.exponential(1e-4, len(tree.targets)),
+        intercepts=random.normal(size=len(tree.targets)),
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans())
+def test_what_is_proven_is_what_brute_force_finds(seed, by_margin, has_negatives):
+    random = np.random.default_rng(seed)
+    weighted = _weighted(random)
+    table = random.normal(size=(6, N_FEATURES)) * (random.random((6, N_FEATURES)) < random.random())
+    rows = FeatureMatrix(sp.csr_array(table if has_negatives else np.abs(table)))
+    scores = weighted.scores(rows, by_margin=by_margin)
+    k = int(random.integers(1, weighted.n_labels + 1))
+    order = np.lexsort((np.broadcast_to(np.arange(scores.shape[1]), scores.shape), -scores), axis=1)[:, :k]
+    whole = weighted.by_bound(rows, k, 2**40, by_margin=by_margin)
+    assert whole.proven.all()
+    np.testing.assert_array_equal(whole.labels, order)
+    np.testing.assert_array_equal(whole.scores, np.take_along_axis(scores, order, axis=1))
+    some = weighted.by_bound(rows, k, int(random.integers(1, 6)), by_margin=by_margin)
+    np.testing.assert_array_equal(some.labels[some.proven], order[some.proven])
+    above = weighted.by_bound(rows, weighted.n_labels, 2**40, by_margin=by_margin, above=0.0)
+    np.testing.assert_array_equal((above.labels >= 0).sum(axis=1), (scores > 0).sum(axis=1))
+    beam = weighted.by_beam(rows, k, weighted.tree.n_nodes, by_margin=by_margin)
+    np.testing.assert_array_equal(beam[0], order)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_a_search_with_proof_skips_most_nodes_of_rows_that_are_clear(seed):
+    """A row at the words of one label needs the path to it, and few others."""
+    random = np.random.default_rng(seed)
+    labels = np.arange(64)
+    tree = LabelTree.from_nested([list(part) for part in np.split(labels, 16)])
+    home = int(random.integers(64))
+    n_pairs = 64 * np.arange(18)
+    columns = np.concatenate([np.repeat(np.arange(16), 4), np.tile(np.arange(64) % 4, 16)])
+    own = np.concatenate([np.arange(64), np.tile(labels, 16)])
+    values = np.where(
+        np.concatenate([np.ones(64, bool), np.repeat(np.arange(16), 64) == own[64:] // 4]), 5, 0
+    )
+    weighted = WeightedTree(
+        tree, n_pairs, own.astype(np.int32), np.arange(len(own) + 1), columns.astype(np.uint8),
+        values.astype(np.int16), np.ones(80), np.full(80, -1.0),
+    )  # fmt: skip
+    row = FeatureMatrix(np.eye(64)[[home]])
+    for by_margin in (False, True):
+        found = weighted.by_bound(row, 1, 2**40, by_margin=by_margin)
+        assert found.proven.all()
+        assert found.labels[0, 0] == home
+        assert found.opened[0] <= 2
