@@ -215,6 +215,7 @@ def _world(function: Callable[[ContractWorld], Any]) -> Any:
 
 _LINEAR = lw.MaxMarginClassifier(tol=0.1)
 _KERNELS = ("linear", "rbf", "poly", kernels.LaplacianKernel())
+_TEXTS = lw.LabelText(list("pqrs"), np.eye(4)[:, :3] + 0.1)
 _SCALINGS = ("none", "auto", "standard", "quantile", "unit")
 _BOTH = ("sample_weight", "entry_weight")
 ESTIMATORS = {
@@ -267,6 +268,12 @@ ESTIMATORS = {
         lw.HierarchicalClassifier,
         {"estimator": _LINEAR, "taxonomy": [("p", "q"), ("p", "r"), ("q", "s"), ("r", "s")]},
         {"enforce": ("max", "projection", "none"), "incomplete": (False, True)},
+        y=_named_targets,
+    ),
+    "LabelTextClassifier": Estimator(
+        lw.LabelTextClassifier,
+        {"estimator": _LINEAR, "descriptions": _TEXTS, "covariance": "learn"},
+        {"covariance": ("learn", "none"), "mean": ("learn", 0.5)},
         y=_named_targets,
     ),
     "ZeroShotClassifier": Estimator(
