@@ -26,10 +26,8 @@ def tickets(tmp_path, run):
 
 
 def _fit(run, *words, **options):
-    return run(
-        "fit", "t.csv", "--text", "text", "--labels", "tags", "--label-separator", ";", *words, "--out", "m.lw",
-        **options,
-    )  # fmt: skip
+    columns = ("--text", "text", "--labels", "tags", "--label-separator", ";")
+    return run("fit", "t.csv", *columns, *words, "--out", "m.lw", **options)
 
 
 @pytest.mark.parametrize("model", [[], ["--model", "max-margin", "--C", "3"]])

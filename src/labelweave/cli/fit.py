@@ -56,8 +56,8 @@ _structure_options = with_options(
                  "column 'prior' weighs them."),
     click.option("--label-descriptions", metavar="FILE",
                  help="What labels are called and described by: lines name,description (.csv, .tsv), or "
-                 "names alone. Their texts are a prior, whose strength is learned, and labels that DATA lacks are "
-                 "predicted too: LabelTextClassifier, which needs labelweave[text]."),
+                 "names alone. Their texts are a prior, whose strength is learned, and labels that DATA "
+                 "lacks are predicted too: LabelTextClassifier, which needs labelweave[text]."),
     click.option("--shrink", metavar="AMOUNT", type=click.FloatRange(0, 1),
                  help="Pull the covariance towards independent labels: from 0, not at all, to 1."),
 )  # fmt: skip
