@@ -226,6 +226,13 @@ def _world(function: Callable[[ContractWorld], Any]) -> Any:
 
 _LINEAR = lw.MaxMarginClassifier(tol=0.1)
 _KERNELS = ("linear", "rbf", "poly", kernels.LaplacianKernel())
+
+
+def _embedded(texts: list[str]) -> Any:
+    return np.arange(3.0) + np.array([[len(text)] for text in texts])
+
+
+_TEXTS = lw.LabelText(list("pqrs"), np.eye(4)[:, :3] + 0.1)
 _SCALINGS = ("none", "auto", "standard", "quantile", "unit")
 _BOTH = ("sample_weight", "entry_weight")
 ESTIMATORS = {
@@ -283,6 +290,12 @@ ESTIMATORS = {
         lw.HierarchicalClassifier,
         {"estimator": _LINEAR, "taxonomy": [("p", "q"), ("p", "r"), ("q", "s"), ("r", "s")]},
         {"enforce": ("max", "projection", "none"), "incomplete": (False, True)},
+        y=_named_targets,
+    ),
+    "LabelTextClassifier": Estimator(
+        lw.LabelTextClassifier,
+        {"estimator": _LINEAR, "descriptions": _TEXTS, "covariance": "learn", "embedding": _embedded},
+        {"covariance": ("learn", "none"), "mean": ("learn", 0.5)},
         y=_named_targets,
     ),
     "ZeroShotClassifier": Estimator(
@@ -423,6 +436,8 @@ def _estimator_contracts() -> Iterator[tuple[str, Contract]]:
             {"metric": _of("micro_f1", "hamming_loss")},
         ),
     )
+    for name in ("MaxMarginClassifier", "LabelTextClassifier"):
+        yield f"{name}.add_labels", Contract(_added(name), _ADDED[name])
     yield (
         "TableModel.of_fitted",
         Contract(
@@ -436,6 +451,24 @@ def _estimator_contracts() -> Iterator[tuple[str, Contract]]:
             },
         ),
     )
+
+
+def _added(name: str) -> Callable[..., Any]:
+    def call(world: ContractWorld, **given: Any) -> Any:
+        model = ESTIMATORS[name].fit(world, {})
+        return model.add_labels(**given).decision_function(world.X)
+
+    return call
+
+
+_ADDED: dict[str, dict[str, Values]] = {
+    "MaxMarginClassifier": {
+        "names": _of(["new"], np.array(["new"])),
+        "label_covariance": _of(np.eye(5) + 0.5, lw.LabelCovariance.identity(5)),
+        "label_mean": _of(None),
+    },
+    "LabelTextClassifier": {"descriptions": _of({"new": "words"}, ["new"])},
+}
 
 
 # ---- labels
@@ -502,6 +535,40 @@ def _label_contracts() -> dict[str, Contract]:
             label_names=some_nodes,
             variances=_of(None, {"left": 2.0}),
             normalized=_of(True, False),
+        ),
+        "LabelMean": Contract(
+            lambda world, **given: lw.LabelMean(**given).weights(),
+            {
+                "label_factors": lambda world: [np.ones((3, 2)), [[1, 2], [0, 1], [2, 2]]],
+                "feature_factors": lambda world: [np.ones((world.X.shape[1], 2))],
+                "intercepts": _of(None, [0.0, 1.0, 2.0]),
+                "label_names": _of(None, list("abc")),
+            },
+        ),
+        "LabelText": Contract(
+            lambda world, **given: lw.LabelText(**given).covariance().to_dense(),
+            {
+                "descriptions": _of({"a": "first", "b": ""}, ["a", "b"]),
+                "embedding": _of(np.eye(2), [[1, 0], [1, 1]], lambda texts: np.eye(2)),
+            },
+        ),
+        "LabelText.covariance": Contract(
+            lambda world, **given: _TEXTS.covariance(**given).to_dense(),
+            {"share": _of(0.6, 0, 1), "width": _of(0.7, 2)},
+        ),
+        "LabelText.with_labels": Contract(
+            lambda world, **given: _TEXTS.with_labels(**given).directions(),
+            {"descriptions": _of(["new"], {"new": "text"}), "embedding": _of(np.ones((1, 3)))},
+        ),
+        "LabelText.mean": Contract(
+            lambda world, **given: _TEXTS.mean(**given).scores(world.X),
+            {
+                "features": lambda world: [np.ones((world.X.shape[1], 3)) * np.arange(3.0)],
+                "X": _get("X"),
+                "strength": _of(1.0, 2),
+                "level": _of(0.0, -1),
+                "embedding": _of(None),
+            },
         ),
         "LabelCovariance.scaled": Contract(
             lambda world, scale: world.covariance.scaled(scale).to_dense(), {"scale": _of(2.0, 1)}
@@ -1443,6 +1510,9 @@ WITHOUT = {
     **{f"noise.{name}": _RECORD for name in ("FlipRates", "LabelErrors", "Reason")},
     "LabelCovariance": _BASE,
     "LabelCovariance.block": _OPERATOR,
+    **{f"LabelMean.{name}": _OPERATOR for name in ("columns", "products", "scores")},
+    "LabelText.columns": _OPERATOR,
+    "KernelLogisticClassifier.add_labels": "the same as MaxMarginClassifier.add_labels",
     "LabelCovariance.columns": _OPERATOR,
     "kernels.Kernel": _BASE,
     "kernels.Kernel.with_log_parameters": _BASE,

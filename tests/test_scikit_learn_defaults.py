@@ -82,7 +82,7 @@ EXPECTED_TO_FAIL = {
     "ZeroShotClassifier": FOLDS,
 }
 # need columns or labels with names, and the checks give arrays
-TAKES_FRAMES = {"TableModel", "HierarchicalClassifier"}
+TAKES_FRAMES = {"TableModel", "HierarchicalClassifier", "LabelTextClassifier"}
 # forests in five folds, passes over rows that are far from the origin, five fits in the place of one
 SLOW = {
     "AutoLabelClassifier",

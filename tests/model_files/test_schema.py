@@ -107,7 +107,7 @@ def test_every_class_that_labelweave_registers_has_a_schema():
     states = {"MaxMarginClassifier", "KernelLogisticClassifier", "LowRankClassifier", "LowRankClassifierCV"}
     states |= {"LabelGraphClassifier", "BinaryRelevance", "PLST", "CPLST", "WSABIE", "ZeroShotClassifier"}
     states |= {"TunedThresholdClassifier", "CalibratedLabelClassifier", "ConformalLabelClassifier"}
-    states |= {"AutoLabelClassifier", "LabelTreeClassifier", "HierarchicalClassifier"}
+    states |= {"AutoLabelClassifier", "HierarchicalClassifier", "LabelTextClassifier", "LabelTreeClassifier"}
     without = set(own) - _SCHEMAS.keys() - {"CallableKernel"}
     assert without == states | {"ScikitLearn"}  # these check theirs, by the tables _stored
     assert all(callable(registered_class(name)._check_state) for name in states)

@@ -55,6 +55,10 @@ _structure_options = with_options(
     click.option("--signatures", metavar="FILE",
                  help="Labels vary together as over these classes: lines class,label,... (.csv, .tsv); a "
                  "column 'prior' weighs them."),
+    click.option("--label-descriptions", metavar="FILE",
+                 help="What labels are called and described by: lines name,description (.csv, .tsv), or "
+                 "names alone. Their texts are a prior, whose strength is learned, and labels that DATA "
+                 "lacks are predicted too: LabelTextClassifier, which needs labelweave[text]."),
     click.option("--shrink", metavar="AMOUNT", type=click.FloatRange(0, 1),
                  help="Pull the covariance towards independent labels: from 0, not at all, to 1."),
 )  # fmt: skip
@@ -124,6 +128,8 @@ def fit(context: click.Context, /, data: str, out: str, **options: Any) -> None:
           --covariance-from scene-old.arff --shrink 0.1 --out scene.lw
       labelweave fit animals.csv --model kernel-logistic --text description \\
           --labels species --one-class --out animals.lw
+      labelweave fit tickets.csv --text message --labels topics --label-separator ';' \\
+          --label-descriptions topics.csv --out topics.lw
       labelweave fit images.arff --model kernel-logistic --data-taxonomy \\
           --tie level --out images.lw
       labelweave fit bookmarks-train.arff --model low-rank --rank 0.4 --out bookmarks.lw

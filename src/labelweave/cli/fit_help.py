@@ -10,7 +10,7 @@ _MANY = 4  # models that share a flag: it is of all
 _SECTIONS = {
     "How labels go together": (
         "graph", "taxonomy", "data_taxonomy", "covariance", "covariance_from", "signatures", "shrink",
-        "one_class", "class_paths",
+        "label_descriptions", "one_class", "class_paths",
     ),
     "From scores to decisions": ("enforce", "calibrate", "tune_threshold", "conformal"),
     "Comparing": ("compare", "compare_folds"),

@@ -32,6 +32,7 @@ _GRAPH_LEARNING = ("cliques_per_round", "max_rounds", "graph_tol", "clique_size"
 LISTED = {"rank": "ranks", "regularization": "regularizations"}
 _AS_THEY_ARE = ("quiet", "graph", "one_class", "compare", "compare_folds", "key")
 _USUAL, _OTHERWISE = "auto", "max-margin"  # where no model is named, and with flags of its own
+_OF_TEXTS, _TAKE_TEXTS = "kernel-logistic", ("max-margin", "kernel-logistic", "low-rank")
 _TREE_TIES = ("level", "subtree")
 _HOW_TO_GIVE_A_TREE = f"give one of {', '.join(map(flag_of, _TREES))}."
 
@@ -47,6 +48,7 @@ class Relations:
     covariance_from: str | None = None
     signatures: str | None = None
     shrink: float | None = None
+    label_descriptions: str | None = None
 
     def first(self, names: tuple[str, ...]) -> str | None:
         """Name the first flag that is given."""
@@ -104,6 +106,8 @@ class FitRequest:
     def with_model_of_flags(self) -> FitRequest:
         """Take max-margin where no model is named and a flag is for it, or fits a model several times."""
         table = model_table()
+        if self.relations.label_descriptions and not self.is_model_named:
+            return replace(self, model=_OF_TEXTS)
         others = [flag for flag in self.given if not {_USUAL} & set(table.flags[flag])]
         flags = [
             *(flag for flag in others if _OTHERWISE in table.flags[flag]),
@@ -175,6 +179,28 @@ def _why_not_owners(request: FitRequest) -> Iterator[str]:
     yield from refused_values(model, dict(request.given))
     if {"intercept_scaling", "no_intercept"} <= set(request.given):
         yield "--intercept-scaling has no intercept to scale, which --no-intercept rules out."
+
+
+def _why_not_texts(request: FitRequest) -> Iterator[str]:
+    """Refuse what does not go with texts of labels."""
+    relations = request.relations
+    if not relations.label_descriptions:
+        return
+    if request.model not in _TAKE_TEXTS:
+        yield f"--label-descriptions goes with --model {alternatives(_TAKE_TEXTS)}, not with {request.model}."
+    other = relations.first((*_COVARIANCES, "class_paths", "shrink"))
+    if other is not None:
+        yield f"--label-descriptions and {flag_of(other)} both describe the labels; give one of them."
+    if request.decisions:
+        yield (
+            f"--label-descriptions does not go with {flag_of(next(iter(request.decisions)))}, which has no "
+            "rows for labels that DATA lacks; give --threshold."
+        )
+    if request.given.get("scaling", "none") not in ("none", "unit"):
+        scaling = request.given["scaling"]
+        yield f"--label-descriptions needs counts of words, which --scaling {scaling} changes."
+    if request.chooses_rank:
+        yield "--label-descriptions goes with one --rank and --regularization, not with a choice of several."
 
 
 def _why_not_low_rank(request: FitRequest) -> Iterator[str]:
@@ -283,6 +309,7 @@ def _why_not_decisions(request: FitRequest) -> Iterator[str]:
 _REASONS = (
     _why_not_labels,
     _why_not_owners,
+    _why_not_texts,
     _why_not_low_rank,
     _why_not_graph,
     _why_not_learning,

@@ -18,6 +18,7 @@ from labelweave.automatic import LARGEST_TABLE
 from labelweave.cli.column_words import ColumnWords, column_words
 from labelweave.cli.comparing import compare_models
 from labelweave.cli.decision_flags import decided
+from labelweave.cli.described_labels import model_of_texts
 from labelweave.cli.fit_request import LISTED, FitRequest
 from labelweave.cli.fit_words import explain_end, print_summary
 from labelweave.cli.flags import DataFlags
@@ -196,7 +197,10 @@ def _note_uncut_cells(column: str, names: list[str]) -> None:
 
 def _model(request: FitRequest, targets: Targets, columns: TableColumns | None) -> Any:
     """Make the classifier, in those that decide on its scores."""
-    parameters = model_table().keywords(request.model, request.given) | structures(request, targets, columns)
+    parameters = model_table().keywords(request.model, request.given)
+    if request.relations.label_descriptions:
+        return model_of_texts(request, targets, class_of(request.model), parameters)
+    parameters |= structures(request, targets, columns)
     if "scaling" in model_table().of(request.model):
         parameters.setdefault("scaling", "auto")
     if request.chooses_rank:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from labelweave.cli.messages import console, note
-from labelweave.decisions import ConformalLabelClassifier, HierarchicalClassifier
+from labelweave.decisions import ConformalLabelClassifier, HierarchicalClassifier, LabelTextClassifier
 from labelweave.decisions.base import DecisionClassifier
 from labelweave.estimators.held_out import count_parts
 from labelweave.estimators.progress_lines import GapCallback, GapLines
@@ -47,7 +47,7 @@ class GapBar(GapCallback):
 
 def unfitted_scorer(estimator: Any) -> Any:
     """Give the classifier that scores and takes callbacks, before a fit."""
-    while isinstance(estimator, DecisionClassifier):
+    while isinstance(estimator, DecisionClassifier) and estimator.estimator is not None:
         estimator = estimator.estimator
     return estimator
 
@@ -56,7 +56,7 @@ def count_fits(estimator: Any, n_rows: int) -> int:
     """Count the fits of the classifier that scores: one a held-out part and one of all rows."""
     if not isinstance(estimator, DecisionClassifier):
         return 1
-    if isinstance(estimator, HierarchicalClassifier):
+    if isinstance(estimator, HierarchicalClassifier | LabelTextClassifier):
         return count_fits(estimator.estimator, n_rows)
     inner, cv, share = estimator.estimator, estimator.cv, estimator.validation_fraction
     if cv is None and isinstance(estimator, ConformalLabelClassifier):  # no fit of all rows

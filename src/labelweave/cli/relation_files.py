@@ -17,6 +17,8 @@ from labelweave.datasets.taxonomy_files import Line, lines_of_cells
 _PRIOR = "prior"
 _EDGE_HEADERS = (["label", "label"], ["source", "target"], ["from", "to"])
 _MOST_NAMES = 5
+_NAME_WORDS, _TEXT_WORDS = ("name", "label", "tag"), ("description", "text")
+_DESCRIPTION_HEADERS = [[name, *more] for name in _NAME_WORDS for more in ([], *([t] for t in _TEXT_WORDS))]
 
 
 def read_covariance(path: str, label_names: Sequence[str]) -> LabelCovariance:
@@ -136,3 +138,26 @@ def _clique(path: str, line: int, cells: list[str], place: dict[str, int]) -> tu
     if len(set(clique)) < len(clique):
         raise DataFileError(path, line, "a label joined to itself", "an edge between different labels")
     return clique
+
+
+def read_descriptions(path: str) -> dict[str, str]:
+    """Read the descriptions of labels: a line each, its name and, if there is one, its description.
+
+    A first line ``name,description`` or the like is passed over.
+    """
+    found: dict[str, str] = {}
+    for line, cells in lines_of_cells(path):
+        if line == 1 and [cell.lower() for cell in cells] in _DESCRIPTION_HEADERS:
+            continue
+        if len(cells) > 2:
+            raise DataFileError(
+                path, line, f"{len(cells)} cells", "a name and a description, in quotes if it has commas"
+            )
+        if not cells or not cells[0]:
+            raise DataFileError(path, line, "no name of a label", "lines name,description")
+        if cells[0] in found:
+            raise DataFileError(path, line, f"the label {cells[0][:40]!r} again", "every label once")
+        found[cells[0]] = cells[1] if len(cells) > 1 else ""
+    if not found:
+        raise DataFileError(path, None, "no label", "lines name,description")
+    return found

@@ -195,7 +195,8 @@ class LabelTextClassifier(DecisionClassifier):
         text = self._column_text
         self.text_scores_ = None
         if names is not None and "label_mean" in estimator.get_params(deep=False):
-            self.text_scores_ = TextScores.of(text, names, features.data, self.embedding)
+            some = slice(None) if data.weights is None else np.flatnonzero(data.weights)
+            self.text_scores_ = TextScores.of(text, names, features.data[some], self.embedding)
         task = PriorTask(features, data, text, self.text_scores_, self.taxonomy_, self._seed())
         given = None if self.mean == "learn" else float(self.mean)
         self.prior_ = task.choose(self.learning_rows, given, covaries=self._may_covary(estimator))

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.linalg as sl
+import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
@@ -89,8 +90,10 @@ class AddsLabels:
     def _every_name(self, names: Sequence[str]) -> list[str]:
         if self._form.kind != "labels":
             raise ValueError("add_labels is for many labels a row, but the model has one class a row.")
-        if isinstance(names, str) or not len(names):
-            raise ValueError(f"names is {names!r}; give a list of new labels.")
+        is_list = isinstance(names, list | tuple) or getattr(names, "ndim", 0) == 1
+        if not is_list or sp.issparse(names) or not len(names):
+            shown = repr(names) if isinstance(names, str | list) else f"a {type(names).__name__}"
+            raise ValueError(f"names is {shown:.60}; give a list of new labels.")
         every = [str(name) for name in (*self.classes_, *names)]
         checked_names(every, len(every))
         return every

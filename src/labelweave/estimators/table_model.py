@@ -212,7 +212,10 @@ class TableModel(Saves, FactsInHTML, MetaEstimatorMixin, ClassifierMixin, Checke
             missing_numeric=self.missing_numeric,
         )  # fmt: skip
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        classifier = clone(self.classifier).fit(vectorizer.fit_transform(frame), y, **weights)
+        features, classifier = vectorizer.fit_transform(frame), clone(self.classifier)
+        if classifier.get_params(deep=False).get("feature_names", ()) is None:  # it asks for the words
+            classifier.set_params(feature_names=vectorizer.get_feature_names_out())
+        classifier.fit(features, y, **weights)
         return self._keep(vectorizer, classifier, columns)
 
     def _ask(self, method: str, X: Any, *further: Any) -> Any:

@@ -10,9 +10,9 @@ In the eigenvectors V of D R D labels come apart: column j of t V has the penalt
 left out with all of their labels, each has its left-out residuals from one eigendecomposition of K
 (:mod:`labelweave.hyperparameters.left_out`).  Residuals are linear in the targets, so the strength of least
 squares follows: ``c = <r(sigma s), r(t)> / <r(sigma s), r(sigma s)>``, no less than 0.  Choices are compared
-by the log loss of the left-out log-odds ``logit p + (t - r) / sigma``, with shares of that strength: squares of
-rare labels' residuals ask for scales at which log-odds are far too large.  An unobserved entry counts as its
-label's base rate and adds no loss.
+by the log loss of the left-out log-odds ``logit p + (t - r) / sigma``, with shares of that strength: squares
+of rare labels' residuals ask for scales at which log-odds are far too large.  An unobserved entry counts as
+its label's base rate and adds no loss.
 """
 
 from __future__ import annotations

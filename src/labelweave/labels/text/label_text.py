@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
+from labelweave.arguments import checked
 from labelweave.array_types import Array
-from labelweave.arrays import numbers_of
+from labelweave.arrays import checked_csr, numbers_of
 from labelweave.frames import as_pandas, is_frame
 from labelweave.labels.covariance import DenseCovariance
 from labelweave.labels.covariance.spectra import check_writable
@@ -20,6 +22,7 @@ from labelweave.labels.text.words import feature_words, label_words
 from labelweave.model_files import storable
 from labelweave.model_files.schema import TEXT, Items, Names, Number, Numbers
 
+_LARGEST = 1e6  # of strengths and levels
 Embedding = Callable[[list[str]], npt.ArrayLike]
 
 
@@ -97,6 +100,7 @@ class LabelText:
         """
         return _unit(self.embeddings - self.center)
 
+    @checked
     def covariance(self, share: float = 0.6, width: float = 0.7) -> DenseCovariance:
         """Let labels of near texts vary together: ``(1 - share) I + share exp(-d^2 / (2 width^2))``.
 
@@ -120,9 +124,10 @@ class LabelText:
         ValueError
             If the share or the width is out of range, or there are more than 20,000 labels.
         """
-        if not (0.0 <= share <= 1.0 and 0.0 < width < np.inf):
+        if not (0.0 <= share <= 1.0 and 1e-6 <= width <= 1e6):
             raise ValueError(
-                f"share is {share} and width is {width}; a share is between 0 and 1, a width above 0."
+                f"share is {share} and width is {width}; a share is between 0 and 1, a width between "
+                "1e-6 and 1e6."
             )
         check_writable(len(self), "A covariance of label texts")
         directions = self.directions()
@@ -132,6 +137,7 @@ class LabelText:
         near[np.diag_indices_from(near)] = 1.0
         return DenseCovariance.from_semidefinite(near, self.names)
 
+    @checked
     def mean(
         self, features: Any, X: Any, strength: float = 1.0, level: float = 0.0,
         embedding: Embedding | None = None,
@@ -162,7 +168,14 @@ class LabelText:
         ValueError
             If the features are not as many as X has columns, or have other dimensions than the labels.
         """
-        return TextScores.of(self, features, X, embedding).mean(self, strength, level)
+        if not (0 <= strength <= _LARGEST and abs(level) <= _LARGEST):
+            raise ValueError(
+                f"strength is {strength} and level is {level}; give numbers, 0 or more for strength."
+            )
+        rows = checked_csr(X, "X") if sp.issparse(X) else numbers_of(X, "X")
+        if rows.ndim != 2 or not np.isfinite(rows.data if sp.issparse(rows) else rows).all():
+            raise ValueError(f"X has shape {rows.shape}, or is not finite; give finite rows of features.")
+        return TextScores.of(self, features, rows, embedding).mean(self, strength, level)
 
     def columns(self, labels: Array) -> Self:
         """Keep some labels, in the given order, seen from the same centre.
@@ -291,8 +304,14 @@ def described(given: Any) -> dict[str, str]:
     elif isinstance(given, Mapping) or hasattr(given, "items"):
         pairs = list(given.items())
     else:
+        if not isinstance(given, Iterable) or getattr(given, "ndim", 1) != 1:
+            raise ValueError(
+                f"descriptions is a {type(given).__name__}; give a list of names of labels, or a dict of theirs."
+            )
         pairs = [(name, "") for name in given]
     for name, text in pairs:
+        if not isinstance(name, str | int | np.integer | tuple) or isinstance(name, bool):
+            raise ValueError(f"A label is called by a {type(name).__name__}; give a text or a number.")
         is_missing = text is None or (isinstance(text, float) and np.isnan(text))
         if not (isinstance(text, str) or is_missing):
             raise ValueError(f"The description of label {str(name)!r} is {text!r}; give a text.")
@@ -311,7 +330,8 @@ def _checked(names: Sequence[Any]) -> Array:
 def _embedded(texts: list[str], embedding: Any) -> Array:
     if embedding is None:
         return static_embeddings(texts)
-    found = numbers_of(embedding(texts) if callable(embedding) else embedding, "embedding")
+    is_own = callable(embedding) and not isinstance(embedding, type)
+    found = numbers_of(embedding(texts) if is_own else embedding, "embedding")
     found = np.asarray(found, dtype=np.float64)
     if found.ndim != 2 or len(found) != len(texts) or not found.shape[1] or not np.isfinite(found).all():
         raise ValueError(
@@ -322,9 +342,12 @@ def _embedded(texts: list[str], embedding: Any) -> Array:
 
 
 def _feature_embeddings(features: Any, embedding: Embedding | None) -> Array:
-    given = np.asarray(features)
-    if given.dtype.kind in "OUS" and given.ndim == 1:
-        return _embedded(feature_words(given), embedding)
+    is_list = isinstance(features, list | tuple) or getattr(features, "ndim", 0) == 1
+    if is_list and not sp.issparse(features) and all(isinstance(name, str) for name in features):
+        return _embedded(feature_words(features), embedding)
+    given = numbers_of(features, "features")
+    if given.ndim != 2:
+        raise ValueError(f"features has shape {given.shape}; give a name, or a row of numbers, a feature.")
     return _embedded([""] * len(given), given)
 
 

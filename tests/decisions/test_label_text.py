@@ -1,0 +1,212 @@
+"""A classifier that knows what labels mean: priors by texts, labels that no row has, labels added later."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+import labelweave as lw
+from labelweave import LabelText, LabelTextClassifier, TableModel, load
+from labelweave.baselines import BinaryRelevance
+
+RNG = np.random.default_rng(5)
+TOPICS = RNG.normal(size=(6, 8))  # of labels
+WORDS = np.vstack([TOPICS + 0.3 * RNG.normal(size=TOPICS.shape) for _ in range(5)])
+FEATURES = [f"word:w{number}" for number in range(len(WORDS))]
+NAMES = [f"l{number}" for number in range(6)]
+VECTORS = {f"w{n}": row for n, row in enumerate(WORDS)} | dict(zip(NAMES, TOPICS, strict=True))
+
+
+def embedding(texts):
+    return [np.mean([VECTORS.get(word, np.zeros(8)) for word in text.split()], axis=0) for text in texts]
+
+
+def _rows(n, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = rng.random((n, 6)) < 0.3
+    chances = np.tile(truth, 5) * 2.0 + 0.3
+    return sp.csr_array(rng.poisson(chances).astype(float)), truth.astype(int)
+
+
+X, Y = _rows(60)
+X_TEST, Y_TEST = _rows(150, 1)
+
+
+def _model(estimator=None, **more):
+    settings = {"embedding": embedding, "feature_names": FEATURES} | more
+    return LabelTextClassifier(estimator, **settings)
+
+
+def _auc(model, label):
+    column = np.asarray(model.label_names_).tolist().index(label)
+    return lw.metrics.average_auc(Y_TEST[:, [int(label[1:])]], model.decision_function(X_TEST)[:, [column]])
+
+
+KINDS = {
+    "usual": None,
+    "logistic of a kernel": lw.KernelLogisticClassifier(hyperparameters="fixed"),
+    "margins": lw.MaxMarginClassifier(),
+    "margins, thresholds": lw.MaxMarginClassifier(threshold="f1"),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_labels_that_no_row_tells_of_are_predicted(name, tmp_path):
+    known = pd.DataFrame(Y[:, :5], columns=NAMES[:5])
+    model = _model(KINDS[name], descriptions=NAMES).fit(X, known)
+    assert model.label_names_.tolist() == NAMES
+    assert model.unobserved_labels_.tolist() == [5]
+    assert _auc(model, "l5") > 0.8
+    assert list(model.predict(X_TEST).columns) == NAMES
+    model.save(tmp_path / "m.lw")
+    read = load(tmp_path / "m.lw")
+    np.testing.assert_array_equal(read.decision_function(X_TEST), model.decision_function(X_TEST))
+    added = _model(KINDS[name]).fit(X, known)
+    before = added.decision_function(X_TEST)
+    assert added.add_labels({"l5": ""}) is added
+    np.testing.assert_array_equal(added.decision_function(X_TEST)[:, :5], before)
+    assert added.label_names_.tolist() == NAMES
+    assert _auc(added, "l5") > 0.8
+    added.save(tmp_path / "n.lw")
+    np.testing.assert_array_equal(
+        load(tmp_path / "n.lw").decision_function(X_TEST), added.decision_function(X_TEST)
+    )
+
+
+def test_probabilities_of_unknown_labels_are_those_of_usual_ones():
+    model = _model(descriptions=NAMES).fit(X, pd.DataFrame(Y[:, :5], columns=NAMES[:5]))
+    found = model.predict_proba(X_TEST)
+    assert found[:, 5].mean() == pytest.approx(0.3, abs=0.15)
+    np.testing.assert_array_equal(model.predict(X_TEST).to_numpy() > 0, found > model.estimator_.thresholds_)
+
+
+def test_few_rows_gain_and_words_without_meaning_do_no_harm():
+    few, names = slice(0, 20), pd.DataFrame(Y[:20], columns=NAMES)
+    plain = _model(mean=0.0, covariance="none").fit(X[few], names)
+    both = _model().fit(X[few], names)
+    auc = {m: lw.metrics.average_auc(Y_TEST, m.decision_function(X_TEST)) for m in (plain, both)}
+    assert auc[both] > auc[plain] + 0.02
+    assert both.prior_.mean > 0.2
+    shuffled = dict(zip(NAMES, np.roll(TOPICS, 1, axis=0), strict=True))
+    wrong = LabelText(NAMES, np.array([shuffled[name] for name in NAMES]))
+    misled = _model(descriptions=wrong).fit(X, pd.DataFrame(Y, columns=NAMES))
+    assert misled.prior_.mean == 0.0
+
+
+def test_y_comes_in_any_form():
+    tags = [[NAMES[label] for label in np.flatnonzero(row)] for row in Y]
+    table = _model(descriptions=NAMES).fit(X, Y)
+    for y in (sp.csr_array(Y), lw.LabelMatrix(sp.csr_array(Y), names=NAMES), tags):
+        other = _model(descriptions=NAMES).fit(X, y)
+        np.testing.assert_allclose(
+            other.decision_function(X_TEST), table.decision_function(X_TEST), atol=1e-6
+        )
+    assert isinstance(_model().fit(X, tags).predict(X_TEST[:2])[0], list)
+    frame = pd.DataFrame(X.toarray(), columns=FEATURES)
+    named = LabelTextClassifier(embedding=embedding).fit(frame, pd.DataFrame(Y, columns=NAMES))
+    assert named.prior_.mean > 0
+    gaps = np.where(RNG.random(Y.shape) < 0.3, np.nan, Y)
+    assert np.isfinite(_model(descriptions=NAMES).fit(X, gaps).predict_proba(X_TEST)).all()
+
+
+def test_classes_seen_and_unseen_together(tmp_path):
+    places = np.array([np.flatnonzero(row)[0] if row.any() else 0 for row in Y])
+    one = np.eye(6, dtype=int)[places]
+    rows = sp.csr_array(np.random.default_rng(0).poisson(np.tile(one, 5) * 3.0 + 0.2).astype(float))
+    seen = places < 5
+    model = _model(descriptions=NAMES).fit(rows[seen], np.array(NAMES)[places[seen]])
+    assert model.classes_.tolist() == NAMES
+    assert np.mean(model.predict(rows[seen]) == np.array(NAMES)[places[seen]]) > 0.9
+    if (~seen).any():
+        assert np.mean(model.predict(rows[~seen]) == "l5") > 0.5
+    np.testing.assert_allclose(model.predict_proba(rows).sum(axis=1), 1.0)
+    model.save(tmp_path / "m.lw")
+    assert (load(tmp_path / "m.lw").predict(rows) == model.predict(rows)).all()
+    model.add_labels(["w3"])
+    assert model.predict_proba(rows).shape[1] == 7
+
+
+def test_two_classes_are_one_score(tmp_path):
+    y = np.where(Y[:, 0] > Y[:, 1], "l0", "l1")
+    model = _model().fit(X, y)
+    assert set(model.predict(X_TEST)) <= {"l0", "l1"}
+    assert model.predict_proba(X_TEST).shape == (150, 2)
+    model.save(tmp_path / "m.lw")
+    assert (load(tmp_path / "m.lw").predict(X_TEST) == model.predict(X_TEST)).all()
+    with pytest.raises(ValueError, match="one score for two classes"):
+        model.add_labels(["l2"])
+    wide = _model(descriptions=NAMES[:3]).fit(X, y)
+    assert wide.classes_.tolist() == NAMES[:3]
+
+
+def test_a_taxonomy_is_tried_beside_the_texts():
+    tree = {"r": NAMES[:3], "s": NAMES[3:]}
+    model = _model(taxonomy=tree).fit(X, pd.DataFrame(Y, columns=NAMES))
+    assert model.prior_.tree_share in (0.0, 0.5, 1.0)
+    mixed = lw.decisions.text_prior.TextPrior(share=0.8, tree_share=0.5).covariance(
+        model.text_, model.taxonomy_
+    )
+    np.testing.assert_allclose(mixed.diagonal(), 1.0)
+    low = _model(lw.LowRankClassifier(3, loss="logistic")).fit(X, pd.DataFrame(Y, columns=NAMES))
+    assert low.prior_.mean == 0.0
+    assert low.text_scores_ is None
+
+
+def test_columns_of_texts_go_through_a_table_model():
+    frame = pd.DataFrame({"text": [" ".join(f"w{w}" for w in X[[row]].indices) for row in range(60)]})
+    model = TableModel(LabelTextClassifier(embedding=embedding), text="text")
+    model.fit(frame, pd.DataFrame(Y, columns=NAMES))
+    assert model.classifier_.prior_.mean > 0
+
+
+def test_wrappers_around_it_and_weights_and_odd_sizes():
+    names = pd.DataFrame(Y, columns=NAMES)
+    tuned = lw.TunedThresholdClassifier(_model(), cv=2).fit(X, names)
+    assert tuned.predict(X_TEST).shape == (150, 6)
+    weights = np.r_[np.ones(30), np.zeros(30)]
+    some = _model().fit(X, names, sample_weight=weights)
+    half = _model().fit(X[:30], names[:30])
+    assert some.prior_ == half.prior_
+    assert _model().fit(X[:1], names[:1]).predict(X_TEST).shape == (150, 6)
+    assert _model().fit(X, names[["l0"]]).predict(X_TEST).shape == (150, 1)
+    assert LabelTextClassifier(embedding=embedding).fit(X, names).text_scores_ is None  # no words
+
+
+@pytest.mark.parametrize(
+    ("model", "y", "said"),
+    [
+        (_model(), Y, "6 labels without names"),
+        (_model(descriptions=NAMES[:5]), Y, "6 labels without names"),
+        (
+            _model(descriptions=LabelText(NAMES[:5], TOPICS[:5])),
+            pd.DataFrame(Y, columns=NAMES),
+            "no label 'l5'",
+        ),
+        (
+            _model(BinaryRelevance()),
+            pd.DataFrame(Y, columns=NAMES),
+            "neither label_mean nor label_covariance",
+        ),
+        (_model(lw.MaxMarginClassifier(scaling="auto")), pd.DataFrame(Y, columns=NAMES), "scaling='auto'"),
+        (
+            _model(lw.MaxMarginClassifier(label_covariance=np.eye(6))),
+            pd.DataFrame(Y, columns=NAMES),
+            "estimator has a label_covariance",
+        ),
+        (_model(feature_names=FEATURES[:3]), pd.DataFrame(Y, columns=NAMES), "There are 3 features"),
+        (_model(lw.MaxMarginClassifier(kernel="precomputed")), pd.DataFrame(Y, columns=NAMES), "precomputed"),
+    ],
+)
+def test_nonsense_is_refused(model, y, said):
+    with pytest.raises(ValueError, match=said):
+        model.fit(X, y)
+
+
+def test_texts_as_rows_and_texts_that_tell_nothing_are_refused():
+    with pytest.raises(ValueError, match="make features of texts first"):
+        _model().fit([["some text"]] * 60, pd.DataFrame(Y, columns=NAMES))
+    model = _model(mean=0.0, covariance="none").fit(X, pd.DataFrame(Y[:, :5], columns=NAMES[:5]))
+    with pytest.raises(ValueError, match="tell nothing of new labels"):
+        model.add_labels(["l5"])
