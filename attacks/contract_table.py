@@ -1432,7 +1432,7 @@ def _whole_contracts() -> dict[str, Contract]:
                 "model": lambda world: [world.model("MaxMarginClassifier"), None],
                 "X_pool": _rows,
                 "n": _of(2),
-                "known": _targets,
+                "known": _unnamed_targets,
                 "strategy": _of("expected_error", "uncertainty", "random"),
                 "cost": _of(None),
                 "random_state": _of(0),

@@ -234,7 +234,8 @@ def plot(runs: list[dict[str, Any]], path: Path) -> None:
         axis.set_xlabel("labelled entries")
         axis.set_ylabel("micro-F1 of test rows")
         axis.grid(alpha=0.25)
-    axes[0, 0].legend(frameon=False, fontsize=9)
+    lines, names = axes[0, 0].get_legend_handles_labels()
+    figure.legend(lines, names, loc="outside lower center", ncol=4, frameon=False)
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, dpi=110)
 

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.special import expit
 from sklearn.pipeline import Pipeline
 
+from labelweave.arguments import shown
 from labelweave.array_types import Array, LabelsByLabels, RowsByLabels
 from labelweave.arrays import Workers
 from labelweave.decisions.label_scores import rows_of, take_rows
@@ -119,6 +120,12 @@ def _matched(given: LabelMatrix | None, names: list[str] | None, n_labels: int, 
     if given is not None and names is None:
         return given
     if given is not None and names is not None:
+        strange = [] if given.names is None else sorted({*map(str, given.names)} - {*names})
+        if strange or given.n_labels > n_labels:
+            what = f"the label {strange[0]!r}" if strange else f"{given.n_labels} labels"
+            raise ValueError(
+                f"known has {what}, but the model has the {n_labels} labels {shown(names)}; give these."
+            )
         found, columns = known_labels(given, names, "error")
         if len(columns) == n_labels and (np.diff(columns) > 0).all():
             return LabelMatrix(found.positives, found.observed, names)
@@ -184,9 +191,8 @@ def _features(model: Any, X: Any) -> Any:
     if isinstance(model, TableModel):
         return model.vectorizer_.transform(X)
     try:
-        FeatureMatrix(X[:0] if sp.issparse(X) or hasattr(X, "iloc") else take_rows(X, np.arange(0)))
         return FeatureMatrix(X).data
-    except (ValueError, TypeError):
+    except (ValueError, TypeError):  # texts, or cells that the model itself turns into numbers
         if model is None:
             raise
     inner = innermost(model)

@@ -11,8 +11,9 @@ from scipy.special import logit
 
 from labelweave.active.expected_error import Choice, ExpectedError, micro_f1_cut
 from labelweave.active.pool import Pool, label_correlations, read_pool
-from labelweave.arguments import checked, shown
+from labelweave.arguments import checked
 from labelweave.array_types import Array, RowsByLabels
+from labelweave.arrays import numbers_of
 
 Strategy = Literal["expected_error", "uncertainty", "random"]
 _STRATEGIES = ("expected_error", "uncertainty", "random")
@@ -157,10 +158,7 @@ def _read_costs(cost: Any, pool: Pool) -> RowsByLabels:
     shape = pool.known.shape
     if cost is None:
         return np.ones(shape)
-    try:
-        costs = np.asarray(cost, np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"cost is {shown(cost)}; give numbers, one a label or one an entry.") from None
+    costs = numbers_of(cost, "cost").astype(np.float64)
     if costs.shape not in ((pool.n_rows, shape[1]), shape[1:]):
         wanted = f"({shape[1]},) or ({pool.n_rows}, {shape[1]})"
         raise ValueError(f"cost has shape {costs.shape}; it needs to be {wanted}.")
