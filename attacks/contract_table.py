@@ -1497,8 +1497,14 @@ CONTRACTS = dict(_all())
 _RECORD = "a record that the library makes"
 _BASE = "an abstract class"
 _OPERATOR = "a part of the operator that solvers ask for, in inner loops, by places that they have made"
+_CLUSTER = "takes collections of a cluster; tests/dask hands it those that make no sense"
 WITHOUT = {
     "UnobservedLabelWarning": "a warning",
+    "dask.MaxMarginClassifier": _CLUSTER,
+    **{
+        f"dask.MaxMarginClassifier.{name}": _CLUSTER
+        for name in ("decision_function", "fit", "predict", "predict_top")
+    },
     "datasets.DataFileError": "an error",
     "extending.ContractError": "an error",
     "extending.EntryLoss": _BASE,

@@ -69,8 +69,9 @@ def _write_reference() -> None:
     top = [name for name in labelweave.__all__ if callable(getattr(labelweave, name))]
     names = {"labelweave": top}
     for name in set(labelweave.__all__).difference(top, ["__version__"]):
-        exported = getattr(labelweave, name).__all__
-        names[f"labelweave.{name}"] = [one for one in exported if one not in top]
+        part = getattr(labelweave, name)
+        own = [one for one in part.__all__ if getattr(part, one) is not getattr(labelweave, one, None)]
+        names[f"labelweave.{name}"] = own
     pages = []
     for module, exported in sorted(names.items()):
         title = f"``{module}``"

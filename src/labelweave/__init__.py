@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from labelweave import (
         baselines,
+        dask,
         datasets,
         decisions,
         display,
@@ -77,6 +78,7 @@ __all__ = [
     "baselines",
     "compare",
     "config_context",
+    "dask",
     "datasets",
     "decisions",
     "display",
@@ -125,6 +127,7 @@ _HOMES = {
 }
 _MODULES = {
     "baselines": "labelweave.baselines",
+    "dask": "labelweave.dask",
     "datasets": "labelweave.datasets",
     "decisions": "labelweave.decisions",
     "display": "labelweave.display",

@@ -69,27 +69,77 @@ class MaxMarginClassifier(CheckedParameters):
     ----------
     client : distributed.Client or None, default=None
         The cluster; None is the client made last.
-    C, label_covariance, fit_intercept, false_negative_cost, false_positive_cost, class_weight, threshold, \
-            tol, max_iter, precision, random_state, verbose
-        As of :class:`labelweave.MaxMarginClassifier`, with a diagonal label covariance, and a number or
-        "auto" as the threshold.
+    C : float, default=1.0
+        Weight of the losses.
+    kernel : "linear", default="linear"
+        Others are for data in memory, as other values of the parameters without a word here.
+    gamma : {"scale"}, default="scale"
+        Of other kernels; not read.
+    degree : int, default=3
+        Of other kernels; not read.
+    coef0 : float, default=1.0
+        Of other kernels; not read.
+    scaling : {"none"}, default="none"
+        Features are taken as they are.
+    label_covariance : LabelCovariance, array-like of shape (L, L) or None, default=None
+        The variances of labels; one that couples labels is refused.
+    label_mean : None, default=None
+        Weights are drawn to 0.
+    coupling : None, default=None
+        Not learned here.
+    hyperparameters : {"fixed"}, default="fixed"
+        Not learned here.
+    fit_intercept : bool, default=True
+        Whether to add a constant feature 1.
+    false_negative_cost : float or array-like of shape (L,), default=1.0
+        Cost of missing a label that is there.
+    false_positive_cost : float or array-like of shape (L,), default=1.0
+        Cost of predicting a label that is not there.
+    class_weight : {"balanced"}, dict, list of dict or None, default=None
+        Weights of classes, counted over all partitions.
+    threshold : "auto" or float, default="auto"
+        Scores above it are predicted; none is chosen on rows that are held out.
+    validation_fraction : "auto" or float, default="auto"
+        Of rows that are held out; not read.
+    warm_start : False, default=False
+        Fits begin at 0, or at their checkpoint.
     checkpoint : path-like, URL or None, default=None
-        A folder that is written while the model is fitted, here or anywhere that fsspec reaches.  When the
-        same call is made again after its client was killed, it goes on from there with the same bits; other
-        data or parameters are refused.  The files are removed when the fit is done.
+        A folder that is written while the model is fitted, here or anywhere that fsspec reaches.
+        When the same call is made again after its client was killed, it goes on from there with
+        the same bits; other data or parameters are refused.  The files are removed when the fit
+        is done.
+    tol : float, default=1e-3
+        The relative duality gap to reach, by every block of 16 labels.
+    max_iter : int, default=1000
+        The largest number of rounds of a block.
+    solver : {"auto", "coordinate_ascent"}, default="auto"
+        The same here.
+    factorization : {"auto"}, default="auto"
+        There is none.
     memory_budget : float, default=2000.0
         Megabytes of weights that the client takes.
-    kernel, gamma, degree, coef0, scaling, label_mean, coupling, hyperparameters, validation_fraction, \
-            warm_start, solver, factorization, prune, n_jobs
-        Of the ordinary estimator, with their defaults only: other values are refused.
+    precision : {"auto", "float32", "float64"}, default="auto"
+        Arithmetic while solving.
+    prune : {"off"}, default="off"
+        No weights are taken away.
+    n_jobs : None, default=None
+        Threads are those of the workers.
+    random_state : int, RandomState instance or None, default=0
+        Fixes the order of rows and of partitions.
+    verbose : bool or int, default=0
+        Whether to write to stderr how far a fit is.
 
     Attributes
     ----------
-    coef_, intercept_, classes_, thresholds_, label_covariance_, C_, n_features_in_, converged_, status_,
-    n_iter_, \
-            duality_gap_, trace_
-        As of :class:`labelweave.MaxMarginClassifier`.  The gap is computed over all partitions in double
-        precision, for weights made anew from the dual variables.
+    coef_ : ndarray of shape (L, d)
+        The weights.  This and all other fitted attributes are those of the ordinary estimator.
+    intercept_ : ndarray of shape (L,)
+        The intercepts.
+    duality_gap_ : float
+        The relative duality gap, computed over all partitions in double precision, for weights made anew from
+        the dual variables.
+    n_iter_ : int
+        The most rounds of a block.
 
     Examples
     --------
@@ -121,12 +171,13 @@ class MaxMarginClassifier(CheckedParameters):
         label_covariance: CovarianceLike = None, label_mean: MeanLike = None,
         coupling: Literal["full"] | int | None = None,
         hyperparameters: Literal["fixed", "learn"] = "fixed", fit_intercept: bool = True,
-        false_negative_cost: Costs = 1.0, false_positive_cost: Costs = 1.0, class_weight: ClassWeight =
-        None, threshold: str | float = "auto", validation_fraction: float | str = "auto", warm_start: bool =
-        False, checkpoint: str | PathLike[str] | None = None, tol: float = 1e-3, max_iter: int = 1000,
-        solver: str = "auto", factorization: str = "auto", memory_budget: float = 2000.0, precision: str =
-        "auto", prune: Literal["off", "certified"] | float = "off", n_jobs: int | None = None, random_state:
-        RandomState = 0, verbose: int = 0,
+        false_negative_cost: Costs = 1.0, false_positive_cost: Costs = 1.0,
+        class_weight: ClassWeight = None, threshold: str | float = "auto",
+        validation_fraction: float | str = "auto", warm_start: bool = False,
+        checkpoint: str | PathLike[str] | None = None, tol: float = 1e-3, max_iter: int = 1000,
+        solver: str = "auto", factorization: str = "auto", memory_budget: float = 2000.0,
+        precision: str = "auto", prune: Literal["off", "certified"] | float = "off",
+        n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 

@@ -1,0 +1,111 @@
+"""Fits by processes of a Dask cluster on this machine against the same fit in memory, by one and two threads.
+
+    python -m benchmarks.dask_speed --problems rcv1 synthetic:100000,20000,64 --repeats 3
+
+Runs are interleaved, and medians are given: seconds of ``fit`` alone, with rows that lie in the workers'
+memory and workers that have compiled their loops.  ``--together`` brings partitions together up to so many
+entries, as the library does by itself; 0 keeps them apart, so that blocks of labels travel.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from distributed import Client, LocalCluster, wait
+
+import dask
+import labelweave.dask.data
+from benchmarks.problems import DEFAULT_DATA, load_problem
+from benchmarks.results_file import write_json
+from dask import array as da
+from labelweave import MaxMarginClassifier as LocalMaxMarginClassifier
+from labelweave.dask import MaxMarginClassifier
+
+
+def on_cluster(client: Client, table: Any, n_partitions: int) -> Any:
+    """Lay rows into the workers' memory.
+
+    Returns
+    -------
+    dask array
+        The rows in partitions.
+    """
+    stretches = np.array_split(np.arange(table.shape[0]), n_partitions)
+    futures = client.scatter([table[rows] for rows in stretches])
+    wait(futures)
+    blocks = [
+        da.from_delayed(dask.delayed(future), (len(rows), table.shape[1]), meta=table[:0])
+        for future, rows in zip(futures, stretches, strict=True)
+    ]
+    return da.concatenate(blocks, axis=0)
+
+
+def timed(fit: Any) -> tuple[float, Any]:
+    """Fit; give seconds and model."""
+    begun = time.perf_counter()
+    model = fit()
+    return time.perf_counter() - begun, model
+
+
+def compare(client: Client, name: str, given: argparse.Namespace) -> dict[str, Any]:
+    """Measure one problem."""
+    X, Y = load_problem(name, given.data)
+    rows, labels = (on_cluster(client, table, given.partitions) for table in (X, Y))
+
+    def local(n_jobs: int) -> Any:
+        return LocalMaxMarginClassifier(solver="coordinate_ascent", tol=given.tol, n_jobs=n_jobs).fit(X, Y)
+
+    fits = {
+        "one thread": lambda: local(1),
+        "two threads": lambda: local(2),
+        "two workers": lambda: MaxMarginClassifier(client, tol=given.tol).fit(rows, labels),
+    }
+    seconds: dict[str, list[float]] = {kind: [] for kind in fits}
+    models = {kind: fit() for kind, fit in fits.items()}  # with loops to compile, not counted
+    for _ in range(given.repeats):
+        for kind, fit in fits.items():
+            taken, models[kind] = timed(fit)
+            seconds[kind].append(taken)
+    found = {kind: median(times) for kind, times in seconds.items()}
+    n_rounds = {kind: model.n_iter_ for kind, model in models.items()}
+    objectives = {kind: model.trace_[-1].primal for kind, model in models.items()}
+    excess = objectives["two workers"] / objectives["one thread"] - 1
+    each = (f"{kind} {taken:.2f} s ({n_rounds[kind]} rounds)" for kind, taken in found.items())
+    taken = found["two workers"]
+    faster, longer = found["one thread"] / taken, taken / found["two threads"]
+    print(f"{name}: {', '.join(each)}")
+    print(
+        f"  two workers are {faster:.2f} times as fast as one thread, take {longer:.2f} times as long as two; "
+        f"objective {excess:+.1e} of itself"
+    )
+    return {"problem": name, "seconds": seconds, "rounds": n_rounds, "objectives": objectives}
+
+
+def main() -> None:
+    """Measure every problem that is asked for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--problems", nargs="+", default=["rcv1-subset1", "rcv1"])
+    parser.add_argument("--partitions", type=int, default=4)
+    parser.add_argument("--together", type=int, default=None)
+    parser.add_argument("--tol", type=float, default=1e-3)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
+    parser.add_argument("--out", type=Path, default=None)
+    given = parser.parse_args()
+    if given.together is not None:
+        labelweave.dask.data.ENTRIES_TOGETHER = given.together
+    parts = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(silence_logs=logging.ERROR, **parts) as cluster, Client(cluster) as client:
+        found = [compare(client, name, given) for name in given.problems]
+    if given.out is not None:
+        write_json(given.out, found)
+
+
+if __name__ == "__main__":
+    main()
