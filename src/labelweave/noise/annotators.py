@@ -30,7 +30,7 @@ _CONVERGED = 1e-8
 class CombinedAnswers:
     """What annotators say together.
 
-    Attributes
+    Parameters
     ----------
     labels : LabelMatrix
         The likelier value of every entry; unobserved where nobody answered.
@@ -104,7 +104,7 @@ def combine_annotators(answers: Any, *, smoothing: float = 5.0, max_iter: int = 
     if max_iter < 1:
         raise ValueError(f"max_iter is {max_iter}; give 1 or more.")
     names, given = _read_answers(answers)
-    model = _Model([one.to_signs() for one in given], smoothing)
+    model = _Model([one.to_signs() for one in given], float(smoothing))
     found = model.solve(max_iter)
     is_seen = model.counts > 0
     probabilities = np.where(is_seen, found.probabilities, np.nan)

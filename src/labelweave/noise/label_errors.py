@@ -28,9 +28,14 @@ _FEWEST_ROWS = 10
 class Reason(NamedTuple):
     """What another label of the row says.
 
-    name: of the other label.
-    probability: that the other label is there.
-    effect: what it adds to the expectation of the label in question, below 0 if it speaks against it.
+    Parameters
+    ----------
+    name : str
+        The name of the other label.
+    probability : float
+        The probability that the other label is there.
+    effect : float
+        What it adds to the expectation of the label in question, below 0 if it speaks against it.
     """
 
     name: str
@@ -42,7 +47,7 @@ class Reason(NamedTuple):
 class LabelErrors:
     """Entries of a label matrix that are probably wrong, the likeliest first.
 
-    Attributes
+    Parameters
     ----------
     rows, labels : ndarray of int, shape (m,)
         The places of the entries.
@@ -60,6 +65,8 @@ class LabelErrors:
         For every entry the probability that the label is there, given what was recorded.
     names : ndarray of str, shape (L,)
         The names of the labels.
+    _findings : record
+        What rankings are made of.
     """
 
     rows: Array
