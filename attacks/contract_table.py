@@ -1376,7 +1376,14 @@ def _noise_contracts() -> dict[str, Contract]:
                 "flip_rates": _of(None, (None, 0.0), (0.1, [0.1, 0.0, 0.2, 0.1])),
                 "related": _of(True, False),
                 "random_state": _of(0, 7),
-                "on_progress": _of(None),
+            },
+        ),
+        "combine_annotators": Contract(
+            lambda world, **given: noise.combine_annotators(**given).entry_weight,
+            {
+                "answers": lambda world: [[world.Y, 1 - world.Y], {"a": world.labels, "b": world.Y}],
+                "smoothing": _of(5.0, 1),
+                "max_iter": _of(500, 1),
             },
         ),
         "LabelErrors.ranked": Contract(
@@ -1513,7 +1520,7 @@ WITHOUT = {
         for name in ("conjugate", "curvature", "evaluate", "gradient", "value")
     },
     "metrics.get_scorer_names": "takes nothing",
-    **{f"noise.{name}": _RECORD for name in ("FlipRates", "LabelErrors", "Reason")},
+    **{f"noise.{name}": _RECORD for name in ("CombinedAnswers", "FlipRates", "LabelErrors", "Reason")},
     "LabelCovariance": _BASE,
     "LabelCovariance.block": _OPERATOR,
     **{f"LabelMean.{name}": _OPERATOR for name in ("columns", "products", "scores")},

@@ -40,15 +40,16 @@ from labelweave.inference import calibrate_labels
 from labelweave.labels import LabelMatrix
 from labelweave.noise import find_label_errors
 
-__all__ = ["main"]
+__all__ = ["DRAWS", "NOISES", "flipped", "left_out", "main", "training_rows"]
 
 Array = npt.NDArray[Any]
 
 _ROOT = Path(__file__).resolve().parents[1]
 _RESULTS = Path(__file__).parent / "results" / "label_errors.json"
 _PEER = Path(__file__).parent / "peers" / "cleanlab_labels.py"
-_NOISES = {"5 % of entries": (0.05, 0.05), "10 % of entries": (0.1, 0.1), "10 % forgotten": (0.1, 0.0)}
-_PENALTIES, _FOLDS, _FEWEST, _DEBTAGS_ROWS = (2.0, 6.0, 20.0), 5, 5, 3000
+NOISES = {"5 % of entries": (0.05, 0.05), "10 % of entries": (0.1, 0.1), "10 % forgotten": (0.1, 0.0)}
+FEWEST, DRAWS = 5, 3
+_PENALTIES, _FOLDS, _DEBTAGS_ROWS = (2.0, 6.0, 20.0), 5, 3000
 _METHODS = ("related", "alone", "cleanlab", "negatives", "known rates")
 
 
@@ -65,21 +66,22 @@ def main() -> None:
 
 
 def _measure_set(name: str, arguments: argparse.Namespace) -> dict[str, list[dict[str, float]]]:
-    X, Y = _rows(name, arguments.data)
+    X, Y, _ = training_rows(name, arguments.data)
     cases = [
-        (noise, flipped)
-        for noise, rates in _NOISES.items()
-        for flipped in (_flipped(Y, rates, draw) for draw in range(arguments.draws))
+        (noise, drawn)
+        for noise, rates in NOISES.items()
+        for drawn in (flipped(Y, rates, draw) for draw in range(arguments.draws))
     ]
-    scores = _left_out(X, np.hstack([recorded for _, (recorded, _) in cases]), len(cases))
-    found: dict[str, list[dict[str, float]]] = {noise: [] for noise in _NOISES}
+    scores = left_out(X, np.hstack([recorded for _, (recorded, _) in cases]), len(cases))
+    found: dict[str, list[dict[str, float]]] = {noise: [] for noise in NOISES}
     for (noise, (recorded, flips)), table in zip(cases, scores, strict=True):
-        found[noise].append(_measure(recorded, flips, table, _NOISES[noise], arguments.peer_python))
+        found[noise].append(_measure(recorded, flips, table, NOISES[noise], arguments.peer_python))
         print(name, noise, {key: round(value, 4) for key, value in found[noise][-1].items()}, flush=True)
     return found
 
 
-def _rows(name: str, data: Path) -> tuple[sp.csr_array, Array]:
+def training_rows(name: str, data: Path) -> tuple[sp.csr_array, Array, Array]:
+    """Give rows, labels of 0 and 1 that five rows or more have, and which of all labels these are."""
     if name == "bibtex":
         folder = data / "mulan" / name
         whole = read_mulan(folder / f"{name}-train.arff", folder / f"{name}.xml")
@@ -88,15 +90,17 @@ def _rows(name: str, data: Path) -> tuple[sp.csr_array, Array]:
         X, labels, *_ = load_debtags(return_X_y=True)
         rows = np.sort(np.random.default_rng(0).choice(X.shape[0], _DEBTAGS_ROWS, replace=False))
         X, Y = X[rows], labels[rows].toarray()
-    return X, Y[:, Y.sum(axis=0) >= _FEWEST].astype(np.float64)
+    kept = np.flatnonzero(Y.sum(axis=0) >= FEWEST)
+    return X, Y[:, kept].astype(np.float64), kept
 
 
-def _flipped(Y: Array, rates: tuple[float, float], draw: int) -> tuple[Array, Array]:
+def flipped(Y: Array, rates: tuple[float, float], draw: int) -> tuple[Array, Array]:
+    """Flip present and absent entries at these rates; give what is recorded, and which entries are wrong."""
     flips = np.random.default_rng(draw).random(Y.shape) < np.where(Y == 1, *rates)
     return np.where(flips, 1.0 - Y, Y), flips
 
 
-def _left_out(X: sp.csr_array, targets: Array, cases: int) -> Iterator[Array]:
+def left_out(X: sp.csr_array, targets: Array, cases: int) -> Iterator[Array]:
     """Score rows by ridge regressions on other folds; every case has the penalty of its least error."""
     folds = np.random.default_rng(0).permutation(X.shape[0]) % _FOLDS
     tables = [np.empty_like(targets) for _ in _PENALTIES]
@@ -176,7 +180,7 @@ def _parse_arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--sets", nargs="+", choices=("bibtex", "debtags"), default=["bibtex", "debtags"])
-    parser.add_argument("--draws", type=int, default=3)
+    parser.add_argument("--draws", type=int, default=DRAWS)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--peer-python", default=str(_ROOT / ".venv-peers" / "bin" / "python"))
     parser.add_argument("--out", type=Path, default=_RESULTS)

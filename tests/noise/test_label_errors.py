@@ -79,6 +79,7 @@ def test_corrected_labels_hide_or_flip(world):
     scores, recorded, _ = world
     found = find_label_errors(None, recorded, scores=scores)
     chosen = found.probability >= 0.8
+    assert found.ranked(3).corrected(0.8).to_signs().tolist() == found.corrected(0.8).to_signs().tolist()
     places = found.rows[chosen], found.labels[chosen]
     hidden = found.corrected(0.8).to_dense()
     assert np.isnan(hidden).sum() == chosen.sum()

@@ -175,14 +175,15 @@ def test_progress_is_told(model, rows, tmp_path):
 
 def test_labels_that_may_be_wrong_are_shown(model, rows, report):
     X, Y = rows
-    given = Y.to_dense()
-    row = int(np.argmax(model.decision_function(X)[:, 2]))
-    assert given[row, 2] == 1
+    scores = model.decision_function(X)
+    given = (scores > 0).astype(float)  # right everywhere but where the model is surest
+    row = int(np.argmax(scores[:, 2]))
     given[row, 2] = 0
     page = report(model, X, LabelMatrix.from_any(given, Y.names), row_names=[f"row {k}" for k in range(100)])
-    assert {"href": "#suspects"} in page.named("a")
+    assert "#suspects" in [link.get("href") for link in page.named("a")]
     assert f"row {row} tag 2 no" in page.text
-    assert {"href": "#suspects"} not in report(model, X.iloc[:20], Y[np.arange(20)]).named("a")
+    few = report(model, X.iloc[:20], Y[np.arange(20)])
+    assert "#suspects" not in [link.get("href") for link in few.named("a")]
 
 
 def _luminance(color):

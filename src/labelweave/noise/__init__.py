@@ -1,6 +1,14 @@
 """Labels that are wrong now and then: which ones, how often, and what they truly are."""
 
+from labelweave.noise.annotators import CombinedAnswers, combine_annotators
 from labelweave.noise.label_errors import LabelErrors, Reason, find_label_errors
 from labelweave.noise.noisy_curves import FlipRates
 
-__all__ = ["FlipRates", "LabelErrors", "Reason", "find_label_errors"]
+__all__ = [
+    "CombinedAnswers",
+    "FlipRates",
+    "LabelErrors",
+    "Reason",
+    "combine_annotators",
+    "find_label_errors",
+]

@@ -28,9 +28,14 @@ _FEWEST_ROWS = 10
 class Reason(NamedTuple):
     """What another label of the row says.
 
-    name: of the other label.
-    probability: that the other label is there.
-    effect: what it adds to the expectation of the label in question, below 0 if it speaks against it.
+    Parameters
+    ----------
+    name : str
+        The name of the other label.
+    probability : float
+        The probability that the other label is there.
+    effect : float
+        What it adds to the expectation of the label in question, below 0 if it speaks against it.
     """
 
     name: str
@@ -42,7 +47,7 @@ class Reason(NamedTuple):
 class LabelErrors:
     """Entries of a label matrix that are probably wrong, the likeliest first.
 
-    Attributes
+    Parameters
     ----------
     rows, labels : ndarray of int, shape (m,)
         The places of the entries.
@@ -60,6 +65,8 @@ class LabelErrors:
         For every entry the probability that the label is there, given what was recorded.
     names : ndarray of str, shape (L,)
         The names of the labels.
+    _findings : record
+        What rankings are made of.
     """
 
     rows: Array
@@ -120,11 +127,11 @@ class LabelErrors:
         str
             The line.
         """
-        recorded = "recorded" if self.recorded[place] else "not recorded"
         reasons = ", ".join(
             f"{one.name} {'there' if one.probability > 0.5 else 'absent'} ({one.effect:+.2g})"
             for one in self.reasons(place)
         )
+        recorded = "recorded" if self.recorded[place] else "not recorded"
         return (
             f"row {self.rows[place]}, {str(self.names[self.labels[place]])!r} {recorded}: wrong with "
             f"probability {self.probability[place]:.2f}, by its own scores {self.alone[place]:.2f}"
@@ -186,12 +193,12 @@ class LabelErrors:
 
     @checked
     def corrected(self, least: float = 0.5, how: Literal["hide", "flip"] = "hide") -> LabelMatrix:
-        """Give the labels without the entries that are probably wrong.
+        """Give the labels without the entries that are probably wrong, listed or not.
 
         Parameters
         ----------
         least : float, default=0.5
-            Entries of the ranking with at least this probability are corrected.
+            Entries that are wrong with at least this probability are corrected.
         how : {"hide", "flip"}, default="hide"
             Whether they become unobserved, or the opposite of what was recorded.
 
@@ -209,12 +216,12 @@ class LabelErrors:
             raise ValueError(f"least is {least}; give a probability, from 0 to 1.")
         if how not in ("hide", "flip"):
             raise ValueError(f"how is {how!r}; give 'hide' or 'flip'.")
-        chosen = np.flatnonzero(self.probability >= least)
-        signs = self._findings.labels.to_signs()
-        places = self.rows[chosen], self.labels[chosen]
-        signs[places] = 0 if how == "hide" else -signs[places]
+        labels = self._findings.labels
+        signs = labels.to_signs()
+        wrong = (signs != 0) & (np.abs(self.probabilities - (signs > 0)) >= least)
+        signs[wrong] = 0 if how == "hide" else -signs[wrong]
         observed = sp.csr_array(signs != 0) if (signs == 0).any() else None
-        return LabelMatrix(sp.csr_array(signs > 0), observed, self._findings.labels.names)
+        return LabelMatrix(sp.csr_array(signs > 0), observed, labels.names)
 
 
 @checked
@@ -273,12 +280,14 @@ def find_label_errors(
     5
     """
     labels = _read_labels(y)
-    tell = on_progress or (lambda words: None)
+    if on_progress is not None and not callable(on_progress):
+        raise ValueError(f"on_progress is {shown(on_progress)}; give a function of one text, or None.")
+    tell = (lambda words: None) if on_progress is None else on_progress
     if not 0 <= random_state < 2**32:
         raise ValueError(f"random_state is {random_state}; give a whole number from 0 to 2**32 - 1.")
     rates = _read_rates(flip_rates, labels.n_labels)
     folds = _folds(labels, random_state)
-    table = _scores(X, y, labels, scores, folds, tell)
+    table = _scores(X, labels, scores, folds, tell)
     targets = labels.to_dense()
     tell("estimating how often labels are wrong")
     alone = fit_noisy_curves(targets, table, rates)
@@ -354,7 +363,7 @@ def _folds(labels: LabelMatrix, random_state: int) -> PerRow:
 
 
 def _scores(
-    X: Any, y: Any, labels: LabelMatrix, scores: Any, folds: PerRow, tell: Callable[[str], object]
+    X: Any, labels: LabelMatrix, scores: Any, folds: PerRow, tell: Callable[[str], object]
 ) -> RowsByLabels:
     if scores is None or hasattr(scores, "fit"):
         if X is None:
@@ -362,7 +371,7 @@ def _scores(
                 "X is None, and scores are no array; give rows, or scores of rows by fits to others."
             )
         model = AutoLabelClassifier() if scores is None else scores
-        found = left_out_scores(model, X, y, labels, folds, tell)
+        found = left_out_scores(model, X, labels, folds, tell)
     else:
         table = numbers_of(scores, "scores").astype(np.float64)
         if table.shape != labels.shape:

@@ -6,14 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone
 
 from labelweave.array_types import PerRow, RowsByLabels
+from labelweave.arrays import checked_csr
 from labelweave.automatic import AutoLabelClassifier
-from labelweave.decisions.label_scores import rows_of, take_rows, targets_for
+from labelweave.decisions.label_scores import rows_of, targets_for
 from labelweave.estimators.targets import check_lengths
 from labelweave.labels import LabelMatrix
-from labelweave.labels.tags import tag_rows
 from labelweave.metrics.responses import label_scores
 from labelweave.sklearn_compat import _safe_split
 
@@ -21,26 +22,26 @@ _LEAST_PROBABILITY = 1e-4
 
 
 def left_out_scores(
-    estimator: Any, X: Any, y: Any, labels: LabelMatrix, folds: PerRow, tell: Callable[[str], object]
+    estimator: Any, X: Any, labels: LabelMatrix, folds: PerRow, tell: Callable[[str], object]
 ) -> RowsByLabels:
     """Fit an estimator to all folds but one, for each, and score that one; an automatic model has its own.
 
-    Raises ValueError if X and y differ in rows, or the estimator has no scores a label.
+    Raises ValueError if X and labels differ in rows, or the estimator has no scores a label.
     Returns scores (n, L); probabilities as log-odds.
     """
+    X = checked_csr(X, "X") if sp.issparse(X) else X
     check_lengths(rows_of(X), len(labels))
     if isinstance(estimator, AutoLabelClassifier):
         tell("fitting AutoLabelClassifier")
         scores = clone(estimator).fit(X, labels)._left_out_probabilities()
     else:
-        y = labels if tag_rows(y) is not None else y
         scores, n_folds = np.empty(labels.shape), int(folds.max()) + 1
         for fold in range(n_folds):
             tell(f"fitting {type(estimator).__name__}, fold {fold + 1} of {n_folds}")
             train, held = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
             model = clone(estimator)
             X_train = _safe_split(model, X, None, train)[0]
-            model.fit(X_train, targets_for(model, take_rows(y, train)))
+            model.fit(X_train, targets_for(model, labels[train]))
             X_held = _safe_split(model, X, None, held, train)[0]
             scores[held] = label_scores(model, X_held, labels.n_labels)
     return as_log_odds(scores)
