@@ -25,6 +25,7 @@ from labelweave.metrics.responses import as_score_table, label_probabilities
 
 _MOST_ENTRIES = 4_000_000  # of the rows that are looked at
 _MOST_NUMBERS = 16_000_000  # of the covariances of all labels' coefficients, 128 MB
+_MOST_WORK = 10_000_000_000  # products of entries and squares of the rank: some seconds
 _RANK = 100
 _MARGIN_ODDS = 2.0  # log-odds of a score of 1, where a model has no probabilities
 _DENSE = 0.5  # share of features that are not 0
@@ -50,7 +51,8 @@ class Pool:
 
     def factor(self, seed: int) -> Array:
         """Factorise a kernel between the rows, with a column more for the intercept: shape (m, r)."""
-        rank = int(np.clip(np.sqrt(_MOST_NUMBERS / self.known.shape[1]), 2, _RANK))
+        most = min(_MOST_NUMBERS / self.known.shape[1], _MOST_WORK / self.known.size)
+        rank = int(np.clip(np.sqrt(most), 2, _RANK))
         kind, kernel = ("unit", LinearKernel()) if self._is_sparse() else ("standard", RBFKernel(1.0))
         scaled = FeatureScaling.fit(kind, self.features)(self.features).astype(np.float64)
         found = incomplete_cholesky(KernelSource(kernel, scaled), rank, Workers(1), seed).factor
