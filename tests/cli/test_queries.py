@@ -4,8 +4,11 @@ import csv
 
 import numpy as np
 import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
 
 import labelweave
+from labelweave import LabelMatrix, MaxMarginClassifier
 
 TABLE = """name,text,fruit,sea
 r0,a red apple,1,0
@@ -106,3 +109,20 @@ def test_labels_that_only_answers_name(run, model, tmp_path):
 def test_refuses_one_class_a_row(run, fit_things):
     fit_things("--class-paths", "--quiet")
     assert "one class a row" in run("queries", "m.lw", "test.csv", code=2).err
+
+
+def test_asks_with_a_pipeline_of_texts(run, tmp_path):
+    (tmp_path / "t.csv").write_text(TABLE)
+    texts = [line.split(",")[1] for line in TABLE.splitlines()[1:5]]
+    piped = make_pipeline(TfidfVectorizer(), MaxMarginClassifier())
+    labels = LabelMatrix.from_any(np.array([[1, 0], [1, 0], [0, 1], [0, 1]]), ["fruit", "sea"])
+    labelweave.save(piped.fit(texts, labels), tmp_path / "p.lw")
+    done = run("queries", "p.lw", "t.csv", "--text", "text", "--id", "name", "-n", "4")
+    assert len(list(csv.DictReader(done.out.splitlines()))) == 4
+    named = ("--label-column", "fruit", "--label-column", "sea")
+    done = run("queries", "p.lw", "t.csv", "--text", "text", "--id", "name", *named)
+    found = list(csv.DictReader(done.out.splitlines()))
+    assert {(one["id"], one["label"]) for one in found} == {
+        *(("r4", "fruit"), ("r4", "sea"), ("r5", "fruit"), ("r5", "sea"), ("r6", "sea"))
+    }
+    assert {one["text"] for one in found} >= {"a red wave"}

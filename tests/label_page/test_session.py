@@ -1,3 +1,4 @@
+import os
 import time
 
 import numpy as np
@@ -110,6 +111,17 @@ def test_a_line_without_its_end_is_no_answer(tmp_path):
     path.write_bytes(b"id,la")
     AnswerFile(path).close()
     assert path.read_bytes() == b"id,label,answer\n"
+
+
+def test_a_line_that_did_not_fit_is_taken_off(tmp_path, monkeypatch):
+    file, write = AnswerFile(tmp_path / "a.csv"), os.write
+    monkeypatch.setattr(os, "write", lambda to, line: write(to, line[:4]))
+    with pytest.raises(OSError, match="No space left"):
+        file.add(Answer("1", "fruit", "yes"))
+    monkeypatch.undo()
+    file.add(Answer("2", "sea", "no"))
+    file.close()
+    assert read_answers(tmp_path / "a.csv") == [Answer("2", "sea", "no")]
 
 
 def test_names_that_are_hard_come_back(tmp_path):

@@ -8,6 +8,7 @@ line about an entry counts.
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import os
 from collections.abc import Iterable, Sequence
@@ -168,10 +169,16 @@ class AnswerFile:
         self._write(tuple(escaped(cell) for cell in answer))
 
     def _write(self, cells: Sequence[str]) -> None:
-        line = io.StringIO()
-        csv.writer(line, lineterminator="\n").writerow(cells)
-        os.write(self._file, line.getvalue().encode("utf-8"))
-        os.fsync(self._file)
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerow(cells)
+        line, size = text.getvalue().encode("utf-8"), os.fstat(self._file).st_size
+        try:
+            if os.write(self._file, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+            os.fsync(self._file)
+        except OSError:
+            os.ftruncate(self._file, size)  # so that the next answer begins a line
+            raise
 
     def close(self) -> None:
         """Close the file."""

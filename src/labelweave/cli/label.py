@@ -24,6 +24,7 @@ from labelweave.features.feature_matrix import column_means, filled
 from labelweave.label_page import LabelSession, label_app
 
 _HOST = "127.0.0.1"
+_QUICK_ENTRIES = 200_000  # whose first questions are there within a second or two
 _MOST_SHOWN = 100  # features of a row without text
 
 TextOf = Callable[[int], str]
@@ -41,6 +42,8 @@ def run(data: str, answers: str | None, new_label: tuple[str, ...], port: int, *
     source, path = DataFlags.of(options), answers or f"{Path(data).stem}.answers.csv"
     rows, text_of = _read(data, source, list(dict.fromkeys(new_label)))
     session = LabelSession(rows.X, rows.Y, path, ids=rows.row_ids, text_of=text_of)
+    if rows.Y.shape[0] * rows.Y.n_labels > _QUICK_ENTRIES:
+        note(f"{len(rows)} rows, {rows.Y.n_labels} labels; choosing the first questions.")
     token = secrets.token_urlsafe(24)
     try:
         with socket.socket() as listening:
