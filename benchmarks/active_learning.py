@@ -178,8 +178,8 @@ def table(runs: list[dict[str, Any]]) -> str:
     ]
     for problem in PROBLEMS:
         own = [run for run in runs if run["problem"] == problem]
-        if not own:
-            continue
+        if not any(run["strategy"] == "random" for run in own):
+            continue  # there is nothing to compare with
         ends = [run["curve"][-1][0] for run in own if run["strategy"] == "random"]
         starts = [run["curve"][0][0] for run in own if run["strategy"] == "random"]
         grid = np.geomspace(max(starts), min(ends), 40)
@@ -215,7 +215,7 @@ def plot(runs: list[dict[str, Any]], path: Path) -> None:
     for axis, problem in zip(axes.ravel(), PROBLEMS, strict=True):
         own = [run for run in runs if run["problem"] == problem]
         axis.set_title(problem)
-        if not own:
+        if not any(run["strategy"] == "random" for run in own):
             continue
         ends = [[run["curve"][place][0] for run in own if run["strategy"] == "random"] for place in (0, -1)]
         grid = np.geomspace(max(ends[0]), min(ends[1]), 40)
