@@ -214,6 +214,7 @@ def _world(function: Callable[[ContractWorld], Any]) -> Any:
 
 
 _LINEAR = lw.MaxMarginClassifier(tol=0.1)
+_LOGISTIC = lw.KernelLogisticClassifier("linear", hyperparameters="fixed", tol=0.1)
 _KERNELS = ("linear", "rbf", "poly", kernels.LaplacianKernel())
 
 
@@ -278,7 +279,7 @@ ESTIMATORS = {
     ),
     "LabelTextClassifier": Estimator(
         lw.LabelTextClassifier,
-        {"estimator": _LINEAR, "descriptions": _TEXTS, "covariance": "learn", "embedding": _embedded},
+        {"estimator": _LOGISTIC, "descriptions": _TEXTS, "covariance": "learn", "embedding": _embedded},
         {"covariance": ("learn", "none"), "mean": ("learn", 0.5)},
         y=_named_targets,
     ),

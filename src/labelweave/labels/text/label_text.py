@@ -343,6 +343,8 @@ def _embedded(texts: list[str], embedding: Any) -> Array:
 
 def _feature_embeddings(features: Any, embedding: Embedding | None) -> Array:
     is_list = isinstance(features, list | tuple) or getattr(features, "ndim", 0) == 1
+    if is_list and not sp.issparse(features) and not len(features):
+        raise ValueError("There are no names of features; give one a feature.")
     if is_list and not sp.issparse(features) and all(isinstance(name, str) for name in features):
         return _embedded(feature_words(features), embedding)
     given = numbers_of(features, "features")
