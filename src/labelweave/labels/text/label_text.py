@@ -306,7 +306,7 @@ def described(given: Any) -> dict[str, str]:
     else:
         if not isinstance(given, Iterable) or getattr(given, "ndim", 1) != 1:
             raise ValueError(
-                f"descriptions is a {type(given).__name__}; give a list of names of labels, or a dict of theirs."
+                f"descriptions is a {type(given).__name__}; give a list of names, or a dict of texts by name."
             )
         pairs = [(name, "") for name in given]
     for name, text in pairs:
