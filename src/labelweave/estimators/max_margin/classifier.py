@@ -442,7 +442,8 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         return read_covariances(self.label_covariance, count, labels, self.classes_)
 
     def _keep_wider(self, n_new: int, covariance: LabelCovariance | None) -> None:
-        before: Any = self.label_covariance_[0] if self._is_sum else self.label_covariance_
+        kept: Any = self.label_covariance_
+        before = kept[0] if self._is_sum else kept
         wide = widened_covariance(before, n_new) if covariance is None else covariance
         self.label_covariance_ = [wide] if self._is_sum else wide
 
