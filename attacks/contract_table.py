@@ -225,6 +225,7 @@ def _world(function: Callable[[ContractWorld], Any]) -> Any:
 
 
 _LINEAR = lw.MaxMarginClassifier(tol=0.1)
+_LOGISTIC = lw.KernelLogisticClassifier("linear", hyperparameters="fixed", tol=0.1)
 _KERNELS = ("linear", "rbf", "poly", kernels.LaplacianKernel())
 
 
@@ -294,7 +295,7 @@ ESTIMATORS = {
     ),
     "LabelTextClassifier": Estimator(
         lw.LabelTextClassifier,
-        {"estimator": _LINEAR, "descriptions": _TEXTS, "covariance": "learn", "embedding": _embedded},
+        {"estimator": _LOGISTIC, "descriptions": _TEXTS, "covariance": "learn", "embedding": _embedded},
         {"covariance": ("learn", "none"), "mean": ("learn", 0.5)},
         y=_named_targets,
     ),
@@ -436,8 +437,7 @@ def _estimator_contracts() -> Iterator[tuple[str, Contract]]:
             {"metric": _of("micro_f1", "hamming_loss")},
         ),
     )
-    for name in ("MaxMarginClassifier", "LabelTextClassifier"):
-        yield f"{name}.add_labels", Contract(_added(name), _ADDED[name])
+    yield "MaxMarginClassifier.add_labels", Contract(_added, _ADDED)
     yield (
         "TableModel.of_fitted",
         Contract(
@@ -453,21 +453,15 @@ def _estimator_contracts() -> Iterator[tuple[str, Contract]]:
     )
 
 
-def _added(name: str) -> Callable[..., Any]:
-    def call(world: ContractWorld, **given: Any) -> Any:
-        model = ESTIMATORS[name].fit(world, {})
-        return model.add_labels(**given).decision_function(world.X)
-
-    return call
+def _added(world: ContractWorld, **given: Any) -> Any:
+    model = ESTIMATORS["MaxMarginClassifier"].fit(world, {})
+    return model.add_labels(**given).decision_function(world.X)
 
 
-_ADDED: dict[str, dict[str, Values]] = {
-    "MaxMarginClassifier": {
-        "names": _of(["new"], np.array(["new"])),
-        "label_covariance": _of(np.eye(5) + 0.5, lw.LabelCovariance.identity(5)),
-        "label_mean": _of(None),
-    },
-    "LabelTextClassifier": {"descriptions": _of({"new": "words"}, ["new"])},
+_ADDED: dict[str, Values] = {
+    "names": _of(["new"], np.array(["new"])),
+    "label_covariance": _of(np.eye(5) + 0.5, lw.LabelCovariance.identity(5)),
+    "label_mean": _of(None),
 }
 
 
@@ -1526,6 +1520,7 @@ WITHOUT = {
     **{f"LabelMean.{name}": _OPERATOR for name in ("columns", "products", "scores")},
     "LabelText.columns": _OPERATOR,
     "KernelLogisticClassifier.add_labels": "the same as MaxMarginClassifier.add_labels",
+    "LabelTextClassifier.add_labels": "takes what LabelText.with_labels does",
     "LabelCovariance.columns": _OPERATOR,
     "kernels.Kernel": _BASE,
     "kernels.Kernel.with_log_parameters": _BASE,

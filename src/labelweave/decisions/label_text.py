@@ -133,9 +133,9 @@ class LabelTextClassifier(DecisionClassifier):
         "learning_rows": [Interval(Integral, 2, None, closed="left")],
         "random_state": ["random_state"],
     }
-    _is_prefit = False  # type: ignore[assignment]
-    _one_of = None  # type: ignore[assignment]
-    _relates_labels = True  # type: ignore[assignment]
+    _is_prefit = False
+    _one_of = None
+    _relates_labels = True
 
     def __init__(
         self, estimator: Any = None, descriptions: Any = None, *, embedding: Any = None,
@@ -264,7 +264,7 @@ class LabelTextClassifier(DecisionClassifier):
         if form.kind == "binary":
             second = labels.to_dense()
             labels = LabelMatrix.from_any(np.hstack([1.0 - second, second]))
-        kind = "labels" if form.kind == "labels" else "multiclass"
+        kind: Literal["labels", "multiclass"] = "labels" if form.kind == "labels" else "multiclass"
         return _with_unobserved(labels, self.text_.names), replace(with_more_labels(form, more), kind=kind)
 
     def _names_of_labels(self, labels: LabelMatrix, form: TargetForm) -> list[str]:
@@ -430,5 +430,5 @@ def _with_unobserved(labels: LabelMatrix, names: Array) -> LabelMatrix:
     observed: Any = labels.observed
     if observed is None:
         observed = sp.csr_array(np.ones((n_rows, n_labels), np.int8))
-    wide = (sp.hstack([table, rest], format="csr") for table in (labels.positives, abs(observed)))
-    return LabelMatrix(*wide, names)
+    positives, known = (sp.hstack([table, rest], format="csr") for table in (labels.positives, abs(observed)))
+    return LabelMatrix(positives, known, names)

@@ -77,13 +77,14 @@ class AddsLabels:
             raise ValueError(
                 "Nothing tells of the new labels; give label_covariance or label_mean, over all labels."
             )
-        mix, covariance = np.zeros((n_old, len(new))), LabelCovariance.identity(len(every))
+        mix = np.zeros((n_old, len(new)))
+        covariance: LabelCovariance = LabelCovariance.identity(len(every))
         if label_covariance is not None:
             covariance = read_covariance(label_covariance, len(every), every)
             mix = related_weights(covariance, n_old)
         self.scorer_ = self._widened(self.scorer_, mix, self.label_mean_, mean)
         if mean is not None:
-            self.label_mean_ = self.label_mean = mean  # type: ignore[misc]
+            self.label_mean_ = self.label_mean = mean
         self._keep_added(names, covariance if label_covariance is not None else None)
         return self
 
@@ -137,7 +138,7 @@ class AddsLabels:
         self._form = with_more_labels(self._form, names)
         self.classes_ = self._form.classes
         self.thresholds_ = np.append(self.thresholds_, np.full(n_new, np.median(self.thresholds_)))
-        self._seen = self._end = None
+        vars(self).update(_seen=None, _end=None)  # a fit that goes on begins anew
         self._keep_wider(n_new, covariance)
 
     def _keep_wider(self, n_new: int, covariance: LabelCovariance | None) -> None:

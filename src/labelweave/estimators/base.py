@@ -351,15 +351,16 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
         parameters = ("label_mean", "label_covariance", "taxonomy")
         return any(getattr(self, name, None) is not None for name in parameters)
 
-    def _read_mean(self, features: FeatureMatrix, names: Sequence[Any]) -> LabelMean | None:
+    def _read_mean(self, features: FeatureMatrix, names: Sequence[Any] | Array) -> LabelMean | None:
         """Read the mean of the scores, and keep it.
 
         names: of the columns that are scored.
         """
         self.__dict__.pop("label_mean_", None)
+        if self.label_mean is None:
+            return None
         mean = read_label_mean(self.label_mean, [str(name) for name in names], features.shape[1])
-        if mean is not None:
-            self.label_mean_ = mean
+        self.label_mean_ = mean
         return mean
 
     def _score_blocks(self, X: Any, score: Callable[[FeatureMatrix], Array] | None = None) -> Iterator[Array]:

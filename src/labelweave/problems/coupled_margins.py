@@ -76,7 +76,7 @@ class CoupledMargins(MarginDual):
     def _weights(self, betas: list[Array]) -> list[tuple[Array, Array]]:
         """Compute X^T B R in double precision, a slab of labels at a time, and its constant row."""
         Z = self.data.covariance.matmul(self._products(betas))
-        slabs = []
+        slabs: list[tuple[Array, Array]] = []
         for part in self.label_blocks:
             wide = np.zeros((len(Z), WIDTH))
             wide[:, : len(part.labels)] = Z[:, part.labels]

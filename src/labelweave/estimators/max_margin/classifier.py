@@ -442,13 +442,20 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         return read_covariances(self.label_covariance, count, labels, self.classes_)
 
     def _keep_wider(self, n_new: int, covariance: LabelCovariance | None) -> None:
-        before = self.label_covariance_
-        self.label_covariance_ = widened_covariance(before, n_new) if covariance is None else covariance
+        kept: Any = self.label_covariance_
+        before = kept[0] if self._is_sum else kept
+        wide = widened_covariance(before, n_new) if covariance is None else covariance
+        self.label_covariance_ = [wide] if self._is_sum else wide
 
     def _mean(self, features: FeatureMatrix, n_labels: int) -> LabelMean | None:
         if self.label_mean is not None and self._is_precomputed:
             raise ValueError(
                 "label_mean has weights of features, but X is a kernel matrix; give features and a kernel."
+            )
+        if self.label_mean is not None and self.prune != "off":
+            raise ValueError(
+                f"prune={self.prune!r} makes weights 0 that label_mean has reasons to be other than 0; give "
+                "one of them."
             )
         return self._read_mean(features, self.classes_[-n_labels:])
 

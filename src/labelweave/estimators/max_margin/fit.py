@@ -279,11 +279,6 @@ class MarginTask:
         """
         explicit, covariance = self.explicit, self.data.covariance
         if self.data.mean is not None:
-            if self.settings.prune != "off":
-                raise ValueError(
-                    f"prune={self.settings.prune!r} makes weights 0 that label_mean has reasons to be other "
-                    "than 0; give one of them."
-                )
             return False
         if self.settings.prune == "off":
             if explicit is None or solver != "coordinate_ascent" or not covariance.is_diagonal:

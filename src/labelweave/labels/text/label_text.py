@@ -306,7 +306,7 @@ def described(given: Any) -> dict[str, str]:
     else:
         if not isinstance(given, Iterable) or getattr(given, "ndim", 1) != 1:
             raise ValueError(
-                f"descriptions is a {type(given).__name__}; give a list of names of labels, or a dict of theirs."
+                f"descriptions is a {type(given).__name__}; give a list of names, or a dict of texts by name."
             )
         pairs = [(name, "") for name in given]
     for name, text in pairs:
@@ -343,6 +343,8 @@ def _embedded(texts: list[str], embedding: Any) -> Array:
 
 def _feature_embeddings(features: Any, embedding: Embedding | None) -> Array:
     is_list = isinstance(features, list | tuple) or getattr(features, "ndim", 0) == 1
+    if is_list and not sp.issparse(features) and not len(features):
+        raise ValueError("There are no names of features; give one a feature.")
     if is_list and not sp.issparse(features) and all(isinstance(name, str) for name in features):
         return _embedded(feature_words(features), embedding)
     given = numbers_of(features, "features")
