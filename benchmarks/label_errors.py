@@ -137,7 +137,8 @@ def _measure(
     tables = _cleanlab(probabilities, recorded, peer)
     found["cleanlab"] = max(precision(table) for table in tables)
     lowest = [np.where(recorded == 1, table.min() - 1.0, table) for table in tables]
-    found["negatives"] = max(precision(table) for table in lowest) if rates[1] == 0 else float("nan")
+    if rates[1] == 0:
+        found["negatives"] = max(precision(table) for table in lowest)
     found["known rates"] = precision(_by_known_rates(recorded, probabilities, rates))
     return {name: float(value) for name, value in found.items()} | {"flips": float(flips.sum())}
 
@@ -163,13 +164,13 @@ def _table(results: dict[str, Any]) -> str:
     lines = [f"{'':30}" + "".join(f"{method:>18}" for method in _METHODS)]
     for name, noises in results["sets"].items():
         for noise, runs in noises.items():
-            cells = [_cell([run[method] for run in runs]) for method in _METHODS]
+            cells = [_cell([run[method] for run in runs if method in run]) for method in _METHODS]
             lines.append(f"{name + ', ' + noise:30}" + "".join(f"{cell:>18}" for cell in cells))
     return "\n".join([*lines, "average precision of finding the flips, mean ± standard error over draws"])
 
 
 def _cell(values: list[float]) -> str:
-    if np.isnan(values).any():
+    if not values:
         return ""
     error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else float("nan")
     return f"{np.mean(values):.4f} ± {error:.4f}"

@@ -12,8 +12,6 @@ from labelweave import AutoLabelClassifier
 from labelweave.cli import audit
 from labelweave.datasets import read_any
 
-BUDGET = ("--time-budget", 2)
-
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
@@ -23,10 +21,13 @@ def quick(monkeypatch):
     )
 
 
-def test_a_table_is_shown_and_files_are_written(run, matrix_files, tmp_path):
+def test_a_table_is_shown(run, matrix_files):
     shown = run("audit", matrix_files["mulan"], "--top", 3, "-q")
     assert "60 rows, 5 labels" in shown.out
     assert shown.err == ""
+
+
+def test_files_are_written(run, matrix_files, tmp_path):
     run("audit", matrix_files["mulan"], "--top", 3, "--out", "w.csv")
     with open(tmp_path / "w.csv", newline="") as file:
         lines = list(csv.DictReader(file))

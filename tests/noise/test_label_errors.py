@@ -11,7 +11,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from labelweave import AutoLabelClassifier, LabelMatrix, LowRankClassifier
 from labelweave.noise import FlipRates, find_label_errors
 
-N, L = 600, 10
+N, L = 400, 10
 
 
 @pytest.fixture(scope="module")
@@ -54,15 +54,16 @@ def test_reasons_are_labels_of_the_theme_and_add_up(world):
     frame = pd.DataFrame(recorded, columns=[f"t{k // 5}-{k}" for k in range(L)])
     found = find_label_errors(None, frame, scores=scores)
     theme = [name.partition("-")[0] for name in frame.columns]
-    place = next(k for k in range(20) if found.reasons(k) and flips[found.rows[k], found.labels[k]])
-    first = found.reasons(place)[0]
-    assert first.name.startswith(theme[found.labels[place]])
+    places = [k for k in range(40) if found.reasons(k) and flips[found.rows[k], found.labels[k]]]
+    firsts = [found.reasons(k)[0].name.partition("-")[0] == theme[found.labels[k]] for k in places]
+    assert np.mean(firsts) > 0.8
+    place, first = places[0], found.reasons(places[0])[0]
     assert (first.effect < 0) == found.recorded[place]
     assert first.name in found.words(place)
     record = found.records(1)[place]
     assert record["label"] == frame.columns[found.labels[place]]
     assert list(record["reasons"]) == [first.name]
-    assert "entries of 600 rows, 10 labels" in repr(found)
+    assert "entries of 400 rows, 10 labels" in repr(found)
 
 
 def test_forgotten_labels_leave_present_ones_alone(world):

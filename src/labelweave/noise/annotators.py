@@ -133,9 +133,12 @@ class _Model:
 
     def __init__(self, answers: list[Array], smoothing: float) -> None:
         self.answers, self.smoothing = answers, smoothing
-        self.counts = sum(np.abs(one).astype(np.int64) for one in answers)
-        yes = sum((one > 0).astype(np.int64) for one in answers)
-        self.start = (yes + 0.5) / (self.counts + 1.0)
+        self.counts: Array = np.zeros(answers[0].shape, np.int64)
+        yes: Array = np.zeros(answers[0].shape, np.int64)
+        for one in answers:
+            self.counts += one != 0
+            yes += one > 0
+        self.start: Array = (yes + 0.5) / (self.counts + 1.0)
         self.common = (float(yes.sum()) + 1.0) / (float(self.counts.sum()) + 2.0)
 
     def solve(self, max_iter: int) -> _Found:
