@@ -68,6 +68,11 @@ ATTACKERS = {
         "--fits 100",
         "`kill -9` at random moments: fits go on from their checkpoints to the same bits.",
     ),
+    "killed_workers": (
+        "--runs 20",
+        "`kill -9` to half of the workers of Dask, or to one of them five times, at random moments: the same "
+        "bits, within the tolerance.",
+    ),
     "killed_commands": (
         "--runs 60",
         "SIGINT, SIGTERM and SIGKILL to commands: files are whole, or as they were.",

@@ -81,7 +81,7 @@ def compare(client: Client, name: str, given: argparse.Namespace) -> dict[str, A
     faster, longer = found["one thread"] / taken, taken / found["two threads"]
     print(f"{name}: {', '.join(each)}")
     print(
-        f"  two workers are {faster:.2f} times as fast as one thread, take {longer:.2f} times as long as two; "
+        f"  two workers: {faster:.2f} times as fast as one thread, {longer:.2f} times as long as two; "
         f"objective {excess:+.1e} of itself"
     )
     return {"problem": name, "seconds": seconds, "rounds": n_rounds, "objectives": objectives}

@@ -17,18 +17,6 @@ def is_frame(table: Any) -> bool:
     return hasattr(type(table), "columns") or hasattr(table, "columns")
 
 
-def refuse_lazy(value: Any, name: str) -> None:
-    """Refuse a collection of Dask, which NumPy and pandas would gather into memory without a word.
-
-    Raises ValueError if it is one.
-    """
-    if hasattr(type(value), "__dask_graph__"):
-        raise ValueError(
-            f"{name} is a Dask {type(value).__name__}, which would be gathered into memory here; fit it with "
-            f"labelweave.dask, or give {name}.compute()."
-        )
-
-
 def column_labels(table: Any) -> list[Any] | None:
     """Give what a frame calls its columns, text or not; None if it is no frame."""
     if not is_frame(table):

@@ -8,6 +8,7 @@ from labelweave.arrays.linear_algebra import (
     namespace,
     numbers_of,
     panels,
+    refuse_lazy,
     unmasked,
 )
 from labelweave.arrays.sparse_structure import check_sparse, checked_csr
@@ -26,6 +27,7 @@ __all__ = [
     "numbers_of",
     "panels",
     "ratios",
+    "refuse_lazy",
     "to_gaps",
     "unmasked",
 ]

@@ -425,3 +425,15 @@ def unmasked(table: Any) -> Any:
     found = np.array(table.data, dtype=np.float64 if is_number else object)
     found[np.ma.getmaskarray(table)] = np.nan if is_number else None
     return found
+
+
+def refuse_lazy(value: Any, name: str) -> None:
+    """Refuse a collection of Dask, which NumPy and pandas would gather into memory without a word.
+
+    Raises ValueError if it is one.
+    """
+    if hasattr(type(value), "__dask_graph__"):
+        raise ValueError(
+            f"{name} is a Dask {type(value).__name__}, which would be gathered into memory here; fit it with "
+            f"labelweave.dask, or give {name}.compute()."
+        )

@@ -31,6 +31,7 @@ _OPEN_PER_THREAD = 3  # blocks under way for each thread, so that none waits for
 _SHORTEST = 5.0  # seconds between two snapshots of a block ...
 _COST_SHARE = 0.1  # ... which take this share of the whole time at most
 _LOOK_EVERY = 5.0  # seconds between two looks at where partitions are
+_PAUSE = 0.5  # seconds before another try to reach a worker
 _SILENCE = 60.0  # seconds without any task done before it is said why
 _LOST = (CancelledError, KilledWorker, CommClosedError, OSError, TimeoutError)
 _MOST_LOSSES = 20  # of one block before it gets further than before
@@ -167,11 +168,18 @@ class TravellingFit:
         block.futures = {future.key: future for future in (traveller, *seats)}
 
     def _scattered(self, value: Any, worker: str | None) -> Future:
+        """Put a value onto a worker, another one if that is gone; wait where there is none."""
+        begun = time.monotonic()
         workers = None if worker is None else [worker]
-        try:
-            return self.client.scatter(value, workers=workers, hash=False)
-        except (ValueError, KeyError, OSError):  # that worker is gone
-            return self.client.scatter(value, hash=False)
+        while True:
+            try:
+                return self.client.scatter(value, workers=workers, hash=False)
+            except (ValueError, KeyError, OSError):
+                workers = None
+            if time.monotonic() - begun > _SILENCE:
+                warnings.warn(self._why_silent(), RuntimeWarning, stacklevel=2)
+                begun = time.monotonic()
+            time.sleep(_PAUSE)
 
     def _homes(self, block: int) -> list[str | None]:
         """Say at which worker a block finds each partition; looked up every few seconds."""

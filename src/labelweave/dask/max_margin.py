@@ -25,7 +25,7 @@ from labelweave.estimators import MaxMarginClassifier as LocalMaxMarginClassifie
 from labelweave.estimators.base import CheckedParameters
 from labelweave.estimators.class_weights import class_factors
 from labelweave.estimators.journal import data_fingerprint
-from labelweave.estimators.max_margin.fit import choose_precision, variances_of
+from labelweave.estimators.max_margin.fit import choose_precision
 from labelweave.estimators.parameters import (
     ClassWeight,
     Costs,
@@ -381,7 +381,7 @@ class MaxMarginClassifier(CheckedParameters):
         if self.label_covariance is not None:
             covariance = read_covariance(self.label_covariance, n_labels, names)
         covariance.check_variances(names)
-        variances = variances_of(covariance)
+        variances = covariance.variances()
         if variances is None:
             raise ValueError(
                 "label_covariance couples labels, which then cannot travel one block at a time; "

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from labelweave.array_types import Array, Floats
-from labelweave.arrays import Workers, checked_csr, numbers_of, unmasked
+from labelweave.arrays import Workers, checked_csr, numbers_of, refuse_lazy, unmasked
 from labelweave.estimators.class_weights import SignFactors, class_weight_of_state, weights_by_class
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
@@ -25,7 +25,7 @@ from labelweave.estimators.scorers import HasScorer, Scorer
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.features import FeatureMatrix, FeatureScaling
 from labelweave.features.feature_matrix import LARGEST_FEATURE, filled
-from labelweave.frames import first_entry_of_no_number, refuse_lazy
+from labelweave.frames import first_entry_of_no_number
 from labelweave.interrupts import ON_INTERRUPT, UNDER_WAY, FitUnderWay, goes_into_interrupt
 from labelweave.labels import LabelMatrix, LabelMean
 from labelweave.labels.label_mean import read_label_mean

@@ -13,10 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.arguments import checked
 from labelweave.array_types import Array, RowsByClasses, RowsByLabels
+from labelweave.arrays import refuse_lazy
 from labelweave.datasets import TableColumns, TableVectorizer
 from labelweave.datasets.table_columns import columns_of_frame
 from labelweave.estimators.base import CheckedParameters
-from labelweave.frames import as_pandas, is_frame, refuse_lazy
+from labelweave.frames import as_pandas, is_frame
 from labelweave.model_files import Saves, storable
 from labelweave.model_files.schema import TEXT, Items, Made, Maybe, OneOf, Optional, Record
 from labelweave.sklearn_compat import HasMethods, _fit_context

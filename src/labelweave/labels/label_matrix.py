@@ -14,8 +14,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.array_types import Array
-from labelweave.arrays import checked_csr, numbers_of, unmasked
-from labelweave.frames import column_labels, frame_values, is_frame, refuse_lazy
+from labelweave.arrays import checked_csr, numbers_of, refuse_lazy, unmasked
+from labelweave.frames import column_labels, frame_values, is_frame
 from labelweave.labels.tags import read_tags, tag_rows
 
 

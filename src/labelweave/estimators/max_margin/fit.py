@@ -284,7 +284,7 @@ class MarginTask:
             if explicit is None or solver != "coordinate_ascent" or not covariance.is_diagonal:
                 return False
             return 8.0 * explicit.shape[1] * covariance.n_labels > 1e6 * self.settings.memory_budget
-        if explicit is None or variances_of(covariance) is None:
+        if explicit is None or covariance.variances() is None:
             why = "with label_covariance the weights of labels depend on each other, and all are other than 0"
             why = why if explicit is not None else "this kernel has no weights of features"
             raise ValueError(
@@ -454,16 +454,6 @@ def choose_precision(asked: str, tol: float, largest_upper: float) -> Any:
     largest = max(largest_upper / _SINGLE_PRECISION_BOUND, _SINGLE_PRECISION_TOL)
     auto = np.float32 if tol >= largest else np.float64
     return auto if asked == "auto" else np.dtype(asked)
-
-
-def variances_of(covariance: LabelCovariance) -> Array | None:
-    """Give the variances of labels that do not covary; None where some do."""
-    variances = covariance.diagonal()
-    if covariance.is_diagonal:
-        return variances
-    probe = np.random.default_rng(0).normal(size=(1, len(variances)))
-    is_all = np.allclose(covariance.matmul(probe), probe * variances, rtol=1e-9, atol=0)
-    return variances if is_all else None
 
 
 def _rounds_of_the_rival(n: int, n_labels: int, tol: float, *, is_coupled: bool) -> float:

@@ -90,6 +90,21 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
             The diagonal.
         """
 
+    def variances(self) -> Array | None:
+        """Give the variances of labels that do not covary.
+
+        Returns
+        -------
+        ndarray of float64, shape (L,), or None
+            The diagonal; None where some labels covary.
+        """
+        variances = self.diagonal()
+        if self.is_diagonal:
+            return variances
+        probe = np.random.default_rng(0).normal(size=(1, len(variances)))
+        is_all = np.allclose(self.matmul(probe), probe * variances, rtol=1e-9, atol=0)
+        return variances if is_all else None
+
     @abstractmethod
     def matmul(self, vectors: Array, workers: Workers | None = None) -> Array:
         """Multiply on the right: ``vectors @ R``.
