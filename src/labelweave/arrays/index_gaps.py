@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from labelweave.array_types import Array
@@ -14,15 +16,12 @@ def to_gaps(indptr: Array, indices: Array, values: Array) -> tuple[Array, Array,
     """
     from labelweave._loops.index_gaps import count_gaps, write_gaps
 
-    found, fewest = None, np.inf
-    for kind in (np.uint8, np.uint16):
+    found: list[tuple[int, Array, Any]] = []
+    for kind in (np.dtype(np.uint8), np.dtype(np.uint16)):
         ends = np.empty(len(indptr), np.int64)
         count_gaps(indptr, indices, np.int64(np.iinfo(kind).max), ends)
-        size = int(ends[-1]) * (np.dtype(kind).itemsize + values.itemsize)
-        if size < fewest:
-            found, fewest = (ends, np.dtype(kind)), size
-    assert found is not None, "there is a type"
-    ends, kind = found
+        found.append((int(ends[-1]) * (kind.itemsize + values.itemsize), ends, kind))
+    _, ends, kind = min(found, key=lambda one: one[0])
     gaps, spread = np.empty(ends[-1], kind), np.empty(ends[-1], values.dtype)
     write_gaps(indptr, indices, values, np.int64(np.iinfo(kind).max), gaps, spread)
     return ends, gaps, spread
