@@ -10,8 +10,9 @@ from import_graph import cycles, import_graph
 from source_size import measure
 
 LONGEST_FUNCTION, LONGEST_FILE = 60, 500
-LINES = 63_050
-CODE = 34_950
+# 9,000 more than before there were fits on Dask, trees over labels, label texts, wrong labels and queries
+LINES = 72_000
+CODE = 40_100
 FILES_ENTERED = {
     "max-margin, RBF": 24,
     "kernel logistic, learned": 35,

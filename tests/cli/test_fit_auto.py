@@ -110,7 +110,7 @@ def test_flags_of_max_margin_ask_for_it(run, tmp_path, flags, reason):
         (["--time-budget", 0], "0.0 is not in the range x>0"),
         (["--members", "rbf,svm"], "'rbf,svm' is neither auto nor a list of some of linear, max-margin, rbf"),
         (["--members", "rbf,rbf"], "is neither auto nor a list of some of"),
-        (["--metric", "jaccard", "--C", 2], "--C goes with --model max-margin, not with auto."),
+        (["--metric", "jaccard", "--C", 2], "--C goes with --model max-margin or label-tree, not with auto."),
         (["--model", "auto", "--kernel", "rbf"], "--kernel goes with --model max-margin, kernel-logistic"),
         (["--model", "auto", "--data-taxonomy"], "--data-taxonomy goes with --model max-margin"),
         (["--model", "max-margin", "--metric", "jaccard"], "--metric goes with --model auto, not with"),

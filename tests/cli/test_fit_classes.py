@@ -176,7 +176,7 @@ def test_flags_reach_the_classifier(fit_things, run, words):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--C", 2], "--C goes with --model max-margin, not with kernel-logistic"),
+        (["--C", 2], "--C goes with --model max-margin or label-tree, not with kernel-logistic"),
         (["--no-intercept"], "--no-intercept goes with --model max-margin"),
         (["--precision", "float32"], "--precision goes with --model max-margin"),
         (

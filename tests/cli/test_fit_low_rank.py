@@ -306,7 +306,7 @@ def test_what_low_rank_learning_is_compared_with(run, matrix_files, name, words,
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--C", 2], "--C goes with --model max-margin, not with low-rank."),
+        (["--C", 2], "--C goes with --model max-margin or label-tree, not with low-rank."),
         (["--scale", 2], "--scale goes with --model kernel-logistic, not with low-rank."),
         (["--solver", "auto"], "--solver goes with --model max-margin, not with low-rank."),
         (["--data-taxonomy"], "--data-taxonomy: the data hold no taxonomy"),

@@ -136,6 +136,7 @@ def page(make_session):
     session = make_session(text_of=lambda row: f"<img src=x onerror=\"document.title='owned'\"> {row} {LONG}")
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
+        listening.listen()  # the browser may come before the server has started
         port = listening.getsockname()[1]
         app = label_app(session, "token", port, "Labels of <b>a table</b>")
         config = uvicorn.Config(app, lifespan="off", ws="none", log_level="warning")

@@ -16,7 +16,7 @@ from labelweave.estimators.journal import Journal
 from labelweave.estimators.label_tree.weighted_tree import WeightedTree
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix, Taxonomy
-from labelweave.labels.label_tree import LabelTree, cluster_labels, tree_of_taxonomy
+from labelweave.labels.label_tree import LabelTree, cluster_labels, single_rows, tree_of_taxonomy
 from labelweave.problems.tree_blocks import Forest, TreeBlocks, margin_data
 from labelweave.solvers import SolverResult
 from labelweave.solvers.pruned_ascent import PrunedAscent
@@ -97,7 +97,7 @@ def make_trees(
             )
         return [tree_of_taxonomy(given, names, settings.leaf_size)]
     if given is None:
-        vectors = labels.positives.T.astype(np.float32) @ sp.csr_array(features.data, dtype=np.float32)
+        vectors = labels.positives.T.astype(np.float32) @ single_rows(features.data)
     else:
         vectors = FeatureMatrix(given).data
         if vectors.shape[0] != labels.n_labels:

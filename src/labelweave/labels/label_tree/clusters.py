@@ -19,6 +19,7 @@ from labelweave.arrays import Workers
 from labelweave.labels.label_tree.tree import LabelTree
 
 _ROUNDS = 20
+_LARGEST_SINGLE = 1e15
 _LEAST_GAIN = 1e-4  # of the mean cosine, below which a split is done
 
 
@@ -28,7 +29,7 @@ def cluster_labels(vectors: Any, leaf_size: int, branching: int, seed: int, work
     vectors (L, d): one row a label, CSR or dense; only directions count.
     branching: a power of two, or rounded down to one.
     """
-    rows = normalize(sp.csr_array(vectors, dtype=np.float32))
+    rows = normalize(single_rows(vectors))
     n_labels, parts = rows.shape[0], [np.arange(rows.shape[0])]
     while -(-n_labels // len(parts)) > leaf_size:
         level = len(parts)
@@ -44,6 +45,13 @@ def cluster_labels(vectors: Any, leaf_size: int, branching: int, seed: int, work
         step = len(nested) // width ** _levels_above(len(nested), width)
         nested = [_node(nested[start : start + step]) for start in range(0, len(nested), step)]
     return LabelTree.from_nested(nested[0])
+
+
+def single_rows(vectors: Any) -> sp.csr_array:
+    """Give the rows in single precision, all on a smaller scale where squares would leave its range."""
+    rows = sp.csr_array(vectors)
+    largest = float(np.abs(rows.data).max(initial=0.0))
+    return (rows / largest if largest > _LARGEST_SINGLE else rows).astype(np.float32)
 
 
 def _node(parts: list[Any]) -> Any:
