@@ -28,7 +28,7 @@ from numba.core.registry import CPUDispatcher
 
 import labelweave as lw
 from attacks.sparse_arrays import World
-from labelweave import _loops, baselines, inference, splits
+from labelweave import _loops, baselines, inference, noise, splits
 from labelweave._loops.sparse_products import WIDTH, cut_rows, multiply_table, sample_dots
 from labelweave.features import ForestKernel
 from labelweave.inference.map import map_inference
@@ -160,6 +160,31 @@ def linear_margins(world: World) -> None:
             model.fit(rows, world.Y)
 
 
+def label_trees(world: World) -> None:
+    """Search trees over labels from the best node on, by beams and with proofs."""
+    X = sp.csr_array(world.X)
+    for trees, negatives, beam in (
+        (1, "reached", None),
+        (2, "reached", None),
+        (1, "reached", 1),
+        (1, "all", 1),
+    ):
+        model = lw.LabelTreeClassifier(
+            leaf_size=1, branching=2, n_trees=trees, negatives=negatives, beam=beam
+        ).fit(X, world.Y)
+        model.predict_top(X, 2)
+        model.predict(X)
+        model.decision_function(X)
+        if trees == 1:
+            model.predict_top(X, 2, exact=True, budget=2)
+            model.shortlist_recall(X, world.Y, k=2, beam=1)
+
+
+def wrong_labels(world: World) -> None:
+    """Fit curves between a floor and a ceiling, and ask related labels."""
+    noise.find_label_errors(world.X, world.Y, scores=world.S)
+
+
 def decisions(world: World) -> None:
     """Choose thresholds, calibrate, split, rank and walk trees."""
     for objective in ("example_f1", "macro_f1"):
@@ -191,7 +216,7 @@ WRITTEN: tuple[Callable[[World], None], ...] = (products_of_tables, linear_margi
 """Those whose loops have steps that are written in LLVM code while they are compiled."""
 PROBLEMS: tuple[Callable[[World], None], ...] = (
     every_estimator, coupled_margins, sparse_weights, missing_labels, label_graphs, best_labelings,
-    hard_labelings, products_of_tables, linear_margins, decisions, hierarchies,
+    hard_labelings, products_of_tables, linear_margins, label_trees, wrong_labels, decisions, hierarchies,
 )  # fmt: skip
 
 
