@@ -30,11 +30,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone
 
 import labelweave
 from attacks.small_fits import KINDS, data_of, fitted, scores_of
 from labelweave.estimators.label_graph.model import CliqueScorer
+from labelweave.estimators.label_tree.scorer import LabelTreeScorer
 from labelweave.estimators.scorers import KernelScorer, LinearScorer
 from labelweave.features import FeatureMatrix
 
@@ -138,6 +140,8 @@ def sums_of_terms(model: Any, X: np.ndarray) -> np.ndarray:
         return np.asarray(positive.scores(FeatureMatrix(X)))
     if isinstance(scorer, CliqueScorer):
         return _of_labelings(scorer, X)
+    if isinstance(scorer, LabelTreeScorer):
+        return _of_paths(scorer, X)
     names = ("coef_",) if isinstance(scorer, LinearScorer) else ("feature_factors_", "label_factors_")
     has_kernel = getattr(scorer, "support", None) is not None
     made = _with_absolute(scorer, "intercept_", *names)
@@ -153,6 +157,25 @@ def _of_labelings(scorer: CliqueScorer, X: np.ndarray) -> np.ndarray:
     unary, tables = replace(_with_absolute(scorer, *names), inputs_=None).potentials(inputs)
     largest = np.maximum.reduceat(tables, scorer.label_graph.table_starts[:-1], axis=1)
     sums = unary.sum(axis=1) + largest.sum(axis=1)
+    return np.tile(sums[:, None], (1, scorer.n_labels))
+
+
+def _of_paths(scorer: LabelTreeScorer, X: np.ndarray) -> np.ndarray:
+    """Add up the terms of the largest margin, once for every node of the longest path.
+
+    The log-odds of a path move by no more than the margins on it do together.
+    """
+    sums = np.zeros(len(X))
+    for weighted in scorer.trees:
+        tree = weighted.tree
+        nodes = np.repeat(np.arange(tree.n_nodes), np.diff(weighted.pair_ends))
+        pairs = np.repeat(np.arange(len(nodes)), np.diff(weighted.starts))
+        columns = tree.ends[nodes[pairs]] + weighted.columns
+        sizes = np.abs(weighted.values * weighted.scales[columns])
+        shape = scorer.n_features, len(tree.targets)
+        weights = sp.csr_array((sizes, (weighted.features[pairs], columns)), shape=shape)
+        margins = np.abs(X) @ weights + np.abs(weighted.intercepts)
+        sums = np.maximum(sums, (1 + tree.depths.max()) * margins.max(axis=1))
     return np.tile(sums[:, None], (1, scorer.n_labels))
 
 

@@ -136,7 +136,7 @@ class IndependentMargins(MarginDual):
 
     def _learn_stiffness(self, moves: Moves, block: int, gradient: Array) -> None:
         turned = gradient * moves.gradient[block] < 0
-        worse = turned & (np.abs(gradient) > 0.7 * np.abs(moves.gradient[block]))
+        worse = turned & (np.abs(gradient) > 0.7 * np.abs(moves.gradient[block])) & ~moves.given_up[block]
         moves.stiffness[block] = np.where(worse, moves.stiffness[block] * 2, moves.stiffness[block])
         moves.given_up[block] |= moves.stiffness[block] > _LARGEST_STIFFNESS
         moves.gradient[block] = gradient
