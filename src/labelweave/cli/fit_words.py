@@ -126,5 +126,6 @@ def _advice(facts: ModelFacts, model: Any) -> str:
         decrease = f"of which the last one took off {model.trace_[-1].decrease:.1e}"
         return f"{_reached(facts, model)}, {decrease}, above --tol {model.tol:g}; raise --max-iter."
     other = "--regularization" if facts.graph else f"lower {'--scale' if facts.prior else '--C'}"
-    ways = ["raise --max-iter", other, *(["give --scaling auto"] if model.scaling == "none" else [])]
+    scaled = ["give --scaling auto"] if getattr(model, "scaling", None) == "none" else []
+    ways = ["raise --max-iter", other, *scaled]
     return f"{_reached(facts, model)}, above --tol {model.tol:g}; {', '.join(ways[:-1])} or {ways[-1]}."

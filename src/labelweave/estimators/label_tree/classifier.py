@@ -173,6 +173,7 @@ class LabelTreeClassifier(LabelClassifier):
 
     scorer_: LabelTreeScorer
     warm_start: ClassVar[bool] = False  # a fit has no dual variables to begin with
+    _lowest_threshold: ClassVar[float] = 0.0  # labels of positive score are predicted
 
     _stored: ClassVar[dict[str, Field]] = {
         "scorer_": Made(LabelTreeScorer, {"L": "n_labels"}),
