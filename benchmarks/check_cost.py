@@ -1,0 +1,52 @@
+"""What the checks of sparse features take of a prediction, in seconds of the processor.
+
+The structure of the arrays (indices in range, row starts that do not go down) and whether all numbers are
+finite are checked once in every call, before a compiled loop reads them.
+
+Example: ``OPENBLAS_NUM_THREADS=1 python -m benchmarks.check_cost --problems rcv1-subset1 debtags``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+from benchmarks.needed_data import needs_data
+from benchmarks.problems import load_problem
+from labelweave import MaxMarginClassifier
+from labelweave.arrays import checked_csr
+from labelweave.features import FeatureMatrix
+
+__all__ = ["main"]
+
+
+def _seconds(call: Callable[[], Any]) -> float:
+    begin = time.process_time()
+    call()
+    return time.process_time() - begin
+
+
+@needs_data
+def main() -> None:
+    """Fit each problem, and time the checks and the predictions in turn."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--problems", nargs="+", default=["debtags"])
+    parser.add_argument("--rounds", type=int, default=15)
+    options = parser.parse_args()
+    for name in options.problems:
+        X, Y = load_problem(name)
+        model = MaxMarginClassifier().fit(X, Y)
+        calls = (lambda: model.predict(X), lambda: checked_csr(X, "X"), lambda: FeatureMatrix(X))  # noqa: B023
+        runs = [[_seconds(call) for call in calls] for _ in range(options.rounds)]
+        predict, structure, everything = (median(column) for column in zip(*runs, strict=True))
+        print(
+            f"{name}, {X.shape[0]} rows, {X.nnz} non-zeros: predict {1e3 * predict:.1f} ms, of which structure "
+            f"{structure / predict:.2%}, all checks {everything / predict:.2%}"
+        )
+
+
+if __name__ == "__main__":
+    main()
