@@ -43,8 +43,8 @@ def main() -> None:
         runs = [[_seconds(call) for call in calls] for _ in range(options.rounds)]
         predict, structure, everything = (median(column) for column in zip(*runs, strict=True))
         print(
-            f"{name}, {X.shape[0]} rows, {X.nnz} non-zeros: predict {1e3 * predict:.1f} ms, of which structure "
-            f"{structure / predict:.2%}, all checks {everything / predict:.2%}"
+            f"{name}, {X.shape[0]} rows, {X.nnz} non-zeros: predict {1e3 * predict:.1f} ms, "
+            f"of which structure {structure / predict:.2%}, all checks {everything / predict:.2%}"
         )
 
 

@@ -135,17 +135,15 @@ def fit(
     coupled = CoupledGram([term], prior.intercept_variance, workers, is_separate=separate)
     problem = KernelLikelihood(coupled, loss, options.get("rank", 100), 0)
     stop: Callable[[Any], bool] | None = options.get("stop")
-    solver = NewtonConjugateGradient(
-        tol, options.get("max_iter", 200), on_check=stop, directions=options.get("directions")
-    )
+    solver = NewtonConjugateGradient(tol, options.get("max_iter", 200), directions=options.get("directions"))
     start = time.perf_counter()
-    found, _ = solver.solve(problem)
+    on_check = None if stop is None else lambda record, _: stop(record)
+    result, state = solver.solve(problem, None, on_check)
     seconds = time.perf_counter() - start
-    result = found.result
     return Fit(
         result.status.name.lower(),
-        float(found.values.sum()),
-        float(result.gap),
+        float(state.values.sum()),
+        float(result.trace[-1].gap),
         seconds,
         result.n_iter,
         coupled.products,

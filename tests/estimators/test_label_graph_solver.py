@@ -30,32 +30,33 @@ def model(graph="learn", **parameters):
 @pytest.mark.slow
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("missing", [False, True])
-def test_it_settles_near_the_optimum(graph, missing):
+def test_it_ends_at_the_optimum(graph, missing):
     X, Y = rows()
     if missing:
         Y[np.random.default_rng(1).random(Y.shape) < 0.2] = np.nan
     fitted = model(graph).fit(X, Y)
-    assert (fitted.converged_, fitted.status_) == (True, "settled")
+    assert (fitted.converged_, fitted.status_) == (True, "converged")
     assert fitted.objective_ == fitted.trace_[-1].primal
     proven = model(graph, solver="frank_wolfe", tol=1e-3).fit(X, Y)
     if not missing and graph != "learn":  # one convex problem for both
         assert proven.trace_[-1].dual <= fitted.objective_
         assert fitted.trace_[-1].dual <= proven.objective_
-    assert fitted.objective_ < 1.5 * proven.objective_
     if not missing:
+        assert fitted.objective_ < (1.1 if graph == "learn" else 1.01) * proven.objective_
         assert np.mean(fitted.predict(X) != Y) < np.mean(proven.predict(X) != Y) + 0.05
 
 
-def test_passes_of_frank_wolfe_bound_what_it_found():
+def test_it_proves_how_near_the_optimum_is():
     X, Y = rows()
     fitted = model().fit(X, Y)
     assert fitted.label_graph_.n_cliques > 0
-    assert 0 <= fitted.duality_gap_ <= fitted.relaxation_gap_ < 0.5
+    assert 0 <= fitted.duality_gap_ <= 0.005
+    assert fitted.duality_gap_ <= fitted.relaxation_gap_ < 0.5
     given = model("full").fit(X, Y)
-    assert 0 <= given.duality_gap_ < 0.5
+    assert 0 <= given.duality_gap_ <= 0.005
     assert np.isnan(given.relaxation_gap_)
     Y[np.random.default_rng(1).random(Y.shape) < 0.2] = np.nan
-    assert np.isnan(model().fit(X, Y).duality_gap_)
+    assert 0 <= model().fit(X, Y).duality_gap_ <= 0.005
 
 
 @pytest.mark.slow
@@ -78,16 +79,15 @@ def test_it_finds_the_tied_labels_first():
 
 def test_too_few_passes_are_said():
     X, Y = rows()
-    with pytest.warns(ConvergenceWarning, match=r"relative change of the objective met .* after 2 passes"):
+    with pytest.warns(ConvergenceWarning, match=r"relative duality gap met .* after 2 passes"):
         assert not model("full", max_iter=2).fit(X, Y).converged_
 
 
-def test_steps_that_are_too_long_are_said():
+def test_a_large_penalty_ends_at_weights_of_nearly_zero():
     X, Y = rows()
-    with pytest.warns(ConvergenceWarning, match=r"settled above that of weights of zero.*frank_wolfe"):
-        fitted = model("chow-liu", regularization=1e4).fit(X, Y)
-    assert (fitted.converged_, fitted.status_) == (False, "stalled")
-    assert fitted.objective_ > 5  # one a label
+    fitted = model("chow-liu", regularization=1e4).fit(X, Y)
+    assert fitted.converged_
+    assert fitted.objective_ <= 5  # one a label
 
 
 def test_an_unknown_solver_is_refused():

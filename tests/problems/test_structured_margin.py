@@ -10,8 +10,8 @@ from sklearn.svm import LinearSVC
 from labelweave.problems.structured_margin import RidgePenalty, RoundPenalty
 from labelweave.problems.structured_margin.margin_model import grown_shares
 from labelweave.solvers import Status
-from labelweave.solvers.passes import BlockFrankWolfe, ProximalDualAscent
-from reference.structured_problems import TRIANGLE, margin_data, proximal, rows, structured
+from labelweave.solvers.passes import BlockFrankWolfe
+from reference.structured_problems import TRIANGLE, margin_data, rows, structured
 from reference.structured_twin import StructuredTwin
 
 
@@ -44,19 +44,12 @@ def test_optimum_is_that_of_the_enumerated_dual(rounds, cliques):
     assert best <= point.primal + 1e-6
 
 
-@pytest.mark.parametrize("make", [structured, proximal])
-def test_weights_of_entries_multiply_their_costs(make):
+def test_weights_of_entries_multiply_their_costs():
     X, Y = rows(1, n=8, d=2, n_labels=3, missing=0.1)
     entries = np.random.default_rng(0).choice([0.5, 1.0, 2.0], Y.shape)
     costs, cliques = np.array([[1.0, 0.5, 2.0], [1.5, 1.0, 0.3]]), ((0, 1, 2), (0, 2))
     twin = StructuredTwin(X, Y, cliques, 0.1, costs, entries=entries)
-    problem = make(margin_data(X, Y, None, costs, entries), cliques, 0.1)
-    if make is proximal:
-        assert problem.evaluate().primal == pytest.approx(twin.primal(_one_hot_weights(problem)))
-        problem.solve(ProximalDualAscent(1e-3, 200, 0))
-        assert problem.evaluate().primal == pytest.approx(twin.primal(_one_hot_weights(problem)))
-        assert problem.ceiling() == pytest.approx(twin.cost.max(axis=1).mean())
-        return
+    problem = structured(margin_data(X, Y, None, costs, entries), cliques, 0.1)
     point, best = _solve(problem, 1e-6), twin.optimum()
     assert point.primal == pytest.approx(twin.primal(_one_hot_weights(problem)), abs=1e-9)
     assert point.dual - 1e-6 <= best <= point.primal + 1e-6

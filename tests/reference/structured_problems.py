@@ -6,7 +6,7 @@ from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
-from labelweave.problems.structured_margin import MarginData, ProximalMargin, RidgePenalty, StructuredMargin
+from labelweave.problems.structured_margin import MarginData, RidgePenalty, StructuredMargin
 
 TRIANGLE = ((0, 1), (1, 2), (0, 2))
 
@@ -36,12 +36,6 @@ def structured(data, cliques, regularization=0.05, penalty=None, capacity=16, in
     problem = StructuredMargin(data, graph, penalty, regularization, inference or {}, Workers(1))
     problem.capacity = capacity
     return AtPoint(problem)
-
-
-def proximal(data, cliques, regularization=0.05, penalty=None):
-    graph = CliqueGraph(data.n_labels, cliques)
-    penalty = RidgePenalty(graph.n_cliques) if penalty is None else penalty
-    return AtPoint(ProximalMargin(data, graph, penalty, regularization, {}, Workers(1)))
 
 
 class AtPoint:

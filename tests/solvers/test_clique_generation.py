@@ -5,7 +5,7 @@ import pytest
 
 from labelweave.solvers import Status, TraceRecord
 from labelweave.solvers.clique_generation import CliqueGeneration, Proposal
-from labelweave.solvers.passes import PassSolver
+from labelweave.solvers.passes import BlockFrankWolfe
 
 
 @dataclass
@@ -46,7 +46,7 @@ class _Problem:
         return 0.5
 
 
-class _Passes(PassSolver):
+class _Passes(BlockFrankWolfe):
     """Two passes a solve."""
 
     def one_pass(self, problem, state, random):

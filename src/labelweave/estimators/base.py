@@ -329,7 +329,7 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
                 "The objective overflowed, since a number in the data, weights or parameters is too "
                 "large; bring them to usual sizes."
             )
-        self.converged_ = result.status in (Status.CONVERGED, Status.SETTLED)
+        self.converged_ = result.status is Status.CONVERGED
         self.status_ = result.status.name.lower()
         self.n_iter_ = result.n_iter
         self.duality_gap_ = result.gap

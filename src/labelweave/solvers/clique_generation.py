@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from labelweave.solvers.frame import Round, Solver, State, Status, TraceRecord
-from labelweave.solvers.passes import PassProblem, PassSolver, PassState
+from labelweave.solvers.passes import BlockFrankWolfe, PassProblem, PassState
 
 Cliques = tuple[tuple[int, ...], ...]
 
@@ -113,7 +113,7 @@ class CliqueGeneration(Solver[CliqueProblem, GrowthState]):
     max_iter = sys.maxsize  # the inner solvers have limits
 
     def __init__(
-        self, inner: PassSolver[Any], last: PassSolver[Any], max_rounds: int, change_tol: float
+        self, inner: BlockFrankWolfe, last: BlockFrankWolfe, max_rounds: int, change_tol: float
     ) -> None:
         self.inner, self.last, self.tol = inner, last, last.tol
         self.max_rounds, self.change_tol = max_rounds, change_tol

@@ -1,4 +1,4 @@
-"""Solvers that pass over rows: block-coordinate Frank-Wolfe, stochastic proximal dual ascent.
+"""Passes over rows: block-coordinate Frank-Wolfe.
 
 A solve ends at the tolerance or at the limit of passes.  Then targets that are not known are completed
 by the best ones at the present weights, and if that changed some, another solve follows, until the objective
@@ -15,18 +15,18 @@ have a gap among the labelings already kept (Osokin et al., "Minding the gaps fo
 optimization of structured SVMs", ICML 2016, cache labelings and draw rows by their gaps to the same end).
 On scene with all 15 edges they more than halve the time to a gap of 0.3 %.
 
-Proximal dual ascent (Tan et al., "Learning graph structure for multi-label image classification via clique
-generation", CVPR 2015, Algorithm 2) divides steps by a damping that starts at 2 and doubles when a pass
-raises the objective; five passes that change the objective by little end the run.  That is no certificate:
-the objective of the result is computed, a lower bound is not always known.
+The inner solver of Tan et al., "Learning graph structure for multi-label image classification via clique
+generation", CVPR 2015 (Algorithm 2, stochastic proximal dual coordinate ascent), has a step with one labeling
+a row and pass, along which it does not hold dual variables to their simplex (section A.2); shortened steps
+are to make up for it.  Where they are held to it (Shalev-Shwartz and Zhang, "Proximal stochastic dual
+coordinate ascent", 2012), it is these passes without the sweeps between them, for a smoothed penalty.
 """
 
 from __future__ import annotations
 
 import sys
-from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,12 @@ from labelweave.solvers.frame import Round, Solver, State, Status, TraceRecord
 
 _ENOUGH = 1e-4  # share of the objective below which completing again is not worth it
 _MOST_COMPLETIONS = 20
+_CHECK_EVERY = 5
+_REFRESH_EVERY = 200  # passes after which rounding is taken out
+_SETTLED = (
+    0.5  # the gap among kept labelings, as a share of the pass's, at which sweeps without inference end
+)
+_LIVE = 0.3  # the gap of a row, as a share of the mean, from which it is visited by them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,13 +64,15 @@ class PassState(State):
     _items: ClassVar[dict[str, Any]] = {**State._items, "ended": Status}
 
 
-AnyPasses = TypeVar("AnyPasses", bound=PassState)
-
-
 class PassProblem(Protocol):
-    """What all solvers by passes ask of a problem; every method may change the point that it is given."""
+    """What the passes ask of a problem; every method may change the point that it is given.
+
+    rounding_level: values and differences of the objectives below it are rounding.
+    Points have ``gaps`` (n,), of rows when last visited.
+    """
 
     n_rows: int
+    rounding_level: float
 
     def first_point(self) -> Any:
         """Give the point of weights of zero."""
@@ -74,102 +82,6 @@ class PassProblem(Protocol):
 
     def mend(self, point: Any) -> None:
         """Make consistent what an interrupt has left, and take out rounding."""
-
-    def evaluate(self, point: Any) -> TraceRecord:
-        """Compute the objective and its bound."""
-
-    def complete(self, point: Any) -> bool:
-        """Put the best targets where they are not known; return whether one has changed."""
-
-
-class PassSolver(Solver[Any, AnyPasses], Generic[AnyPasses]):
-    """A solver by passes, ``max_passes`` at most in one solve, over rows in an order drawn by ``seed``."""
-
-    max_iter = sys.maxsize  # a completion begins to count anew
-    kind: type[Any] = PassState
-
-    def __init__(self, tol: float, max_passes: int, seed: int) -> None:
-        self.tol, self.max_passes, self.seed = tol, max_passes, seed
-
-    @abstractmethod
-    def one_pass(
-        self, problem: Any, state: AnyPasses, random: np.random.RandomState
-    ) -> tuple[AnyPasses, TraceRecord | None, Status | None]:
-        """Pass over the rows once; measure if it is time for that, or if :meth:`is_last`."""
-
-    def start(self, problem: Any, point: Any = None) -> AnyPasses:
-        """Give the state to begin with, at weights of zero or at a given point."""
-        stream = np.random.RandomState(self.seed).get_state(legacy=False)
-        point = problem.first_point() if point is None else point
-        return self.begun(problem, self.kind(point=point, stream=stream))
-
-    def begun(self, problem: Any, state: AnyPasses) -> AnyPasses:
-        """Begin another solve where a state is."""
-        problem.complete(state.point)
-        return self._again(replace(state, completed=(np.nan, 0)))
-
-    def _again(self, state: AnyPasses) -> AnyPasses:
-        return replace(state, begun=state.rounds, level=1.0, ended=None)
-
-    def is_last(self, state: AnyPasses) -> bool:
-        """Tell whether the limit of passes is reached."""
-        return state.rounds - state.begun >= self.max_passes
-
-    def round(self, problem: Any, state: AnyPasses) -> Round[AnyPasses]:
-        """Pass over the rows once."""
-        if state.ended is not None:
-            return Round(state, None, state.ended)
-        random = _random_at(state.stream)
-        state, record, status = self.one_pass(problem, replace(state, rounds=state.rounds + 1), random)
-        state = replace(state, stream=random.get_state(legacy=False))
-        if record is not None:
-            state = replace(state, level=record.primal)
-        if status is None and self.is_last(state):
-            status = Status.ITERATION_LIMIT
-        return Round(state, record) if status is None else self._ended(problem, state, record, status)
-
-    def _ended(
-        self, problem: Any, state: AnyPasses, record: TraceRecord | None, status: Status
-    ) -> Round[AnyPasses]:
-        """End, or complete targets and go on."""
-        (before, count), now = state.completed, state.level
-        is_same = before - now <= _ENOUGH * abs(before)
-        if is_same or count == _MOST_COMPLETIONS or not problem.complete(state.point):
-            return Round(replace(state, ended=status), record, status)
-        return Round(self._again(replace(state, completed=(now, count + 1))), record)
-
-    def certify(self, problem: Any, state: AnyPasses, status: Status) -> tuple[TraceRecord | None, Status]:
-        """Measure a state that was not measured yet."""
-        is_measured = bool(state.trace) and state.trace[-1].iteration == state.rounds
-        return (None if is_measured else problem.evaluate(state.point)), status
-
-    def mended(self, problem: Any, state: AnyPasses) -> AnyPasses:
-        """Make the point of an interrupted pass consistent; what was measured before it holds no more."""
-        problem.mend(state.point)
-        trace = tuple(record for record in state.trace if record.iteration < state.rounds)
-        return replace(state, trace=trace, ended=None)
-
-
-def _random_at(stream: dict[str, Any]) -> np.random.RandomState:
-    random = np.random.RandomState(0)
-    random.set_state(stream)
-    return random
-
-
-_CHECK_EVERY = 5
-_REFRESH_EVERY = 200  # passes after which rounding is taken out
-_MOST_SWEEPS = 30  # without inference, after a pass
-_SETTLED = 0.5  # the gap among kept labelings, as a share of the pass's, at which such sweeps end
-_LIVE = 0.3  # the gap of a row, as a share of the mean, from which it is visited by them
-
-
-class SweptProblem(PassProblem, Protocol):
-    """What the passes ask of their problem; its points have ``gaps`` (n,), of rows when last visited.
-
-    rounding_level: values and differences of the objectives below it are rounding.
-    """
-
-    rounding_level: float
 
     def sweep(self, point: Any, order: npt.NDArray[np.int64], search: bool = True) -> float:
         """Improve the dual point row by row.
@@ -184,22 +96,78 @@ class SweptProblem(PassProblem, Protocol):
     def recompute(self, point: Any) -> None:
         """Take out rounding."""
 
+    def evaluate(self, point: Any) -> TraceRecord:
+        """Compute the objective and its bound."""
 
-class BlockFrankWolfe(PassSolver[PassState]):
+    def complete(self, point: Any) -> bool:
+        """Put the best targets where they are not known; return whether one has changed."""
+
+
+class BlockFrankWolfe(Solver[Any, PassState]):
     """The solver; ``tol`` is of the relative duality gap.
 
     It is stalled if the objectives are as near as rounding lets them be told apart, or if the dual value is
     rounding after a pass: dual variables are shares of 1.
+
+    max_passes: at most, in one solve.
+    seed: fixes the order of rows.
+    most_sweeps: without inference, after a pass.
     """
 
+    max_iter = sys.maxsize  # a completion begins to count anew
+
+    def __init__(self, tol: float, max_passes: int, seed: int, most_sweeps: int = 30) -> None:
+        self.tol, self.max_passes, self.seed, self.most_sweeps = tol, max_passes, seed, most_sweeps
+
+    def start(self, problem: Any, point: Any = None) -> PassState:
+        """Give the state to begin with, at weights of zero or at a given point."""
+        stream = np.random.RandomState(self.seed).get_state(legacy=False)
+        point = problem.first_point() if point is None else point
+        return self.begun(problem, PassState(point=point, stream=stream))
+
+    def begun(self, problem: Any, state: PassState) -> PassState:
+        """Begin another solve where a state is."""
+        problem.complete(state.point)
+        return self._again(replace(state, completed=(np.nan, 0)))
+
+    def _again(self, state: PassState) -> PassState:
+        return replace(state, begun=state.rounds, level=1.0, ended=None)
+
+    def is_last(self, state: PassState) -> bool:
+        """Tell whether the limit of passes is reached."""
+        return state.rounds - state.begun >= self.max_passes
+
+    def round(self, problem: Any, state: PassState) -> Round[PassState]:
+        """Pass over the rows once."""
+        if state.ended is not None:
+            return Round(state, None, state.ended)
+        random = _random_at(state.stream)
+        state, record, status = self.one_pass(problem, replace(state, rounds=state.rounds + 1), random)
+        state = replace(state, stream=random.get_state(legacy=False))
+        if record is not None:
+            state = replace(state, level=record.primal)
+        if status is None and self.is_last(state):
+            status = Status.ITERATION_LIMIT
+        return Round(state, record) if status is None else self._ended(problem, state, record, status)
+
+    def _ended(
+        self, problem: Any, state: PassState, record: TraceRecord | None, status: Status
+    ) -> Round[PassState]:
+        """End, or complete targets and go on."""
+        (before, count), now = state.completed, state.level
+        is_same = before - now <= _ENOUGH * abs(before)
+        if is_same or count == _MOST_COMPLETIONS or not problem.complete(state.point):
+            return Round(replace(state, ended=status), record, status)
+        return Round(self._again(replace(state, completed=(now, count + 1))), record)
+
     def one_pass(
-        self, problem: SweptProblem, state: PassState, random: np.random.RandomState
+        self, problem: PassProblem, state: PassState, random: np.random.RandomState
     ) -> tuple[PassState, TraceRecord | None, Status | None]:
         """Visit all rows, then those with a gap among their kept labelings."""
         point, done = state.point, state.rounds - state.begun
         estimate = problem.sweep(point, random.permutation(problem.n_rows).astype(np.int64))
         problem.rebalance(point)
-        for _ in range(_MOST_SWEEPS):
+        for _ in range(self.most_sweeps):
             live = np.flatnonzero(point.gaps > _LIVE * point.gaps.mean())
             settled = problem.sweep(point, random.permutation(live), search=False)
             problem.rebalance(point)
@@ -216,61 +184,19 @@ class BlockFrankWolfe(PassSolver[PassState]):
         is_rounding = min(record.primal - record.dual, abs(record.dual)) <= problem.rounding_level
         return state, record, Status.STALLED if is_rounding else None
 
+    def certify(self, problem: Any, state: PassState, status: Status) -> tuple[TraceRecord | None, Status]:
+        """Measure a state that was not measured yet."""
+        is_measured = bool(state.trace) and state.trace[-1].iteration == state.rounds
+        return (None if is_measured else problem.evaluate(state.point)), status
 
-_FIRST_DAMPING = 2.0
-_WINDOW = 5
-_CHECK_PROXIMAL_EVERY = 10
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProximalState(PassState):
-    """Where proximal passes stand.
-
-    damping: what steps are divided by.
-    values: the objectives of the last passes of the present solve.
-    """
-
-    damping: float = _FIRST_DAMPING
-    values: tuple[float, ...] = ()
+    def mended(self, problem: Any, state: PassState) -> PassState:
+        """Make the point of an interrupted pass consistent; what was measured before it holds no more."""
+        problem.mend(state.point)
+        trace = tuple(record for record in state.trace if record.iteration < state.rounds)
+        return replace(state, trace=trace, ended=None)
 
 
-class ProximalProblem(PassProblem, Protocol):
-    """What the passes ask of their problem."""
-
-    def ceiling(self, point: Any) -> float:
-        """Give the objective of weights of zero."""
-
-    def sweep(self, point: Any, order: npt.NDArray[np.int64], damping: float) -> float:
-        """Take a step for every row.
-
-        Returns the objective, each row's loss from when it was visited.
-        """
-
-
-class ProximalDualAscent(PassSolver[ProximalState]):
-    """The solver; ``tol`` is of the relative change of the objective over five passes.
-
-    It is stalled if the objective settled above that of weights of zero.
-    """
-
-    kind = ProximalState
-
-    def _again(self, state: ProximalState) -> ProximalState:
-        return replace(super()._again(state), damping=_FIRST_DAMPING, values=())
-
-    def one_pass(
-        self, problem: ProximalProblem, state: ProximalState, random: np.random.RandomState
-    ) -> tuple[ProximalState, TraceRecord | None, Status | None]:
-        """Take a step for every row."""
-        order, done = random.permutation(problem.n_rows).astype(np.int64), state.rounds - state.begun
-        values = (*state.values, problem.sweep(state.point, order, state.damping))[-1 - _WINDOW :]
-        is_higher = done > 2 and values[-1] > values[-2]
-        state = replace(state, values=values, damping=state.damping * (2.0 if is_higher else 1.0))
-        is_settled = done > _WINDOW and abs(values[-1] - values[0]) <= self.tol * values[0]
-        if not (is_settled or done % _CHECK_PROXIMAL_EVERY == 0 or self.is_last(state)):
-            return state, None, None
-        record = problem.evaluate(state.point)
-        if not is_settled:
-            return state, record, None
-        is_stalled = record.primal > problem.ceiling(state.point)
-        return state, record, Status.STALLED if is_stalled else Status.SETTLED
+def _random_at(stream: dict[str, Any]) -> np.random.RandomState:
+    random = np.random.RandomState(0)
+    random.set_state(stream)
+    return random

@@ -1,5 +1,4 @@
 """Compiled passes over the rows of a structured support vector machine.
 
-``arrays`` says how the problem and its dual point are laid out; ``ascent`` is block-coordinate
-Frank-Wolfe, ``proximal`` the stochastic ascent of the clique generating machine.
+``arrays`` says how the problem and its dual point are laid out; ``rows`` is block-coordinate Frank-Wolfe.
 """

@@ -59,22 +59,15 @@ from labelweave.sklearn_compat import Interval, StrOptions
 from labelweave.solvers import Status
 
 _LIMIT = (
-    "The limit of passes was reached before the {} met the tolerance; raise max_iter or tol, scale the "
-    "features, or regularise more."
+    "The limit of passes was reached before the relative duality gap met the tolerance; raise max_iter or "
+    "tol, scale the features, or regularise more."
 )
 _MEASURED_SHARE = 0.1  # of the rows, where no other is given
-_WATCHED = {"frank_wolfe": "relative duality gap", "proximal": "relative change of the objective"}
 _ENDINGS = {
     Status.INTERRUPTED: "The fit was interrupted; the model is the one it had reached.",
-}
-_STALLED = {
-    "frank_wolfe": (
+    Status.STALLED: (
         "The objective is at the level of rounding, which hides how near its minimum it is; raise tol or "
         "regularization, or scale the features down."
-    ),
-    "proximal": (
-        "The objective settled above that of weights of zero, for which proximal steps are too long; lower "
-        'regularization, or give solver="frank_wolfe".'
     ),
 }
 
@@ -164,9 +157,10 @@ class LabelGraphClassifier(LabelGraphModel):
     max_nodes : int, default=1000
         Nodes of branch and bound for one part of an example.
     solver : {"frank_wolfe", "proximal"}, default="frank_wolfe"
-        Block-coordinate Frank-Wolfe (Lacoste-Julien et al., ICML 2013), which proves how near the optimum is,
-        or the paper's proximal dual ascent (Algorithms 2 and 3), which usually settles above it: how far,
-        passes of the first say afterwards.
+        Block-coordinate Frank-Wolfe (Lacoste-Julien et al., ICML 2013), or the paper's proximal dual ascent
+        (Algorithms 2 and 3) with dual variables held to their simplex, which the paper leaves out: one
+        labeling a row and pass, a smoothed penalty of learned graphs, and slower.  Both prove how near the
+        optimum is.
     warm_start : bool, default=False
         Whether the next fit starts from where this one ended, where shapes allow: from the same distributions
         of a graph, a learned one of which goes on growing.
@@ -174,8 +168,7 @@ class LabelGraphClassifier(LabelGraphModel):
         A file, written at most every 30 s, from which a fit that was killed goes on with the same bits; it
         is removed when the fit is done.
     tol : float, default=1e-3
-        The relative duality gap to reach; for "proximal" the relative change of the objective over five
-        passes (0.005 in the paper).
+        The relative duality gap to reach.
     max_iter : int, default=1000
         The largest number of passes over the rows in one solve.
     n_jobs : int or None, default=None
@@ -219,18 +212,15 @@ class LabelGraphClassifier(LabelGraphModel):
     feature_names_in_ : ndarray of shape (d,)
         Their names, when X was a frame.
     converged_ : bool
-        Whether the duality gap met ``tol``; for "proximal" whether the objective settled.
-    status_ : {"converged", "settled", "stalled", "iteration_limit", "interrupted"}
-        Why the fit ended; "stalled" is an objective at the level of rounding, or a proximal fit that settled
-        above the objective of weights of zero.
+        Whether the duality gap met ``tol``.
+    status_ : {"converged", "stalled", "iteration_limit", "interrupted"}
+        Why the fit ended; "stalled" is an objective at the level of rounding.
     n_iter_ : int
         Passes over the rows, all rounds together.
     objective_ : float
         The objective.
     duality_gap_ : float
         (primal - dual) / abs(primal), at the learned graph; inexact inference enters with its bound.
-        The dual value of "proximal" is that of up to 50 passes of Frank-Wolfe after the fit; NaN where labels
-        were completed.
     relaxation_gap_ : float
         With ``graph="learn"`` the share of the objective by which other cliques could lower it at most, in
         the convex relaxation over all pairs of labels (of larger cliques, those that could come next).  With
@@ -413,10 +403,8 @@ class LabelGraphClassifier(LabelGraphModel):
         self._close_journal(journal, is_done=result.status is not Status.INTERRUPTED)
         last = result.trace[-1]
         self.objective_ = last.primal
-        endings = _ENDINGS | {Status.STALLED: _STALLED[self.solver]}
-        advice = endings.get(result.status, _LIMIT.format(_WATCHED[self.solver]))
-        gap = "No gap is known" if math.isnan(last.gap) else f"The gap is {last.gap:.2e}"
-        message = f"{advice} {gap} after {last.iteration} passes."
+        advice = _ENDINGS.get(result.status, _LIMIT)
+        message = f"{advice} The gap is {last.gap:.2e} after {last.iteration} passes."
         self._keep_result(replace(result, n_iter=last.iteration), message)
 
     def _with_constant(self, features: FeatureMatrix) -> FeatureMatrix:

@@ -21,7 +21,6 @@ from labelweave.problems.structured_margin import (
     CliquePenalty,
     GrowingMargin,
     MarginData,
-    ProximalMargin,
     RidgePenalty,
     RoundPenalty,
     StructuredMargin,
@@ -30,34 +29,15 @@ from labelweave.problems.structured_margin import (
 from labelweave.solvers import SolverResult, State, Status
 from labelweave.solvers.clique_generation import CliqueGeneration, GraphRecord, GrowthState
 from labelweave.solvers.frame import relative_gap
-from labelweave.solvers.passes import BlockFrankWolfe, PassSolver, PassState, ProximalDualAscent
+from labelweave.solvers.passes import BlockFrankWolfe, PassState
 
 SOLVERS = ("frank_wolfe", "proximal")
+# of the paper's 2 / epsilon: with epsilon half the tolerance, smoothing takes half of what is allowed
+_SMOOTHNESS = 4.0
 _ROUND_TOL = 1e-2  # gap of a round that is followed by another
-_BOUND_TOL, _BOUND_PASSES = 1e-2, 50  # of the passes that bound what the paper's solver found
 _SCORES_AT_ONCE = 16_000_000
 _CHOSEN = "held-out rows chose the number of rounds"
 _INTERRUPTED = "interrupted"
-
-MarginProblem = StructuredMargin | ProximalMargin
-
-
-class _Bounded(NamedTuple):
-    """The result of a fit, and the dual point that bounds it, where that is not the fit's own."""
-
-    result: SolverResult
-    problem: StructuredMargin | None = None
-    point: Any = None
-    dual: float = math.nan
-
-    def relaxation_gap(self, growing: GrowingMargin[Any], problem: MarginProblem, point: Any) -> float:
-        """Say by which share of the objective other cliques could lower it at most."""
-        last = self.result.trace[-1]
-        if self.problem is None:
-            bound = growing.relaxed_bound(problem, point, last.dual)
-        else:
-            bound = growing.relaxed_bound(self.problem, self.point, self.dual)
-        return relative_gap(last.primal, bound)
 
 
 class GraphData(NamedTuple):
@@ -153,38 +133,24 @@ class GraphFit:
             return on_check(record, lambda: made(solver.stopped(problem, state), state))
 
         result, state = self.journal.run(self.prefix + stage, solver, problem, start, checked)
-        end, gap = self._bounded(problem, result), math.nan
+        gap = math.nan
         if penalty is not None and result.status is not Status.INTERRUPTED:
-            gap = end.relaxation_gap(self._growing(data, self._problem(data)), problem, state.point)
-        return made(end.result, state)._replace(relaxation_gap=gap)
+            gap = _relaxation_gap(self._growing(data, self._problem(data)), problem, state.point, result)
+        return made(result, state)._replace(relaxation_gap=gap)
 
-    def _bounded(self, problem: MarginProblem, result: SolverResult) -> _Bounded:
-        """Bound the objective of the paper's solver by the dual value of Frank-Wolfe passes."""
-        is_known = isinstance(problem, StructuredMargin) or problem.data.has_missing
-        if is_known or result.status is Status.INTERRUPTED:
-            return _Bounded(result)
-        twin = StructuredMargin(
-            problem.data, problem.graph, problem.penalty, self.regularization, self.inference, self.workers
-        )  # fmt: skip
-        found, state = BlockFrankWolfe(_BOUND_TOL, _BOUND_PASSES, self.seed).solve(twin)
-        last = result.trace[-1]
-        dual = float(np.fmax(last.dual, max(record.dual for record in found.trace)))
-        end = last._replace(dual=dual, gap=relative_gap(last.primal, dual))
-        bounded = replace(result, trace=[*result.trace[:-1], end])
-        return _Bounded(bounded, twin, state.point, found.trace[-1].dual)
+    def _problem(self, data: GraphData) -> Callable[[CliqueGraph, CliquePenalty], StructuredMargin]:
+        rows, is_smooth = MarginData(*data), self.options.solver == "proximal"
 
-    def _problem(self, data: GraphData) -> Callable[[CliqueGraph, CliquePenalty], MarginProblem]:
-        rows = MarginData(*data)
-
-        def state_problem(graph: CliqueGraph, penalty: CliquePenalty) -> MarginProblem:
-            kind = ProximalMargin if self.options.solver == "proximal" else StructuredMargin
-            return kind(rows, graph, penalty, self.regularization, self.inference, self.workers)
+        def state_problem(graph: CliqueGraph, penalty: CliquePenalty) -> StructuredMargin:
+            if is_smooth and isinstance(penalty, RoundPenalty):
+                penalty = RoundPenalty(penalty.rounds, _SMOOTHNESS / self.options.tol)
+            return StructuredMargin(rows, graph, penalty, self.regularization, self.inference, self.workers)
 
         return state_problem
 
-    def _passes(self, tol: float) -> PassSolver[Any]:
-        kind = ProximalDualAscent if self.options.solver == "proximal" else BlockFrankWolfe
-        return kind(tol, self.options.max_iter, self.seed)
+    def _passes(self, tol: float) -> BlockFrankWolfe:
+        sweeps = {"most_sweeps": 0} if self.options.solver == "proximal" else {}
+        return BlockFrankWolfe(tol, self.options.max_iter, self.seed, **sweeps)
 
     def learned(self, data: GraphData, on_round: Callable[[Any], bool]) -> FittedGraph:
         """Learn a graph with its weights; an interrupt leaves the model so far.
@@ -211,7 +177,7 @@ class GraphFit:
         """Learn a graph, measured on other rows if there are any."""
         state_problem, told = self._problem(data), 0
 
-        def checked_problem(graph: CliqueGraph, penalty: CliquePenalty) -> MarginProblem:
+        def checked_problem(graph: CliqueGraph, penalty: CliquePenalty) -> StructuredMargin:
             _refuse_wide(graph, self.inference, "lower max_rounds or cliques_per_round")
             return state_problem(graph, penalty)
 
@@ -222,7 +188,7 @@ class GraphFit:
             told = len(state.records)
             return on_round(state.records[-1]._replace(time=record.time))
 
-        def measure(problem: MarginProblem, point: Any) -> float:
+        def measure(problem: StructuredMargin, point: Any) -> float:
             return math.nan if others is None else _hamming_loss(others, problem, point)
 
         options = self.options
@@ -239,14 +205,12 @@ class GraphFit:
         graph, _ = round_graph(data.labels.n_labels, state.cliques)
         timed, gap = _timed(state, result), math.nan
         if reason != _INTERRUPTED:
-            weights = problem.at(state.cliques)
-            end = self._bounded(weights, result)
-            result, gap = end.result, end.relaxation_gap(problem, weights, state.inner.point)
+            gap = _relaxation_gap(problem, problem.at(state.cliques), state.inner.point, result)
         return FittedGraph(graph, state.inner.point.weights(), result, timed, reason, gap)
 
     def _growing(
-        self, data: GraphData, state_problem: Callable[..., MarginProblem],
-        measure: Callable[[MarginProblem, Any], float] = lambda *_: math.nan,
+        self, data: GraphData, state_problem: Callable[..., StructuredMargin],
+        measure: Callable[[StructuredMargin, Any], float] = lambda *_: math.nan,
     ) -> GrowingMargin[Any]:  # fmt: skip
         options = self.options
         return GrowingMargin(
@@ -269,6 +233,14 @@ class GraphFit:
             note_interrupt(interrupt)
             return _interrupted(part)
         return whole._replace(reason=_INTERRUPTED) if whole.is_interrupted else whole
+
+
+def _relaxation_gap(
+    growing: GrowingMargin[Any], problem: StructuredMargin, point: Any, result: SolverResult
+) -> float:
+    """Say by which share of the objective other cliques could lower it at most."""
+    last = result.trace[-1]
+    return relative_gap(last.primal, growing.relaxed_bound(problem, point, last.dual))
 
 
 def _interrupted(fitted: FittedGraph) -> FittedGraph:
@@ -314,7 +286,7 @@ def _parts(data: GraphData, share: float, seed: int) -> tuple[Array, Array]:
     return train, held_out
 
 
-def _hamming_loss(data: GraphData, problem: MarginProblem, point: Any) -> float:
+def _hamming_loss(data: GraphData, problem: StructuredMargin, point: Any) -> float:
     """Compute the Hamming loss of weights on other rows; unobserved labels do not count."""
     weights, n_labels = point.weights(), data.labels.n_labels
     wrong = seen = 0.0

@@ -8,11 +8,10 @@ from labelweave.problems.structured_margin.growth import (
     violations,
 )
 from labelweave.problems.structured_margin.margin_model import CliquePenalty, RidgePenalty, RoundPenalty
-from labelweave.problems.structured_margin.proximal_margin import ProximalMargin
 from labelweave.problems.structured_margin.rows import MarginData
 from labelweave.problems.structured_margin.structured_margin import StructuredMargin
 
 __all__ = [
-    "CliquePenalty", "GrowingMargin", "MarginData", "ProximalMargin", "RidgePenalty", "RoundPenalty",
+    "CliquePenalty", "GrowingMargin", "MarginData", "RidgePenalty", "RoundPenalty",
     "StructuredMargin", "grown_cliques", "pair_scores", "round_graph", "violations",
 ]  # fmt: skip

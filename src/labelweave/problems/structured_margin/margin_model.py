@@ -282,13 +282,15 @@ class RidgePenalty:
 
 
 class RoundPenalty:
-    """Half the square of the summed norms of rounds.
+    """Half the square of the summed norms of rounds, whose weights a smoothing may make smaller.
 
     rounds (cliques,): the round of every clique, from 0.
+    smoothness: weights minimise the penalty and their squares over twice that (Tan et al. 2015, equation 11,
+        where it is lambda / sigma), which makes them a smooth function of z.
     """
 
-    def __init__(self, rounds: Any = ()) -> None:
-        self.rounds = np.asarray(rounds, np.int64)
+    def __init__(self, rounds: Any = (), smoothness: float = np.inf) -> None:
+        self.rounds, self.smoothness = np.asarray(rounds, np.int64), smoothness
         self.n_rounds = int(self.rounds.max(initial=-1)) + 1
 
     def first_shares(self) -> Array:
@@ -296,8 +298,11 @@ class RoundPenalty:
         return np.full(self.n_rounds, 1.0 / max(1, self.n_rounds))
 
     def scales(self, shares: Array) -> Array:
-        """Give the share of every clique's round."""
-        return shares[self.rounds]
+        """Give the multiple of every clique's round: its share, of which smoothing takes some."""
+        return self._multiples(shares)[self.rounds]
+
+    def _multiples(self, shares: Array) -> Array:
+        return shares / (1.0 + shares / self.smoothness)
 
     def round_squares(self, squares: Array) -> Array:
         """Sum over the cliques of rounds."""
@@ -318,7 +323,7 @@ class RoundPenalty:
             shares[:] = np.maximum(norms / norms.sum(), _SMALLEST_SHARE)
 
     def _norms(self, squares: Array, shares: Array) -> Array:
-        return shares * np.sqrt(self.round_squares(squares))
+        return np.asarray(self._multiples(shares) * np.sqrt(self.round_squares(squares)))
 
 
 CliquePenalty = RidgePenalty | RoundPenalty
