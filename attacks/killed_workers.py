@@ -115,8 +115,8 @@ def compare(model: Any, whole: Any, X: Any, Y: Any, bound: float) -> str | None:
 
 def run(n_runs: int, seed: int = 0) -> list[Outcome]:
     """Attack so many fits; give what came of each."""
-    labelweave.dask.data.ENTRIES_TOGETHER = 0  # partitions of this size are brought together otherwise
-    labelweave.dask.data._FEWEST_STOPS = 8  # a task takes longer to be sent than to be done
+    labelweave.dask.data._BYTES_A_ROW = 1e12  # partitions of this size are brought together otherwise
+    labelweave.dask.data._FEWEST_VISITS = 8  # a task takes longer to be sent than to be done
     random, data = np.random.default_rng(seed), make_table()
     local = LocalMaxMarginClassifier(C=_C, tol=1e-6).fit(*data)
     parts = {"n_workers": _N_WORKERS, "threads_per_worker": 1, "dashboard_address": ":0"}

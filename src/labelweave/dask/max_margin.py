@@ -220,11 +220,11 @@ class MaxMarginClassifier(CheckedParameters):
         local._check_threshold()
         common = self._common(local, data)
         self._refuse_wide(data)
-        partitions, shared, stops = arrange(client, data, common)
+        places, shared = arrange(client, data, common, self.memory_budget)
         marks = [facts.mark for facts in data.facts]
         del data.rows[:]
         blocks = data.label_blocks
-        plan = FitPlan(blocks, partitions, shared, stops, common.seed, self.tol, self.max_iter)
+        plan = FitPlan(blocks, places, shared, common.seed, self.tol, self.max_iter)
         store = Store(self.checkpoint, self._marks(local, marks))
         is_done = False
         try:
