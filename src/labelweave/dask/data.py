@@ -23,7 +23,9 @@ from labelweave.solvers.dual_coordinate_ascent import RUN
 
 _BYTES_AN_ENTRY = 24  # of features, in both precisions and while they are brought together
 _BYTES_A_ROW = 256  # of a block of labels over them
-_JOINED_SHARE = 1 / 8  # of the memory budget: where rows are not all in one place, partitions up to it are joined
+_JOINED_SHARE = (
+    1 / 8
+)  # of the memory budget: where rows are not all in one place, partitions up to it are joined
 _FEWEST_VISITS, _MOST_VISITS = 16, 32  # of a block in a round
 _ENTRIES_A_VISIT = 2**24  # features that it walks: some 50 ms for 16 labels
 

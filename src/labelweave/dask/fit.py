@@ -22,7 +22,14 @@ from labelweave.array_types import Array
 from labelweave.dask.graphs import BlockState, BlockTasks, Place
 from labelweave.dask.store import Snapshot, Store
 from labelweave.dask.tasks import FittedBlock
-from labelweave.dask.waiting import LOST, MOST_KILLS, SILENCE, refuse_lost_rows, refuse_to_go_on, warn_of_silence
+from labelweave.dask.waiting import (
+    LOST,
+    MOST_KILLS,
+    SILENCE,
+    refuse_lost_rows,
+    refuse_to_go_on,
+    warn_of_silence,
+)
 from labelweave.solvers.frame import relative_gap
 
 _FULL_EVERY = 3  # rounds: between them rows that gain are visited

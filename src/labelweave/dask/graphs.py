@@ -75,9 +75,7 @@ class BlockTasks:
             # the next visit takes the pair: a task for the traveller would double the way of a round
             seats[at_place] = self._task(f"seat-{name}-{step}", home, operator.itemgetter(1), traveller)
             done[at_place] += 1
-        ended = self._task(
-            f"round-{name}", None, tasks.round_ended, traveller, self.common, was_full=is_full
-        )
+        ended = self._task(f"round-{name}", None, tasks.round_ended, traveller, self.common, was_full=is_full)
         return BlockState(ended, tuple(seats)), self._task(f"gap-{name}", None, tasks.met_gap, ended)
 
     def _at_places(self, prefix: str, of_rows: Callable[..., Any], seats: Sequence[Any], *others: Any) -> Any:
@@ -100,7 +98,15 @@ class BlockTasks:
         )
         sums = self._at_places(f"exact-{name}", tasks.exact_sums, at.seats, weights, at.traveller)
         return self._task(
-            f"settled-{name}", None, tasks.settled, weights, at.traveller, self.labels, number, self.common, *sums
+            f"settled-{name}",
+            None,
+            tasks.settled,
+            weights,
+            at.traveller,
+            self.labels,
+            number,
+            self.common,
+            *sums,
         )
 
     def whole(self) -> Any:

@@ -85,7 +85,7 @@ class Facts:
     form: how many labels a row looked; None for classes.
     classes: those that occur; None for labels.
     largest_weight, largest_norm: of rows; the norm squared.
-    entries: stored features.
+    entries: stored features; largest: the largest size of one.
     mark: a digest of the data.
     """
 
@@ -98,6 +98,7 @@ class Facts:
     largest_weight: float
     largest_norm: float
     entries: int
+    largest: float
     mark: str
 
     @classmethod
@@ -119,6 +120,7 @@ class Facts:
             largest_weight=float(rows.weights.max()),
             largest_norm=float(features.squared_norms().max(initial=0.0)),
             entries=int(features.data.nnz if features.is_sparse else features.data.size),
+            largest=features.largest_entry(),
             mark=data_fingerprint(features.data, y, rows.weights),
         )
 
@@ -259,6 +261,11 @@ def labels_of(rows: ReadRows, form: TargetForm) -> LabelMatrix:
     return SeenRows(rows.features, rows.targets, rows.weights, None, form.classes).targets()[0]
 
 
+def weights_of(rows: ReadRows) -> Array:
+    """Give the weights of the rows of a partition."""
+    return rows.weights
+
+
 def arranged(common: Common, number: int, *parts: ReadRows) -> Partition:
     """Bring the rows of one or more partitions into the order of solving."""
     stretches = [_margins_of(rows, common) for rows in parts]
@@ -284,20 +291,24 @@ def _margins_of(rows: ReadRows, common: Common) -> MarginData:
 
 def joined(stretches: Sequence[MarginData]) -> MarginData:
     """Put rows under one another."""
-    labels = [data.labels for data in stretches]
-    positives = sp.vstack([part.positives for part in labels], format="csr")
-    observed = None
-    if any(part.observed is not None for part in labels):
-        observed = sp.vstack([observed_of(part) for part in labels], format="csr")
     parts = [data.features.data for data in stretches]
     is_sparse = any(map(sp.issparse, parts))
     rows = sp.vstack(parts, format="csr") if is_sparse else np.concatenate(parts)
     return replace(
         stretches[0],
         features=FeatureMatrix(rows),
-        labels=LabelMatrix(positives, observed),
+        labels=joined_labels([data.labels for data in stretches]),
         upper=np.concatenate([data.upper for data in stretches]),
     )
+
+
+def joined_labels(parts: Sequence[LabelMatrix]) -> LabelMatrix:
+    """Put the labels of rows under one another."""
+    positives = sp.vstack([part.positives for part in parts], format="csr")
+    observed = None
+    if any(part.observed is not None for part in parts):
+        observed = sp.vstack([observed_of(part) for part in parts], format="csr")
+    return LabelMatrix(positives, observed, parts[0].names)
 
 
 @dataclass(frozen=True)
@@ -389,7 +400,9 @@ def exact_product(partition: Partition, labels: Array, seat: Seat) -> Array:
     return partition.block(labels).exact_product(seat)
 
 
-def exact_sums(partition: Partition, labels: Array, weights: Array, traveller: Traveller, seat: Seat) -> Array:
+def exact_sums(
+    partition: Partition, labels: Array, weights: Array, traveller: Traveller, seat: Seat
+) -> Array:
     """Sum losses, products and variables over a partition in double precision: (4, WIDTH)."""
     constants = traveller.intercepts.astype(np.float64)
     found = partition.block(labels).exact_sums(seat, weights, constants)

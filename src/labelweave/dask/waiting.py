@@ -13,13 +13,15 @@ from distributed.comm import CommClosedError
 SILENCE = 60.0  # seconds without any task done before it is said why
 LOST = (CancelledError, KilledWorker, CommClosedError, OSError, TimeoutError)
 """What tells that work is gone with the worker that did it."""
-MOST_KILLS = 3
+MOST_KILLS = 2
 """Times that Dask gives a task up, whose worker died four times each, before a fit ends."""
 
 
 def warn_of_silence(client: Client, stacklevel: int) -> None:
     """Say why no task has ended, as far as the scheduler knows."""
-    warnings.warn(f"No task of the fit has ended for {SILENCE:.0f} s: {_why(client)}", RuntimeWarning, stacklevel)
+    warnings.warn(
+        f"No task of the fit has ended for {SILENCE:.0f} s: {_why(client)}", RuntimeWarning, stacklevel
+    )
 
 
 def _why(client: Client) -> str:
@@ -41,10 +43,14 @@ def _why(client: Client) -> str:
     )
 
 
+class LostRowsError(RuntimeError):
+    """Values that were put onto a worker as they are died with it."""
+
+
 def gathered(client: Client, futures: Sequence[Future]) -> list[Any]:
     """Gather what tasks gave, again where workers died with it.
 
-    Raises RuntimeError if workers die again and again, or lost what cannot be made again.
+    Raises RuntimeError if workers die again and again, LostRowsError if they had what cannot be made again.
     """
     kills = 0
     while True:
@@ -80,7 +86,7 @@ def _settle(client: Client, futures: Sequence[Future]) -> None:
 
 def refuse_lost_rows() -> NoReturn:
     """Say that rows are gone for good."""
-    raise RuntimeError(
+    raise LostRowsError(
         "A partition of rows was lost with the worker that had it, and cannot be made again, since "
         "it was put there as it is; give X and y as collections that read their data."
     )
