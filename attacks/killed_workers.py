@@ -1,12 +1,19 @@
 """Kill workers of Dask at random moments of fits, and hold the results against a fit that was let be.
 
-    python -m attacks.killed_workers --runs 20
+    python -m attacks.killed_workers --runs 20 --others 2
 
 Four worker processes on this machine, talking over TCP, fit 20 labels of 240 rows in four partitions that
 are kept apart.  In every other run half of the workers get SIGKILL at one moment, in the others a random
 one at each of five moments, all drawn over the time that such a fit takes.  Every fit must end, with the
 bits of the fit that was let be; and with an objective, computed here from its definition, within the
 tolerance of the lower bound that the ordinary estimator gives in memory to a gap of 1e-6.
+
+Workers that died are started again, as managers of clusters do: ``LocalCluster`` gives a worker up that is killed
+while it starts, and stops looking after all of them when one is killed that it does not know of yet.
+
+The other attacks: a worker stands still for ten seconds (SIGSTOP); the client is killed, and another one goes
+on from the checkpoint; workers have less memory than rows take, where a fit ends or says in a sentence what to
+do.
 """
 
 from __future__ import annotations
@@ -15,14 +22,19 @@ import argparse
 import logging
 import os
 import signal
+import subprocess
 import sys
+import tempfile
 import threading
 import time
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from distributed import Client, LocalCluster
 
+import dask
 import labelweave.dask.data
 from dask import array as da
 from labelweave import MaxMarginClassifier as LocalMaxMarginClassifier
@@ -30,6 +42,7 @@ from labelweave.dask import MaxMarginClassifier
 
 _C, _TOL = 0.02, 5e-2
 _N_WORKERS = 4
+_WORKERS_WITHIN = 120  # seconds for the cluster to be whole again after an attack
 
 
 class Outcome(NamedTuple):
@@ -53,53 +66,143 @@ def make_table(n: int = 240, d: int = 500, n_labels: int = 20) -> tuple[Any, Any
     return X, (X @ random.normal(size=(d, n_labels)) > 5).astype(float)
 
 
-def _killing(
-    cluster: LocalCluster, moments: Any, count: int, random: Any, done: threading.Event
-) -> list[int]:
+class Machines:
+    """Worker processes around a scheduler, which are started again when they die."""
+
+    def __init__(self, address: str, count: int) -> None:
+        self.address, self.is_open = address, True
+        self.processes = [self._start() for _ in range(count)]
+        self.thread = threading.Thread(target=self._watch)
+        self.thread.start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", self.address, "--no-nanny", "--nthreads=1"]
+        more = ["--no-dashboard", "--death-timeout=60"]
+        return subprocess.Popen(command + more, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def _watch(self) -> None:
+        while self.is_open:
+            for place, process in enumerate(self.processes):
+                if process.poll() is not None:
+                    self.processes[place] = self._start()
+            time.sleep(0.2)
+
+    def some(self, count: int, random: Any) -> list[int]:
+        """Give the numbers of some processes."""
+        alive = [process.pid for process in self.processes if process.poll() is None]
+        return [int(pid) for pid in random.permutation(alive)[:count]]
+
+    def close(self) -> None:
+        """End all of them."""
+        self.is_open = False
+        self.thread.join()
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+def _killing(machines: Machines, moments: Any, count: int, random: Any, done: threading.Event) -> list[int]:
     """Kill workers at moments from now on, as long as the fit goes on; give their numbers."""
     killed: list[int] = []
     begun = time.monotonic()
     for moment in np.sort(moments):
         if done.wait(max(0.0, moment - (time.monotonic() - begun))):
             break
-        alive = [int(worker.pid) for worker in cluster.workers.values() if worker.pid]
-        for pid in random.permutation(alive)[:count].tolist():
-            try:
-                os.kill(pid, signal.SIGKILL)
-                killed.append(pid)
-            except ProcessLookupError:  # it died before
-                continue
+        for pid in machines.some(count, random):
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
     return killed
 
 
-def attack(cluster: LocalCluster, data: Any, expected: Any, number: int, random: Any) -> Outcome:
-    """Fit while workers are killed, and compare."""
+def _standing_still(machines: Machines, moment: float, random: Any) -> None:
+    """Stop a worker for ten seconds."""
+    time.sleep(moment)
+    (pid,) = machines.some(1, random)
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(10)
+    os.kill(pid, signal.SIGCONT)
+
+
+def attack(machines: Machines, data: Any, expected: Any, *, kind: str, random: Any) -> Outcome:
+    """Fit while workers are killed or stopped, and compare."""
     (X, Y), (whole, seconds, bound) = data, expected
-    count, times = (_N_WORKERS // 2, 1) if number % 2 == 0 else (1, 5)
+    count, times = (_N_WORKERS // 2, 1) if kind == "half" else (1, 5)
     done, killed = threading.Event(), []
     moments = random.uniform(0, seconds * (1 if times == 1 else 2), times)
 
     def kill() -> None:
-        killed.extend(_killing(cluster, moments, count, random, done))
+        if kind == "still":
+            _standing_still(machines, moments[0] / 2, random)
+        else:
+            killed.extend(_killing(machines, moments, count, random, done))
 
     thread, begun = threading.Thread(target=kill), time.monotonic()
     thread.start()
     try:
-        with Client(cluster, set_as_default=False) as client:
+        with Client(machines.address, set_as_default=False) as client:
             model = fit(client, X, Y)
+            taken = time.monotonic() - begun
     except Exception as error:
         return Outcome(len(killed), time.monotonic() - begun, f"{type(error).__name__}: {error}")
     finally:
         done.set()
         thread.join()
-    return Outcome(len(killed), time.monotonic() - begun, compare(model, whole, X, Y, bound))
+    return Outcome(len(killed), taken, compare(model, whole, X, Y, bound))
 
 
-def fit(client: Client, X: Any, Y: Any) -> MaxMarginClassifier:
+def fit(client: Client, X: Any, Y: Any, **parameters: Any) -> MaxMarginClassifier:
     """Fit on the cluster, in four partitions."""
     rows = len(X) // 4
     parts = (da.from_array(part, chunks=(rows, part.shape[1])) for part in (X, Y))
-    return MaxMarginClassifier(client, C=_C, tol=_TOL).fit(*parts)
+    return MaxMarginClassifier(client, C=_C, tol=_TOL, **parameters).fit(*parts)
+
+
+def attack_client(machines: Machines, data: Any, expected: Any, *, random: Any) -> Outcome:
+    """Kill a client, and go on from its checkpoint."""
+    (X, Y), (whole, seconds, bound) = data, expected
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "fit"
+        command = [sys.executable, "-m", __spec__.name, "--client", machines.address, str(place)]
+        process = subprocess.Popen(command)
+        while process.poll() is None and not place.exists():  # until there is something to go on from
+            time.sleep(0.1)
+        time.sleep(random.uniform(0, seconds))
+        process.kill()
+        process.wait()
+        n_kept = len(list(place.glob("*"))) if place.exists() else 0
+        try:
+            with Client(machines.address, set_as_default=False) as client:
+                model = fit(client, X, Y, checkpoint=place)
+        except Exception as error:
+            return Outcome(1, time.monotonic() - begun, f"{type(error).__name__}: {error}")
+    print(f"  {n_kept} blocks of labels were in the checkpoint", flush=True)
+    return Outcome(1, time.monotonic() - begun, compare(model, whole, X, Y, bound))
+
+
+def attack_memory() -> Outcome:
+    """Fit rows that take more memory than workers have."""
+    begun, n_rows, wide = time.monotonic(), 4000, 4000  # 128 MB a partition, dense
+
+    def made(seed: int) -> Any:
+        return np.random.default_rng(seed).normal(size=(n_rows, wide))
+
+    rows = [dask.delayed(made)(seed) for seed in range(4)]
+    labels = [dask.delayed(lambda x: (x[:, :2] > 0).astype(int))(part) for part in rows]
+    parts: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    wrong = None
+    with LocalCluster(silence_logs=logging.CRITICAL, memory_limit="420MB", **parts) as cluster:
+        with Client(cluster, set_as_default=False) as client:
+            try:
+                MaxMarginClassifier(client, C=1e-3, tol=0.5, max_iter=5).fit(rows, labels)
+                said = "it ended"
+            except RuntimeError as error:
+                said = str(error)
+                wrong = None if said.count(". ") == 0 and "memory" in said else f"said {said!r}"
+            except Exception as error:
+                wrong = said = f"{type(error).__name__}: {error}"
+    print(f"  with too little memory: {said}", flush=True)
+    return Outcome(0, time.monotonic() - begun, wrong)
 
 
 def compare(model: Any, whole: Any, X: Any, Y: Any, bound: float) -> str | None:
@@ -113,26 +216,40 @@ def compare(model: Any, whole: Any, X: Any, Y: Any, bound: float) -> str | None:
     return None if gap <= _TOL else f"is at a gap of {gap:.1e}"
 
 
-def run(n_runs: int, seed: int = 0) -> list[Outcome]:
+def run(n_runs: int, n_others: int, seed: int = 0) -> list[Outcome]:
     """Attack so many fits; give what came of each."""
-    labelweave.dask.data.ENTRIES_TOGETHER = 0  # partitions of this size are brought together otherwise
-    labelweave.dask.data._FEWEST_STOPS = 8  # a task takes longer to be sent than to be done
     random, data = np.random.default_rng(seed), make_table()
     local = LocalMaxMarginClassifier(C=_C, tol=1e-6).fit(*data)
-    parts = {"n_workers": _N_WORKERS, "threads_per_worker": 1, "dashboard_address": ":0"}
+    kinds = [("half", "five")[number % 2] for number in range(n_runs)]
     outcomes = []
-    with LocalCluster(silence_logs=logging.CRITICAL, **parts) as cluster:
-        with Client(cluster, set_as_default=False) as client:
-            begun = time.monotonic()
-            whole = fit(client, *data)
-            expected = whole, time.monotonic() - begun, local.trace_[-1].dual
-        for number in range(n_runs):
-            outcomes.append(attack(cluster, data, expected, number, random))
-            said = outcomes[-1].wrong or "the same bits"
-            print(
-                f"run {number}: {outcomes[-1].kills} killed, {outcomes[-1].seconds:.0f} s, {said}", flush=True
-            )
-    return outcomes
+    with LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=logging.CRITICAL) as cluster:
+        machines = Machines(cluster.scheduler_address, _N_WORKERS)
+        try:
+            with _whole(machines) as client:
+                fit(client, *data)  # loops are compiled, or read from the cache
+                begun = time.monotonic()
+                whole = fit(client, *data)
+                expected = whole, time.monotonic() - begun, local.trace_[-1].dual
+            for kind in kinds + ["still", "client"] * n_others:
+                _whole(machines).close()
+                of_kind = attack_client if kind == "client" else partial(attack, kind=kind)
+                outcomes.append(told(kind, of_kind(machines, data, expected, random=random)))
+        finally:
+            machines.close()
+    return outcomes + [told("memory", attack_memory()) for _ in range(n_others)]
+
+
+def _whole(machines: Machines) -> Client:
+    """Wait until all workers are there."""
+    client = Client(machines.address, set_as_default=False)
+    client.wait_for_workers(_N_WORKERS, timeout=_WORKERS_WITHIN)
+    return client
+
+
+def told(kind: str, outcome: Outcome) -> Outcome:
+    """Print what came of an attack."""
+    print(f"{kind}: {outcome.kills} killed, {outcome.seconds:.0f} s, {outcome.wrong or 'as it must be'}", flush=True)
+    return outcome
 
 
 def main() -> int:
@@ -141,8 +258,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--others", type=int, default=0)
+    parser.add_argument("--client", nargs=2, metavar=("ADDRESS", "CHECKPOINT"))
     given = parser.parse_args()
-    outcomes = run(given.runs, given.seed)
+    labelweave.dask.data._BYTES_A_ROW = 1e12  # partitions of this size are brought together otherwise
+    labelweave.dask.data._FEWEST_VISITS = 8  # a task takes longer to be sent than to be done
+    if given.client:
+        address, place = given.client
+        with Client(address, set_as_default=False) as client:
+            fit(client, *make_table(), checkpoint=place)
+        return 0
+    outcomes = run(given.runs, given.others, given.seed)
     wrong = [outcome.wrong for outcome in outcomes if outcome.wrong is not None]
     kills = sum(outcome.kills for outcome in outcomes)
     slowest = max((outcome.seconds for outcome in outcomes), default=0.0)

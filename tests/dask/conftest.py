@@ -14,6 +14,6 @@ def client():
 
 @pytest.fixture
 def apart(monkeypatch):
-    """Partitions stay apart, however small they are; few stops, so that tests are quick."""
-    monkeypatch.setattr("labelweave.dask.data.ENTRIES_TOGETHER", 0)
-    monkeypatch.setattr("labelweave.dask.data._FEWEST_STOPS", 4)
+    """Partitions stay apart, however small they are; few visits, so that tests are quick."""
+    monkeypatch.setattr("labelweave.dask.data._BYTES_A_ROW", 1e12)
+    monkeypatch.setattr("labelweave.dask.data._FEWEST_VISITS", 4)

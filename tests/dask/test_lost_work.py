@@ -98,14 +98,14 @@ def test_a_block_that_is_always_lost_ends_the_fit(client, apart, monkeypatch):
         fit._begin_again(block, OSError("gone"))
 
     monkeypatch.setattr(fit_module.TravellingFit, "_after_round", lose)
-    with pytest.raises(RuntimeError, match=r"workers died each time .*more memory, or smaller partitions"):
+    with pytest.raises(RuntimeError, match=r"Workers died each time .*more memory, or make partitions smaller"):
         MaxMarginClassifier(client, **SETTINGS).fit(X, Y)
 
 
 @pytest.mark.filterwarnings("ignore:The iteration limit")
 def test_silence_is_explained(client, apart, monkeypatch):
     X, Y = map(chunks, table())
-    monkeypatch.setattr(fit_module, "_SILENCE", 0.5)
+    monkeypatch.setattr(fit_module, "SILENCE", 0.5)
 
     def slowly(traveller):
         time.sleep(2.5)

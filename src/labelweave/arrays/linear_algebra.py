@@ -221,6 +221,9 @@ class Workers:
         self.n_threads = n_threads
         self._pool: ThreadPoolExecutor | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_pool": None}  # threads are of their process
+
     @classmethod
     def of_library(cls) -> Workers:
         """Give as many threads as the linear algebra library would use by itself."""

@@ -1,4 +1,4 @@
-"""Fits on many machines through Dask: rows stay in their partitions, labels travel.
+"""Fits on many machines through Dask: rows stay in their partitions; labels, or sums over rows, travel.
 
 The estimators here take Dask's collections, give the ordinary estimators by ``to_local()``, and predict
 lazily. The bits of a fit depend on the partitions and the seed, not on the number of workers or on which of
@@ -9,11 +9,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from labelweave.dask.low_rank import LowRankClassifier
     from labelweave.dask.max_margin import MaxMarginClassifier
 
-__all__ = ["MaxMarginClassifier"]
+__all__ = ["LowRankClassifier", "MaxMarginClassifier"]
 
-_HOMES = {"MaxMarginClassifier": "labelweave.dask.max_margin"}
+_HOMES = {
+    "LowRankClassifier": "labelweave.dask.low_rank",
+    "MaxMarginClassifier": "labelweave.dask.max_margin",
+}
 
 
 def __getattr__(name: str) -> Any:

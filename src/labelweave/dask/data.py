@@ -13,19 +13,21 @@ from distributed import Client, Future
 from labelweave._loops import WIDTH
 from labelweave.array_types import Array
 from labelweave.dask import tasks
-from labelweave.dask.graphs import Stop
+from labelweave.dask.graphs import Place
 from labelweave.dask.tasks import Common, Counts, Facts
+from labelweave.dask.waiting import gathered
 from labelweave.estimators.targets import TargetForm, read_targets, require_observed
 from labelweave.labels import LabelMatrix
 from labelweave.problems.travelling_margins import in_tree_order
+from labelweave.solvers.dual_coordinate_ascent import RUN
 
-ENTRIES_TOGETHER = 2**23
-"""Features of partitions that are brought together, some 200 MB at most: where all rows are in one place,
-blocks of labels need not travel, and each is one task."""
-
-_FEWEST_STOPS, _MOST_STOPS = 16, 256
-_ENTRIES_AT_A_STOP = 2**20  # features that a visit walks: some 20 ms for 16 labels
-_ENTRIES_A_FEATURE = 4  # ... and so many for each feature whose weights are sent there
+_BYTES_AN_ENTRY = 24  # of features, in both precisions and while they are brought together
+_BYTES_A_ROW = 256  # of a block of labels over them
+_JOINED_SHARE = (
+    1 / 8
+)  # of the memory budget: where rows are not all in one place, partitions up to it are joined
+_FEWEST_VISITS, _MOST_VISITS = 16, 32  # of a block in a round
+_ENTRIES_A_VISIT = 2**24  # features that it walks: some 50 ms for 16 labels
 
 
 @dataclass(frozen=True)
@@ -55,32 +57,39 @@ class ReadData:
         order = np.argsort(-self.counts.positives, kind="stable")
         return [order[start : start + WIDTH] for start in range(0, len(order), WIDTH)]
 
-    def groups(self) -> list[list[int]]:
-        """Say which partitions are brought together: neighbours, as long as they are small."""
+    def _megabytes(self) -> Array:
+        sizes = [_BYTES_AN_ENTRY * facts.entries + _BYTES_A_ROW * facts.n_rows for facts in self.facts]
+        return 1e-6 * np.array(sizes, np.float64)
+
+    def groups(self, budget: float) -> list[list[int]]:
+        """Say which partitions are brought together: all, or neighbours, as long as they are small.
+
+        budget: megabytes that rows may take on a worker.
+        """
+        sizes = self._megabytes()
+        if sizes.sum() <= budget:
+            return [list(range(len(sizes)))]
         groups: list[list[int]] = []
-        size = 0
-        for number, facts in enumerate(self.facts):
-            size += facts.entries
-            if not groups or size > ENTRIES_TOGETHER:
+        size = 0.0
+        for number, own in enumerate(sizes):
+            size += own
+            if not groups or size > _JOINED_SHARE * budget:
                 groups.append([])
-                size = facts.entries
+                size = own
             groups[-1].append(number)
         return groups
 
-    def stops(self, groups: Sequence[Sequence[int]]) -> list[int]:
-        """Say at how many stops the rows of each group are: a function of the data alone.
+    def visits(self, groups: Sequence[Sequence[int]]) -> list[int]:
+        """Say how often a block visits the rows of each group in a round: a function of the data alone.
 
-        Many small stops take few rounds and many messages.  Of 6,000, 18,000 and 60,000 RCV1 or synthetic
-        texts a gap of 1e-3 takes 29, 51 and 86 rounds with 16 stops, and 20, 30 and 33 with 64.
+        Many short visits take few rounds and many messages.  18,000 rows of RCV1 in 2 partitions come to a gap
+        of 1e-3 in 112 rounds by 1 visit to each, 43 by 4, 31 by 8 and 28 by 16.
         """
-        if len(groups) == 1:
-            return [1]
         entries = np.array([sum(max(1, self.facts[part].entries) for part in group) for group in groups])
         n_rows = np.array([sum(self.facts[part].n_rows for part in group) for group in groups])
-        at_a_stop = max(_ENTRIES_AT_A_STOP, _ENTRIES_A_FEATURE * self.n_features)
-        wanted = np.clip(entries.sum() / at_a_stop, _FEWEST_STOPS, _MOST_STOPS)
+        wanted = np.clip(entries.sum() / _ENTRIES_A_VISIT, _FEWEST_VISITS, _MOST_VISITS)
         counts = np.maximum(1, np.rint(wanted * entries / entries.sum())).astype(int)
-        return [int(count) for count in np.minimum(counts, n_rows)]
+        return [int(count) for count in np.minimum(counts, -(-n_rows // RUN))]
 
 
 def read(client: Client, reader: Any, parts: Sequence[tuple[Any, Any, Any]]) -> ReadData:
@@ -94,7 +103,7 @@ def read(client: Client, reader: Any, parts: Sequence[tuple[Any, Any, Any]]) -> 
     read_one = dask.delayed(tasks.read_rows, pure=False)
     read_parts = [read_one(reader, *part, number) for number, part in enumerate(parts)]
     rows = client.compute(read_parts)
-    facts = client.gather(client.map(tasks.Facts.of, rows, pure=False))
+    facts = gathered(client, client.map(tasks.Facts.of, rows, pure=False))
     for fact in facts:
         if isinstance(fact, ValueError):
             raise fact
@@ -103,7 +112,7 @@ def read(client: Client, reader: Any, parts: Sequence[tuple[Any, Any, Any]]) -> 
         raise ValueError("X has no rows in any of its partitions; at least one row is needed.")
     rows, facts = [rows[number] for number in kept], [facts[number] for number in kept]
     form = _form_of(facts)
-    counts = in_tree_order(client.gather(client.map(Counts.of, rows, form=form, pure=False)))
+    counts = in_tree_order(gathered(client, client.map(Counts.of, rows, form=form, pure=False)))
     _refuse_unobserved(counts, facts[0].label_names)
     if form.kind == "labels":
         form = replace(form, unobserved=tuple(np.flatnonzero(counts.observed == 0).tolist()))
@@ -152,17 +161,18 @@ def _refuse_unobserved(counts: Counts, names: Array | None) -> None:
     require_observed(LabelMatrix(sp.csr_array(seen.shape, dtype=np.int8), seen, names))
 
 
-def arrange(client: Client, data: ReadData, common: Common) -> tuple[list[Future], Future, list[Stop]]:
-    """Bring the rows into the order of solving; give the partitions, what they share, and all stops."""
-    groups = data.groups()
-    counts = data.stops(groups)
-    firsts = np.concatenate([[0], np.cumsum(counts)])
+def arrange(client: Client, data: ReadData, common: Common, budget: float) -> tuple[list[Place], Future]:
+    """Bring the rows into the order of solving; give where they are, and what they share.
+
+    budget: megabytes that rows may take on a worker.
+    """
+    groups = data.groups(budget)
     shared = client.submit(Common.itself, common, pure=False)
-    partitions = [
-        client.submit(
-            tasks.arranged, shared, (int(first), count), *(data.rows[part] for part in group), pure=False
+    places = [
+        Place(
+            client.submit(tasks.arranged, shared, number, *(data.rows[part] for part in group), pure=False),
+            visits,
         )
-        for group, first, count in zip(groups, firsts, counts, strict=False)
+        for number, (group, visits) in enumerate(zip(groups, data.visits(groups), strict=True))
     ]
-    stops = [Stop(number, stop) for number, count in enumerate(counts) for stop in range(count)]
-    return partitions, shared, stops
+    return places, shared

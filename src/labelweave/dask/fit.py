@@ -11,19 +11,25 @@ from __future__ import annotations
 import queue
 import time
 import uuid
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from distributed import CancelledError, Client, Future, KilledWorker
-from distributed.comm import CommClosedError
+from distributed import Client, Future, KilledWorker
 
 from labelweave.array_types import Array
-from labelweave.dask.graphs import BlockGraphs, BlockKeys, Graph, Stop, order_of_round
+from labelweave.dask.graphs import BlockState, BlockTasks, Place
 from labelweave.dask.store import Snapshot, Store
 from labelweave.dask.tasks import FittedBlock
+from labelweave.dask.waiting import (
+    LOST,
+    MOST_KILLS,
+    SILENCE,
+    refuse_lost_rows,
+    refuse_to_go_on,
+    warn_of_silence,
+)
 from labelweave.solvers.frame import relative_gap
 
 _FULL_EVERY = 3  # rounds: between them rows that gain are visited
@@ -32,8 +38,6 @@ _SHORTEST = 5.0  # seconds between two snapshots of a block ...
 _COST_SHARE = 0.1  # ... which take this share of the whole time at most
 _LOOK_EVERY = 5.0  # seconds between two looks at where partitions are
 _PAUSE = 0.5  # seconds before another try to reach a worker
-_SILENCE = 60.0  # seconds without any task done before it is said why
-_LOST = (CancelledError, KilledWorker, CommClosedError, OSError, TimeoutError)
 _MOST_LOSSES = 20  # of one block before it gets further than before
 
 
@@ -49,20 +53,21 @@ class Progress(NamedTuple):
 class BlockFit:
     """A block under way.
 
-    keys: of its state; futures: what holds it, by key.
-    furthest: the rounds that it had before it began again, and losses since then.
+    state: what holds it.
+    furthest: the rounds that it had before it began again; losses, kills: since then, those of tasks that Dask
+        gave up.
     """
 
     number: int
     labels: Array
-    graphs: BlockGraphs
-    keys: BlockKeys
+    name: str
+    state: BlockState
     rounds: int = 0
     check_below: float = np.inf
     furthest: int = 0
     losses: int = 0
+    kills: int = 0
     attempt: int = 0
-    futures: dict[str, Future] = field(default_factory=dict)
     saved: float = 0.0
 
 
@@ -71,17 +76,20 @@ class FitPlan:
     """What is to be fitted.
 
     blocks: the labels of each.
-    partitions: the futures of the rows; common: of what they share.
-    stops: all stops, those of a partition together.
+    places: where the rows are; common: the future of what they share.
     """
 
     blocks: Sequence[Array]
-    partitions: Sequence[Future]
+    places: Sequence[Place]
     common: Future
-    stops: Sequence[Stop]
     seed: int
     tol: float
     max_iter: int
+
+    @property
+    def partitions(self) -> list[Future]:
+        """The futures of the rows."""
+        return [place.partition for place in self.places]
 
 
 class TravellingFit:
@@ -94,7 +102,7 @@ class TravellingFit:
         self.name = uuid.uuid4().hex[:8]
         self.waiting: dict[Future, tuple[BlockFit, str]] = {}
         self.arrived: queue.SimpleQueue[Future] = queue.SimpleQueue()
-        self.homes: list[list[str]] = [[]] * len(plan.partitions)
+        self.homes: list[list[str]] = [[]] * len(plan.places)
         self.looked = -np.inf
         self.begun, self.saving = time.monotonic(), 0.0
         self.rounds = 0
@@ -129,43 +137,35 @@ class TravellingFit:
         return max(4, _OPEN_PER_THREAD * threads)
 
     def _begin(self, number: int, known: Snapshot | None) -> None:
-        labels = self.plan.blocks[number]
-        block = BlockFit(
-            number, labels, self._graphs(number, labels, 0), self._no_keys(), saved=time.monotonic()
-        )
+        block = BlockFit(number, self.plan.blocks[number], f"{self.name}-{number}-0", self._no_state())
+        block.saved = time.monotonic()
         self._place(block, known)
         self._go_on(block)
 
     def _go_on(self, block: BlockFit) -> None:
         """Do the next round; where all rows are together, all rounds."""
-        if len(self.plan.stops) > 1:
+        if len(self.plan.places) > 1:
             self._do_round(block)
-            return
-        graph, key = block.graphs.whole()
-        self._submit(block, graph, [key], "certificate")
+        else:
+            self._submit(block, self._tasks(block).whole(), "certificate")
 
-    def _no_keys(self) -> BlockKeys:
-        return BlockKeys(None, (None,) * len(self.plan.stops))
+    def _no_state(self) -> BlockState:
+        return BlockState(None, (None,) * len(self.plan.places))
 
-    def _graphs(self, number: int, labels: Array, attempt: int) -> BlockGraphs:
-        plan = self.plan
-        name = f"{self.name}-{number}-{attempt}"
-        partitions = [future.key for future in plan.partitions]
-        return BlockGraphs(name, number, labels, plan.stops, partitions, plan.common.key)
+    def _tasks(self, block: BlockFit) -> BlockTasks:
+        plan, homes = self.plan, self._homes(block.number)
+        return BlockTasks(block.name, block.number, block.labels, plan.places, plan.common, homes)
 
     def _place(self, block: BlockFit, known: Snapshot | None) -> None:
         """Bring a block to where its snapshot was taken; at 0 if there is none."""
-        block.futures, block.keys = {}, self._no_keys()
+        block.state = self._no_state()
         block.rounds, block.check_below = 0, np.inf
         if known is None:
             return
         block.rounds, block.check_below = known.rounds, known.check_below
-        homes = self._homes(block.number)
-        stops = zip(self.plan.stops, known.seats, strict=True)
-        seats = [self._scattered(seat, homes[stop.partition]) for stop, seat in stops]
-        traveller = self._scattered(known.traveller, None)
-        block.keys = BlockKeys(traveller.key, tuple(seat.key for seat in seats))
-        block.futures = {future.key: future for future in (traveller, *seats)}
+        seats = zip(known.seats, self._homes(block.number), strict=True)
+        placed = tuple(self._scattered(seat, home) for seat, home in seats)
+        block.state = BlockState(self._scattered(known.traveller, None), placed)
 
     def _scattered(self, value: Any, worker: str | None) -> Future:
         """Put a value onto a worker, another one if that is gone; wait where there is none."""
@@ -176,8 +176,8 @@ class TravellingFit:
                 return self.client.scatter(value, workers=workers, hash=False)
             except (ValueError, KeyError, OSError):
                 workers = None
-            if time.monotonic() - begun > _SILENCE:
-                warnings.warn(self._why_silent(), RuntimeWarning, stacklevel=2)
+            if time.monotonic() - begun > SILENCE:
+                warn_of_silence(self.client, stacklevel=6)
                 begun = time.monotonic()
             time.sleep(_PAUSE)
 
@@ -190,19 +190,18 @@ class TravellingFit:
             self.looked = time.monotonic()
         return [places[block % len(places)] if places else None for places in self.homes]
 
-    def _submit(self, block: BlockFit, graph: Graph, keys: Sequence[str], kind: str) -> list[Future]:
-        """Send a graph; the last of its keys is what the client waits for."""
-        futures = self.client.get(graph.placed(self._homes(block.number)), list(keys), sync=False)
-        self.waiting[futures[-1]] = block, kind
-        futures[-1].add_done_callback(self.arrived.put)
-        return list(futures)
+    def _submit(self, block: BlockFit, wanted: Any, kind: str, more: Sequence[Any] = ()) -> list[Future]:
+        """Send tasks; the first is what the client waits for."""
+        futures = self.client.compute([wanted, *more], sync=False, optimize_graph=False)
+        self.waiting[futures[0]] = block, kind
+        futures[0].add_done_callback(self.arrived.put)
+        return list(futures[1:])
 
     def _do_round(self, block: BlockFit) -> None:
-        order = order_of_round(self.plan.seed, block.rounds, block.number, len(self.plan.stops))
-        graph, keys, gap = block.graphs.round(block.rounds, order, block.keys, self._is_full(block.rounds))
-        wanted = [*keys.all, gap]
-        futures = self._submit(block, graph, wanted, "round")
-        block.keys, block.futures = keys, {future.key: future for future in futures[:-1]}
+        is_full = self._is_full(block.rounds)
+        state, gap = self._tasks(block).round(block.rounds, self.plan.seed, block.state, is_full=is_full)
+        traveller, *seats = self._submit(block, gap, "round", state.parts)
+        block.state = BlockState(traveller, tuple(seats))
 
     @staticmethod
     def _is_full(number: int) -> bool:
@@ -213,8 +212,8 @@ class TravellingFit:
         future = self._arrival()
         block, kind = self.waiting.pop(future)
         try:
-            result = future.result(timeout=_SILENCE)
-        except _LOST as error:
+            result = future.result(timeout=SILENCE)
+        except LOST as error:
             self._begin_again(block, error)
             return []
         if kind == "round":
@@ -231,68 +230,41 @@ class TravellingFit:
             try:
                 future = self.arrived.get(timeout=1.0)
             except queue.Empty:
-                if time.monotonic() - begun > _SILENCE:
-                    warnings.warn(self._why_silent(), RuntimeWarning, stacklevel=6)
+                if time.monotonic() - begun > SILENCE:
+                    warn_of_silence(self.client, stacklevel=7)
                     begun = time.monotonic()
                 continue
             if future in self.waiting:
                 return future
 
-    def _why_silent(self) -> str:
-        address = self.client.scheduler.address
-        begin = f"No task of the fit has ended for {_SILENCE:.0f} s"
-        if self.client.status != "running":
-            return f"{begin}: the connection to {address} is {self.client.status}; see whether it runs."
-        workers = self.client.scheduler_info(n_workers=-1)["workers"]
-        if not workers:
-            return (
-                f"{begin}: no worker is connected to {address}; start some, and it goes on, or interrupt it."
-            )
-        paused = [name for name, worker in workers.items() if worker.get("status") == "paused"]
-        if paused:
-            return (
-                f"{begin}: {len(paused)} of {len(workers)} workers are paused, since their memory is full; "
-                "give them more, or more workers, or make partitions smaller."
-            )
-        return f"{begin}: {len(workers)} workers are busy; smaller partitions make shorter tasks."
-
     def _begin_again(self, block: BlockFit, error: BaseException) -> None:
         """Go on from the last snapshot of a block."""
         block.losses += 1
-        if block.losses > _MOST_LOSSES:
-            raise RuntimeError(
-                f"A block of labels was begun {_MOST_LOSSES} times, and workers died each time "
-                f"({type(error).__name__}); see their logs, and give them more memory, or smaller partitions."
-            ) from error
+        block.kills += isinstance(error, KilledWorker)
+        if block.losses > _MOST_LOSSES or block.kills >= MOST_KILLS:
+            refuse_to_go_on(error)
         for future in [*self.plan.partitions, self.plan.common]:
-            if future.status in ("error", "cancelled"):
-                self._revive(future)
+            if future.status == "cancelled":
+                refuse_lost_rows()
+            if future.status == "error":
+                future.retry()
         block.attempt += 1
-        block.graphs = self._graphs(block.number, block.labels, block.attempt)
+        block.name = f"{self.name}-{block.number}-{block.attempt}"
         self.looked = -np.inf
         self._place(block, self.store.get(block.number))
         self._go_on(block)
-
-    def _revive(self, future: Future) -> None:
-        if future.status == "cancelled":
-            raise RuntimeError(
-                "A partition of rows was lost with the worker that had it, and cannot be made again, since "
-                "it was put there as it is; give X and y as collections that read their data."
-            )
-        future.retry()
 
     def _after_round(self, block: BlockFit, met_gap: float) -> None:
         was_full = self._is_full(block.rounds)
         block.rounds += 1
         self.rounds += 1
         if block.rounds > block.furthest:
-            block.furthest, block.losses = block.rounds, 0
+            block.furthest, block.losses, block.kills = block.rounds, 0, 0
         if block.rounds >= self.plan.max_iter:
             self._certify(block)
         elif was_full and met_gap <= block.check_below:
             block.check_below = met_gap / 10
-            graph, key = block.graphs.check(block.rounds, block.keys)
-            self._submit(block, graph, [key], "check")
+            self._submit(block, self._tasks(block).check(block.rounds, block.state), "check")
         else:
             self._save_when_due(block)
             self._do_round(block)
@@ -305,15 +277,14 @@ class TravellingFit:
             self._do_round(block)
 
     def _certify(self, block: BlockFit) -> None:
-        graph, key = block.graphs.certificate(block.rounds, block.keys)
-        self._submit(block, graph, [key], "certificate")
+        self._submit(block, self._tasks(block).certificate(block.rounds, block.state), "certificate")
 
     def _after_certificate(self, block: BlockFit, end: FittedBlock) -> list[tuple[BlockFit, FittedBlock]]:
         is_open = relative_gap(end.primal, end.dual) > self.plan.tol
-        if is_open and len(self.plan.stops) > 1 and block.rounds < self.plan.max_iter:
+        if is_open and len(self.plan.places) > 1 and block.rounds < self.plan.max_iter:
             self._do_round(block)
             return []
-        block.futures = {}
+        block.state = self._no_state()
         self.store.put(block.number, Snapshot(end.rounds, np.inf, None, (), end))
         return [(block, end)]
 
@@ -324,8 +295,8 @@ class TravellingFit:
         if is_dear or begun - block.saved < _SHORTEST:
             return
         try:
-            traveller, *seats = self.client.gather([block.futures[key] for key in block.keys.all])
-        except _LOST:
+            traveller, *seats = self.client.gather(block.state.parts)
+        except LOST:
             return  # it is noticed when the next round fails
         snapshot = Snapshot(block.rounds, block.check_below, traveller, tuple(seats))
         self.store.put(block.number, snapshot)

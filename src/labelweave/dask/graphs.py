@@ -1,4 +1,7 @@
-"""The tasks of a label block as Dask graphs: a round of visits, a look at the gap, the certificate."""
+"""The tasks of a label block: a round of visits, a look at the gap, the certificate.
+
+They are Dask's delayed values, each with the workers where it is to be done; others do it where those are gone.
+"""
 
 from __future__ import annotations
 
@@ -8,163 +11,132 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from dask._task_spec import Task, TaskRef
-from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
+import dask
 from labelweave.array_types import Array
 from labelweave.dask import tasks
 
 
-class At:
-    """Say at which worker a task is to be done, by its key; others do it where that one is gone."""
+@dataclass(frozen=True)
+class Place:
+    """Rows on the cluster: the future of a partition, and how many visits a round brings."""
 
-    def __init__(self, places: dict[str, str]) -> None:
-        self.places = places
-
-    def __call__(self, key: Any) -> list[str] | None:
-        place = self.places.get(key)
-        return None if place is None else [place]
+    partition: Any
+    visits: int
 
 
 @dataclass(frozen=True)
-class Stop:
-    """Where rows are: the partition that has them, and which of its stops they are."""
+class BlockState:
+    """What holds the state of a block, None at its begin: its traveller, and its seat at each partition."""
 
-    partition: int
-    stop: int
-
-
-@dataclass(frozen=True)
-class BlockKeys:
-    """The keys of a block's state, None at its begin: its traveller and its seats, stop by stop."""
-
-    traveller: str | None
-    seats: tuple[str | None, ...]
+    traveller: Any
+    seats: tuple[Any, ...]
 
     @property
-    def all(self) -> list[str]:
+    def parts(self) -> list[Any]:
         """Those of a block that has begun."""
-        return [key for key in (self.traveller, *self.seats) if key is not None]
+        return [part for part in (self.traveller, *self.seats) if part is not None]
 
 
-class BlockGraphs:
-    """Makes the graphs of one block of labels.
+class BlockTasks:
+    """Makes the tasks of one block of labels.
 
     name: what keys begin with, other in each attempt.
-    stops: all of them, those of a partition together.
-    partitions: the keys of the partitions; common: that of what they share.
+    common: the future of what partitions share.
+    homes: at which worker the block finds each partition; None for any.
     """
 
     def __init__(
-        self,
-        name: str,
-        block: int,
-        labels: Array,
-        stops: Sequence[Stop],
-        partitions: Sequence[str],
-        common: str,
-    ) -> None:
+        self, name: str, block: int, labels: Array, places: Sequence[Place], common: Any,
+        homes: Sequence[str | None],
+    ) -> None:  # fmt: skip
         self.name, self.block, self.labels = name, block, labels
-        self.stops, self.partitions, self.common = stops, partitions, common
-        self.seats_of = [
-            [place for place, stop in enumerate(stops) if stop.partition == number]
-            for number in range(len(partitions))
-        ]
+        self.places, self.common, self.homes = places, common, homes
 
-    def round(self, number: int, order: Array, at: BlockKeys, is_full: bool) -> tuple[Graph, BlockKeys, str]:
-        """Let the block visit every stop in an order; give its state then and the key of the gap met."""
-        graph, name = Graph(), f"{self.name}-{number}"
-        traveller, seats = at.traveller, list(at.seats)
-        for place in order:
-            stop, seat = self.stops[place], seats[place]
-            key, seats[place] = f"visit-{name}-{place}", f"seat-{name}-{place}"
-            graph.add(
-                key, tasks.visit, TaskRef(self.partitions[stop.partition]), stop.stop, self.block,
-                self.labels, TaskRef(self.common), is_full, _ref(traveller), _ref(seat),
-                partition=stop.partition,
+    def _task(self, key: str, home: str | None, of: Callable[..., Any], *given: Any, **more: Any) -> Any:
+        made = dask.delayed(of, pure=False)
+        if home is None:
+            return made(*given, dask_key_name=key, **more)
+        with dask.annotate(workers=[home], allow_other_workers=True):
+            return made(*given, dask_key_name=key, **more)
+
+    def round(self, number: int, seed: int, at: BlockState, *, is_full: bool) -> tuple[BlockState, Any]:
+        """Let the block visit all rows; give its state then and the gap met."""
+        name, traveller, seats = f"{self.name}-{number}", at.traveller, list(at.seats)
+        counts = [place.visits for place in self.places]
+        done = [0] * len(counts)
+        for step, at_place in enumerate(order_of_round(seed, number, self.block, counts)):
+            visit = tasks.Visit(number, is_full, done[at_place], counts[at_place])
+            partition, home = self.places[at_place].partition, self.homes[at_place]
+            traveller = self._task(
+                f"visit-{name}-{step}", home, tasks.visit, partition, visit, self.block, self.labels,
+                self.common, traveller, seats[at_place],
             )  # fmt: skip
             # the next visit takes the pair: a task for the traveller would double the way of a round
-            graph.add(seats[place], operator.itemgetter(1), TaskRef(key), partition=stop.partition)
-            traveller = key
-        ended, gap = f"round-{name}", f"gap-{name}"
-        graph.add(ended, tasks.round_ended, _ref(traveller), TaskRef(self.common))
-        graph.add(gap, tasks.met_gap, TaskRef(ended))
-        return graph, BlockKeys(ended, tuple(seats)), gap
+            seats[at_place] = self._task(f"seat-{name}-{step}", home, operator.itemgetter(1), traveller)
+            done[at_place] += 1
+        ended = self._task(f"round-{name}", None, tasks.round_ended, traveller, self.common, was_full=is_full)
+        return BlockState(ended, tuple(seats)), self._task(f"gap-{name}", None, tasks.met_gap, ended)
 
-    def _by_partition(
-        self, graph: Graph, prefix: str, of_rows: Callable[..., Any], at: BlockKeys, *others: Any
-    ) -> list[str]:
-        keys = []
-        for number, (partition, places) in enumerate(zip(self.partitions, self.seats_of, strict=True)):
-            seats = [_ref(at.seats[place]) for place in places]
-            keys.append(f"{prefix}-{number}")
-            graph.add(keys[-1], of_rows, TaskRef(partition), self.labels, *others, *seats, partition=number)
-        return keys
+    def _at_places(self, prefix: str, of_rows: Callable[..., Any], seats: Sequence[Any], *others: Any) -> Any:
+        return [
+            self._task(f"{prefix}-{number}", home, of_rows, place.partition, self.labels, *others, seat)
+            for number, (place, home, seat) in enumerate(zip(self.places, self.homes, seats, strict=True))
+        ]
 
-    def check(self, number: int, at: BlockKeys) -> tuple[Graph, str]:
+    def check(self, number: int, at: BlockState) -> Any:
         """Compute primal and dual value at the weights in use."""
-        graph, name = Graph(), f"{self.name}-{number}"
-        sums = self._by_partition(graph, f"sums-{name}", tasks.sums_in_use, at, _ref(at.traveller))
-        key = f"check-{name}"
-        graph.add(key, tasks.values_in_use, _ref(at.traveller), TaskRef(self.common), *map(TaskRef, sums))
-        return graph, key
+        name = f"{self.name}-{number}"
+        sums = self._at_places(f"sums-{name}", tasks.sums_in_use, at.seats, at.traveller)
+        return self._task(f"check-{name}", None, tasks.values_in_use, at.traveller, self.common, *sums)
 
-    def certificate(self, number: int, at: BlockKeys) -> tuple[Graph, str]:
+    def certificate(self, number: int, at: BlockState) -> Any:
         """Make weights anew from the variables in double precision, and measure them."""
-        graph, name = Graph(), f"{self.name}-{number}"
-        parts = self._by_partition(graph, f"product-{name}", tasks.exact_product, at)
-        depth = 0
-        while len(parts) > 1:
-            pairs = list(zip(parts[::2], parts[1::2], strict=False))
-            added = [f"weights-{name}-{depth}-{pair}" for pair in range(len(pairs))]
-            for key, (first, second) in zip(added, pairs, strict=True):
-                graph.add(key, operator.add, TaskRef(first), TaskRef(second))
-            parts, depth = added + parts[2 * len(pairs) :], depth + 1
-        weights = TaskRef(parts[0])
-        sums = self._by_partition(graph, f"exact-{name}", tasks.exact_sums, at, weights, _ref(at.traveller))
-        key = f"settled-{name}"
-        common = TaskRef(self.common)
-        graph.add(
-            key, tasks.settled, weights, _ref(at.traveller), self.labels, number, common, *map(TaskRef, sums)
+        name = f"{self.name}-{number}"
+        weights = in_pairs(
+            self._at_places(f"product-{name}", tasks.exact_product, at.seats), f"weights-{name}"
         )
-        return graph, key
+        sums = self._at_places(f"exact-{name}", tasks.exact_sums, at.seats, weights, at.traveller)
+        return self._task(
+            f"settled-{name}",
+            None,
+            tasks.settled,
+            weights,
+            at.traveller,
+            self.labels,
+            number,
+            self.common,
+            *sums,
+        )
 
-    def whole(self) -> tuple[Graph, str]:
+    def whole(self) -> Any:
         """Fit the block where all rows are together."""
-        graph, key = Graph(), f"fitted-{self.name}"
-        partition, common = TaskRef(self.partitions[0]), TaskRef(self.common)
-        graph.add(key, tasks.fitted, partition, self.block, self.labels, common, partition=0)
-        return graph, key
+        partition, home = self.places[0].partition, self.homes[0]
+        return self._task(
+            f"fitted-{self.name}", home, tasks.fitted, partition, self.block, self.labels, self.common
+        )
 
 
-class Graph:
-    """Tasks by key, and the partitions where they are to be done."""
-
-    def __init__(self) -> None:
-        self.tasks: dict[str, Task] = {}
-        self.partition_of: dict[str, int] = {}
-
-    def add(
-        self, key: str, function: Callable[..., Any], *arguments: Any, partition: int | None = None
-    ) -> None:
-        """Add a task; arguments are values and references to others."""
-        self.tasks[key] = Task(key, function, *arguments)
-        if partition is not None:
-            self.partition_of[key] = partition
-
-    def placed(self, homes: Sequence[str | None]) -> HighLevelGraph:
-        """Give the graph as Dask takes it, with the workers that have the partitions."""
-        places = {key: homes[number] for key, number in self.partition_of.items()}
-        where = {key: home for key, home in places.items() if home is not None}
-        layer = MaterializedLayer(self.tasks, annotations={"workers": At(where), "allow_other_workers": True})
-        return HighLevelGraph({"labelweave": layer}, {"labelweave": set()})
+def in_pairs(parts: Sequence[Any], name: str) -> Any:
+    """Add delayed values pairwise, so that the bits of the sum depend on their order alone."""
+    parts, depth = list(parts), 0
+    while len(parts) > 1:
+        add = dask.delayed(operator.add, pure=False)
+        pairs = list(zip(parts[::2], parts[1::2], strict=False))
+        added = [add(*pair, dask_key_name=f"{name}-{depth}-{place}") for place, pair in enumerate(pairs)]
+        parts, depth = added + parts[2 * len(pairs) :], depth + 1
+    return parts[0]
 
 
-def _ref(key: str | None) -> TaskRef | None:
-    return None if key is None else TaskRef(key)
+def order_of_round(seed: int, number: int, block: int, counts: Sequence[int]) -> list[int]:
+    """Draw the order in which a block visits partitions in a round, each as often as it has visits.
 
-
-def order_of_round(seed: int, number: int, block: int, n_stops: int) -> Array:
-    """Draw the order of a round: the same for all blocks, who begin at different places in it."""
-    order = np.random.default_rng(np.random.SeedSequence((seed, number), spawn_key=(1,))).permutation(n_stops)
-    return np.roll(order, -block)
+    It is the same for all blocks, who begin at different places in it.
+    """
+    random = np.random.default_rng(np.random.SeedSequence((seed, number), spawn_key=(1,)))
+    order: list[int] = []
+    for turn in range(max(counts)):
+        left = np.flatnonzero(np.asarray(counts) > turn)
+        order.extend(random.permutation(left).tolist())
+    begin = block % len(order)
+    return order[begin:] + order[:begin]

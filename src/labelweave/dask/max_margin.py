@@ -5,24 +5,20 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from functools import partial
 from os import PathLike
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import scipy.sparse as sp
-from distributed import Client, get_client
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from distributed import Client
 from sklearn.utils import check_random_state
 
+from labelweave.dask.classifier import PartitionedClassifier
 from labelweave.dask.data import ReadData, arrange, read
 from labelweave.dask.fit import FitPlan, Progress, TravellingFit
-from labelweave.dask.partitions import is_lazy, is_listed, lazily, row_partitions
+from labelweave.dask.partitions import row_partitions
 from labelweave.dask.store import Store
 from labelweave.dask.tasks import Common, FittedBlock
 from labelweave.estimators import MaxMarginClassifier as LocalMaxMarginClassifier
-from labelweave.estimators.base import CheckedParameters
 from labelweave.estimators.class_weights import class_factors
 from labelweave.estimators.journal import data_fingerprint
 from labelweave.estimators.max_margin.fit import choose_precision
@@ -41,22 +37,9 @@ from labelweave.labels import LabelCovariance
 from labelweave.solvers import SolverResult, Status, TraceRecord
 
 _LARGEST_SINGLE = 1e15  # squared norms beyond which products leave the range of float32
-_ONE_MACHINE = {
-    "kernel": ("linear",),
-    "scaling": ("none",),
-    "label_mean": (None,),
-    "coupling": (None,),
-    "hyperparameters": ("fixed",),
-    "warm_start": (False,),
-    "solver": ("auto", "coordinate_ascent"),
-    "factorization": ("auto",),
-    "prune": ("off",),
-    "n_jobs": (None,),
-}
-"""What parameters may be here; their other values are for data in memory."""
 
 
-class MaxMarginClassifier(CheckedParameters):
+class MaxMarginClassifier(PartitionedClassifier):
     """:class:`labelweave.MaxMarginClassifier` on Dask's collections, with the same certificate.
 
     Linear, with labels that do not covary.  Rows stay in their partitions; blocks of 16 labels with their
@@ -117,7 +100,8 @@ class MaxMarginClassifier(CheckedParameters):
     factorization : {"auto"}, default="auto"
         There is none.
     memory_budget : float, default=2000.0
-        Megabytes of weights that the client takes.
+        Megabytes of weights that the client takes, and of rows that a worker takes: as long as all rows are no
+        more, they are brought together, and workers share the labels.
     precision : {"auto", "float32", "float64"}, default="auto"
         Arithmetic while solving.
     prune : {"off"}, default="off"
@@ -163,7 +147,19 @@ class MaxMarginClassifier(CheckedParameters):
         **LocalMaxMarginClassifier._parameter_constraints,
         "client": [Client, None],
     }
-    _local: LocalMaxMarginClassifier | None = None
+    _ordinary = LocalMaxMarginClassifier
+    _one_machine: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "kernel": ("linear",),
+        "scaling": ("none",),
+        "label_mean": (None,),
+        "coupling": (None,),
+        "hyperparameters": ("fixed",),
+        "warm_start": (False,),
+        "solver": ("auto", "coordinate_ascent"),
+        "factorization": ("auto",),
+        "prune": ("off",),
+        "n_jobs": (None,),
+    }
 
     def __init__(
         self, client: Client | None = None, *, C: float = 1.0, kernel: str = "linear",
@@ -213,18 +209,18 @@ class MaxMarginClassifier(CheckedParameters):
             If no task has ended for a minute; it says why, as far as the scheduler knows.
         """
         self._validate_params()
-        local = self._reader()
+        local: LocalMaxMarginClassifier = self._reader(checkpoint=None, verbose=0)
         client, begun = self._connected(), time.perf_counter()
         data = read(client, local, row_partitions(X, y, sample_weight))
         local._form, local.classes_ = data.form, data.form.classes
         local._check_threshold()
         common = self._common(local, data)
         self._refuse_wide(data)
-        partitions, shared, stops = arrange(client, data, common)
+        places, shared = arrange(client, data, common, self.memory_budget)
         marks = [facts.mark for facts in data.facts]
         del data.rows[:]
         blocks = data.label_blocks
-        plan = FitPlan(blocks, partitions, shared, stops, common.seed, self.tol, self.max_iter)
+        plan = FitPlan(blocks, places, shared, common.seed, self.tol, self.max_iter)
         store = Store(self.checkpoint, self._marks(local, marks))
         is_done = False
         try:
@@ -235,143 +231,6 @@ class MaxMarginClassifier(CheckedParameters):
         self._keep(local, data, common, ends, begun)
         self._local = local
         return self
-
-    def to_local(self) -> LocalMaxMarginClassifier:
-        """Give the model as the ordinary estimator, for data in memory and model files.
-
-        Returns
-        -------
-        labelweave.MaxMarginClassifier
-            The same weights.
-
-        Raises
-        ------
-        NotFittedError
-            If there are none yet.
-        """
-        if self._local is None:
-            raise NotFittedError(
-                "This MaxMarginClassifier of labelweave.dask is not fitted yet; call fit first."
-            )
-        return self._local
-
-    def predict(self, X: Any) -> Any:
-        """Predict the labels of every row, in the form that the training labels had, when it is asked for.
-
-        Parameters
-        ----------
-        X : dask array or DataFrame, list of delayed values or futures, or rows in memory
-            The rows.
-
-        Returns
-        -------
-        dask array or DataFrame, list of delayed values, or what the ordinary estimator gives
-            The labels, partition by partition; at once for rows in memory.
-        """
-        form = self.to_local()._form
-        if form.kind != "labels":
-            return self._lazily("predict", X, form.classes[:0], None)
-        width = len(form.classes)
-        empty = np.empty((0, width), np.int64)
-        meta = form.join([sp.csr_array(empty) if form.container == "sparse" else empty], None)
-        return self._lazily("predict", X, meta, width)
-
-    def decision_function(self, X: Any) -> Any:
-        """Score every label, when it is asked for.
-
-        Parameters
-        ----------
-        X : dask array or DataFrame, list of delayed values or futures, or rows in memory
-            The rows.
-
-        Returns
-        -------
-        dask array of shape (n, L), or (n,) for two classes, list of delayed values, or ndarray
-            The scores, as :meth:`labelweave.MaxMarginClassifier.decision_function` has them.
-        """
-        width = None if self.to_local()._form.kind == "binary" else len(self.to_local().classes_)
-        return self._lazily("decision_function", X, np.empty((0, width) if width else 0), width)
-
-    def predict_top(self, X: Any, k: int = 5) -> tuple[Any, Any]:
-        """Find the k labels with the highest scores, when it is asked for.
-
-        Parameters
-        ----------
-        X : dask array or DataFrame, list of delayed values or futures, or rows in memory
-            The rows.
-        k : int, default=5
-            How many labels, at most the number there are.
-
-        Returns
-        -------
-        labels : dask array of int, shape (n, k), list of delayed values, or ndarray
-            Label numbers, best first.
-        scores : dask array of shape (n, k), list of delayed values, or ndarray
-            Their scores.
-
-        Raises
-        ------
-        ValueError
-            If k is not between 1 and the number of labels.
-        """
-        local = self.to_local()
-        if not (is_lazy(X) or is_listed(X)):
-            return local.predict_top(X, k)
-        local.predict_top(sp.csr_array((1, local.n_features_in_)), k)  # says if there are not so many
-        labels = self._lazily("predict_top", X, np.empty((0, k), np.intp), k, k=k, part=0)
-        return labels, self._lazily("predict_top", X, np.empty((0, k)), k, k=k, part=1)
-
-    def _lazily(self, method: str, X: Any, meta: Any, width: int | None, **more: Any) -> Any:
-        local = self.to_local()
-        if not (is_lazy(X) or is_listed(X)):
-            return getattr(local, method)(X)
-        return lazily(X, partial(_of_rows, method=method, empty=meta, **more), local, meta, width)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.endswith("_") and not name.startswith("_") and self._local is not None:
-            return getattr(self._local, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def __sklearn_clone__(self) -> MaxMarginClassifier:
-        given = {name: value for name, value in self.get_params(deep=False).items() if name != "client"}
-        return type(self)(self.client, **{name: clone(value, safe=False) for name, value in given.items()})
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "client": None}  # a connection is of its process
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return self._local is not None
-
-    def _reader(self) -> LocalMaxMarginClassifier:
-        """Make the ordinary estimator; refuse what it has and this one has not."""
-        for name, allowed in _ONE_MACHINE.items():
-            value = getattr(self, name)
-            if not any(value is one or (isinstance(value, type(one)) and value == one) for one in allowed):
-                raise ValueError(
-                    f"{name}={value!r} is for data in memory; labelweave.dask.MaxMarginClassifier takes "
-                    f"{' or '.join(map(repr, allowed))}."
-                )
-        if isinstance(self.threshold, str) and self.threshold != "auto":
-            raise ValueError(
-                f"threshold={self.threshold!r} is chosen on rows that are held out, which is not done "
-                "here; give 'auto' or a number, or wrap to_local() in TunedThresholdClassifier."
-            )
-        given = {name: value for name, value in self.get_params(deep=False).items() if name != "client"}
-        return LocalMaxMarginClassifier(**given | {"checkpoint": None, "verbose": 0})
-
-    def _connected(self) -> Client:
-        client = self.client
-        if client is None:
-            try:
-                client = get_client()
-            except ValueError:
-                raise ValueError(
-                    "There is no Dask client; make one first, such as distributed.Client() for this machine, "
-                    "or give client=."
-                ) from None
-        if client.asynchronous:
-            raise ValueError("client is asynchronous; give one that was made with asynchronous=False.")
-        return client
 
     def _common(self, local: LocalMaxMarginClassifier, data: ReadData) -> Common:
         n_labels = len(data.counts.positives)
@@ -451,16 +310,6 @@ class MaxMarginClassifier(CheckedParameters):
         record = record._replace(iteration=n_rounds, time=time.perf_counter() - begun)
         status = Status.CONVERGED if record.gap <= self.tol else Status.ITERATION_LIMIT
         local._keep_result(SolverResult(status, n_rounds, [record]))
-
-
-def _of_rows(
-    rows: Any, model: Any, method: str, empty: Any, k: int | None = None, part: int | None = None
-) -> Any:
-    """Call a method of the model for the rows of a partition, which may be none."""
-    if rows.shape[0] == 0:
-        return empty
-    found = getattr(model, method)(rows, *(() if k is None else (k,)))
-    return found if part is None else found[part]
 
 
 class _Lines:

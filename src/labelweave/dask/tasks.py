@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,10 +30,11 @@ from labelweave.problems import MarginData
 from labelweave.problems.independent_margins import label_objectives
 from labelweave.problems.margin_dual import OrderedRows
 from labelweave.problems.travelling_margins import (
+    Piece,
     RowsBlock,
     Seat,
-    StopBlock,
     Traveller,
+    TravellingBlock,
     end_of_round,
     first_seat,
     first_traveller,
@@ -84,7 +85,7 @@ class Facts:
     form: how many labels a row looked; None for classes.
     classes: those that occur; None for labels.
     largest_weight, largest_norm: of rows; the norm squared.
-    entries: stored features.
+    entries: stored features; largest: the largest size of one.
     mark: a digest of the data.
     """
 
@@ -97,6 +98,7 @@ class Facts:
     largest_weight: float
     largest_norm: float
     entries: int
+    largest: float
     mark: str
 
     @classmethod
@@ -118,6 +120,7 @@ class Facts:
             largest_weight=float(rows.weights.max()),
             largest_norm=float(features.squared_norms().max(initial=0.0)),
             entries=int(features.data.nnz if features.is_sparse else features.data.size),
+            largest=features.largest_entry(),
             mark=data_fingerprint(features.data, y, rows.weights),
         )
 
@@ -163,34 +166,32 @@ class Common:
 
 
 class Partition(Sized):
-    """Rows in stops, with the label blocks that visited, which are made again where they are missing."""
+    """Rows with the label blocks that visited, which are made again where they are missing.
 
-    def __init__(self, stops: list[OrderedRows], first_stop: int) -> None:
-        self.stops, self.first_stop = stops, first_stop
-        self._blocks: dict[Any, StopBlock] = {}
+    number: of the partition.
+    """
+
+    def __init__(self, rows: OrderedRows, number: int) -> None:
+        self.rows, self.number = rows, number
+        self._blocks: dict[int, TravellingBlock] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_blocks": {}}
 
     def __sizeof__(self) -> int:
-        return _bytes(self.stops)
+        return _bytes(self.rows)
 
-    def block(self, stop: int, labels: Array) -> StopBlock:
-        """Give a block of labels over the rows of a stop."""
-        key = stop, int(labels[0])
+    def block(self, labels: Array) -> TravellingBlock:
+        """Give a block of labels over these rows."""
+        key = int(labels[0])
         found = self._blocks.get(key)
         if found is None:
-            found = self._blocks[key] = StopBlock(self.stops[stop], labels)
+            found = self._blocks[key] = TravellingBlock(self.rows, labels)
         return found
-
-    def blocks(self, labels: Array) -> list[StopBlock]:
-        """Give a block of labels over the rows of every stop."""
-        return [self.block(stop, labels) for stop in range(len(self.stops))]
 
     def forget(self, labels: Array) -> None:
         """Drop a block that has been fitted."""
-        for stop in range(len(self.stops)):
-            self._blocks.pop((stop, int(labels[0])), None)
+        self._blocks.pop(int(labels[0]), None)
 
 
 def read_rows(reader: Any, X: Any, y: Any, weight: Any, number: int) -> ReadRows | ValueError | None:
@@ -260,19 +261,16 @@ def labels_of(rows: ReadRows, form: TargetForm) -> LabelMatrix:
     return SeenRows(rows.features, rows.targets, rows.weights, None, form.classes).targets()[0]
 
 
-def arranged(common: Common, place: tuple[int, int], *parts: ReadRows) -> Partition:
-    """Bring the rows of one or more partitions into the order of solving, in stops.
+def weights_of(rows: ReadRows) -> Array:
+    """Give the weights of the rows of a partition."""
+    return rows.weights
 
-    place: the number of the first stop, and how many there are.
-    """
+
+def arranged(common: Common, number: int, *parts: ReadRows) -> Partition:
+    """Bring the rows of one or more partitions into the order of solving."""
     stretches = [_margins_of(rows, common) for rows in parts]
     data = stretches[0] if len(stretches) == 1 else joined(stretches)
-    first, count = place
-    if count == 1:
-        return Partition([OrderedRows(data, common.dtype)], first)
-    order = np.random.default_rng(first).permutation(len(data.labels))
-    pieces = np.array_split(order, count)
-    return Partition([OrderedRows(data.rows(np.sort(piece)), common.dtype) for piece in pieces], first)
+    return Partition(OrderedRows(data, common.dtype), number)
 
 
 def _margins_of(rows: ReadRows, common: Common) -> MarginData:
@@ -293,20 +291,24 @@ def _margins_of(rows: ReadRows, common: Common) -> MarginData:
 
 def joined(stretches: Sequence[MarginData]) -> MarginData:
     """Put rows under one another."""
-    labels = [data.labels for data in stretches]
-    positives = sp.vstack([part.positives for part in labels], format="csr")
-    observed = None
-    if any(part.observed is not None for part in labels):
-        observed = sp.vstack([observed_of(part) for part in labels], format="csr")
     parts = [data.features.data for data in stretches]
     is_sparse = any(map(sp.issparse, parts))
     rows = sp.vstack(parts, format="csr") if is_sparse else np.concatenate(parts)
     return replace(
         stretches[0],
         features=FeatureMatrix(rows),
-        labels=LabelMatrix(positives, observed),
+        labels=joined_labels([data.labels for data in stretches]),
         upper=np.concatenate([data.upper for data in stretches]),
     )
+
+
+def joined_labels(parts: Sequence[LabelMatrix]) -> LabelMatrix:
+    """Put the labels of rows under one another."""
+    positives = sp.vstack([part.positives for part in parts], format="csr")
+    observed = None
+    if any(part.observed is not None for part in parts):
+        observed = sp.vstack([observed_of(part) for part in parts], format="csr")
+    return LabelMatrix(positives, observed, parts[0].names)
 
 
 @dataclass(frozen=True)
@@ -322,7 +324,7 @@ class FittedBlock(Sized):
 
 def fitted(partition: Partition, block: int, labels: Array, common: Common) -> FittedBlock:
     """Fit a block where all rows are together, which is the ordinary algorithm."""
-    problem = RowsBlock(partition.stops[0], labels)
+    problem = RowsBlock(partition.rows, labels)
     solver = DualCoordinateAscent(common.tol, common.max_iter)
     state = replace(solver.start(problem), generators=[common.stream(block)])
     result, state = solver.solve(problem, state)
@@ -335,30 +337,41 @@ def _of_labels(weights: Array, labels: Array) -> Array:
     return np.ascontiguousarray(weights[:, : len(labels)].T)
 
 
-def visit(
-    partition: Partition, stop: int, block: int, labels: Array, common: Common, is_full: bool, *before: Any
-) -> tuple[Traveller, Seat]:
-    """Let a block of labels visit a stop.
+class Visit(NamedTuple):
+    """Which rows of a partition a block visits.
 
-    is_full: whether all rows are visited.
-    before: where its traveller comes from, with a seat there that stays behind, and its seat here; None of a
-        block that begins.
+    round: of the block; is_full: whether all rows are visited in it.
+    piece: which of so many pieces (count) of the rows.
+    """
+
+    round: int
+    is_full: bool
+    piece: int
+    count: int
+
+
+def visit(
+    partition: Partition, visit: Visit, block: int, labels: Array, common: Common, traveller: Any, seat: Any
+) -> tuple[Traveller, Seat]:
+    """Let a block of labels visit a partition.
+
+    traveller, seat: those of the visits before, whose pairs they may be given as; None of a block that begins.
     Returns both after the visit.
     """
-    rows, (traveller, seat) = partition.block(stop, labels), before
+    rows = partition.block(labels)
     if isinstance(traveller, tuple):
         traveller = traveller[0]
     if traveller is None:
         traveller = first_traveller(common.n_features, common.dtype)
     if seat is None:
-        generator = common.stream(block, 1 + partition.first_stop + stop)
-        seat = first_seat(rows.n_rows, common.dtype, generator)
-    return rows.visit(traveller, seat, is_full=is_full)
+        seat = first_seat(rows.n_rows, common.dtype)
+    piece = Piece(visit.piece, visit.count, common.stream(block, 1 + partition.number, visit.round))
+    return rows.visit(traveller, seat, piece, is_full=visit.is_full)
 
 
-def round_ended(last: tuple[Traveller, Seat], common: Common) -> Traveller:
-    """Do what is due when a block has visited every stop."""
-    return end_of_round(last[0], intercept=common.intercept)
+def round_ended(last: tuple[Traveller, Seat], common: Common, *, was_full: bool) -> Traveller:
+    """Do what is due when a block has visited all rows."""
+    return end_of_round(last[0], was_full=was_full, intercept=common.intercept)
 
 
 def met_gap(traveller: Traveller) -> float:
@@ -366,10 +379,9 @@ def met_gap(traveller: Traveller) -> float:
     return traveller.met_gap
 
 
-def sums_in_use(partition: Partition, labels: Array, traveller: Traveller, *seats: Seat) -> Array:
+def sums_in_use(partition: Partition, labels: Array, traveller: Traveller, seat: Seat) -> Array:
     """Sum losses and products over a partition, at the weights in use: (3, WIDTH)."""
-    rows = zip(partition.blocks(labels), seats, strict=True)
-    return np.asarray(in_tree_order([block.sums_in_use(traveller, seat) for block, seat in rows]))
+    return partition.block(labels).sums_in_use(traveller, seat)
 
 
 def values_in_use(traveller: Traveller, common: Common, *sums: Array) -> tuple[float, float]:
@@ -383,20 +395,19 @@ def _values(sums: Array, constants: Array, totals: Array, common: Common) -> tup
     return float(primal.sum()), float(dual.sum())
 
 
-def exact_product(partition: Partition, labels: Array, *seats: Seat) -> Array:
+def exact_product(partition: Partition, labels: Array, seat: Seat) -> Array:
     """Compute a partition's share of the weights that follow the variables, in float64: (d, WIDTH)."""
-    rows = zip(partition.blocks(labels), seats, strict=True)
-    return np.asarray(in_tree_order([block.exact_product(seat) for block, seat in rows]))
+    return partition.block(labels).exact_product(seat)
 
 
 def exact_sums(
-    partition: Partition, labels: Array, weights: Array, traveller: Traveller, *seats: Seat
+    partition: Partition, labels: Array, weights: Array, traveller: Traveller, seat: Seat
 ) -> Array:
     """Sum losses, products and variables over a partition in double precision: (4, WIDTH)."""
     constants = traveller.intercepts.astype(np.float64)
-    rows = zip(partition.blocks(labels), seats, strict=True)
-    found = [block.exact_sums(seat, weights, constants) for block, seat in rows]
-    return np.asarray(in_tree_order(found))
+    found = partition.block(labels).exact_sums(seat, weights, constants)
+    partition.forget(labels)
+    return found
 
 
 def settled(

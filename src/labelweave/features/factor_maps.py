@@ -118,8 +118,10 @@ class KernelMap(FactorMap):
         return np.full((1, 1), self._mean * float(weights.mean()), weights.dtype)
 
 
-def explicit_map(table: Any, dtype: npt.DTypeLike, workers: Workers) -> SparseMap | DenseMap:
-    """Give the map of explicit features (n, d), dense or CSR."""
+def explicit_map(table: Any, dtype: npt.DTypeLike, workers: Workers) -> FactorMap:
+    """Give the map of explicit features (n, d), dense or CSR; a map is one already."""
+    if isinstance(table, FactorMap):
+        return table
     if sp.issparse(table):
         return SparseMap(SparseProducts(table, dtype, workers))
     return DenseMap(np.ascontiguousarray(table, dtype), workers)

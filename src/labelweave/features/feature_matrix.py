@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,9 +24,13 @@ class FeatureMatrix:
     names: feature names; by default a frame's columns.
     largest: the largest size of an entry.
     data (n, d): the features, float32 or float64.
+    is_apart: whether the rows are elsewhere, where only sums over them are to be had; ``data`` is a
+        :class:`~labelweave.features.factor_maps.FactorMap` then.
     Shapes: names (d,).
     Raises ValueError if an entry is NaN, infinite or too large (its row and column are named) or no number.
     """
+
+    is_apart = False
 
     def __init__(self, X: Any, names: Sequence[str] | None = None, largest: float = _MOST) -> None:
         if names is None and hasattr(X, "columns"):
@@ -57,6 +61,24 @@ class FeatureMatrix:
         made = cls.__new__(cls)
         made.data, made.names = data, names
         return made
+
+    @property
+    def marks(self) -> Any:
+        """What a digest of the features is made of."""
+        return self.data
+
+    def summed(self, of_rows: Callable[..., Any], *by_row: Any) -> Any:
+        """Sum a function of features, and of arrays with an entry a row, over the places where rows are."""
+        return of_rows(self, *by_row)
+
+    def row_counts(self) -> npt.NDArray[Any] | None:
+        """Count the entries that each row stores; None for dense features."""
+        return np.diff(self.data.indptr) if self.is_sparse else None
+
+    def largest_entry(self) -> float:
+        """Give the largest size of an entry."""
+        entries = self.data.data if self.is_sparse else self.data
+        return float(max(entries.max(initial=0.0), -entries.min(initial=0.0)))
 
     def rows(self, which: slice | npt.NDArray[Any]) -> FeatureMatrix:
         """Keep some rows, not checked again."""

@@ -23,6 +23,7 @@ Rounding the factors by a share r adds ``r^2 tr C ||Z||^2`` at most, coefficient
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,7 @@ class RidgeSizes:
     features: explicit features, the constant one among them; None for a kernel.
     row_counts (rows,): entries a row that are not zero, for sparse features.
     trace: the sum of the squared lengths of all rows.
+    by_features: whether the matrix must be that of features, also where these are more than rows.
     """
 
     rows: int
@@ -75,6 +77,7 @@ class RidgeSizes:
     features: int | None
     row_counts: Array | None
     trace: float
+    by_features: bool = False
 
     @classmethod
     def of(
@@ -85,15 +88,16 @@ class RidgeSizes:
             assert source is not None, "there are features or a kernel"
             trace = float(source.diagonal().sum()) + source.n_rows * constant**2
             return cls(source.n_rows, n_labels, None, None, trace)
-        stored = explicit.data.data if explicit.is_sparse else explicit.data
-        counts = np.diff(explicit.data.indptr) if explicit.is_sparse else None
-        trace = float(np.vdot(stored, stored)) + len(explicit) * constant**2
-        return cls(len(explicit), n_labels, explicit.shape[1] + (constant != 0), counts, trace)
+        counts, width = explicit.row_counts(), explicit.shape[1] + (constant != 0)
+        trace = float(explicit.squared_norms().sum()) + len(explicit) * constant**2
+        return cls(len(explicit), n_labels, width, counts, trace, by_features=explicit.is_apart)
 
     @property
     def side(self) -> int:
         """The side of the matrix that is factorised."""
-        return self.rows if self.features is None else min(self.rows, self.features)
+        if self.features is None:
+            return self.rows
+        return self.features if self.by_features else min(self.rows, self.features)
 
     def suit(self, regularization: float, rank: int, budget_bytes: float, *, is_kept: bool) -> bool:
         """Tell whether the exact solution is possible, and no dearer than alternating minimisation."""
@@ -120,6 +124,27 @@ class RidgeSizes:
         if self.row_counts is None:
             return 2.0 * self.rows * self.features
         return 2.0 * _SPARSE_WORK * float(self.row_counts.sum())
+
+
+@dataclass(frozen=True)
+class NormalEquations:
+    """C and B, of shapes (m, m) and (m, L), or the share that some rows have in them."""
+
+    normal: Array
+    right: Array
+
+    @classmethod
+    def of(
+        cls, constant: float, workers: Workers, features: FeatureMatrix, roots: PerRow, scaled: sp.csr_array
+    ) -> NormalEquations:
+        """Sum over rows, given the roots of their weights, and with those their labels (n, L)."""
+        table = _with_constant(features, constant, roots)
+        product = table.T @ scaled
+        right = np.ascontiguousarray(product.toarray() if sp.issparse(product) else product)
+        return cls(_gram(table.T, workers), right)
+
+    def __add__(self, other: NormalEquations) -> NormalEquations:
+        return NormalEquations(self.normal + other.normal, self.right + other.right)
 
 
 class ReducedRankRidge:
@@ -175,11 +200,10 @@ class ReducedRankRidge:
             made.expand = lambda coefficients: roots[:, None] * coefficients
             made.has_row_coefficients = True
             return made
+        if explicit.is_apart or explicit.shape[1] + (constant != 0) <= len(explicit):
+            sums = explicit.summed(partial(NormalEquations.of, constant, workers), roots, scaled)
+            return cls(sums.normal, sums.right, squares, workers, by_rows=False, is_kept=is_kept)
         table = _with_constant(explicit, constant, roots)
-        if table.shape[1] <= table.shape[0]:
-            product = table.T @ scaled
-            right = np.ascontiguousarray(product.toarray() if sp.issparse(product) else product)
-            return cls(_gram(table.T, workers), right, squares, workers, by_rows=False, is_kept=is_kept)
         made = cls(_gram(table, workers), scaled.toarray(), squares, workers, by_rows=True, is_kept=is_kept)
         made.expand = lambda coefficients: np.asarray(table.T @ coefficients)
         return made

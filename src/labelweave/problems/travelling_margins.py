@@ -1,10 +1,12 @@
 """The max-margin dual of independent labels when rows stay where they are and blocks of labels travel.
 
-Rows lie in *stops*, all of a partition or a part of it.  A block of up to ``WIDTH`` labels with its weights
-goes from stop to stop, in an order drawn anew each round.  What it does there is a sweep of the ordinary
-loop over the rows of the stop, with the variables of all other rows held fixed: coordinate ascent in
-another order.  Hot sweeps there would settle rows that the other stops are to move again; rows that gained
-little are left out of whole rounds instead.
+Rows lie in partitions.  A block of up to ``WIDTH`` labels with its weights goes from one to the next and comes
+to each several times a round, for a *piece* of its rows that is drawn anew each round.  What it does there is
+a sweep of the ordinary loop over these rows, with the variables of all others held fixed: coordinate ascent
+in another order.  Sweeps over all rows of a partition at once take three times as many rounds, since all rows
+share a direction (where features are not negative, their mean), in which coordinate ascent in an order that
+is not random is slow; and hot sweeps there would settle rows that the other partitions are to move again.
+Rows that gained little are left out of whole rounds instead.
 
 A visit is a function of the rows, of the *traveller* (weights, intercepts and what moves these) and of the
 *seat* (the variables of these rows in this block); it gives a traveller and a seat and changes nothing in
@@ -13,16 +15,15 @@ place.
 Intercepts are moved as in :mod:`labelweave.problems.independent_margins`, but at the end of a round, when
 all rows have answered the last move: after every visit they would run ahead of the rows that are still to
 be visited.  They never go back to the constant feature, which couples all rows: with it 6,000 rows of RCV1
-in 16 stops are at a gap of 2e-1 after 100 rounds, which take 39 without.  What makes a label lag there (a
+in 16 partitions are at a gap of 2e-1 after 100 rounds, which take 39 without.  What makes a label lag there (a
 curvature taken far too large) halves its stiffness instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,45 +32,59 @@ from labelweave._loops import WIDTH
 from labelweave.array_types import Array
 from labelweave.problems.independent_margins import IndependentMargins, Moves
 from labelweave.problems.margin_dual import MarginPoint, OrderedRows
-from labelweave.solvers.dual_coordinate_ascent import DualCoordinateAscent, SweepState
-from labelweave.solvers.frame import State, generator_at, stream_of
+from labelweave.solvers.dual_coordinate_ascent import IDLE_GAIN, RUN
+from labelweave.solvers.frame import State
 
 _SLOW = 0.7  # of a gradient that is left after a move: the move was too short, or far too long if it turned
 
 
 @dataclass(frozen=True, kw_only=True)
 class Traveller(State):
-    """What of a block goes from stop to stop.
+    """What of a block goes from partition to partition.
 
     weights (d, WIDTH), intercepts (WIDTH,): as in use, in the precision of solving.
-    moves: how the intercepts move; its totals are the sums of the variables at all stops.
-    met_gap: the sum over stops of the gap that the last full sweep met there.
-    free (WIDTH,): the sum over stops of the inverse norms of rows with free variables.
+    moves: how the intercepts move; its totals are the sums of all variables.
+    met_gap: what the last full round met at all rows; meeting: what this round met until now.
+    free (WIDTH,): the inverse norms of rows with free variables, summed in the last full round.
     """
 
     weights: Array
     intercepts: Array
     moves: Moves
     met_gap: float
+    meeting: float
     free: Array
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seat(State):
-    """What of a block stays with the rows of a stop.
+    """What of a block stays with the rows of a partition.
 
     beta (n, WIDTH): the dual variables, rows in the order of :class:`OrderedRows`.
-    gains (n,): the dual gain of each row's last visit, and their mean.
-    generator: the order of the visits.
-    met_gap, free (WIDTH,): the shares that this stop has in the traveller's sums.
+    gains (n,): the dual gain of each row's last visit, and their mean at the begin of the round.
     """
 
     beta: Array
     gains: Array
-    generator: np.random.Generator
     mean_gain: float
-    met_gap: float
-    free: Array
+
+
+class Piece(NamedTuple):
+    """Some rows of a partition.
+
+    number: which of so many pieces (count).
+    generator: draws the pieces of a round, the same for all of them.
+    """
+
+    number: int
+    count: int
+    generator: np.random.Generator
+
+    def rows(self, n_rows: int) -> Array:
+        """Give the rows, run by run."""
+        runs = np.array_split(self.generator.permutation(-(-n_rows // RUN)), self.count)[self.number]
+        rows = (runs[:, None] * RUN + np.arange(RUN)).ravel()
+        return np.asarray(rows[rows < n_rows])
 
 
 def first_traveller(n_features: int, dtype: npt.DTypeLike) -> Traveller:
@@ -78,21 +93,15 @@ def first_traveller(n_features: int, dtype: npt.DTypeLike) -> Traveller:
         weights=np.zeros((n_features, WIDTH), dtype),
         intercepts=np.zeros(WIDTH, dtype),
         moves=Moves.at_zero(1, False, dtype),
-        met_gap=0.0,
+        met_gap=np.inf,
+        meeting=0.0,
         free=np.zeros(WIDTH, dtype),
     )
 
 
-def first_seat(n_rows: int, dtype: npt.DTypeLike, generator: np.random.Generator) -> Seat:
+def first_seat(n_rows: int, dtype: npt.DTypeLike) -> Seat:
     """Give the seat at the point 0."""
-    return Seat(
-        beta=np.zeros((n_rows, WIDTH), dtype),
-        gains=np.zeros(n_rows, dtype),
-        generator=generator,
-        mean_gain=0.0,
-        met_gap=0.0,
-        free=np.zeros(WIDTH, dtype),
-    )
+    return Seat(beta=np.zeros((n_rows, WIDTH), dtype), gains=np.zeros(n_rows, dtype), mean_gain=0.0)
 
 
 class RowsBlock(IndependentMargins):
@@ -108,18 +117,16 @@ class RowsBlock(IndependentMargins):
         return np.arange(self.data.labels.n_labels)
 
 
-class StopBlock(RowsBlock):
-    """One block of labels over the rows of one stop of several."""
+class TravellingBlock(RowsBlock):
+    """One block of labels over the rows of one partition of several."""
 
-    _free: Any = None
+    def visit(
+        self, traveller: Traveller, seat: Seat, piece: Piece, *, is_full: bool
+    ) -> tuple[Traveller, Seat]:
+        """Sweep over a piece of these rows.
 
-    def visit(self, traveller: Traveller, seat: Seat, *, is_full: bool) -> tuple[Traveller, Seat]:
-        """Sweep over these rows.
-
-        is_full: whether all rows are visited, or only those that gained by their last visit.
+        is_full: whether all of them are visited, or only those that gained by their last visit.
         """
-        here = copy(self)  # threads visit the same rows with other travellers
-        here._free = seat.free
         point = MarginPoint(
             beta=seat.beta[None].copy(),
             weights=traveller.weights[None].copy(),
@@ -127,42 +134,22 @@ class StopBlock(RowsBlock):
             intercepts=traveller.intercepts[None].copy(),
             moves=traveller.moves.copy(),
         )
-        state = SweepState(
-            point=point,
-            generators=[generator_at(stream_of(seat.generator))],
-            is_open=np.ones(1, bool),
-            met_gaps=np.full(1, np.inf),
-            mean_gains=np.array([seat.mean_gain]),
-            visits=np.zeros(1),
-        )
-        solver = DualCoordinateAscent(0.0, 1)
-        if is_full:
-            solver.round_of_block(here, state, 0, hot_sweeps=0)
-        else:
-            state.met_gaps[0] = seat.met_gap
-            solver.sweep_gaining(here, state, 0)
-        left = Seat(
-            beta=point.beta[0],
-            gains=point.gains[0],
-            generator=state.generators[0],
-            mean_gain=float(state.mean_gains[0]),
-            met_gap=float(state.met_gaps[0]),
-            free=here._free,
-        )
-        on = Traveller(
+        mean_gain = float(seat.gains.mean()) if piece.number == 0 else seat.mean_gain
+        rows = piece.rows(self.n_rows)
+        if not is_full:
+            rows = rows[seat.gains[rows] > IDLE_GAIN * mean_gain]
+        met_gap = self.sweep(point, 0, rows, IDLE_GAIN * mean_gain)
+        on = replace(
+            traveller,
             weights=point.weights[0],
             intercepts=point.intercepts[0],
             moves=point.moves,
-            met_gap=traveller.met_gap - seat.met_gap + left.met_gap,
-            free=traveller.free - seat.free + left.free,
+            meeting=traveller.meeting + met_gap,
         )
-        return on, left
+        return on, Seat(beta=point.beta[0], gains=point.gains[0], mean_gain=mean_gain)
 
     def _move_intercepts(self, point: MarginPoint, block: int, was_full: bool, met_gap: float) -> None:
         """Leave that to :func:`end_of_round`."""
-        if was_full:
-            self._free = point.moves.free[block].copy()
-        point.moves.free[block] = 0
 
     def sums_in_use(self, traveller: Traveller, seat: Seat) -> Array:
         """Sum hinge losses, beta * target and beta * score at the weights in use, (3, WIDTH)."""
@@ -182,19 +169,25 @@ class StopBlock(RowsBlock):
         return self.exact_beta(MarginPoint(seat.beta[None], none, none, none), 0)
 
 
-def end_of_round(traveller: Traveller, *, intercept: bool) -> Traveller:
-    """Move the intercepts after all stops were visited, and learn how stiff they are."""
-    if not intercept:
-        return traveller
+def end_of_round(traveller: Traveller, *, was_full: bool, intercept: bool) -> Traveller:
+    """Move the intercepts after all rows were visited, and learn how stiff they are.
+
+    was_full: whether all rows were, or only those that gained.
+    """
     moves = traveller.moves.copy()
+    ended = replace(traveller, moves=moves, meeting=0.0)
+    if was_full:
+        ended = replace(ended, met_gap=traveller.meeting, free=moves.free[0].copy())
+    moves.free[0] = 0
+    if not intercept:
+        return ended
     gradient, before = moves.totals[0] - traveller.intercepts, moves.gradient[0]
     is_slow = np.abs(gradient) > _SLOW * np.abs(before)
     factor = np.where(gradient * before < 0, 2.0, 0.5)
     moves.stiffness[0] = np.where(is_slow & (before != 0), moves.stiffness[0] * factor, moves.stiffness[0])
     moves.gradient[0] = gradient
-    step = gradient / (1 + moves.stiffness[0] * traveller.free)
-    intercepts = (traveller.intercepts + step).astype(traveller.intercepts.dtype)
-    return replace(traveller, intercepts=intercepts, moves=moves)
+    step = gradient / (1 + moves.stiffness[0] * ended.free)
+    return replace(ended, intercepts=(traveller.intercepts + step).astype(traveller.intercepts.dtype))
 
 
 def in_tree_order(parts: Sequence[Any]) -> Any:

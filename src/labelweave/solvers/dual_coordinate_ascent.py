@@ -26,8 +26,10 @@ from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, 
 
 _HOT_SWEEPS = 4  # sweeps over rows with large gains after each full one
 _HOT_GAIN = 0.3  # a row is visited again if its gain was above this share of the mean
-_RUN = 16  # rows visited in the order in which they lie in memory
-_IDLE_GAIN = 0.02  # a step is not taken if its gain is below this share of the mean
+IDLE_GAIN = 0.02
+"""A step is not taken if its gain is below this share of the mean."""
+RUN = 16
+"""Rows visited in the order in which they lie in memory, which serves these faster than single ones."""
 
 
 class BoxDual(Protocol):
@@ -121,24 +123,15 @@ class DualCoordinateAscent(Solver[BoxDual, SweepState]):
             return Round(state)
         return self._checked(problem, state)
 
-    def round_of_block(
-        self, problem: BoxDual, state: SweepState, block: int, hot_sweeps: int = _HOT_SWEEPS
-    ) -> None:
+    def round_of_block(self, problem: BoxDual, state: SweepState, block: int) -> None:
         """Sweep one block: all rows, and then those that still gain."""
         from labelweave._loops.visits import rows_above
 
         state.met_gaps[block] = _sweep(problem, state, block, np.arange(problem.n_rows))
         state.mean_gains[block] = problem.gains(state.point, block).mean()
-        for _ in range(hot_sweeps):
+        for _ in range(_HOT_SWEEPS):
             least = _HOT_GAIN * state.mean_gains[block]
             _sweep(problem, state, block, rows_above(problem.gains(state.point, block), least))
-
-    def sweep_gaining(self, problem: BoxDual, state: SweepState, block: int) -> None:
-        """Sweep over the rows of one block whose last visit brought a gain worth a step."""
-        from labelweave._loops.visits import rows_above
-
-        least = _IDLE_GAIN * state.mean_gains[block]
-        _sweep(problem, state, block, rows_above(problem.gains(state.point, block), least))
 
     def certify(self, problem: BoxDual, state: SweepState, status: Status) -> Certificate:
         record = _record(problem, state, *_values(problem, state, problem.certify))
@@ -172,10 +165,9 @@ def _sweep(problem: BoxDual, state: SweepState, block: int, rows: Array) -> floa
     from labelweave._loops.visits import in_runs
 
     state.visits[block] += len(rows)
-    # in random runs of neighbours, which the memory serves faster than single rows
-    order = state.generators[block].permutation(-(-len(rows) // _RUN))
-    threshold = _IDLE_GAIN * state.mean_gains[block]
-    return problem.sweep(state.point, block, in_runs(rows, order, _RUN), threshold)
+    order = state.generators[block].permutation(-(-len(rows) // RUN))
+    threshold = IDLE_GAIN * state.mean_gains[block]
+    return problem.sweep(state.point, block, in_runs(rows, order, RUN), threshold)
 
 
 def _values(

@@ -255,7 +255,7 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         weights, by_sign = self._weighted_by_class(labels, rows.weights)
         factors = self._factors(labels, entries, by_sign)
         journal = self._open_journal(
-            X=features.data,
+            X=features.marks,
             y=[labels.positives, labels.observed],
             weights=[weights, None if factors is None else factors.entries],
             start=None if before is None else [before.start.labels, before.start.features],

@@ -326,8 +326,7 @@ def _fitted(
 
 
 def _refuse_huge_entries(features: FeatureMatrix, dtype: np.dtype[Any]) -> None:
-    entries = features.data.data if features.is_sparse else features.data
-    largest = float(max(entries.max(initial=0.0), -entries.min(initial=0.0)))
+    largest = features.largest_entry()
     if largest > _HUGE[dtype.itemsize]:
         raise ValueError(
             f"X has entries up to {largest:.1e} in size, whose squares may overflow {dtype}; entries up to "

@@ -1,0 +1,179 @@
+"""What classifiers on Dask's collections have in common: the cluster, the ordinary estimator, lazy predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from distributed import Client, get_client
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from labelweave.dask.partitions import is_lazy, is_listed, lazily
+from labelweave.estimators.base import CheckedParameters
+
+
+class PartitionedClassifier(CheckedParameters):
+    """Base of classifiers on Dask's collections, whose parameters are ``client`` and those of an ordinary one.
+
+    _ordinary: the class of the ordinary estimator.
+    _one_machine: what parameters may be here; their other values are for data in memory.
+    """
+
+    client: Client | None
+    threshold: str | float
+    _ordinary: ClassVar[Any]
+    _one_machine: ClassVar[Mapping[str, tuple[Any, ...]]]
+    _local: Any = None
+
+    def to_local(self) -> Any:
+        """Give the model as the ordinary estimator, for data in memory and model files.
+
+        Returns
+        -------
+        labelweave.MaxMarginClassifier or labelweave.LowRankClassifier
+            The same weights.
+
+        Raises
+        ------
+        NotFittedError
+            If there are none yet.
+        """
+        if self._local is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} of labelweave.dask is not fitted yet; call fit first."
+            )
+        return self._local
+
+    def predict(self, X: Any) -> Any:
+        """Predict the labels of every row, in the form that the training labels had, when it is asked for.
+
+        Parameters
+        ----------
+        X : dask array or DataFrame, list of delayed values or futures, or rows in memory
+            The rows.
+
+        Returns
+        -------
+        dask array or DataFrame, list of delayed values, or what the ordinary estimator gives
+            The labels, partition by partition; at once for rows in memory.
+        """
+        form = self.to_local()._form
+        if form.kind != "labels":
+            return self._lazily("predict", X, form.classes[:0], None)
+        width = len(form.classes)
+        empty = np.empty((0, width), np.int64)
+        meta = form.join([sp.csr_array(empty) if form.container == "sparse" else empty], None)
+        return self._lazily("predict", X, meta, width)
+
+    def decision_function(self, X: Any) -> Any:
+        """Score every label, when it is asked for.
+
+        Parameters
+        ----------
+        X : dask array or DataFrame, list of delayed values or futures, or rows in memory
+            The rows.
+
+        Returns
+        -------
+        dask array of shape (n, L), or (n,) for two classes, list of delayed values, or ndarray
+            The scores, as those of the ordinary estimator.
+        """
+        width = None if self.to_local()._form.kind == "binary" else len(self.to_local().classes_)
+        return self._lazily("decision_function", X, np.empty((0, width) if width else 0), width)
+
+    def predict_top(self, X: Any, k: int = 5) -> tuple[Any, Any]:
+        """Find the k labels with the highest scores, when it is asked for.
+
+        Parameters
+        ----------
+        X : dask array or DataFrame, list of delayed values or futures, or rows in memory
+            The rows.
+        k : int, default=5
+            How many labels, at most the number there are.
+
+        Returns
+        -------
+        labels : dask array of int, shape (n, k), list of delayed values, or ndarray
+            Label numbers, best first.
+        scores : dask array of shape (n, k), list of delayed values, or ndarray
+            Their scores.
+
+        Raises
+        ------
+        ValueError
+            If k is not between 1 and the number of labels.
+        """
+        local = self.to_local()
+        if not (is_lazy(X) or is_listed(X)):
+            return local.predict_top(X, k)
+        local.predict_top(sp.csr_array((1, local.n_features_in_)), k)  # says if there are not so many
+        labels = self._lazily("predict_top", X, np.empty((0, k), np.intp), k, k=k, part=0)
+        return labels, self._lazily("predict_top", X, np.empty((0, k)), k, k=k, part=1)
+
+    def _lazily(self, method: str, X: Any, meta: Any, width: int | None, **more: Any) -> Any:
+        local = self.to_local()
+        if not (is_lazy(X) or is_listed(X)):
+            return getattr(local, method)(X)
+        return lazily(X, partial(_of_rows, method=method, empty=meta, **more), local, meta, width)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.endswith("_") and not name.startswith("_") and self._local is not None:
+            return getattr(self._local, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __sklearn_clone__(self) -> Self:
+        given = self._given()
+        return type(self)(self.client, **{name: clone(value, safe=False) for name, value in given.items()})
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "client": None}  # a connection is of its process
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._local is not None
+
+    def _reader(self, **others: Any) -> Any:
+        """Make the ordinary estimator, with other parameters; refuse what it has and this one has not."""
+        for name, allowed in self._one_machine.items():
+            value = getattr(self, name)
+            if not any(value is one or (isinstance(value, type(one)) and value == one) for one in allowed):
+                raise ValueError(
+                    f"{name}={value!r} is for data in memory; labelweave.dask.{type(self).__name__} takes "
+                    f"{' or '.join(map(repr, allowed))}."
+                )
+        if isinstance(self.threshold, str) and self.threshold != "auto":
+            raise ValueError(
+                f"threshold={self.threshold!r} is chosen on rows that are held out, which is not done "
+                "here; give 'auto' or a number, or wrap to_local() in TunedThresholdClassifier."
+            )
+        return self._ordinary(**self._given() | others)
+
+    def _given(self) -> dict[str, Any]:
+        return {name: value for name, value in self.get_params(deep=False).items() if name != "client"}
+
+    def _connected(self) -> Client:
+        client = self.client
+        if client is None:
+            try:
+                client = get_client()
+            except ValueError:
+                raise ValueError(
+                    "There is no Dask client; make one first, such as distributed.Client() for this machine, "
+                    "or give client=."
+                ) from None
+        if client.asynchronous:
+            raise ValueError("client is asynchronous; give one that was made with asynchronous=False.")
+        return client
+
+
+def _of_rows(
+    rows: Any, model: Any, method: str, empty: Any, k: int | None = None, part: int | None = None
+) -> Any:
+    """Call a method of the model for the rows of a partition, which may be none."""
+    if rows.shape[0] == 0:
+        return empty
+    found = getattr(model, method)(rows, *(() if k is None else (k,)))
+    return found if part is None else found[part]

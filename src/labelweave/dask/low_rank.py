@@ -1,0 +1,227 @@
+"""The low-rank classifier on Dask's collections."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from distributed import Client
+
+from labelweave.dask.classifier import PartitionedClassifier
+from labelweave.dask.data import read
+from labelweave.dask.features import PartitionedFeatures
+from labelweave.dask.partitions import row_partitions
+from labelweave.dask.tasks import joined_labels, labels_of, weights_of
+from labelweave.dask.waiting import gathered
+from labelweave.estimators import LowRankClassifier as LocalLowRankClassifier
+from labelweave.estimators.base import fit_method
+from labelweave.estimators.parameters import (
+    ClassWeight,
+    Costs,
+    CovarianceLike,
+    RandomState,
+    keep_parameters,
+)
+from labelweave.estimators.progress import FitArguments
+from labelweave.estimators.seen_rows import SeenRows
+from labelweave.losses.entry_losses import EntryLoss
+
+
+class LowRankClassifier(PartitionedClassifier):
+    """:class:`labelweave.LowRankClassifier` on Dask's collections, with the same certificate.
+
+    Features stay in their partitions; the ordinary solver runs on the client, and has every product with the
+    features made there, and what is summed over rows added in pairs, in the order of the partitions.  Where
+    the solution has a closed form, normal equations are summed.  The client holds the labels, and tables of
+    rows times rank.  The bits depend on the partitions and the seed alone, not on the number of workers, nor on
+    which of them died meanwhile.
+
+    Parameters
+    ----------
+    client : distributed.Client or None, default=None
+        The cluster; None is the client made last.
+    rank : int or float, default=100
+        The rank, or a share of the number of labels.
+    loss : {"squared", "logistic", "squared_hinge"} or EntryLoss, default="squared"
+        The loss of an entry.
+    regularization : float, default=1.0
+        lambda.
+    penalty : {"trace_norm", "ridge"}, default="trace_norm"
+        What is penalised.
+    kernel : "linear", default="linear"
+        Others are for data in memory, as other values of the parameters without a word here.
+    gamma : {"scale"}, default="scale"
+        Of other kernels; not read.
+    degree : int, default=3
+        Of other kernels; not read.
+    coef0 : float, default=1.0
+        Of other kernels; not read.
+    scaling : {"none"}, default="none"
+        Features are taken as they are.
+    fit_intercept : bool, default=True
+        Whether to add a constant feature.
+    intercept_scaling : float, default=1.0
+        The constant feature.
+    negative_weight : float, default=1.0
+        Weight of the loss of entries that are not positive.
+    label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L) or None, default=None
+        A prior covariance between labels.
+    false_positive_cost : float or array-like of shape (L,), default=1.0
+        What the losses of negative entries are multiplied with.
+    false_negative_cost : float or array-like of shape (L,), default=1.0
+        What the losses of positive entries are multiplied with.
+    class_weight : {"balanced"}, dict, list of dict or None, default=None
+        Weights of classes, counted over all partitions.
+    hyperparameters : {"fixed"}, default="fixed"
+        Not learned here.
+    cv : int, splitter, iterable or None, default=5
+        For learning; not read.
+    learning_rows : None, default=None
+        For learning; not read.
+    max_learning_iter : int, default=100
+        For learning; not read.
+    start : {"svd", "random"}, default="svd"
+        The labels' factor to start from.
+    threshold : "auto" or float, default="auto"
+        Scores above it are predicted; none is chosen on rows that are held out.
+    validation_fraction : "auto" or float, default="auto"
+        Of rows that are held out; not read.
+    warm_start : False, default=False
+        Fits begin at ``start``, or at their checkpoint.
+    checkpoint : path-like or None, default=None
+        A file on the client, written at most every 30 seconds during a fit, and removed after it.  The same
+        call goes on from it with the same bits after its client was killed.
+    tol : float, default=1e-4
+        The fit ends after a round that lowers the objective by less than this share.
+    max_iter : int, default=100
+        The largest number of rounds.
+    precision : {"float64", "float32"}, default="float64"
+        Of the factors.
+    kernel_rank : None, default=None
+        Of other kernels; not read.
+    memory_budget : float, default=8000.0
+        Megabytes on the client for the normal equations of a closed form.
+    n_jobs : int or None, default=None
+        Threads of the client; those of workers are theirs.
+    random_state : int, RandomState instance or None, default=0
+        Fixes random starts.
+    verbose : bool or int, default=0
+        Whether to write to stderr how far a fit is.
+
+    Attributes
+    ----------
+    feature_factors_ : ndarray of shape (d, k)
+        Weights of features.  This and all other fitted attributes are those of the ordinary estimator.
+    label_factors_ : ndarray of shape (L, k)
+        The labels' factor.
+    objective_ : float
+        The objective over all partitions.
+    duality_gap_ : float
+        The share of the objective by which factors of any rank could lower it at most, over all partitions.
+    n_iter_ : int
+        The rounds.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from distributed import Client
+    >>> from labelweave.dask import LowRankClassifier
+    >>> X = da.from_array(np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.4], [0.0, 0.9]]), chunks=(2, 2))
+    >>> Y = da.from_array(np.array([[0, 1], [1, 0], [1, np.nan], [0, 1]]), chunks=(2, 2))
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
+    ...     model = LowRankClassifier(client, rank=2, regularization=0.01).fit(X, Y)
+    ...     predicted = model.predict(X).compute()
+    >>> predicted
+    array([[0, 1],
+           [1, 0],
+           [1, 0],
+           [0, 1]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **{
+            name: allowed
+            for name, allowed in LocalLowRankClassifier._parameter_constraints.items()
+            if name != "low_rank"
+        },
+        "client": [Client, None],
+    }
+    _ordinary = LocalLowRankClassifier
+    _one_machine: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "kernel": ("linear",),
+        "scaling": ("none",),
+        "hyperparameters": ("fixed",),
+        "learning_rows": (None,),
+        "warm_start": (False,),
+        "kernel_rank": (None,),
+    }
+
+    def __init__(
+        self, client: Client | None = None, rank: float = 100, loss: str | EntryLoss = "squared",
+        regularization: float = 1.0, *, penalty: Literal["trace_norm", "ridge"] = "trace_norm",
+        kernel: str = "linear", gamma: str | float = "scale", degree: int = 3, coef0: float = 1.0,
+        scaling: str = "none", fit_intercept: bool = True, intercept_scaling: float = 1.0,
+        negative_weight: float = 1.0, label_covariance: CovarianceLike = None,
+        false_positive_cost: Costs = 1.0, false_negative_cost: Costs = 1.0, class_weight: ClassWeight = None,
+        hyperparameters: Literal["fixed", "learn"] = "fixed", cv: Any = 5, learning_rows: int | None = None,
+        max_learning_iter: int = 100, start: Literal["svd", "random"] = "svd",
+        threshold: str | float = "auto", validation_fraction: float | str = "auto", warm_start: bool = False,
+        checkpoint: str | PathLike[str] | None = None, tol: float = 1e-4, max_iter: int = 100,
+        precision: str = "float64", kernel_rank: int | None = None, memory_budget: float = 8000.0,
+        n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
+    ) -> None:  # fmt: skip
+        keep_parameters(self, locals())
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LowRankClassifier:
+        """Fit the model on the cluster.
+
+        Parameters
+        ----------
+        X : dask array or DataFrame of shape (n, d), or list of delayed values or futures
+            The training rows, in blocks that are dense or CSR, of sizes that may be unknown; or a list with
+            the rows of each partition.
+        y : dask array or DataFrame of shape (n, L) or (n,), list as X, or None, default=None
+            Labels 0/1 or -1/1 with NaN where unobserved, dense or CSR, or LabelMatrix partitions; or one
+            class a row.  In the same partitions as X.  None for a list of pairs (X, y).
+        sample_weight : dask array or Series of shape (n,), or list as X, default=None
+            Non-negative weights of the rows' losses.
+
+        Returns
+        -------
+        LowRankClassifier
+            The fitted model itself.
+
+        Raises
+        ------
+        ValueError
+            If data or parameters make no sense, or are for one machine; the partition is named.
+        RuntimeError
+            If workers die again and again, or lost what cannot be made again.
+
+        Warns
+        -----
+        RuntimeWarning
+            If no task has ended for a minute; it says why, as far as the scheduler knows.
+        """
+        self._validate_params()
+        local: LocalLowRankClassifier = self._reader()
+        client = self._connected()
+        data = read(client, local, row_partitions(X, y, sample_weight))
+        features = PartitionedFeatures(client, data)
+        labels = joined_labels(gathered(client, client.map(labels_of, data.rows, form=data.form, pure=False)))
+        weights = np.concatenate(gathered(client, client.map(weights_of, data.rows, pure=False)))
+        local.scaling_, local.n_features_in_ = None, data.n_features
+        if features.names is not None:
+            local.feature_names_in_ = features.names.astype(object)
+        _fit_rows(local, SeenRows(features, labels, weights, data.form))
+        self._local = local
+        return self
+
+
+@fit_method
+def _fit_rows(local: LocalLowRankClassifier, rows: SeenRows) -> LocalLowRankClassifier:
+    """Fit the ordinary estimator to rows elsewhere."""
+    local._fit(rows, None, None, FitArguments(None, None, None))
+    return local

@@ -1,0 +1,100 @@
+"""Waiting for the cluster: never for long without a word, and not for workers that die again and again."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from distributed import CancelledError, Client, Future, KilledWorker, wait
+from distributed.comm import CommClosedError
+
+SILENCE = 60.0  # seconds without any task done before it is said why
+LOST = (CancelledError, KilledWorker, CommClosedError, OSError, TimeoutError)
+"""What tells that work is gone with the worker that did it."""
+MOST_KILLS = 2
+"""Times that Dask gives a task up, whose worker died four times each, before a fit ends."""
+
+
+def warn_of_silence(client: Client, stacklevel: int) -> None:
+    """Say why no task has ended, as far as the scheduler knows."""
+    warnings.warn(
+        f"No task of the fit has ended for {SILENCE:.0f} s: {_why(client)}", RuntimeWarning, stacklevel
+    )
+
+
+def _why(client: Client) -> str:
+    address = client.scheduler.address
+    if client.status != "running":
+        return f"the connection to {address} is {client.status}; see whether it runs."
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    if not workers:
+        return f"no worker is connected to {address}; start some, and it goes on, or interrupt it."
+    paused = [name for name, worker in workers.items() if worker.get("status") == "paused"]
+    if paused:
+        return (
+            f"{len(paused)} of {len(workers)} workers are paused, since their memory is full; "
+            "give them more, or more workers, or make partitions smaller."
+        )
+    return (
+        f"{len(workers)} workers are connected, and are busy or do not answer; smaller partitions make shorter "
+        "tasks."
+    )
+
+
+class LostRowsError(RuntimeError):
+    """Values that were put onto a worker as they are died with it."""
+
+
+def gathered(client: Client, futures: Sequence[Future]) -> list[Any]:
+    """Gather what tasks gave, again where workers died with it.
+
+    Raises RuntimeError if workers die again and again, LostRowsError if they had what cannot be made again.
+    """
+    kills = 0
+    while True:
+        _settle(client, futures)
+        try:
+            return list(client.gather(list(futures)))
+        except KilledWorker as error:
+            kills += 1
+            if kills >= MOST_KILLS:
+                refuse_to_go_on(error)
+        except CancelledError:
+            refuse_lost_rows()
+        except (CommClosedError, OSError):
+            time.sleep(0.5)
+        for future in futures:
+            if future.status == "error":
+                future.retry()
+
+
+def _settle(client: Client, futures: Sequence[Future]) -> None:
+    left = len(futures) + 1
+    while True:
+        try:
+            with client.as_current():
+                wait(list(futures), timeout=SILENCE)
+            return
+        except TimeoutError:
+            now = sum(not future.done() for future in futures)
+            if now >= left:
+                warn_of_silence(client, stacklevel=6)
+            left = now
+
+
+def refuse_lost_rows() -> NoReturn:
+    """Say that rows are gone for good."""
+    raise LostRowsError(
+        "A partition of rows was lost with the worker that had it, and cannot be made again, since "
+        "it was put there as it is; give X and y as collections that read their data."
+    )
+
+
+def refuse_to_go_on(error: BaseException) -> NoReturn:
+    """Say that workers die again and again."""
+    raise RuntimeError(
+        f"Workers died each time that a task was done ({type(error).__name__}); see their logs, and give them "
+        "more memory, or make partitions smaller."
+    ) from error

@@ -1,0 +1,117 @@
+"""The low-rank classifier on Dask's collections gives what the ordinary one gives."""
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+import dask
+import labelweave as lw
+from labelweave.dask import LowRankClassifier
+
+
+def table(n=60, d=12, n_labels=5, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, d)) * (random.random((n, d)) < 0.5)
+    return X, (X @ random.normal(size=(d, n_labels)) > 0.5).astype(float)
+
+
+def chunks(values, sizes=(20, 30, 10)):
+    return da.from_array(values, chunks=(sizes, *values.shape[1:]))
+
+
+def with_holes(Y):
+    Y = Y.copy()
+    Y[::4, 1] = np.nan
+    return Y
+
+
+@pytest.mark.parametrize(
+    ("settings", "holes"),
+    [
+        ({}, False),
+        ({}, True),
+        ({"loss": "logistic", "max_iter": 3}, True),
+        ({"penalty": "ridge"}, False),
+        ({"penalty": "ridge", "rank": 1, "class_weight": "balanced"}, False),
+        ({"negative_weight": 0.5, "precision": "float32", "fit_intercept": False}, False),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The iteration limit")
+def test_the_model_is_that_of_one_machine(client, settings, holes):
+    X, Y = table()
+    Y = with_holes(Y) if holes else Y
+    settings = {"rank": 3, **settings}
+    model = LowRankClassifier(client, **settings).fit(chunks(X), chunks(Y))
+    whole = lw.LowRankClassifier(**settings).fit(X, Y)
+    share = 1e-3 if settings.get("precision") == "float32" else 1e-7
+    assert model.objective_ == pytest.approx(whole.objective_, rel=share)
+    assert np.allclose(model.coef_, whole.coef_, atol=10 * share)
+    assert np.allclose(model.intercept_, whole.intercept_, atol=10 * share)
+    assert model.duality_gap_ == pytest.approx(whole.duality_gap_, abs=1e-4, nan_ok=True)
+    assert np.array_equal(model.predict(chunks(X)).compute(), model.to_local().predict(X))
+
+
+def test_sparse_blocks_weights_and_the_same_bits(client):
+    X, Y = table()
+    parts = [dask.delayed(sp.csr_array(part)) for part in np.split(X, [20, 50])]
+    labels = [dask.delayed(part) for part in np.split(with_holes(Y), [20, 50])]
+    weights = chunks(np.random.default_rng(0).uniform(0.5, 2, len(X)))
+    first, second = (
+        LowRankClassifier(client, rank=3).fit(parts, labels, sample_weight=weights) for _ in range(2)
+    )
+    whole = lw.LowRankClassifier(rank=3).fit(sp.csr_array(X), with_holes(Y), sample_weight=weights.compute())
+    assert np.array_equal(first.feature_factors_, second.feature_factors_)
+    assert first.objective_ == pytest.approx(whole.objective_, rel=1e-7)
+
+
+def test_frames_classes_and_model_files(client, tmp_path):
+    X, Y = table()
+    rows = pd.DataFrame(X, columns=[f"f{place}" for place in range(X.shape[1])])
+    frames = (dd.from_pandas(part, npartitions=3, sort=False) for part in (rows, pd.DataFrame(Y.astype(int))))
+    model = LowRankClassifier(client, rank=2).fit(*frames)
+    lw.save(model.to_local(), tmp_path / "model.lw")
+    assert np.array_equal(lw.load(tmp_path / "model.lw").predict(rows), model.predict(rows))
+    assert list(model.feature_names_in_) == list(rows.columns)
+    y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
+    of_classes = LowRankClassifier(client, rank=2).fit(chunks(X), chunks(y))
+    assert set(of_classes.predict(chunks(X)).compute()) <= {"a", "b", "c"}
+
+
+def test_one_row_one_label_and_a_label_that_nobody_has(client):
+    X, Y = table()
+    Y[:, 2] = 0
+    sizes = (1, 0, 59)
+    model = LowRankClassifier(client, rank=2).fit(chunks(X, sizes), chunks(Y, sizes))
+    assert not model.to_local().predict(X)[:, 2].any()
+    one = LowRankClassifier(client).fit(chunks(X[:1], (1,)), chunks(Y[:1, :1], (1,)))
+    assert one.predict(X[:2]).shape == (2, 1)
+
+
+def test_a_killed_client_goes_on_with_the_same_bits(client, tmp_path, monkeypatch):
+    X, Y = map(chunks, table())
+    whole = LowRankClassifier(client, rank=3, tol=0, max_iter=6)
+    again = LowRankClassifier(client, rank=3, tol=0, max_iter=6, checkpoint=tmp_path / "fit")
+    with pytest.warns(UserWarning, match="iteration limit"):
+        whole.fit(X, Y)
+    monkeypatch.setattr("labelweave.estimators.journal._SHORTEST", 0.0, raising=False)
+    with pytest.warns(UserWarning, match="iteration limit"):
+        again.fit(X, Y)
+    assert np.array_equal(again.feature_factors_, whole.feature_factors_)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"kernel": "rbf"}, "kernel='rbf' is for data in memory; labelweave.dask.LowRankClassifier takes"),
+        ({"hyperparameters": "learn"}, "is for data in memory"),
+        ({"threshold": "f1"}, "rows that are held out"),
+        ({"rank": 0}, "rank"),
+    ],
+)
+def test_what_is_for_one_machine_is_refused(client, given, said):
+    X, Y = table()
+    with pytest.raises(ValueError, match=said):
+        LowRankClassifier(client, **given).fit(chunks(X), chunks(Y))
