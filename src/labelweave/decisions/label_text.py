@@ -52,9 +52,9 @@ class LabelTextClassifier(DecisionClassifier):
     Parameters
     ----------
     estimator : classifier or None, default=None
-        One with ``label_mean``, ``label_covariance`` or both: a :class:`KernelLogisticClassifier`, a
-        :class:`MaxMarginClassifier`, or a low-rank model, whose label features the covariance makes.  None is
-        a linear logistic one, whose scale is chosen too.
+        One with ``label_mean`` and ``label_covariance``: a :class:`KernelLogisticClassifier`, a
+        :class:`MaxMarginClassifier`, or a :class:`LowRankClassifier`, of which the covariance makes label
+        features.  None is a linear logistic one, whose scale is chosen too.
     descriptions : dict of str to str, DataFrame, Series, sequence of str, LabelText or None, default=None
         The description of each label by its name, or names alone; None for the names in y.  Labels that y
         does not have are unobserved, and predicted by their texts.
