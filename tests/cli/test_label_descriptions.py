@@ -109,7 +109,19 @@ def test_labels_that_are_only_described_need_no_column(run, columns):
     observed = {line["label"]: line["observed"] for line in done["per_label"]}
     assert observed == {"games": 24, "music": 24, "mail": 0, "astronomy": 0}
     run("report", "m.lw", "c.csv", "--out", "report.html")
-    assert "astronomy" in run("inspect", "m.lw").out
+    assert "2 by no training row: mail, astronomy; scores order rows" in run("inspect", "m.lw").out.replace(
+        "\n            ", " "
+    )
+    assert json.loads(run("inspect", "m.lw", "--json").out)["unobserved"] == ["mail", "astronomy"]
+    assert "LabelText over 4 labels" in run("inspect", "m.lw").out.replace("\n            ", " ")
+
+
+def test_weights_of_a_label_have_those_known_by_its_text(run, columns):
+    asked = ["fit", "c.csv", *columns, "--label-descriptions", "described.csv", "--model", "low-rank"]
+    run(*asked, "--quiet", "--out", "m.lw")
+    shown = json.loads(run("inspect", "m.lw", "--label", "mail", "--json").out)
+    assert {one["feature"].split(":")[-1] for one in shown["for"]} & {"mail", "email", "letters"}
+    run("report", "m.lw", "c.csv", "--out", "report.html")
 
 
 def test_a_column_of_a_described_label_is_read_where_there_is_one(run, columns):

@@ -243,7 +243,9 @@ def test_the_gap_around_a_mean_is_true(problem, loss):
 def test_low_rank_learns_and_chooses_around_a_mean(problem):
     X, Y, _, mean = problem
     known = {"label_mean": mean}
-    learned = LowRankClassifier(3, penalty="ridge", hyperparameters="learn", kernel="rbf", cv=2, max_learning_iter=2, **known)
+    learned = LowRankClassifier(
+        3, penalty="ridge", hyperparameters="learn", kernel="rbf", cv=2, max_learning_iter=2, **known
+    )
     assert np.isfinite(learned.fit(X, Y).cross_validation_loss_)
     chosen = LowRankClassifierCV([1, 3], [100.0, 0.1], cv=3, scoring="loss", **known).fit(X, Y)
     assert np.isfinite(chosen.best_score_)
