@@ -1517,9 +1517,12 @@ WITHOUT = {
     **{f"noise.{name}": _RECORD for name in ("CombinedAnswers", "FlipRates", "LabelErrors", "Reason")},
     "LabelCovariance": _BASE,
     "LabelCovariance.block": _OPERATOR,
-    **{f"LabelMean.{name}": _OPERATOR for name in ("columns", "products", "scores")},
+    **{f"LabelMean.{name}": _OPERATOR for name in ("columns", "factors", "products", "scores")},
     "LabelText.columns": _OPERATOR,
-    "KernelLogisticClassifier.add_labels": "the same as MaxMarginClassifier.add_labels",
+    **{
+        f"{name}.add_labels": "the same as MaxMarginClassifier.add_labels"
+        for name in ("KernelLogisticClassifier", "LowRankClassifier", "LowRankClassifierCV")
+    },
     "LabelTextClassifier.add_labels": "takes what LabelText.with_labels does",
     "LabelCovariance.columns": _OPERATOR,
     "kernels.Kernel": _BASE,

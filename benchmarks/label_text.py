@@ -162,15 +162,17 @@ def _run(name: str, chosen: argparse.Namespace, results: dict[str, Any]) -> None
         for kind, measured in draws.items():
             kept[kind] = {"summary": _summary(measured), "draws": measured}
             _show(name, size, kind, kept[kind]["summary"])
-            if kind != "identity" and "identity" in draws:
-                away = [
-                    one["AUC"] - other["AUC"] for one, other in zip(measured, draws["identity"], strict=True)
-                ]
-                kept[kind]["AUC less identity's"] = (
-                    float(np.mean(away)),
-                    float(np.std(away, ddof=1) / np.sqrt(len(away))) if len(away) > 1 else 0.0,
-                )
+        _compare(kept)
         write_json(chosen.out, results)
+
+
+def _compare(kept: dict[str, Any]) -> None:
+    """Note how far the AUC of every prior is from that of independent labels on the same draws."""
+    plain = [draw["AUC"] for draw in kept.get("identity", {"draws": []})["draws"]]
+    for found in kept.values():
+        if len(found["draws"]) == len(plain) > 1:
+            away = np.array([draw["AUC"] for draw in found["draws"]]) - plain
+            found["AUC less identity's"] = float(away.mean()), float(away.std(ddof=1) / np.sqrt(len(away)))
 
 
 def _show(name: str, size: int, kind: str, summary: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ Run it with the version whose files are to be kept, and never again for that ver
 
     PYTHONPATH=/path/to/that/src python scripts/make_model_fixtures.py tests/model_files/written_by_COMMIT
 
-"--later" behind the folder writes models of classes that were added after the first files of this kind.
+"later" or "texts" behind the folder writes models of classes that were added after the first files of this kind.
 
 It writes one ``name.lw`` a model, ``expected.npz`` with outputs and attributes, and ``index.json`` with
 the machine's arithmetic and the names.  ``tests/model_files/test_earlier_files.py`` reads them.
@@ -428,6 +428,55 @@ def _later_cases() -> dict[str, tuple[Any, str, Any]]:
     }  # fmt: skip
 
 
+def _text_cases() -> dict[str, tuple[Any, str, Any]]:
+    """Give models of labels known by texts or by scores, trees over labels, and scorers that are new."""
+    from labelweave import AutoLabelClassifier as Auto
+    from labelweave import CalibratedLabelClassifier as Calibrated
+    from labelweave import KernelLogisticClassifier as Logistic
+    from labelweave import LabelGraphClassifier as Graph
+    from labelweave import LabelMean, LabelText, LabelTextClassifier, Taxonomy, ZeroShotClassifier
+    from labelweave import LabelTreeClassifier as Tree
+    from labelweave import LowRankClassifier as LowRank
+    from labelweave import MaxMarginClassifier as Margin
+
+    Y, missing, classes = DATA["Y"], DATA["missing"], DATA["classes"]
+    random = np.random.default_rng(4)
+    words, vectors = random.normal(size=(5, 3)), random.normal(size=(5, 3))
+    fixed, few = {"hyperparameters": "fixed"}, _labels(missing)[LABELS[:3]]
+    mean = LabelMean(vectors[:4], words, [0.5, -0.5, 0.0, 1.0])
+    tree = {"warm": ["red"], "cold": {"sea": ["green", "blue"]}, "other": [LABELS[3]]}
+    signatures = _labels([[0, 1, 1, 0], [1, 0, 1, 0], [0, 0, 1, 1]]).set_axis(["fox", "hen", "cow"])
+
+    def known(estimator: Any = None, names: Any = LABELS, **more: Any) -> Any:
+        text = LabelText(names, vectors[: len(names)])
+        return LabelTextClassifier(estimator, text, feature_names=words, **more)
+
+    return {
+        "text": (known(mean=0.5), "X", few),
+        "text_classes": (known(names=list("abcde"), mean=0.5), "X", classes),
+        "text_pair": (known(names=["no", "yes"], mean=0.5), "X", np.where(Y[:, 1], "yes", "no")),
+        "text_margin": (known(Margin(), taxonomy=tree, mean=0.5), "X", few),
+        "text_low_rank": (known(LowRank(3), mean=0.5), "X", few),
+        "text_kernel": (known(Logistic(**fixed), mean=0.5), "near", few),
+        "mean_margin": (Margin(label_mean=mean), "X", missing),
+        "mean_margin_rbf": (Margin(kernel="rbf", label_mean=mean), "near", missing),
+        "mean_logistic": (Logistic(label_mean=mean, **fixed), "near", Y),
+        "mean_low_rank": (LowRank(2, label_mean=mean), "X", missing),
+        "tree": (Tree(leaf_size=2, branching=2), "X", missing),
+        "tree_taxonomy": (Tree(tree=Taxonomy.from_nested(tree)), "sparse", _labels(Y)),
+        "tree_classes": (Tree(leaf_size=2, branching=2, n_trees=2), "X", classes),
+        "tree_all": (Tree(leaf_size=2, branching=2, negatives="all"), "X", Y),
+        "margin_pruned": (Margin(prune="certified"), "X", Y),
+        "logistic_widths": (Logistic(feature_widths=True, max_learning_iter=2), "near", Y),
+        "graph_kernel": (Graph("chow-liu", 0.05, kernel="rbf"), "near", Y),
+        "graph_scores": (Graph("chow-liu", 0.05, kernel="rbf", inputs="scores"), "near", Y),
+        "calibrated_classes": (Calibrated(Logistic(**fixed), cv=3), "near", classes),
+        "zero_shot_now": (ZeroShotClassifier(None, signatures, temperature=1.0), "X", _labels(missing)),
+        "auto_forest": (Auto(time_budget=1e-3, members=["forest"]), "near", Y),
+        "auto_given": (Auto(time_budget=1e-3, members=["rbf", LowRank(2)]), "near", Y),
+    }  # fmt: skip
+
+
 def _rounded(model: Any) -> None:
     for name in _ROUNDED:
         value = vars(model).get(name)
@@ -435,12 +484,13 @@ def _rounded(model: Any) -> None:
             setattr(model, name, np.asarray(np.round(value * _DIGITS) / _DIGITS, value.dtype))
 
 
-def _save_models(folder: Path, *, is_later: bool) -> dict[str, tuple[str, bool]]:
+def _save_models(folder: Path, stage: str) -> dict[str, tuple[str, bool]]:
     """Fit and save all models; give for each the kind of its rows and whether its scores are exact."""
     import labelweave
 
-    exact, saved = ({} if is_later else _exact_cases()), {}
-    for name, (model, kind, y) in (_later_cases() if is_later else exact | _other_cases()).items():
+    exact, saved = (_exact_cases() if stage == "first" else {}), {}
+    cases = {"first": lambda: exact | _other_cases(), "later": _later_cases, "texts": _text_cases}[stage]()
+    for name, (model, kind, y) in cases.items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(rows(kind, DATA["X"], DATA["near"])[:FITTED], y)
@@ -448,7 +498,7 @@ def _save_models(folder: Path, *, is_later: bool) -> dict[str, tuple[str, bool]]
             _rounded(model)
         labelweave.save(model, folder / f"{name}.lw")
         saved[name] = kind, name in exact
-    for name, flags in ({} if is_later else _TABLE_MODELS).items():
+    for name, flags in (_TABLE_MODELS if stage == "first" else {}).items():
         with tempfile.TemporaryDirectory() as empty:
             _table(FITTED).to_csv(Path(empty, "rows.csv"), index=False)
             words = ["fit", f"{empty}/rows.csv", "--out", f"{folder}/{name}.lw", "--quiet", *_COLUMNS, *flags]
@@ -463,11 +513,11 @@ def main() -> int:
     """Fit, save, and write down what the saved models predict."""
     import labelweave
 
-    folder = Path(sys.argv[1])
+    folder, stage = Path(sys.argv[1]), (*sys.argv[2:], "first")[0]
     folder.mkdir(parents=True, exist_ok=True)
     arrays = {name: DATA[name] for name in ("X", "near")}
     models: dict[str, Any] = {}
-    for name, (kind, is_exact) in _save_models(folder, is_later="--later" in sys.argv).items():
+    for name, (kind, is_exact) in _save_models(folder, stage).items():
         model = labelweave.load(folder / f"{name}.lw")
         tested = rows(kind, arrays["X"], arrays["near"])[FITTED:]
         asked = [method for method in ASKED if _answers(model, method, tested)]

@@ -81,3 +81,67 @@ def test_bad_files_give_one_sentence(run, tickets, tmp_path, content, said):
 def test_what_makes_no_sense_together(run, tickets, words, said):
     done = _fit(run, *words, code=2)
     assert said in done.err
+
+
+@pytest.fixture
+def columns(tickets, tmp_path, run):
+    """A model of two labels with columns and two that are only described; the words that name the columns."""
+    words = ["games", "music"]
+    texts = [(text, *(int(tag == word) for word in words)) for tag, some in _TEXTS.items() for text in some]
+    lines = [",".join(map(str, line)) for line in texts * 2]
+    (tmp_path / "c.csv").write_text("\n".join(["text,games,music", *lines]) + "\n")
+    (tmp_path / "later.csv").write_text(
+        "\n".join(
+            [
+                "text,astronomy,games,music",
+                *(f"{text},{i % 2},{a},{b}" for i, (text, a, b) in enumerate(texts)),
+            ]
+        )
+    )
+    (tmp_path / "described.csv").write_text("mail,electronic mail\nastronomy,stars and planets\n")
+    asked = ["--text", "text", "--label-column", "games", "--label-column", "music"]
+    run("fit", "c.csv", *asked, "--label-descriptions", "described.csv", "--quiet", "--out", "m.lw")
+    return asked
+
+
+def test_labels_that_are_only_described_need_no_column(run, columns):
+    done = json.loads(run("evaluate", "m.lw", "c.csv", "--json").out)
+    observed = {line["label"]: line["observed"] for line in done["per_label"]}
+    assert observed == {"games": 24, "music": 24, "mail": 0, "astronomy": 0}
+    run("report", "m.lw", "c.csv", "--out", "report.html")
+    assert "2 by no training row: mail, astronomy; scores order rows" in run("inspect", "m.lw").out.replace(
+        "\n            ", " "
+    )
+    assert json.loads(run("inspect", "m.lw", "--json").out)["unobserved"] == ["mail", "astronomy"]
+    assert "LabelText over 4 labels" in run("inspect", "m.lw").out.replace("\n            ", " ")
+
+
+def test_weights_of_a_label_have_those_known_by_its_text(run, columns):
+    asked = ["fit", "c.csv", *columns, "--label-descriptions", "described.csv", "--model", "low-rank"]
+    run(*asked, "--quiet", "--out", "m.lw")
+    shown = json.loads(run("inspect", "m.lw", "--label", "mail", "--json").out)
+    assert {one["feature"].split(":")[-1] for one in shown["for"]} & {"mail", "email", "letters"}
+    run("report", "m.lw", "c.csv", "--out", "report.html")
+
+
+def test_a_column_of_a_described_label_is_read_where_there_is_one(run, columns):
+    done = json.loads(run("evaluate", "m.lw", "later.csv", "--json").out)
+    observed = {line["label"]: (line["observed"], line["positive"]) for line in done["per_label"]}
+    assert observed["astronomy"] == (12, 6)
+    assert observed["mail"] == (0, 0)
+
+
+def test_answers_about_described_labels_need_no_column_later(run, columns, tmp_path):
+    run("queries", "m.lw", "c.csv", "-n", "4", "--out", "q.csv")
+    lines = (tmp_path / "q.csv").read_text().splitlines()
+    assert {line.split(",")[1] for line in lines[1:]} <= {"mail", "astronomy"}
+    (tmp_path / "a.csv").write_text("id,label,answer\n0,mail,no\n4,mail,yes\n5,mail,yes\n1,mail,no\n")
+    asked = ["fit", "c.csv", *columns, "--answers", "a.csv", "--label-descriptions", "described.csv"]
+    run(*asked, "--quiet", "--out", "m.lw")
+    done = json.loads(run("evaluate", "m.lw", "c.csv", "--json").out)
+    assert {line["label"] for line in done["per_label"]} == {"games", "music", "mail", "astronomy"}
+
+
+def test_a_trained_label_needs_its_column(run, columns, tmp_path):
+    (tmp_path / "less.csv").write_text("text,games\nchess,1\n")
+    assert "music" in run("evaluate", "m.lw", "less.csv", code=2).err

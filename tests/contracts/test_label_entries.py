@@ -15,6 +15,7 @@ from labelweave.problems.label_entries import (
     EntryWeights,
     QuadraticEntries,
     SampledEntries,
+    ShiftedEntries,
 )
 from labelweave.problems.low_rank_factors import choose_entries
 from reference.entry_twins import EntriesTwin
@@ -288,3 +289,29 @@ def test_the_form_without_a_table_agrees_for_every_background(negative_weight):
     np.testing.assert_allclose(forms[0].values(image, fixed), slow.values)
     np.testing.assert_allclose(quick.gradients, slow.gradients, atol=1e-12)
     np.testing.assert_allclose(quick.curve(image), slow.curve(image), atol=1e-12)
+
+
+@pytest.mark.parametrize("is_transposed", [False, True])
+@pytest.mark.parametrize(("form", "loss"), CASES)
+def test_shifted_entries_are_those_at_shifted_scores(form, loss, is_transposed):
+    random = np.random.default_rng(4)
+    signs = np.where(random.random((7, 5)) < 0.4, 1, -1).astype(np.int8)
+    if form != "quadratic":
+        signs[0, 1:3] = 0
+    known = random.normal(size=(7, 2)), random.normal(size=(5, 2))
+    problem = signs, np.ones(7), 0.5, random.normal(size=(7, RANK)), random.normal(size=(5, RANK))
+    entries, twin, image, fixed = _both(form, loss, problem, is_transposed=False)
+    shifted = ShiftedEntries(entries, *known)
+    if is_transposed:
+        shifted, twin, known, image, fixed = shifted.transposed, twin.transposed, known[::-1], fixed, image
+    wide = np.hstack([image, known[0]]), np.hstack([fixed, known[1]])
+    point = shifted.at(image, fixed)
+    np.testing.assert_allclose(point.values, twin.values(*wide))
+    np.testing.assert_allclose(shifted.values(image, fixed), twin.values(*wide))
+    np.testing.assert_allclose(point.gradients, twin.gradients(*wide) @ fixed, atol=1e-12)
+    direction = random.normal(size=image.shape)
+    bent = twin.curvatures(*wide) * (direction @ fixed.T) @ fixed
+    np.testing.assert_allclose(point.curve(direction), bent, atol=1e-12)
+    operator, gradients = shifted.gradient_operator(image, fixed), twin.gradients(*wide)
+    conjugate = twin.conjugate(*wide, 0.5) - 0.5 * (gradients * (known[0] @ known[1].T)).sum()
+    np.testing.assert_allclose(operator.conjugate(0.5), conjugate, rtol=1e-6)

@@ -49,6 +49,9 @@ KINDS = {
     "logistic of a kernel": lw.KernelLogisticClassifier(hyperparameters="fixed"),
     "margins": lw.MaxMarginClassifier(),
     "margins, thresholds": lw.MaxMarginClassifier(threshold="f1"),
+    "low rank": lw.LowRankClassifier(4, regularization=3.0),
+    "low rank, logistic": lw.LowRankClassifier(4, "logistic", penalty="ridge"),
+    "low rank of a kernel": lw.LowRankClassifier(4, "squared_hinge", kernel="rbf"),
 }
 
 
@@ -150,8 +153,8 @@ def test_a_taxonomy_is_tried_beside_the_texts():
     )
     np.testing.assert_allclose(mixed.diagonal(), 1.0)
     low = _model(lw.LowRankClassifier(3, loss="logistic")).fit(X, pd.DataFrame(Y, columns=NAMES))
-    assert low.prior_.mean == 0.0
-    assert low.text_scores_ is None
+    assert low.prior_.mean > 0.0
+    assert low.estimator_.label_mean_ is not None
 
 
 def test_columns_of_texts_go_through_a_table_model():

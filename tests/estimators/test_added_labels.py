@@ -6,7 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from labelweave import KernelLogisticClassifier, LabelCovariance, LabelMean, MaxMarginClassifier, load
+from labelweave import (
+    KernelLogisticClassifier,
+    LabelCovariance,
+    LabelMean,
+    LowRankClassifier,
+    MaxMarginClassifier,
+    load,
+)
 from labelweave.estimators.added_labels import related_weights
 
 _RNG = np.random.default_rng(3)
@@ -25,6 +32,10 @@ MODELS = {
     "logistic": lambda **more: KernelLogisticClassifier("linear", hyperparameters="fixed", tol=1e-9, **more),
     "logistic of a kernel": lambda **more: KernelLogisticClassifier(
         hyperparameters="fixed", tol=1e-9, **more
+    ),
+    "low rank": lambda **more: LowRankClassifier(2, threshold=0.0, tol=1e-10, max_iter=1000, **more),
+    "low rank of a kernel": lambda **more: LowRankClassifier(
+        3, "logistic", kernel="rbf", penalty="ridge", tol=1e-10, max_iter=1000, **more
     ),
 }
 

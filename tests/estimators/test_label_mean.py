@@ -7,7 +7,14 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
 
-from labelweave import KernelLogisticClassifier, LabelMean, MaxMarginClassifier, load
+from labelweave import (
+    KernelLogisticClassifier,
+    LabelMean,
+    LowRankClassifier,
+    LowRankClassifierCV,
+    MaxMarginClassifier,
+    load,
+)
 
 _C = 0.7
 
@@ -146,10 +153,10 @@ def test_fits_go_on_around_the_mean(problem, tmp_path):
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
-@pytest.mark.parametrize("kind", [MaxMarginClassifier, KernelLogisticClassifier])
+@pytest.mark.parametrize("kind", [MaxMarginClassifier, KernelLogisticClassifier, LowRankClassifier])
 def test_model_files_keep_it_once(problem, tmp_path, kind, kernel):
     X, Y, R, mean = problem
-    given = {} if kind is MaxMarginClassifier else {"hyperparameters": "fixed"}
+    given = {"hyperparameters": "fixed"}
     model = kind(kernel=kernel, label_covariance=R, label_mean=mean, **given).fit(X, Y)
     model.save(tmp_path / "m.lw")
     read = load(tmp_path / "m.lw")
@@ -167,7 +174,7 @@ def test_model_files_keep_it_once(problem, tmp_path, kind, kernel):
         (np.full((3, 5), np.nan), "not finite"),
     ],
 )
-@pytest.mark.parametrize("kind", [MaxMarginClassifier, KernelLogisticClassifier])
+@pytest.mark.parametrize("kind", [MaxMarginClassifier, KernelLogisticClassifier, LowRankClassifier])
 def test_other_means_are_refused(problem, mean, said, kind):
     X, Y, *_ = problem
     with pytest.raises(ValueError, match=said):
@@ -178,7 +185,7 @@ def test_what_does_not_go_with_a_mean_is_refused(problem):
     X, Y, _, mean = problem
     with pytest.raises(ValueError, match="prune='certified' makes weights 0"):
         MaxMarginClassifier(label_mean=mean, prune="certified").fit(X, Y)
-    for kind in (MaxMarginClassifier, KernelLogisticClassifier):
+    for kind in (MaxMarginClassifier, KernelLogisticClassifier, LowRankClassifier):
         with pytest.raises(ValueError, match="X is a kernel matrix"):
             kind(kernel="precomputed", label_mean=mean).fit(X @ X.T, Y)
 
@@ -192,3 +199,59 @@ def test_a_mean_is_matched_by_name_and_keeps_its_parts():
     assert mean.columns(np.array([1])).label_names.tolist() == ["b"]
     np.testing.assert_array_equal(mean.scores(sp.csr_array(np.eye(2))), np.eye(2))
     assert repr(mean) == "LabelMean(2 labels, 2 features)"
+
+
+@pytest.mark.parametrize("missing", [True, False])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_low_rank_of_full_rank_has_the_optimum_around_the_mean(problem, loss, missing):
+    X, Y, R, mean = problem
+    Y = Y if missing else np.nan_to_num(Y)
+    model = LowRankClassifier(
+        3, loss, 0.5, penalty="ridge", fit_intercept=False, label_covariance=R, label_mean=mean, tol=1e-12,
+        max_iter=1000,
+    ).fit(X, Y)  # fmt: skip
+    signs, known, inverse = np.where(np.isnan(Y), 0.0, 2 * Y - 1), mean.scores(X), np.linalg.inv(R)
+
+    def objective(flat):
+        Z = flat.reshape(3, 5)
+        scores = X @ Z.T + known
+        if loss == "squared":
+            away = np.where(signs != 0, scores - (signs > 0), 0.0)
+            value, slope = np.square(away).sum() / 2, away
+        else:
+            value = np.where(signs != 0, np.logaddexp(0, -signs * scores), 0.0).sum()
+            slope = -signs / (1 + np.exp(signs * scores))
+        return value + np.vdot(Z, inverse @ Z) / 4, (slope.T @ X + inverse @ Z / 2).ravel()
+
+    found = minimize(objective, np.zeros(15), jac=True, method="L-BFGS-B", options={"maxiter": 9999})
+    assert model.objective_ == pytest.approx(found.fun, rel=1e-6)
+    np.testing.assert_allclose(model.coef_, found.x.reshape(3, 5), atol=5e-3)
+    scores = X @ model.coef_.T + known
+    lowest = model.thresholds_.min()
+    np.testing.assert_allclose(model.decision_function(X) + lowest, scores, atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
+def test_the_gap_around_a_mean_is_true(problem, loss):
+    X, Y, _, mean = problem
+    loose = LowRankClassifier(3, loss, 0.5, label_mean=mean, tol=1e-2).fit(X, Y)
+    tight = LowRankClassifier(3, loss, 0.5, label_mean=mean, tol=1e-12, max_iter=2000).fit(X, Y)
+    assert tight.duality_gap_ < 1e-4
+    assert loose.objective_ * (1 - loose.duality_gap_) <= tight.objective_ <= loose.objective_
+
+
+def test_low_rank_learns_and_chooses_around_a_mean(problem):
+    X, Y, _, mean = problem
+    known = {"label_mean": mean}
+    learned = LowRankClassifier(
+        3, penalty="ridge", hyperparameters="learn", kernel="rbf", cv=2, max_learning_iter=2, **known
+    )
+    assert np.isfinite(learned.fit(X, Y).cross_validation_loss_)
+    chosen = LowRankClassifierCV([1, 3], [100.0, 0.1], cv=3, scoring="loss", **known).fit(X, Y)
+    assert np.isfinite(chosen.best_score_)
+    itself = (mean.scores(X) > 0).astype(float)  # labels that the mean knows leave little to learn
+    strong = LabelMean(10 * mean.label_factors, mean.feature_factors, 10 * mean.intercepts)
+    best = LowRankClassifierCV([1, 3], [1e9], cv=3, scoring="micro_f1", loss="logistic", label_mean=strong)
+    assert best.fit(X, itself).best_score_ == 1.0
+    held = LowRankClassifier(3, threshold="f1", **known).fit(X, Y)
+    assert np.isfinite(held.thresholds_).all()

@@ -99,6 +99,8 @@ def test_a_mean_speaks_for_it():
     for model in (
         lw.MaxMarginClassifier(label_mean=mean),
         lw.KernelLogisticClassifier(label_mean=mean, hyperparameters="fixed"),
+        lw.LowRankClassifier(3, label_mean=mean, threshold=0.0),
+        lw.LowRankClassifier(3, "logistic", kernel="rbf", label_mean=mean, threshold=0.0),
     ):
         scores = model.fit(X, Y).decision_function(X)
         np.testing.assert_allclose(scores[:, 3], X[:, 0], atol=1e-9)

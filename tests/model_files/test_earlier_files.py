@@ -1,7 +1,8 @@
 """Model files that earlier versions wrote load, and predict the same bits.
 
 ``written_by_e10e487`` holds files of every storable estimator of that version, with what it predicted for
-eight rows (``scripts/make_model_fixtures.py``); ``written_by_3ff55f0`` those of classes that came later.
+eight rows (``scripts/make_model_fixtures.py``); ``written_by_3ff55f0`` and ``written_by_COMMIT`` those of
+classes that came later.
 Rounding must not be mistaken for a change:
 
 - Scores of the models marked "exact" are sums of integers times numbers of few binary digits.  No addition
@@ -27,8 +28,8 @@ from scipy.special import logit
 
 import labelweave
 
-FIRST, LATER = (Path(__file__).parent / f"written_by_{commit}" for commit in ("e10e487", "3ff55f0"))
-INDEX = {folder: json.loads((folder / "index.json").read_text()) for folder in (FIRST, LATER)}
+FIRST, *LATER = (Path(__file__).parent / f"written_by_{at}" for at in ("e10e487", "3ff55f0", "COMMIT"))
+INDEX = {folder: json.loads((folder / "index.json").read_text()) for folder in (FIRST, *LATER)}
 FOLDERS = {name: folder for folder, index in INDEX.items() for name in index["models"]}
 ENTRIES = {name: INDEX[folder]["models"][name] for name, folder in FOLDERS.items()}
 ROUNDING = 1e-13  # of the greatest score; 1e-14 with other instruction sets of linear algebra and loops
@@ -41,8 +42,7 @@ models = pytest.mark.parametrize("name", FOLDERS)
 
 @pytest.fixture(scope="module")
 def expected():
-    first, later = (dict(np.load(folder / "expected.npz")) for folder in (FIRST, LATER))
-    return first | later
+    return {key: value for folder in INDEX for key, value in np.load(folder / "expected.npz").items()}
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from labelweave.cli.fit_words import member_lines, tie_lines
 from labelweave.cli.messages import did_you_mean, note, print_json, print_lines, say, short, size_of
 from labelweave.cli.model_rows import Model, classifier_of, names_of, open_model, scorer_of
 from labelweave.estimators import LabelGraphClassifier
-from labelweave.estimators.scorers import label_weights
+from labelweave.estimators.scorers import known_weights, label_weights
 from labelweave.facts import (
     CliqueFacts,
     FactorGeometry,
@@ -156,7 +156,8 @@ def _weights(model: Model, label: str, count: int) -> dict[str, Any]:
     """Say what speaks for and against a label, and with factors which labels are like it."""
     classifier: Any = scorer_of(model)
     column, facts = _column(model, label), model_facts(model)
-    found: dict[str, Any] = {"label": label, "intercept": float(classifier.intercept_[column])}
+    intercept = float(classifier.intercept_[column]) + known_weights(classifier, column)[1]
+    found: dict[str, Any] = {"label": label, "intercept": intercept}
     if isinstance(classifier, LabelGraphClassifier):
         graph = classifier.label_graph_
         own = [number for number, clique in enumerate(graph.cliques) if column in clique]

@@ -26,6 +26,7 @@ from labelweave.datasets import (
 from labelweave.datasets.table_files import raw_tables
 from labelweave.decisions import layers
 from labelweave.decisions.base import DecisionClassifier
+from labelweave.decisions.label_text import with_unobserved
 from labelweave.decisions.layers import taxonomy_of
 from labelweave.estimators import TableModel
 from labelweave.estimators.base import LabelClassifier
@@ -252,7 +253,29 @@ def _read_labeled_table(model: Model, path: str, columns: TableColumns, source: 
     if source.ignore_unknown_labels:  # these are read to be named, and dropped by whoever compares
         found = read_table_columns(path, columns).Y.names
         names += sorted(set([] if found is None else found.tolist()) - set(names))
-    return read_table_columns(path, columns, label_names=names)
+    if columns.labels is None or isinstance(columns.labels, str):
+        return read_table_columns(path, columns, label_names=names)
+    return _read_label_columns(model, path, columns, names)
+
+
+def _read_label_columns(model: Model, path: str, columns: TableColumns, names: list[str]) -> LabeledData:
+    """Read a column a label; labels that no column of the training table told of may have one or not."""
+    there, listed, untold = next(raw_tables(path, 1)).columns, columns.labels or (), _untold(model)
+    needed = [name for name in names if name not in untold or name in there]
+    late = [name for name in needed if name in untold and name not in listed]
+    read = (*(name for name in listed if name not in untold or name in there), *late)
+    rows = read_table_columns(path, replace(columns, labels=read), label_names=needed)
+    every = [*needed, *(name for name in names if name not in needed)]
+    Y = with_unobserved(rows.Y, np.array(every)) if len(every) > len(needed) else rows.Y
+    return replace(rows, Y=Y.select_labels([every.index(name) for name in names]))
+
+
+def _untold(model: Model) -> set[str]:
+    """Name the labels that are described alone, or known by answers."""
+    classifier = classifier_of(model)
+    found = {str(classifier.classes_[label]) for label in classifier._form.unobserved}
+    told = model.columns_.labels if isinstance(model, TableModel) else None
+    return found if told is None or isinstance(told, str) else found | (set(names_of(model)) - set(told))
 
 
 def truth_of(model: Model, rows: LabeledData) -> Any:

@@ -52,9 +52,9 @@ class LabelTextClassifier(DecisionClassifier):
     Parameters
     ----------
     estimator : classifier or None, default=None
-        One with ``label_mean``, ``label_covariance`` or both: a :class:`KernelLogisticClassifier`, a
-        :class:`MaxMarginClassifier`, or a low-rank model, whose label features the covariance makes.  None is
-        a linear logistic one, whose scale is chosen too.
+        One with ``label_mean`` and ``label_covariance``: a :class:`KernelLogisticClassifier`, a
+        :class:`MaxMarginClassifier`, or a :class:`LowRankClassifier`, of which the covariance makes label
+        features.  None is a linear logistic one, whose scale is chosen too.
     descriptions : dict of str to str, DataFrame, Series, sequence of str, LabelText or None, default=None
         The description of each label by its name, or names alone; None for the names in y.  Labels that y
         does not have are unobserved, and predicted by their texts.
@@ -265,7 +265,7 @@ class LabelTextClassifier(DecisionClassifier):
             second = labels.to_dense()
             labels = LabelMatrix.from_any(np.hstack([1.0 - second, second]))
         kind: Literal["labels", "multiclass"] = "labels" if form.kind == "labels" else "multiclass"
-        return _with_unobserved(labels, self.text_.names), replace(with_more_labels(form, more), kind=kind)
+        return with_unobserved(labels, self.text_.names), replace(with_more_labels(form, more), kind=kind)
 
     def _names_of_labels(self, labels: LabelMatrix, form: TargetForm) -> list[str]:
         if form.kind != "labels" or labels.names is not None:
@@ -423,7 +423,7 @@ class LabelTextClassifier(DecisionClassifier):
         return model
 
 
-def _with_unobserved(labels: LabelMatrix, names: Array) -> LabelMatrix:
+def with_unobserved(labels: LabelMatrix, names: Array) -> LabelMatrix:
     """Put labels behind others that were observed in no row; names are those of all."""
     n_rows, n_labels = labels.shape
     rest = sp.csr_array((n_rows, len(names) - n_labels), dtype=np.int8)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import expit
 from sklearn.base import clone
 
 from labelweave.array_types import Array
@@ -65,10 +66,14 @@ class TextPrior(StoredParameters):
         return found + above.scaled(tree * self.share) + own
 
     def known_scores(self, scores: TextScores, text: LabelText, estimator: Any) -> LabelMean:
-        """Make the mean on the scale of an estimator: log-odds, or margins, which lie from -1 to 1."""
-        if isinstance(estimator, MaxMarginClassifier):
+        """Make the mean on the scale of an estimator: log-odds; margins, from -1 to 1; or shares, from 0 to 1."""
+        loss = getattr(estimator, "loss", "hinge" if isinstance(estimator, MaxMarginClassifier) else None)
+        if loss in ("hinge", "squared_hinge"):
             level = float(np.clip(_MARGIN * self.level, -1.0, 1.0))
             return scores.mean(text, _MARGIN * self.mean, level)
+        if loss == "squared":  # as far as a share moves with log-odds at the level
+            share = float(expit(self.level))
+            return scores.mean(text, share * (1.0 - share) * self.mean, share)
         return scores.mean(text, self.mean, self.level)
 
 

@@ -282,6 +282,15 @@ def label_weights(model: HasScorer, label: int) -> Array:
     return np.asarray(row.toarray() if sp.issparse(row) else row)[0]
 
 
+def known_weights(model: Any, label: int) -> tuple[Array | None, float]:
+    """Give the weights (d,) and the level that a label's mean adds to those of the scorer; None for none."""
+    mean = getattr(model, "label_mean_", None)
+    if mean is None or model.scorer_.holds_mean:
+        return None, 0.0
+    own = mean.columns(np.array([label]))
+    return np.asarray(own.weights()[0]), float(own.intercepts[0])
+
+
 def all_below(places_: Array, length: int) -> bool:
     """Say whether all places lie in an array of a length."""
     return not len(places_) or int(places_.max()) < length

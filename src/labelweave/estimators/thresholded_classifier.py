@@ -46,7 +46,7 @@ from labelweave.features.gram.sources import (
     is_known_semidefinite,
 )
 from labelweave.interrupts import note_interrupt
-from labelweave.labels import LabelMatrix
+from labelweave.labels import LabelMatrix, LabelMean
 from labelweave.model_files.schema import MEASURED, TEXT, Field, Items, Made, Maybe, Named, Numbers, Optional
 from labelweave.solvers import SolverResult, Status
 
@@ -281,6 +281,14 @@ class ThresholdedClassifier(KernelClassifier):
         chosen = best_thresholds(scores, THRESHOLD_RULES[self.threshold], self._level).thresholds
         self.thresholds_ = np.clip(chosen, *self._threshold_range)
         return part
+
+    def _mean(self, features: FeatureMatrix, n_labels: int) -> LabelMean | None:
+        """Read the mean of the scores of features, and keep it."""
+        if self.label_mean is not None and self._is_precomputed:
+            raise ValueError(
+                "label_mean has weights of features, but X is a kernel matrix; give features and a kernel."
+            )
+        return self._read_mean(features, self.classes_[-n_labels:])
 
     def _compared_scores(self, features: FeatureMatrix, rows: Array) -> Array:
         """Score some rows on the scale of thresholds."""

@@ -2,7 +2,14 @@
 
 from labelweave.facts.factor_geometry import FactorGeometry
 from labelweave.facts.label_structure import covariance_of, prior_covariances
-from labelweave.facts.lines import decision_lines, fact_lines, facts_html, label_lines, parameter_words
+from labelweave.facts.lines import (
+    decision_lines,
+    fact_lines,
+    facts_html,
+    label_lines,
+    parameter_words,
+    unobserved_words,
+)
 from labelweave.facts.model_facts import clique_facts, label_thresholds, model_facts
 from labelweave.facts.record import CliqueFacts, CombinationFacts, GraphFacts, ModelFacts
 from labelweave.facts.words import class_words
@@ -24,4 +31,5 @@ __all__ = [
     "model_facts",
     "parameter_words",
     "prior_covariances",
+    "unobserved_words",
 ]

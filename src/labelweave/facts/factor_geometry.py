@@ -14,6 +14,7 @@ import numpy as np
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers, panels, ratios
+from labelweave.estimators.scorers import known_weights
 from labelweave.features import FeatureMatrix
 
 _KERNEL_ROWS_AT_ONCE = 512
@@ -88,4 +89,5 @@ class FactorGeometry:
         """Multiply the factors for one label: the weights of features; None for kernels of training rows."""
         if hasattr(self.model, "support_"):
             return None
-        return np.asarray(self.model.feature_factors_ @ self.factors[row])
+        weights, known = self.model.feature_factors_ @ self.factors[row], known_weights(self.model, row)[0]
+        return np.asarray(weights if known is None else weights + known)

@@ -43,9 +43,20 @@ def label_lines(facts: ModelFacts) -> Lines:
     """Name the first labels or classes, and count the features."""
     names, more = ", ".join(facts.labels[:_MOST_NAMES]), " ..." if len(facts.labels) > _MOST_NAMES else ""
     lines = {"classes" if facts.one_class_a_row else "labels": f"{len(facts.labels)}: {names}{more}"}
+    if facts.unobserved:
+        lines["unobserved"] = unobserved_words(facts.unobserved)
     if facts.features is None:
         return lines
     return lines | {"features": f"{facts.features}, {'with' if facts.feature_names else 'without'} names"}
+
+
+def unobserved_words(names: list[str]) -> str:
+    """Name the labels that no training row told of, and say what their scores are worth."""
+    shown, more = ", ".join(names[:_MOST_NAMES]), " ..." if len(names) > _MOST_NAMES else ""
+    return (
+        f"{len(names)} by no training row: {shown}{more}; scores order rows by what relates these labels to "
+        "others, and how often they are there is a guess"
+    )
 
 
 def fact_lines(facts: ModelFacts, factor_lines: Lines | None = None) -> Lines:

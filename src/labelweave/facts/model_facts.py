@@ -81,6 +81,7 @@ def model_facts(model: Any) -> ModelFacts:
         guarantee=guarantee_words(outer),
         columns=_columns(model) if isinstance(model, TableModel) else None,
         imputed=_imputed(inner),
+        unobserved=[str(outer.label_names_[label]) for label in outer._form.unobserved],
         pruning=_pruning(inner),
         steps_before=tuple(type(step).__name__ for step in before),
         **own,

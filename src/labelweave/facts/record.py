@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 Plain = dict[str, Any]
@@ -216,6 +216,7 @@ class ModelFacts:
     steps: what the iterations of its fit are called.
     decisions: what is around the classifier that scores, the outermost first.
     imputed: what stands for missing features, in words.
+    unobserved: the labels that no training row told of.
     steps_before: the kinds of the steps of a pipeline that features go through first.
     """
 
@@ -243,6 +244,7 @@ class ModelFacts:
     hyperparameters: dict[str, float] | None = None
     learning: LearningFacts | None = None
     imputed: str | None = None
+    unobserved: list[str] = field(default_factory=list)
     steps_before: tuple[str, ...] = ()
     combination: CombinationFacts | None = None
     pruning: PruningFacts | None = None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from labelweave.features.kernels import Kernel, ProductKernel, ScaledKernel, SumKernel
-from labelweave.labels import Taxonomy
+from labelweave.labels import LabelText, Taxonomy
 
 _MOST_VALUES = 6
 
@@ -103,5 +103,5 @@ def _plain(value: Any) -> Any:
         return ",".join(map(str, value))
     size = getattr(value, "n_labels", None)
     if size is None:
-        size = len(value) if isinstance(value, (tuple, list)) else np.size(value)
+        size = len(value) if isinstance(value, (tuple, list, LabelText)) else np.size(value)
     return f"{type(value).__name__} over {size} labels"

@@ -132,6 +132,29 @@ class LabelMean(StoredParameters):
         """
         return self.products(features) + self.intercepts
 
+    def factors(self, features: Any) -> tuple[Array, Array]:
+        """Give the scores of rows as a product, of as few columns as they can have.
+
+        Parameters
+        ----------
+        features : ndarray or csr_array of shape (n, d)
+            The rows.
+
+        Returns
+        -------
+        rows : ndarray of shape (n, c)
+            Factors of the rows, ones for the intercepts last.
+        labels : ndarray of shape (L, c)
+            Factors of the labels.
+        """
+        ones = np.ones((features.shape[0], 1))
+        if self.label_factors.shape[1] >= self.n_labels:
+            rows, labels = self.products(features), np.eye(self.n_labels)
+        else:
+            latent = features if self.feature_factors is None else features @ self.feature_factors
+            rows, labels = latent.toarray() if sp.issparse(latent) else latent, self.label_factors
+        return np.hstack([rows, ones]), np.hstack([labels, self.intercepts[:, None]])
+
     def columns(self, labels: Array) -> Self:
         """Keep some labels, in the given order.
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import labelweave
 from labelweave.decisions.layers import taxonomy_of
-from labelweave.facts import ModelFacts, model_facts
+from labelweave.facts import ModelFacts, model_facts, unobserved_words
 from labelweave.report.label_structure import LabelStructure
 from labelweave.report.reported_rows import ReportedRows
 
@@ -20,6 +20,8 @@ def model_lines(rows: ReportedRows) -> dict[str, str]:
     lines |= {"Other than by default": _settings(facts.parameters, facts.changed)}
     lines |= _input_lines(rows)
     lines["Classes" if facts.one_class_a_row else "Labels"] = f"{len(facts.labels)}"
+    if facts.unobserved:
+        lines["Unobserved"] = unobserved_words(facts.unobserved)
     lines["Kernel"] = facts.kernel if "kernel" in facts.parameters else ""
     lines["Keeps"] = "" if facts.support_rows is None else f"{facts.support_rows} training rows"
     lines |= _structure_lines(rows, facts)

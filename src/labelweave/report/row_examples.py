@@ -13,7 +13,13 @@ from scipy.special import logit
 from labelweave.array_types import Array
 from labelweave.decisions.label_scores import take_rows
 from labelweave.decisions.layers import innermost
-from labelweave.estimators.scorers import KernelExpansion, KernelScorer, explicit_width, label_weights
+from labelweave.estimators.scorers import (
+    KernelExpansion,
+    KernelScorer,
+    explicit_width,
+    known_weights,
+    label_weights,
+)
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.report.reported_rows import Outcomes, ReportedRows
 
@@ -111,7 +117,10 @@ class LinearScores:
             column, sign = 0, 1.0 if label == 1 else -1.0
         places, values = self._features(row)
         amounts = sign * values * self._weights(column, places)
-        intercept = sign * float(self.classifier.intercept_[column])
+        known, level = known_weights(self.classifier, column)
+        if known is not None:
+            amounts = amounts + sign * values * known[places]
+        intercept = sign * (float(self.classifier.intercept_[column]) + level)
         limit = self.classifier._lowest_threshold
         scores = np.reshape(self.classifier.decision_function(row), (1, -1))
         own = intercept + float(amounts.sum())

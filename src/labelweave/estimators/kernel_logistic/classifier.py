@@ -59,7 +59,7 @@ from labelweave.estimators.targets import has_many_labels, read_targets
 from labelweave.estimators.thresholded_classifier import fit_after
 from labelweave.features import FeatureMatrix
 from labelweave.hyperparameters.search import LearnedParameters
-from labelweave.labels import LabelMean, Taxonomy
+from labelweave.labels import Taxonomy
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions
 from labelweave.solvers import SolverResult
@@ -358,13 +358,6 @@ class KernelLogisticClassifier(KernelProbabilities):
         self._close_journal(journal, is_done=is_done)
         progress.close()
         return self
-
-    def _mean(self, features: FeatureMatrix, n_labels: int) -> LabelMean | None:
-        if self.label_mean is not None and self._is_precomputed:
-            raise ValueError(
-                "label_mean has weights of features, but X is a kernel matrix; give features and a kernel."
-            )
-        return self._read_mean(features, self.classes_[-n_labels:])
 
     def _warn_of_costs(self, data: LikelihoodData, n_pairs: int, n_threads: int) -> None:
         """Warn of widths of many features that are learned, and of exact solves of many rows.

@@ -32,6 +32,7 @@ from labelweave.estimators.parameters import (
     Costs,
     CovarianceLike,
     KernelLike,
+    MeanLike,
     RandomState,
     keep_parameters,
 )
@@ -95,6 +96,9 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         A prior covariance R between labels: H is penalised by ``tr(H^T R^-1 H)``, and Z likewise.  One made
         of features of the labels (``LabelCovariance.low_rank``) makes inductive matrix completion; a column
         of ones among them carries the intercepts.
+    label_mean : LabelMean, array-like of shape (L, d) or None, default=None
+        Weights that are known before the fit, of features as the model scales them: their scores, on the
+        scale of the loss, are added to those of low rank, which alone are penalised.
     false_positive_cost : float or array-like of shape (L,), default=1.0
         What the losses of negative entries are multiplied with.
     false_negative_cost : float or array-like of shape (L,), default=1.0
@@ -158,7 +162,8 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
     label_factors_ : ndarray of shape (L, k)
         H.
     coef_ : ndarray of shape (L, d)
-        H W^T, of explicit features.  It is made anew at every look, and dense: labels times features.
+        H W^T, of explicit features, ``label_mean`` not included.  It is made anew at every look, and dense:
+        labels times features.
     label_covariance_ : LabelCovariance or None
         The covariance of the labels' factor; None for independent labels.
     intercept_, thresholds_ : ndarray of shape (L,)
@@ -234,8 +239,8 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         penalty: Literal["trace_norm", "ridge"] = "trace_norm", kernel: KernelLike = "linear",
         gamma: str | float = "scale", degree: int = 3, coef0: float = 1.0, scaling: str = "none",
         fit_intercept: bool = True, intercept_scaling: float = 1.0, negative_weight: float = 1.0,
-        label_covariance: CovarianceLike = None, false_positive_cost: Costs = 1.0,
-        false_negative_cost: Costs = 1.0, class_weight: ClassWeight = None,
+        label_covariance: CovarianceLike = None, label_mean: MeanLike = None,
+        false_positive_cost: Costs = 1.0, false_negative_cost: Costs = 1.0, class_weight: ClassWeight = None,
         hyperparameters: Literal["fixed", "learn"] = "fixed", cv: Any = 5, learning_rows: int | None = None,
         max_learning_iter: int = 100, start: Literal["svd", "random"] = "svd",
         threshold: str | float = "auto", validation_fraction: float | str = "auto", warm_start: bool = False,
@@ -252,6 +257,7 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         self._check_kernel_rank()
         self._forget_expansion()
         self.label_covariance_ = self._covariance(labels.n_labels)
+        mean = self._mean(features, labels.n_labels)
         weights, by_sign = self._weighted_by_class(labels, rows.weights)
         factors = self._factors(labels, entries, by_sign)
         journal = self._open_journal(
@@ -262,7 +268,8 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         )
         seed = journal.recall("seed", lambda: int(check_random_state(self.random_state).randint(2**31 - 1)))
         source, explicit = self._read_kernel(features, seed)
-        data = LowRankData(labels, weights, explicit, source, factors, self.label_covariance_)
+        known = None if mean is None else mean.factors(features.data)
+        data = LowRankData(labels, weights, explicit, source, factors, self.label_covariance_, known)
         workers = Workers(effective_n_jobs(self.n_jobs))
         with workers.running(), journal.going_on():
             progress = FitProgress(self, arguments, self._most_subtasks(self._n_parts(rows.weights)))

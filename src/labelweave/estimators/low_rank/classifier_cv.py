@@ -37,6 +37,7 @@ from labelweave.estimators.parameters import (
     Costs,
     CovarianceLike,
     KernelLike,
+    MeanLike,
     RandomState,
     keep_parameters,
 )
@@ -94,6 +95,9 @@ class LowRankClassifierCV(LowRankClassifier):
         Weight of the loss of entries that are not positive.
     label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L) or None, default=None
         A prior covariance between labels.
+    label_mean : LabelMean, array-like of shape (L, d) or None, default=None
+        Weights that are known before the fit, of features as the model scales them: their scores, on the
+        scale of the loss, are added to those of low rank, which alone are penalised.
     false_positive_cost : float or array-like of shape (L,), default=1.0
         What the losses of negative entries are multiplied with.
     false_negative_cost : float or array-like of shape (L,), default=1.0
@@ -202,7 +206,7 @@ class LowRankClassifierCV(LowRankClassifier):
         loss: str | EntryLoss = "squared", penalty: Literal["trace_norm", "ridge"] = "trace_norm",
         kernel: KernelLike = "linear", gamma: str | float = "scale", degree: int = 3, coef0: float = 1.0,
         scaling: str = "none", fit_intercept: bool = True, intercept_scaling: float = 1.0,
-        negative_weight: float = 1.0, label_covariance: CovarianceLike = None,
+        negative_weight: float = 1.0, label_covariance: CovarianceLike = None, label_mean: MeanLike = None,
         false_positive_cost: Costs = 1.0, false_negative_cost: Costs = 1.0, class_weight: ClassWeight = None,
         hyperparameters: Literal["fixed", "learn"] = "fixed", cv: Any = 2, learning_rows: int | None = None,
         max_learning_iter: int = 100, scoring: str | Callable[..., float] = "micro_f1", rule: str = "best",
@@ -317,6 +321,8 @@ class LowRankClassifierCV(LowRankClassifier):
             latent = blocks.latent(fitted, held, kept)
             image = np.hstack([latent, np.ones((len(held), 1))])
             factor = np.hstack([fitted.label_factor, fitted.intercepts[:, None]]).astype(np.float64)
+            if data.known is not None:
+                image, factor = np.hstack([image, data.known[0][held]]), np.hstack([factor, data.known[1]])
             part = None if data.factors is None else data.factors.rows(held)
             rows = HeldOutRows(data.labels[held], data.weights[held], image, factor, part)
             return held_out_score(self.scoring, rows, what)

@@ -26,7 +26,7 @@ from labelweave.features.gram.sources import GramSource, RowsOfSource
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.covariance.factor import FactorCovariance
 from labelweave.losses.entry_losses import EntryLoss
-from labelweave.problems.label_entries import EntryWeights, LabelEntries
+from labelweave.problems.label_entries import EntryWeights, LabelEntries, ShiftedEntries
 from labelweave.problems.low_rank_factors import LowRankFactors, Penalty, choose_entries
 from labelweave.problems.reduced_rank_ridge import ReducedRankRidge, RidgeSizes
 from labelweave.solvers import Status, TraceRecord
@@ -87,6 +87,7 @@ class LowRankData:
     source: the kernel matrix, if there are no such features.
     factors: further factors of the entries' weights.
     covariance: of the labels' factor; None where labels are independent.
+    known: factors of scores that are known before the fit, of rows (n, c) and of labels (L, c).
     """
 
     labels: LabelMatrix
@@ -95,6 +96,7 @@ class LowRankData:
     source: GramSource | None
     factors: EntryWeights | None = None
     covariance: LabelCovariance | None = None
+    known: tuple[Array, Array] | None = None
 
     @property
     def has_row_coefficients(self) -> bool:
@@ -130,6 +132,7 @@ class LowRankData:
             explicit=None if self.explicit is None else self.explicit.rows(kept),
             source=None if self.source is None else RowsOfSource(self.source, kept),
             factors=None if self.factors is None else self.factors.rows(kept),
+            known=None if self.known is None else (self.known[0][kept], self.known[1]),
         )
 
 
@@ -208,10 +211,14 @@ class ReadyRows:
         """The loss."""
         settings = self.settings
         weights = np.asarray(self.data.weights, settings.dtype)
-        return choose_entries(
+        entries = choose_entries(
             self.data.labels, settings.loss, weights, settings.negative_weight, settings.workers,
             self.data.factors,
         )  # fmt: skip
+        if self.data.known is None:
+            return entries
+        of_rows, of_labels = (np.asarray(part, settings.dtype) for part in self.data.known)
+        return ShiftedEntries(entries, of_rows, of_labels)
 
     def first_factor(self, rank: int) -> Array:
         """Give the labels' factor that a fit starts from where nothing is known."""
@@ -246,7 +253,8 @@ class ReadyRows:
         """Tell whether a fit is solved exactly: squared loss, ridge penalty, all observed, and cheaper."""
         if settings.loss != "squared" or settings.penalty != "ridge" or settings.negative_weight != 1:
             return False
-        if self.data.factors is not None or self.data.covariance is not None:
+        data = self.data
+        if not (data.factors is None and data.covariance is None and data.known is None):
             return False
         budget = settings.memory_budget * 1e6
         return not self.data.labels.has_missing and self._sizes.suit(

@@ -43,8 +43,8 @@ class ScoreSettings:
 class HeldOutRows:
     """Rows, and what a model makes of them.
 
-    image (n, k + 1): the rows in the space of the factors, and a column of ones.
-    factor (L, k + 1): the labels' factor, and the intercepts.
+    image (n, k + 1): the rows in the space of the factors, and a column of ones; then what known scores have.
+    factor (L, k + 1): the labels' factor, and the intercepts; likewise.
     """
 
     labels: LabelMatrix

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
+from labelweave.estimators.added_labels import AddsLabels, widened_covariance
 from labelweave.estimators.base import CALLER, warn_of_end
 from labelweave.estimators.class_weights import SignFactors
 from labelweave.estimators.folds import reusable_splits
@@ -90,7 +91,7 @@ class End:
         return Start(continued(wider, first, settings.rank))
 
 
-class LowRankModel(LearningClassifier):
+class LowRankModel(AddsLabels, LearningClassifier):
     """Base of low-rank classifiers: a :class:`FactorScorer` less thresholds.
 
     _end: where the last fit ended; kept with a copy of the model only if it is to be gone on from.
@@ -126,6 +127,12 @@ class LowRankModel(LearningClassifier):
         if isinstance(covariance, DenseCovariance):
             return None if np.array_equal(covariance.matrix, np.eye(n_labels)) else covariance
         return covariance if covariance.ties_labels or (covariance.diagonal() != 1).any() else None
+
+    def _keep_wider(self, n_new: int, covariance: LabelCovariance | None) -> None:
+        before = self.label_covariance_
+        if covariance is None and before is not None:
+            covariance = widened_covariance(before, n_new)
+        self.label_covariance_ = covariance
 
     def _factors(self, labels: LabelMatrix, entries: Any, by_sign: SignFactors | None) -> EntryWeights | None:
         """Join costs, weights of classes and weights of entries; None where all are 1."""

@@ -45,6 +45,8 @@ class _ClosedForm:
             return choose_gram(part.source(kernel), explicit, part.n_labels, budget, settings.workers)
 
         targets = (part.signs > 0).astype(np.float64)
+        if part.known is not None:
+            targets -= part.known
         folded = FoldedRidge(part.features, targets, part.weights, block.held_out, make_gram)
         return RidgeCrossValidation(family, folded, settings.workers)
 
@@ -106,10 +108,11 @@ class RidgeSearch:
         if kernel is None:
             table = part.data.toarray() if part.is_sparse else part.data
             part = FeatureMatrix(np.ascontiguousarray(table[:, chosen]))
+        known = rows.rows(chosen).known
         data = LikelihoodData(
             part, rows.weights[chosen], labels[chosen].to_signs(), None, labels.n_labels,
             is_precomputed=kernel is None, entry_weights=self._entry_weights(rows.rows(chosen)),
-            loss_name="squared",
+            loss_name="squared", known=None if known is None else known[0] @ known[1].T,
         )  # fmt: skip
         return data, held_out
 

@@ -448,16 +448,12 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         self.label_covariance_ = [wide] if self._is_sum else wide
 
     def _mean(self, features: FeatureMatrix, n_labels: int) -> LabelMean | None:
-        if self.label_mean is not None and self._is_precomputed:
-            raise ValueError(
-                "label_mean has weights of features, but X is a kernel matrix; give features and a kernel."
-            )
         if self.label_mean is not None and self.prune != "off":
             raise ValueError(
                 f"prune={self.prune!r} makes weights 0 that label_mean has reasons to be other than 0; give "
                 "one of them."
             )
-        return self._read_mean(features, self.classes_[-n_labels:])
+        return super()._mean(features, n_labels)
 
     def _margins(self, n_labels: int, mean: LabelMean | None) -> Array:
         names = ("false_negative_cost", "false_positive_cost")
