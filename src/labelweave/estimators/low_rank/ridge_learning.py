@@ -44,7 +44,7 @@ class _ClosedForm:
             budget = settings.memory_budget * 1e6
             return choose_gram(part.source(kernel), explicit, part.n_labels, budget, settings.workers)
 
-        targets = (part.signs > 0).astype(np.float64)
+        targets = 0.5 * (1.0 + part.signs)
         folded = FoldedRidge(part.features, targets, part.weights, block.held_out, make_gram)
         return RidgeCrossValidation(family, folded, settings.workers)
 
@@ -107,7 +107,7 @@ class RidgeSearch:
             table = part.data.toarray() if part.is_sparse else part.data
             part = FeatureMatrix(np.ascontiguousarray(table[:, chosen]))
         data = LikelihoodData(
-            part, rows.weights[chosen], labels[chosen].to_signs(), None, labels.n_labels,
+            part, rows.weights[chosen], labels[chosen].to_graded_signs(), None, labels.n_labels,
             is_precomputed=kernel is None, entry_weights=self._entry_weights(rows.rows(chosen)),
             loss_name="squared",
         )  # fmt: skip
