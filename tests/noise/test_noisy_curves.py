@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from labelweave.noise.noisy_curves import FlipRates, NoisyCurves, _Problem, fit_noisy_curves
+from labelweave.labels.flip_rates import FlipRates
+from labelweave.noise.noisy_curves import NoisyCurves, _Problem, fit_noisy_curves
 
 FREE = np.nan
 

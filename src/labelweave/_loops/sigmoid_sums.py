@@ -19,7 +19,10 @@ def _line_sums(scores, signs, weights, curve, targets):
         x = slope * s + intercept
         tail = np.exp(-abs(x))
         p = 1.0 / (1.0 + tail) if x >= 0 else tail / (1.0 + tail)
-        target = targets[1] if signs[i] > 0 else targets[0]
+        if signs[i] == 1 or signs[i] == -1:
+            target = targets[1] if signs[i] > 0 else targets[0]
+        else:
+            target = targets[0] + 0.5 * (1.0 + signs[i]) * (targets[1] - targets[0])
         # log(1 + e^x) - target x, without overflow
         loss += weights[i] * (max(x, 0.0) + np.log1p(tail) - target * x)
         residual, curvature = weights[i] * (p - target), weights[i] * p * (1.0 - p)
@@ -35,7 +38,8 @@ def _line_sums(scores, signs, weights, curve, targets):
 def sigmoid_sums(scores, signs, weights, curves, targets, sums):
     """Add up loss, gradient and second derivatives of the curve of every label.
 
-    signs (b, n): +1, -1 and, for what is unobserved, whose scores (b, n) are not read, 0.
+    signs (b, n): +1, -1, or 2 q - 1 of targets q, and, for what is unobserved, whose scores (b, n) are not
+        read, 0.
     curves (b, 2): slope and intercept of the log-odds.
     targets (b, 2): the probabilities asked for in negative and in positive rows.
     sums (b, 6): gets the loss, its gradient by slope and intercept, and the second derivatives by slope

@@ -32,7 +32,14 @@ from labelweave.automatic.set_values import value_of_sets
 from labelweave.automatic.table import Member, TrainingTable
 from labelweave.estimators.base import CALLER, LabelClassifier, fit_method, warn_of_end
 from labelweave.estimators.held_out import HeldOutScores
-from labelweave.estimators.parameters import POSITIVE, SHARED, ClassWeight, RandomState, keep_parameters
+from labelweave.estimators.parameters import (
+    POSITIVE,
+    SHARED,
+    ClassWeight,
+    FlipRatesLike,
+    RandomState,
+    keep_parameters,
+)
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.scaling import choose_scaling
 from labelweave.estimators.targets import check_lengths, read_targets
@@ -114,6 +121,12 @@ class AutoLabelClassifier(LabelClassifier):
         "balanced" for rows / (classes x rows of the class), with rows counted by their weights.  Refused for
         many labels a row: all labels of a row share a factorisation; thresholds for ``metric`` weigh rare
         labels there.
+    flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
+        How often labels are recorded wrongly: the shares of present labels recorded as absent, and of absent
+        ones recorded as present, one number or one a label each.  "propensity" is for labels that are only
+        forgotten, as often as the formula of Jain et al. (2016) says, see
+        :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
+        average (:mod:`labelweave.labels.flip_rates`).
     n_jobs : int or None, default=None
         Threads that grow trees; the result does not depend on it.
     random_state : int, RandomState instance or None, default=0
@@ -208,6 +221,7 @@ class AutoLabelClassifier(LabelClassifier):
         "time_budget": [POSITIVE, None],
         "members": [StrOptions({"auto"}), list, tuple],
         "class_weight": SHARED["class_weight"],
+        "flip_rates": SHARED["flip_rates"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -216,7 +230,8 @@ class AutoLabelClassifier(LabelClassifier):
     def __init__(
         self, metric: Metric = "micro_f1", *,
         time_budget: float | None = None, members: Literal["auto"] | Sequence[Any] = "auto",
-        class_weight: ClassWeight = None, n_jobs: int | None = None, random_state: RandomState = 0,
+        class_weight: ClassWeight = None,
+        flip_rates: FlipRatesLike = None, n_jobs: int | None = None, random_state: RandomState = 0,
         verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
@@ -269,7 +284,7 @@ class AutoLabelClassifier(LabelClassifier):
         features, weights = self._read_rows(X, sample_weight)
         labels, self._form = read_targets(y)
         check_lengths(len(features), len(labels))
-        self.classes_ = self._form.classes
+        self.classes_, labels = self._form.classes, self._corrected(labels)
         weights = self._rows_by_class(labels, weights)
         kept = np.flatnonzero(weights)
         if len(kept) < 2:
@@ -288,8 +303,7 @@ class AutoLabelClassifier(LabelClassifier):
         self, features: FeatureMatrix, labels: LabelMatrix, weights: Array, plan: Plan
     ) -> TrainingTable:
         """Scale the features, and divide the rows into folds."""
-        signs = labels.to_signs()
-        targets = np.where(signs == 0, np.nan, (signs > 0).astype(np.float64))
+        targets = labels.to_dense()
         self.scaling_ = choose_scaling(features, targets, lambda rows: RBFKernel("scale").resolved(rows))
         features, seed = self._scaled(features), int(check_random_state(self.random_state).randint(2**31 - 1))
         folds = _folds(labels, plan.folds, seed)

@@ -97,10 +97,13 @@ def _fitted(estimator: Any, table: TrainingTable) -> Any:
     seeds = {key: table.seed for key, value in fresh.get_params().items()
              if key.split("__")[-1] == "random_state" and value is None}  # fmt: skip
     fresh.set_params(**seeds)
-    targets = table.targets if np.isnan(table.targets).any() else table.targets.astype(np.int64)
-    takes_a_column = isinstance(fresh, LabelClassifier) and not hasattr(fresh, "predict_proba")
-    if targets.shape[1] == 1 and not takes_a_column:  # as a column one class alone is no error
-        targets = targets[:, 0]
+    labels, is_ours = table.labels, isinstance(fresh, LabelClassifier)
+    targets: Any = labels.likelier().to_dense()
+    targets = targets if np.isnan(targets).any() else targets.astype(np.int64)
+    if labels.doubts is not None and is_ours:
+        targets = labels
+    elif targets.shape[1] == 1 and not (is_ours and not hasattr(fresh, "predict_proba")):
+        targets = targets[:, 0]  # as a column one class alone is no error
     is_weighted = np.ptp(table.weights) > 0
     if is_weighted and not has_fit_parameter(fresh, "sample_weight"):
         raise ValueError(f"The member {type(estimator).__name__} takes no sample_weight; give none.")

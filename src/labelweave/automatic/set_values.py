@@ -42,19 +42,21 @@ def value_of_sets(
 
 
 def _entries(labels: LabelMatrix, sets: RowsByLabels, rows: slice) -> tuple[Array, Array, Array]:
-    """Say of some rows which entries are positive, which are predicted, and which are observed."""
-    signs = labels[rows].to_signs()
+    """Say of some rows how much entries are positive, which are predicted, and which are observed."""
+    signs = labels[rows].to_graded_signs()
     seen = signs != 0
-    return signs > 0, (sets[rows] > 0) & seen, seen
+    positive = signs > 0 if signs.dtype.kind == "i" else np.where(seen, 0.5 * (1.0 + signs), 0.0)
+    return positive, (sets[rows] > 0) & seen, seen
 
 
 def _f1_parts(positive: Array, predicted: Array) -> tuple[Array, Array]:
-    return 2.0 * (positive & predicted), positive.astype(np.float64) + predicted
+    return 2.0 * (positive * predicted), positive.astype(np.float64) + predicted
 
 
 def _row_parts(metric: str, positive: Array, predicted: Array, seen: Array) -> tuple[Array, Array]:
     """Give a and b of rows."""
-    hits, wrong = (positive & predicted).sum(axis=1), (positive != predicted).sum(axis=1)
+    hits = (positive * predicted).sum(axis=1)
+    wrong = (positive.astype(np.float64) + predicted).sum(axis=1) - 2.0 * hits
     sizes, observed = positive.sum(axis=1) + predicted.sum(axis=1), seen.sum(axis=1)
     known = (observed > 0).astype(np.float64)
     if metric == "micro_f1":
@@ -62,7 +64,7 @@ def _row_parts(metric: str, positive: Array, predicted: Array, seen: Array) -> t
     if metric == "hamming_loss":
         return wrong, observed
     if metric == "subset_accuracy":
-        return known * (wrong == 0), known
+        return known * ((positive > 0.5) == predicted).all(axis=1), known
     if metric == "example_f1":
         return 2.0 * hits / np.maximum(sizes, 1), known
     either = hits + wrong  # of the Jaccard index, 1 where there are none

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerRow, RowsByLabels
 from labelweave.estimators.scorers import Scorer
@@ -19,7 +20,7 @@ from labelweave.labels import LabelMatrix
 class TrainingTable:
     """The rows of positive weight.
 
-    targets (n, L): 0 and 1, NaN where not observed.
+    targets (n, L): 0 and 1, or targets that are not certain, NaN where not observed.
     folds (n,): the part of the rows that each is scored with.
     pivots: columns of a factor that stands for a kernel matrix of more rows.
     Shapes: weights (n,).
@@ -44,6 +45,13 @@ class TrainingTable:
         for fold in np.unique(self.folds):
             yield np.flatnonzero(self.folds != fold), np.flatnonzero(self.folds == fold)
 
+    @property
+    def labels(self) -> LabelMatrix:
+        """The targets as labels."""
+        seen = ~np.isnan(self.targets)
+        shares = sp.csr_array(np.where(seen, self.targets, 0.0))
+        return LabelMatrix._of_targets(shares, None if seen.all() else sp.csr_array(seen), None)
+
     def loss(self, scores: RowsByLabels) -> float:
         """Compute the squared error of scores of observed labels, as a share of their variance."""
         known = ~np.isnan(self.targets)
@@ -62,8 +70,7 @@ class TrainingTable:
 
     def curves(self, scores: RowsByLabels) -> SigmoidCalibration:
         """Fit a logistic curve a label from scores to probabilities."""
-        labels = LabelMatrix.from_any(self.targets)
-        found = calibrate_labels(labels, scores, "sigmoid", sample_weight=self.weights)
+        found = calibrate_labels(self.labels, scores, "sigmoid", sample_weight=self.weights)
         assert isinstance(found, SigmoidCalibration), "the method says so"
         return found
 

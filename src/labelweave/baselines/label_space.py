@@ -20,7 +20,7 @@ from labelweave.estimators.parameters import NON_NEGATIVE, SHARED, ClassWeight, 
 from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.scorers import FactorScorer
 from labelweave.labels import LabelMatrix
-from labelweave.labels.label_matrix import shown_name
+from labelweave.labels.label_tables import shown_name
 from labelweave.model_files import storable
 
 Product = Callable[[Array], Array]

@@ -22,6 +22,7 @@ from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.parameters import MEAN, Parameters
 from labelweave.estimators.scorers import HasScorer, Scorer
+from labelweave.estimators.soft_targets import RATES_OF_CLASSES, corrected_by
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.features import FeatureMatrix, FeatureScaling
 from labelweave.features.feature_matrix import LARGEST_FEATURE, filled
@@ -203,6 +204,7 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
     """What stands for missing features in predictions, shape (d,); None refuses them."""
 
     class_weight: Any = None
+    flip_rates: Any = None
     label_mean: Any = None
     verbose: int = 0
 
@@ -282,6 +284,14 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
         )
         refuse_no_weight(weights)
         return weights
+
+    def _corrected(self, labels: LabelMatrix) -> LabelMatrix:
+        """Give the labels of a fit the targets that undo known flip rates."""
+        if self.flip_rates is None:
+            return labels
+        if self._form.kind != "labels":
+            raise ValueError(RATES_OF_CLASSES)
+        return corrected_by(self.flip_rates, labels)
 
     def _weighted_by_class(self, labels: LabelMatrix, weights: Array) -> tuple[Array, SignFactors | None]:
         """Weight rows by their class, or give factors of the weights of positive and negative entries."""

@@ -133,7 +133,7 @@ def best_thresholds(held: HeldOutScores, rule: Rule, fallback: float) -> Thresho
     alike = never[np.ptp(held.scores[:, never], axis=0) == 0]
     choice.thresholds[alike] = np.maximum(choice.thresholds[alike], held.scores[0, alike])
     weights = np.ones(len(held.labels)) if held.weights is None else held.weights
-    if (held.labels.positives.T @ weights).any():
+    if (held.labels.expected_positives.T @ weights).any():
         _warn_of_close_fit(held, choice.thresholds)
         return choice
     return choice._replace(thresholds=np.full(held.labels.n_labels, fallback))

@@ -14,6 +14,7 @@ from labelweave.array_types import Array
 from labelweave.arrays import largest_columns
 from labelweave.estimators.class_weights import class_weight_state
 from labelweave.estimators.targets import TargetForm
+from labelweave.labels.flip_rates import FlipRates
 from labelweave.metrics import subset_accuracy
 from labelweave.metrics.known_labels import tags_of_model, truth_for
 from labelweave.views import FactsInHTML
@@ -158,6 +159,9 @@ class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
             parameters["random_state"] = None  # a generator's state has no use after the fit
         if isinstance(parameters.get("class_weight"), dict | list):
             parameters["class_weight"] = class_weight_state(parameters["class_weight"])
+        if isinstance(parameters.get("flip_rates"), FlipRates):
+            rates = parameters["flip_rates"]
+            parameters["flip_rates"] = rates.missed, rates.false
         return parameters
 
     def _form_state(self) -> dict[str, Any]:

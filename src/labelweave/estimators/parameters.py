@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from labelweave.estimators.held_out import THRESHOLD_RULES
 from labelweave.features import Kernel
 from labelweave.labels import LabelCovariance, LabelMean, Taxonomy
+from labelweave.labels.flip_rates import FlipRates
 from labelweave.model_files import ModelFileError
 from labelweave.model_files.schema import Made, Sizes, refuse
 from labelweave.sklearn_compat import (
@@ -29,6 +30,7 @@ CovarianceLike: TypeAlias = LabelCovariance | Taxonomy | ArrayLike | None
 MeanLike: TypeAlias = LabelMean | ArrayLike | None
 Costs: TypeAlias = float | ArrayLike
 ClassWeight: TypeAlias = Literal["balanced"] | Mapping[Any, float] | Sequence[Mapping[int, float]] | None
+FlipRatesLike: TypeAlias = FlipRates | Sequence[Any] | Literal["propensity"] | None
 RandomState: TypeAlias = int | np.random.RandomState | None
 
 COUNT = Interval(Integral, 1, None, closed="left")
@@ -58,6 +60,7 @@ SHARED: dict[str, list[Any]] = {
     "false_negative_cost": [NON_NEGATIVE, "array-like"],
     "false_positive_cost": [NON_NEGATIVE, "array-like"],
     "class_weight": [StrOptions({"balanced"}), dict, list, None],
+    "flip_rates": [StrOptions({"propensity"}), FlipRates, tuple, list, None],
     "threshold": [StrOptions({"auto", *THRESHOLD_RULES}), Interval(Real, None, None, closed="neither")],
     "validation_fraction": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
     "warm_start": ["boolean"],

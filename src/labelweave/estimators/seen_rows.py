@@ -191,7 +191,7 @@ class TakesMoreRows:
         assert rows.form is not None, "the form is known with the labels"
         self._form, self.classes_ = rows.form, rows.form.classes
         self._check_threshold()
-        return rows.labels
+        return self._corrected(rows.labels)  # type: ignore[no-any-return]
 
     @available_if(_takes_more_rows)
     @fit_method
@@ -282,11 +282,17 @@ def _joined_labels(first: LabelMatrix, second: LabelMatrix) -> LabelMatrix:
     width = max(first.n_labels, int(columns.max(initial=-1)) + 1)
     parts = [(first, np.arange(first.n_labels)), (second, columns)]
     positives = sp.vstack([_widened(part.positives, place, width) for part, place in parts], format="csr")
+    doubts = None
+    if any(part.doubts is not None for part, _ in parts):
+        tables = [sp.csr_array(part.shape) if part.doubts is None else part.doubts for part, _ in parts]
+        doubts = sp.vstack(
+            [_widened(table, place, width) for table, (_, place) in zip(tables, parts, strict=True)], "csr"
+        )
     if all(part.observed is None and part.n_labels == width for part, _ in parts):
-        return LabelMatrix(positives, None, names)
+        return LabelMatrix(positives, None, names, doubts)
     seen = sp.vstack([_widened(observed_of(part), place, width) for part, place in parts], format="csr")
     is_whole = seen.nnz == seen.shape[0] * seen.shape[1]
-    return LabelMatrix(positives, None if is_whole else seen, names)
+    return LabelMatrix(positives, None if is_whole else seen, names, doubts)
 
 
 def _places(first: LabelMatrix, second: LabelMatrix) -> tuple[Array, Any]:
@@ -317,7 +323,7 @@ def observed_of(labels: LabelMatrix) -> sp.csr_array:
     return sp.csr_array((np.ones(len(indices), np.int8), indices, indptr), shape=labels.shape)
 
 
-def _widened(pattern: sp.csr_array, columns: Array, width: int) -> sp.csr_array:
+def _widened(table: sp.csr_array, columns: Array, width: int) -> sp.csr_array:
     """Bring the entries to the columns that their labels have among more."""
-    parts = np.ones(pattern.nnz, np.int8), columns[pattern.indices], pattern.indptr
-    return sp.csr_array(parts, shape=(pattern.shape[0], width))
+    parts = table.data, columns[table.indices], table.indptr
+    return sp.csr_array(parts, shape=(table.shape[0], width))

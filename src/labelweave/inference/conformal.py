@@ -126,7 +126,7 @@ def control_mistakes(
         If there are too few rows for the level, naming how many are needed, or arguments make no sense.
     """
     _check(control, level, guarantee, confidence)
-    table = read_labeled_scores(labels, scores)
+    table = read_labeled_scores(labels, scores).certain()
     if table.labels.observed is not None:
         table = table.rows(np.flatnonzero(np.diff(table.labels.observed.indptr)))  # without empty rows
     test = _Test(float(level), float(confidence), guarantee, len(table.weights))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
 from labelweave.arrays import numbers_of, panels
 from labelweave.labels import LabelMatrix
-from labelweave.labels.label_matrix import shown_name
+from labelweave.labels.label_tables import shown_name
 
 BLOCK_ENTRIES = 2**20
 _LARGEST_WEIGHT = 1e100
@@ -22,7 +22,8 @@ _LARGEST_WEIGHT = 1e100
 class ScoreLines:
     """Some labels with all their rows, or some rows with all their labels; one a line.
 
-    scores (b, width), signs (b, width): of what is unobserved -inf and 0, of the rest finite and +1 or -1.
+    scores (b, width), signs (b, width): of what is unobserved -inf and 0, of the rest finite and +1 or -1, or
+        2 q - 1 of targets q.
     """
 
     which: slice
@@ -33,6 +34,13 @@ class ScoreLines:
     def order(self) -> Array:
         """The places of every line (b, width), scores falling; sorted once for all that ask."""
         return np.argsort(self.scores, axis=1)[:, ::-1]
+
+    @property
+    def shares(self) -> Array:
+        """How much every entry counts as positive (b, width): whether it is, or its target."""
+        if self.signs.dtype.kind == "i":
+            return self.signs > 0
+        return np.where(self.signs == 0, 0.0, 0.5 * (1.0 + self.signs))
 
     def line(self, number: int) -> ScoreLines:
         """Keep one line, as it is sorted."""
@@ -94,22 +102,28 @@ class LabeledScores:
         n_rows, n_labels = self.shape
         for columns in panels(n_labels, max(1, BLOCK_ENTRIES // max(1, n_rows))):
             chosen = np.arange(columns.start, columns.stop)
-            signs = np.ascontiguousarray(self.labels.select_labels(chosen).to_signs().T)
+            signs = np.ascontiguousarray(self.labels.select_labels(chosen).to_graded_signs().T)
             yield ScoreLines(columns, _where_seen(signs, self.scores[:, columns].T), signs)
 
     def _made_row_blocks(self) -> Iterator[ScoreLines]:
         n_rows, n_labels = self.shape
         for rows in panels(n_rows, max(1, BLOCK_ENTRIES // max(1, n_labels))):
-            signs = self.labels[rows].to_signs()
+            signs = self.labels[rows].to_graded_signs()
             yield ScoreLines(rows, _where_seen(signs, self.scores[rows]), signs)
 
     def row_positives(self) -> PerRow:
-        """Count the positive labels of every row."""
-        return np.diff(self.labels.positives.indptr)
+        """Count the positive labels of every row, doubtful ones by their targets."""
+        if self.labels.doubts is None:
+            return np.diff(self.labels.positives.indptr)
+        return np.asarray(self.labels.expected_positives.sum(axis=1))
 
     def positive_weights(self) -> PerLabel:
         """Add the weights of every label's positive rows."""
-        return np.asarray(self.labels.positives.T @ self.weights, dtype=np.float64)
+        return np.asarray(self.labels.expected_positives.T @ self.weights, dtype=np.float64)
+
+    def certain(self) -> LabeledScores:
+        """Take the likelier labels; those that are as likely as not are unobserved."""
+        return self if self.labels.doubts is None else replace(self, labels=self.labels.likelier())
 
 
 def _where_seen(signs: Array, scores: Array) -> Array:

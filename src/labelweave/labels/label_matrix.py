@@ -2,6 +2,10 @@
 
 An unobserved entry contributes no loss, in any model of the library.  A dense
 target marks it with NaN; a sparse one comes with a mask of what was observed.
+
+An entry of which a probability is known is the likelier of both, with a doubt: the probability of the other
+one.  Its target q is 1 - doubt where positive and doubt where negative.  Corrections for flipped labels make
+targets below 0 and above 1, whose doubts are below 0 (:mod:`labelweave.labels.flip_rates`).
 """
 
 from __future__ import annotations
@@ -14,8 +18,17 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.array_types import Array
-from labelweave.arrays import checked_csr, numbers_of, refuse_lazy, unmasked
-from labelweave.frames import column_labels, frame_values, is_frame
+from labelweave.arrays import checked_csr, numbers_of, refuse_lazy
+from labelweave.labels.doubts import checked_doubts, expected_positives, graded, split_targets
+from labelweave.labels.label_tables import (
+    checked_table,
+    frame_names,
+    is_plain_array,
+    numbers_in,
+    or_probabilities,
+    read_probabilities,
+    shown_name,
+)
 from labelweave.labels.tags import read_tags, tag_rows
 
 
@@ -31,6 +44,9 @@ class LabelMatrix:
         are negative.  ``None`` means that everything was observed.  To hide positives use :meth:`masked`.
     names : sequence of str or None, default=None
         One name a label.
+    doubts : sparse array of shape (n, L) or None, default=None
+        The probabilities that entries are not what they are said to be, 0 where not stored;
+        :meth:`from_probabilities` makes them.
 
     Attributes
     ----------
@@ -41,6 +57,8 @@ class LabelMatrix:
         everything was observed.
     names : ndarray of str, shape (L,), or None
         The label names.
+    doubts : scipy.sparse.csr_array of float64, shape (n, L), or None
+        What is stored is not 0, indices sorted; ``None`` when all entries are certain.
 
     Notes
     -----
@@ -53,10 +71,12 @@ class LabelMatrix:
         positives: Any,
         observed: Any | None = None,
         names: Sequence[str] | npt.NDArray[Any] | None = None,
+        doubts: Any | None = None,
     ) -> None:
         self.positives = _pattern(positives)
         self.observed = None if observed is None else _signed(self.positives, _pattern(observed))
         self.names = checked_names(names, self.positives.shape[1])
+        self.doubts = None if doubts is None else checked_doubts(doubts, self.positives, self.observed)
 
     @classmethod
     def from_any(cls, Y: Any, names: Sequence[str] | None = None) -> LabelMatrix:
@@ -83,16 +103,16 @@ class LabelMatrix:
             If an entry is something else, naming its row and label.
         """
         if isinstance(Y, cls):
-            return Y if names is None else cls(Y.positives, Y.observed, names)
+            return Y if names is None else cls(Y.positives, Y.observed, names, Y.doubts)
         refuse_lazy(Y, "Y")
         if sp.issparse(Y):
             return cls(_checked_sparse(Y), None, names)
         if is_plain_array(Y):
-            return cls._from_dense(_checked_table(unmasked(Y)), names)
+            return cls._from_dense(checked_table(numbers_in(Y)), names)
         rows = tag_rows(Y)
         if rows is not None:
             return cls(*read_tags(rows, names))
-        return cls._from_dense(_checked_table(_numbers(Y)), frame_names(Y) if names is None else names)
+        return cls._from_dense(checked_table(numbers_in(Y)), frame_names(Y) if names is None else names)
 
     @classmethod
     def _from_dense(cls, table: npt.NDArray[Any], names: Sequence[str] | None) -> LabelMatrix:
@@ -102,7 +122,7 @@ class LabelMatrix:
             row, column = np.argwhere(bad)[0]
             raise ValueError(
                 f"Y at row {row}, label {shown_name(names, column)} is {table[row, column]}. "
-                "Labels are 0/1 or -1/1, NaN where not observed."
+                f"Labels are 0/1 or -1/1, NaN where not observed{or_probabilities(table)}."
             )
         if (table == 0).any() and (table == -1).any():
             row, column = np.argwhere(table == -1)[0]
@@ -111,6 +131,51 @@ class LabelMatrix:
                 "entries are 0. Use 0/1 or -1/1, and NaN for what was not observed."
             )
         return cls(table == 1, ~missing if missing.any() else None, names)
+
+    @classmethod
+    def from_probabilities(cls, P: Any, names: Sequence[str] | None = None) -> LabelMatrix:
+        """Read the probabilities that labels hold, of annotators, language models or other models.
+
+        Every model then has the expected loss of an entry, ``p`` times that of a positive and ``1 - p`` times
+        that of a negative one, or a bound of the expected mistake, ``|2p - 1|`` times the loss of the
+        likelier one, where the hinge asks for that.  What counts labels, such as thresholds, precision,
+        recall and F1, has expected counts; what ranks them, and splits, have the likelier ones, those of
+        0.5 unobserved.
+
+        Parameters
+        ----------
+        P : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
+            Numbers from 0 to 1; NaN (dense input and frames) and what is masked is unobserved.  In a sparse
+            matrix what is not stored is negative for certain.
+        names : sequence of str or None, default=None
+            Label names; by default a frame's columns.
+
+        Returns
+        -------
+        LabelMatrix
+            The targets; without doubts if all numbers are 0 and 1.
+
+        Raises
+        ------
+        ValueError
+            If an entry is something else, naming its row and label.
+
+        Examples
+        --------
+        >>> labels = LabelMatrix.from_probabilities([[0.9, 0.0], [0.2, float("nan")]])
+        >>> labels
+        LabelMatrix(2 rows, 2 labels, 1 positive, 3 observed, 2 by probability)
+        """
+        if isinstance(P, cls):
+            return cls.from_any(P, names)
+        targets, observed, names = read_probabilities(P, names)
+        return cls._of_targets(targets, observed, names)
+
+    @classmethod
+    def _of_targets(cls, targets: sp.csr_array, observed: Any, names: Any) -> LabelMatrix:
+        """Make labels of any targets, 0 where not stored."""
+        positives, doubts = split_targets(targets)
+        return cls(positives, observed, names, doubts)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -121,6 +186,16 @@ class LabelMatrix:
     def n_labels(self) -> int:
         """The number of labels ``L``."""
         return self.shape[1]
+
+    def parts(self) -> list[Any]:
+        """Give the arrays that it is made of, but for names: positives, observed, and doubts if any.
+
+        Returns
+        -------
+        list
+            The arrays, None where everything was observed.
+        """
+        return [self.positives, self.observed, *([] if self.doubts is None else [self.doubts])]
 
     @property
     def has_missing(self) -> bool:
@@ -133,7 +208,8 @@ class LabelMatrix:
     def __repr__(self) -> str:
         n, n_labels = self.shape
         seen = "all observed" if self.observed is None else f"{self.observed.nnz} observed"
-        return f"LabelMatrix({n} rows, {n_labels} labels, {self.positives.nnz} positive, {seen})"
+        doubtful = "" if self.doubts is None else f", {self.doubts.nnz} by probability"
+        return f"LabelMatrix({n} rows, {n_labels} labels, {self.positives.nnz} positive, {seen}{doubtful})"
 
     def __getitem__(self, rows: Any) -> LabelMatrix:
         """Keep the given rows: a slice, an index array or a boolean mask."""
@@ -141,11 +217,11 @@ class LabelMatrix:
             rows = rows[0]  # scikit-learn asks for rows this way
         if isinstance(rows, (int, np.integer)):
             rows = [int(rows)]
-        observed = None if self.observed is None else self.observed[rows]
-        return LabelMatrix(self.positives[rows], observed, self.names)
+        observed, doubts = (None if table is None else table[rows] for table in (self.observed, self.doubts))
+        return LabelMatrix(self.positives[rows], observed, self.names, doubts)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """Write out 1, 0 and NaN for :func:`numpy.asarray`, as :meth:`to_dense` does."""
+        """Write out targets and NaN for :func:`numpy.asarray`, as :meth:`to_dense` does."""
         if copy is False:
             raise ValueError(
                 "A LabelMatrix is sparse; an array of it is a copy, so copy=False cannot be had."
@@ -180,7 +256,8 @@ class LabelMatrix:
             raise ValueError(f"The mask has shape {mask.shape} but the labels have shape {self.shape}.")
         if self.observed is not None:
             mask = mask.multiply(_pattern(self.observed))
-        return LabelMatrix(self.positives.multiply(mask), mask, self.names)
+        doubts = None if self.doubts is None else self.doubts.multiply(mask)
+        return LabelMatrix(self.positives.multiply(mask), mask, self.names, doubts)
 
     def without_labels(self, labels: Any) -> LabelMatrix:
         """Forget all entries of some labels, which stay as columns.
@@ -214,9 +291,34 @@ class LabelMatrix:
             The same rows with these labels only.
         """
         labels = _places(labels, self.n_labels)
-        observed = None if self.observed is None else self.observed[:, labels]
+        observed, doubts = (None if one is None else one[:, labels] for one in (self.observed, self.doubts))
         names = None if self.names is None else self.names[labels]
-        return LabelMatrix(self.positives[:, labels], observed, names)
+        return LabelMatrix(self.positives[:, labels], observed, names, doubts)
+
+    def likelier(self) -> LabelMatrix:
+        """Forget doubts; entries that are as likely as not are unobserved.
+
+        Returns
+        -------
+        LabelMatrix
+            The same rows and labels.
+        """
+        if self.doubts is None:
+            return self
+        is_even = sp.csr_array(self.doubts == 0.5)
+        labels = LabelMatrix(self.positives, self.observed, self.names)
+        if not is_even.nnz:
+            return labels
+        seen = np.ones(self.shape, bool) if self.observed is None else self.observed.toarray() != 0
+        return labels.masked(sp.csr_array(seen & ~is_even.toarray()))
+
+    @property
+    def expected_positives(self) -> sp.csr_array:
+        """How much every entry counts as positive, shape (n, L): 1, or its target.
+
+        For counts: an entry that is not stored counts 0, as an unobserved one does.
+        """
+        return self.positives if self.doubts is None else expected_positives(self.positives, self.doubts)
 
     def positive_counts(self) -> npt.NDArray[np.int64]:
         """Count the positive rows of every label.
@@ -235,7 +337,7 @@ class LabelMatrix:
         return np.bincount(self.observed.indices, minlength=self.n_labels)
 
     def to_signs(self) -> npt.NDArray[np.int8]:
-        """Write out +1, -1 and, for what is unobserved, 0.
+        """Write out +1, -1 of the likelier value and, for what is unobserved, 0.
 
         Returns
         -------
@@ -246,10 +348,24 @@ class LabelMatrix:
             return np.ascontiguousarray(self.observed.toarray())
         return np.asarray(2 * self.positives.toarray() - 1, dtype=np.int8)
 
-    def to_dense(self) -> npt.NDArray[np.float64]:
-        """Write out 1, 0 and, for what is unobserved, NaN, as float64; see :meth:`to_signs`."""
+    def to_graded_signs(self) -> npt.NDArray[Any]:
+        """Write out 2 q - 1 of targets q and, for what is unobserved, 0.
+
+        What is as likely as not has the least number that a loss tells from 0.
+
+        Returns
+        -------
+        ndarray of int8 or float64, shape (n, L)
+            The signs, as :meth:`to_signs` gives them where there are no doubts.
+        """
         signs = self.to_signs()
-        return np.where(signs == 0, np.nan, (signs == 1).astype(float))
+        return signs if self.doubts is None else graded(signs, self.doubts.toarray())
+
+    def to_dense(self) -> npt.NDArray[np.float64]:
+        """Write out 1, 0 or the target and, for what is unobserved, NaN, as float64; see :meth:`to_signs`."""
+        if self.observed is None:
+            return np.asarray(self.expected_positives.toarray(), dtype=np.float64)
+        return np.where(self.observed.toarray() == 0, np.nan, self.expected_positives.toarray())
 
 
 def _places(labels: Any, n_labels: int) -> npt.NDArray[np.int64]:
@@ -323,40 +439,6 @@ def _checked_sparse(Y: Any) -> sp.csr_array:
     return csr
 
 
-def is_plain_array(Y: Any) -> bool:
-    """Say whether targets are an array of numbers or text: no frame, no lists, no objects."""
-    return isinstance(Y, np.ndarray) and Y.dtype.kind != "O"
-
-
-def _numbers(Y: Any) -> npt.NDArray[Any]:
-    try:
-        table = frame_values(Y) if is_frame(Y) else np.asarray(Y)
-        return table.astype(float) if table.dtype.kind == "O" else table
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(_why_no_table(error)) from None
-
-
-def _checked_table(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    if table.ndim != 2:
-        raise ValueError(
-            f"Y has {table.ndim} dimension(s) and shape {table.shape}; labels need two, (rows, labels)."
-        )
-    if table.dtype.kind == "b":
-        return table.astype(np.int8)
-    if table.dtype.kind not in "iuf":
-        raise ValueError(f"Y has type {table.dtype}. Labels are 0/1 or -1/1, NaN where not observed.")
-    return table
-
-
-def _why_no_table(error: Exception) -> str:
-    if "inhomogeneous" in str(error):
-        return (
-            "Y has rows of different lengths; give a table of 0 and 1, or lists of tags: text, or sets of "
-            "numbers."
-        )
-    return f"Y has entries that are not numbers ({error}). Labels are 0/1 or -1/1, NaN if not observed."
-
-
 def checked_names(names: Sequence[Any] | Array | None, n_labels: int | None) -> Array | None:
     """Check that there is one name a label, where that is known, and that names, as text, are distinct."""
     if names is None:
@@ -372,14 +454,3 @@ def checked_names(names: Sequence[Any] | Array | None, n_labels: int | None) -> 
             f"The label name {str(unique[counts > 1][0])!r} occurs more than once; names must be distinct."
         )
     return array
-
-
-def frame_names(table: Any) -> list[str] | None:
-    """Read label names off the columns of a frame; None if it is no frame."""
-    labels = column_labels(table)
-    return None if labels is None else [str(label) for label in labels]
-
-
-def shown_name(names: Sequence[Any] | Array | None, label: int) -> str:
-    """Say in a message which label is meant, by its quoted name or its index."""
-    return str(label) if names is None else repr(str(names[label]))

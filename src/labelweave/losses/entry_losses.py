@@ -9,6 +9,7 @@ that Newton's method takes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -185,6 +186,44 @@ class SquaredHingeEntryLoss(EntryLoss):
         return gradients * (0.5 * gradients + signs)
 
 
+class GradedEntryLoss(EntryLoss):
+    """``q loss(1, score) + (1 - q) loss(-1, score)`` at signs ``2 q - 1`` of targets q, 0 where unobserved.
+
+    For losses with ``loss(-1, score) - loss(1, score) = score - threshold``, the logistic and the squared
+    one: it is then that of the likelier sign plus a multiple of the score.  Convex for every q; below 0 and
+    above 1 the logistic one falls without a bound.
+    """
+
+    def __init__(self, loss: EntryLoss) -> None:
+        self.loss, self.is_quadratic, self.threshold = loss, loss.is_quadratic, loss.threshold
+
+    @staticmethod
+    def _parts(signs: Array) -> tuple[Array, Array]:
+        """Give the likelier signs, and what the score is multiplied with beside their loss."""
+        likelier: Array = namespace(signs).sign(signs)
+        return likelier, 0.5 * (likelier - signs)
+
+    def value(self, signs: Array, scores: Array) -> Array:
+        likelier, slope = self._parts(signs)
+        return self.loss.value(likelier, scores) + slope * (scores - self.threshold)
+
+    def gradient(self, signs: Array, scores: Array) -> Array:
+        likelier, slope = self._parts(signs)
+        return self.loss.gradient(likelier, scores) + slope
+
+    def curvature(self, signs: Array, scores: Array) -> Array:
+        return self.loss.curvature(self._parts(signs)[0], scores)
+
+    def evaluate(self, signs: Array, scores: Array) -> tuple[Array, Array, Array]:
+        likelier, slope = self._parts(signs)
+        value, gradient, curvature = self.loss.evaluate(likelier, scores)
+        return value + slope * (scores - self.threshold), gradient + slope, curvature
+
+    def conjugate(self, signs: Array, gradients: Array) -> Array:
+        likelier, slope = self._parts(signs)
+        return self.loss.conjugate(likelier, gradients - slope) + slope * self.threshold
+
+
 def _expit(values: Array) -> Array:
     """Compute ``1 / (1 + exp(-values))``."""
     if is_numpy(values):
@@ -209,7 +248,7 @@ class EntrywiseLoss:
     """A loss of many labels a row: the weighted sum of an entry loss over the observed entries.
 
     loss: a name in ``ENTRY_LOSSES``.
-    signs (n, L): 1 and -1, and 0 where unobserved.
+    signs (n, L): 1 and -1, or 2 q - 1 of targets q, and 0 where unobserved.
     weights (n, fits): the weight of each row in each fit.
     is_separate: whether every label is a group of its own: groups then count labels within fits.
     entry_weights (n, L): what the weights of single entries are multiplied with.
@@ -219,14 +258,19 @@ class EntrywiseLoss:
     def __init__(
         self,
         loss: str,
-        signs: npt.NDArray[np.int8],
+        signs: npt.NDArray[Any],
         weights: Array,
         *,
         is_separate: bool,
         entry_weights: Array | None = None,
     ) -> None:
         (n, labels), fits = signs.shape, weights.shape[1]
-        self.loss, self.signs, self.weights = ENTRY_LOSSES[loss](), signs, weights
+        self.signs, self.weights = signs, weights
+        self.loss = ENTRY_LOSSES[loss]()
+        self.least = 0.0
+        if signs.dtype.kind == "f":
+            self.loss = GradedEntryLoss(self.loss)
+            self.least = 0.0 if np.abs(signs).max(initial=0.0) <= 1 else -np.inf
         self.entry_weights, self.is_separate = entry_weights, is_separate
         self.shape = (n, fits * labels, 1) if is_separate else (n, fits, labels)
 
@@ -234,7 +278,7 @@ class EntrywiseLoss:
         """Give signs and weights in the library of the scores, of shapes that broadcast to theirs."""
         signs = self._grouped(self.signs[rows], groups).astype(np.float64)
         fits = groups // self.signs.shape[1] if self.is_separate else groups
-        weights = self.weights[rows][:, fits, None] * np.abs(signs)
+        weights = self.weights[rows][:, fits, None] * (signs != 0)
         if self.entry_weights is not None:
             weights *= self._grouped(self.entry_weights[rows], groups)
         return like(signs, scores), like(weights, scores)

@@ -44,6 +44,8 @@ class ScoreLoss(Protocol):
 
     shape: tuple[int, int, int]
     """Rows, groups, columns."""
+    least: float
+    """What the loss is at least, 0 or minus infinity."""
 
     def evaluate(self, scores: Array, rows: slice, groups: Array) -> Evaluation:
         """Compute values, residuals and what curvatures need."""
@@ -70,6 +72,7 @@ class ShiftedLoss:
 
     def __init__(self, loss: ScoreLoss, known: RowsByLabels, *, is_separate: bool) -> None:
         self.loss, self.known, self.is_separate, self.shape = loss, known, is_separate, loss.shape
+        self.least = loss.least
 
     def evaluate(self, scores: Array, rows: slice, groups: Array) -> Evaluation:
         known = self.known[rows]

@@ -36,7 +36,7 @@ class SoftmaxLoss:
         allowed: Array | None = None,
     ) -> None:
         self.codes, self.weights = codes, weights
-        self.shape = (len(codes), weights.shape[1], n_classes)
+        self.shape, self.least = (len(codes), weights.shape[1], n_classes), 0.0
         self.partial = np.empty(0, np.intp) if partial is None else partial
         self.allowed = np.empty((0, n_classes), bool) if allowed is None else allowed
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from labelweave.array_types import Array, Floats
 from labelweave.labels import Taxonomy
 from labelweave.labels.class_probabilities import is_missing, probability_blocks, read_class_probabilities
-from labelweave.labels.label_matrix import frame_names
+from labelweave.labels.label_tables import frame_names
 from labelweave.metrics._inputs import read_weights
 
 Classes: TypeAlias = Sequence[Any] | Array | None

@@ -26,10 +26,11 @@ Scores: TypeAlias = Any
 BLOCK_ENTRIES = 2**20
 
 
-def read_targets(Y_true: Any, Y_pred: Any = None) -> LabelMatrix:
+def read_targets(Y_true: Any, Y_pred: Any = None, *, keeps_doubts: bool = False) -> LabelMatrix:
     """Read the true labels and refuse those in which nothing was observed.
 
     Y_pred: where both are lists of tags, the labels are the tags of either.
+    keeps_doubts: whether the metric counts entries by their probabilities; else it has the likelier ones.
     """
     targets = LabelMatrix.from_any(Y_true, tags_of_either(Y_true, Y_pred))
     if not row_observed_counts(targets).any():
@@ -37,7 +38,7 @@ def read_targets(Y_true: Any, Y_pred: Any = None) -> LabelMatrix:
             f"Y_true of shape {targets.shape} has no observed entry, so there is nothing to score; "
             "give at least one entry that is 0/1 or -1/1."
         )
-    return targets
+    return targets if keeps_doubts else targets.likelier()
 
 
 def read_predictions(Y_pred: Any, targets: LabelMatrix) -> sp.csr_array:

@@ -36,8 +36,7 @@ def known_labels(Y: Any, names: list[str], unknown: Unknown) -> tuple[LabelMatri
     if not len(known):
         raise ValueError("No label of the data is known to the model, so there is nothing to compare.")
     kept = labels.select_labels(known)
-    named = LabelMatrix(kept.positives, kept.observed, [names[column] for column in columns[known]])
-    return named, columns[known]
+    return LabelMatrix.from_any(kept, [names[column] for column in columns[known]]), columns[known]
 
 
 def tags_of_model(y: Any, classifier: Any) -> Any:

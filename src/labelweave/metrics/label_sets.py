@@ -1,6 +1,8 @@
 """Metrics of predicted label sets: Hamming loss, subset accuracy, precision, recall, F1.
 
 All are made of counts over observed entries: hits, predicted and actual positives, by label or by example.
+Entries of which a probability is known (``LabelMatrix.from_probabilities``) count as far as they are
+expected to be positive; subset accuracy takes the likelier labels.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ def hamming_loss(Y_true: Any, Y_pred: Any, *, sample_weight: Any | None = None) 
     ValueError
         If the shapes disagree, Y_pred has missing entries or nothing was observed.
     """
-    targets = read_targets(Y_true, Y_pred)
+    targets = read_targets(Y_true, Y_pred, keeps_doubts=True)
     counts = row_counts(targets, Y_pred)
     weights = read_weights(sample_weight, targets)
     total = weights @ counts.observed
@@ -161,7 +163,7 @@ def _share(
         )
     if zero_division not in (0, 1) and not (isinstance(zero_division, float) and np.isnan(zero_division)):
         raise ValueError(f"zero_division is {zero_division!r}; it must be 0.0, 1.0 or nan.")
-    targets = read_targets(Y_true, Y_pred)
+    targets = read_targets(Y_true, Y_pred, keeps_doubts=True)
     weights = read_weights(sample_weight, targets)
     if average in ("example", "samples"):
         counts = row_counts(targets, Y_pred)
@@ -191,7 +193,10 @@ class EntryCounts(NamedTuple):
 
 def row_counts(targets: LabelMatrix, Y_pred: Any) -> EntryCounts:
     """Count by example."""
-    counts: list[Array] = [np.diff(pattern.indptr) for pattern in _patterns(targets, Y_pred)]
+    counts: list[Array] = [
+        np.diff(pattern.indptr) if pattern.dtype.kind == "i" else np.asarray(pattern.sum(axis=1))
+        for pattern in _patterns(targets, Y_pred)
+    ]
     return EntryCounts(*(count.astype(np.float64) for count in [*counts, row_observed_counts(targets)]))
 
 
@@ -206,7 +211,8 @@ def label_counts(targets: LabelMatrix, Y_pred: Any, weights: Floats) -> EntryCou
 def _patterns(targets: LabelMatrix, Y_pred: Any) -> tuple[sp.csr_array, sp.csr_array, sp.csr_array]:
     """Find the observed entries that are hit, predicted and positive."""
     predicted = read_predictions(Y_pred, targets)
-    hit = targets.positives.multiply(predicted).tocsr()
+    positive = targets.expected_positives
+    hit = positive.multiply(predicted).tocsr()
     if targets.observed is not None:
         predicted = predicted.multiply(abs(targets.observed)).tocsr()
-    return hit, predicted, targets.positives
+    return hit, predicted, positive

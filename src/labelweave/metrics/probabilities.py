@@ -104,16 +104,19 @@ def has_many_labels(y_true: Any) -> bool:
 
 
 def _label_log_loss(Y_true: Any, probabilities: Any, sample_weight: Any) -> float:
-    targets = read_targets(Y_true)
+    targets = read_targets(Y_true, keeps_doubts=True)
     weights = read_weights(sample_weight, targets)
     table = _read_label_probabilities(probabilities, targets)
     losses, total = 0.0, 0.0
     for rows in row_blocks(table):
-        signs = targets[rows].to_signs()
+        signs = targets[rows].to_graded_signs()
         seen = signs != 0
         if seen.any():
-            entry_weights = np.repeat(weights[rows], seen.sum(axis=1))
-            losses += _binary_losses(signs[seen] > 0, table[rows][seen], entry_weights)
+            entry_weights, values = np.repeat(weights[rows], seen.sum(axis=1)), table[rows][seen]
+            likelier, share = signs[seen] > 0, 0.5 + 0.5 * abs(signs[seen])  # of the likelier value
+            losses += _binary_losses(likelier, values, share * entry_weights)
+            if signs.dtype.kind == "f":
+                losses += _binary_losses(~likelier, values, (1.0 - share) * entry_weights)
             total += float(entry_weights.sum())
     return losses / total if total > 0 else float("nan")
 

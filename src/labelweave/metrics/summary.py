@@ -76,15 +76,15 @@ def score_table(
     """
     if scores is None and Y_pred is None:
         raise ValueError("Neither scores nor Y_pred was given; give at least one of them.")
-    targets = read_targets(Y_true, Y_pred)
+    targets = read_targets(Y_true, Y_pred, keeps_doubts=True)
     weights = None if sample_weight is None else read_weights(sample_weight, targets)
     if scores is None:
         return _set_table(targets, Y_pred, weights)
     values = read_scores(scores, targets)
     if Y_pred is None:
         Y_pred = values > 0 if not sp.issparse(values) else (values > 0).astype(np.int8)
-    tables = _set_table(targets, Y_pred, weights), _top_table(targets, values, k, weights)
-    return tables[0] | tables[1] | _rank_table(targets, values, weights)
+    of_sets, targets = _set_table(targets, Y_pred, weights), targets.likelier()
+    return of_sets | _top_table(targets, values, k, weights) | _rank_table(targets, values, weights)
 
 
 def _set_table(targets: LabelMatrix, Y_pred: Any, weights: Floats | None) -> dict[str, float]:

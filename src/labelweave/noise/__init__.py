@@ -1,8 +1,8 @@
 """Labels that are wrong now and then: which ones, how often, and what they truly are."""
 
+from labelweave.labels.flip_rates import FlipRates
 from labelweave.noise.annotators import CombinedAnswers, combine_annotators
 from labelweave.noise.label_errors import LabelErrors, Reason, find_label_errors
-from labelweave.noise.noisy_curves import FlipRates
 
 __all__ = [
     "CombinedAnswers",

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.special import expit, logit
 
 from labelweave.arguments import checked, shown
@@ -33,11 +32,9 @@ class CombinedAnswers:
     Parameters
     ----------
     labels : LabelMatrix
-        The likelier value of every entry; unobserved where nobody answered.
+        The probabilities as targets of any model; unobserved where nobody answered.
     probabilities : ndarray of float64, shape (n, L)
         The probability that a label is there; NaN where nobody answered.
-    entry_weight : ndarray of float64, shape (n, L)
-        How sure the entries are, from 0, as likely as not, to 1: ``|2 p - 1|``, for ``fit(entry_weight=)``.
     annotators : list of str
         Their names or numbers.
     sensitivity, specificity : ndarray of float64, shape (A,)
@@ -50,7 +47,6 @@ class CombinedAnswers:
 
     labels: LabelMatrix
     probabilities: RowsByLabels
-    entry_weight: RowsByLabels
     annotators: list[str]
     sensitivity: Floats
     specificity: Floats
@@ -83,7 +79,7 @@ def combine_annotators(answers: Any, *, smoothing: float = 5.0, max_iter: int = 
     Returns
     -------
     CombinedAnswers
-        Labels with how sure they are, and what annotators are worth.
+        Labels with their probabilities, and what annotators are worth.
 
     Raises
     ------
@@ -95,7 +91,7 @@ def combine_annotators(answers: Any, *, smoothing: float = 5.0, max_iter: int = 
     >>> import numpy as np
     >>> from labelweave.noise import combine_annotators
     >>> ada, bob = np.array([[1, 0], [0, 1]]), np.array([[1, np.nan], [0, 1]])
-    >>> combine_annotators({"ada": ada, "bob": bob}).labels.to_dense()
+    >>> combine_annotators({"ada": ada, "bob": bob}).labels.likelier().to_dense()
     array([[1., 0.],
            [0., 1.]])
     """
@@ -108,15 +104,11 @@ def combine_annotators(answers: Any, *, smoothing: float = 5.0, max_iter: int = 
     found = model.solve(max_iter)
     is_seen = model.counts > 0
     probabilities = np.where(is_seen, found.probabilities, np.nan)
-    weight = np.where(is_seen, np.abs(2.0 * found.probabilities - 1.0), 0.0)
-    positives = sp.csr_array(is_seen & (found.probabilities > 0.5))
-    observed = None if is_seen.all() else sp.csr_array(is_seen)
-    labels = LabelMatrix(
-        positives, observed, next((one.names for one in given if one.names is not None), None)
-    )
+    named = next((one.names for one in given if one.names is not None), None)
     return CombinedAnswers(
-        labels, probabilities, weight, names, found.right[0], found.right[1], found.prevalence, found.rounds
-    )
+        LabelMatrix.from_probabilities(probabilities, named), probabilities, names, *found.right,
+        found.prevalence, found.rounds,
+    )  # fmt: skip
 
 
 class _Found(NamedTuple):
@@ -180,7 +172,7 @@ def _read_answers(answers: Any) -> tuple[list[str], list[LabelMatrix]]:
     for name, one in pairs:
         if not has_many_labels(one):
             raise ValueError(f"The answers of annotator {name!r} are one class a row; give a column a label.")
-        found[str(name)] = LabelMatrix.from_any(one)
+        found[str(name)] = LabelMatrix.from_any(one).likelier()
     names, given = list(found), list(found.values())
     for name, one in found.items():
         if one.shape != given[0].shape:

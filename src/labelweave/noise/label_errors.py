@@ -15,8 +15,9 @@ from labelweave.arrays import numbers_of
 from labelweave.automatic import LARGEST_TABLE, AutoLabelClassifier
 from labelweave.estimators.targets import has_many_labels
 from labelweave.labels import LabelMatrix
+from labelweave.labels.flip_rates import FlipRates, read_flip_rates
 from labelweave.noise.left_out_scores import as_log_odds, left_out_scores
-from labelweave.noise.noisy_curves import FlipRates, NoisyCurves, fit_noisy_curves
+from labelweave.noise.noisy_curves import NoisyCurves, fit_noisy_curves
 from labelweave.noise.related_labels import RelatedLabels, relate_labels
 from labelweave.splits import IterativeStratifiedKFold
 
@@ -192,15 +193,16 @@ class LabelErrors:
         ]
 
     @checked
-    def corrected(self, least: float = 0.5, how: Literal["hide", "flip"] = "hide") -> LabelMatrix:
-        """Give the labels without the entries that are probably wrong, listed or not.
+    def corrected(self, least: float = 0.5, how: Literal["hide", "flip", "soft"] = "hide") -> LabelMatrix:
+        """Give the labels without the entries that are probably wrong, or all by their probabilities.
 
         Parameters
         ----------
         least : float, default=0.5
             Entries that are wrong with at least this probability are corrected.
-        how : {"hide", "flip"}, default="hide"
-            Whether they become unobserved, or the opposite of what was recorded.
+        how : {"hide", "flip", "soft"}, default="hide"
+            Whether they become unobserved, or the opposite of what was recorded; or whether all entries, of
+            whatever ``least``, become the probabilities that labels are there, given what was recorded.
 
         Returns
         -------
@@ -214,9 +216,12 @@ class LabelErrors:
         """
         if not 0 <= least <= 1:
             raise ValueError(f"least is {least}; give a probability, from 0 to 1.")
-        if how not in ("hide", "flip"):
-            raise ValueError(f"how is {how!r}; give 'hide' or 'flip'.")
+        if how not in ("hide", "flip", "soft"):
+            raise ValueError(f"how is {how!r}; give 'hide', 'flip' or 'soft'.")
         labels = self._findings.labels
+        if how == "soft":
+            known = np.where(np.isnan(self._findings.targets), np.nan, np.clip(self.probabilities, 0.0, 1.0))
+            return LabelMatrix.from_probabilities(known, labels.names)
         signs = labels.to_signs()
         wrong = (signs != 0) & (np.abs(self.probabilities - (signs > 0)) >= least)
         signs[wrong] = 0 if how == "hide" else -signs[wrong]
@@ -285,7 +290,7 @@ def find_label_errors(
     tell = (lambda words: None) if on_progress is None else on_progress
     if not 0 <= random_state < 2**32:
         raise ValueError(f"random_state is {random_state}; give a whole number from 0 to 2**32 - 1.")
-    rates = _read_rates(flip_rates, labels.n_labels)
+    rates = read_flip_rates(flip_rates, labels.n_labels)
     folds = _folds(labels, random_state)
     table = _scores(X, labels, scores, folds, tell)
     targets = labels.to_dense()
@@ -338,7 +343,7 @@ def _read_labels(y: Any) -> LabelMatrix:
             "y has one class a row, but errors are looked for in labels; give a table with a column of 0 "
             "and 1 for each."
         )
-    labels = LabelMatrix.from_any(y)
+    labels = LabelMatrix.from_any(y).likelier()
     if len(labels) < 2 or not labels.n_labels:
         raise ValueError(
             f"y has {len(labels)} row(s) and {labels.n_labels} label(s) (n_samples={len(labels)}); at least "
@@ -383,38 +388,6 @@ def _scores(
         row, label = np.argwhere(~np.isfinite(found))[0]
         raise ValueError(f"scores at row {row}, label {label} is {found[row, label]}; scores must be finite.")
     return found
-
-
-def _read_rates(given: Any, n_labels: int) -> tuple[Array, Array]:
-    """Read rates of both kinds, one a label, NaN where they are to be estimated."""
-    if isinstance(given, FlipRates):
-        given = given.missed, given.false
-    if given is not None and not (isinstance(given, (tuple, list)) and len(given) == 2):
-        raise ValueError(
-            "flip_rates needs to be a pair (missed, false) of shares, one number or one a label each."
-        )
-    missed, false = (_read_rate(one, n_labels) for one in given or (None, None))
-    if (np.nan_to_num(missed) + np.nan_to_num(false) >= 1.0).any():
-        raise ValueError(
-            "flip_rates add up to 1 or more, so that what was recorded says nothing or the opposite."
-        )
-    return missed, false
-
-
-def _read_rate(rate: Any, n_labels: int) -> Array:
-    if rate is None:
-        return np.full(n_labels, np.nan)
-    found = numbers_of(rate, "flip_rates").astype(np.float64)
-    if found.shape not in ((), (n_labels,)):
-        raise ValueError(
-            f"flip_rates has a part of shape {found.shape}; give one number, or one of {n_labels} a label."
-        )
-    bad = ~((found >= 0) & (found < 1))
-    if bad.any():
-        raise ValueError(
-            f"flip_rates has {found[bad].flat[0]:g}; a share of wrong labels is at least 0 and below 1."
-        )
-    return np.broadcast_to(found, (n_labels,)).astype(np.float64)
 
 
 def _is_whole(value: Any) -> bool:

@@ -13,14 +13,14 @@ all labels by a normal prior, rates by their log-odds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from labelweave.array_types import Array, Floats, PerLabel, RowsByLabels
+from labelweave.array_types import Array, Floats, RowsByLabels
+from labelweave.labels.flip_rates import FlipRates
 
 _VARIANCES = np.array([0.25, 0.25, 2.25, 0.02, 0.02])[:, None]  # of the labels' numbers about their means
 _START, _PULL = 0.02, 0.1  # of rates, and of slopes by evidence
@@ -28,22 +28,6 @@ _LOWEST, _HIGHEST = logit(1e-4), logit(0.499)  # of rates that are estimated
 _MOST_STEPS = 200
 _TOLERANCE = 1e-8  # of the loss
 _MOST_AWAY = 30.0  # of standardised scores
-
-
-@dataclass(frozen=True)
-class FlipRates:
-    """How often labels are recorded wrongly, given what they truly are.
-
-    Parameters
-    ----------
-    missed : ndarray of float64, shape (L,)
-        The share of the rows that truly have a label in which it is recorded as absent.
-    false : ndarray of float64, shape (L,)
-        The share of the rows that truly lack a label in which it is recorded as present.
-    """
-
-    missed: PerLabel
-    false: PerLabel
 
 
 class NoisyCurves(NamedTuple):

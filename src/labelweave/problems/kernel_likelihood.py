@@ -41,7 +41,7 @@ class KernelLikelihood(NewtonProblem):
 
     def __init__(self, gram: CoupledGram, loss: ScoreLoss, rank: int, seed: int) -> None:
         self.gram, self.loss, self.rank, self.seed = gram, loss, rank, seed
-        self.shape, self.workers = loss.shape, gram.workers
+        self.shape, self.workers, self.least = loss.shape, gram.workers, loss.least
         self._leading: Array | None = None
         self._constant = 0.0
 

@@ -60,6 +60,7 @@ from labelweave.problems.label_entries import (
     QuadraticEntries,
     SampledEntries,
 )
+from labelweave.problems.label_entries.doubtful import listed_signs, read_doubts
 from labelweave.solvers.alternating_minimization import FactorPair, Improved
 from labelweave.solvers.trust_region_newton import TrustRegionNewton
 
@@ -367,12 +368,11 @@ def choose_entries(
     Returns :class:`QuadraticEntries` for the squared loss without missing labels, :class:`SampledEntries`
         where few entries are observed, else :class:`DenseEntries`.
     """
-    entry_loss = make_entry_loss(loss)
-    lists_all, signs = labels.observed is not None, labels.observed
-    if signs is None:
+    labels, entry_loss, factors = read_doubts(labels, make_entry_loss(loss), factors)
+    lists_all, signs = labels.observed is not None, listed_signs(labels)
+    if not lists_all:
         if type(entry_loss) is SquaredEntryLoss and factors is None:  # not one that was made from it
             return QuadraticEntries.from_pattern(labels.positives, row_weights, negative_weight, workers)
-        signs = labels.positives
     elif signs.nnz <= _DENSE_SHARE * signs.shape[0] * signs.shape[1]:
         return SampledEntries.from_signs(entry_loss, signs, row_weights, negative_weight, workers, factors)
     ones = np.ones(labels.n_labels, row_weights.dtype)

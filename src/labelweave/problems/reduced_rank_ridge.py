@@ -151,7 +151,7 @@ class ReducedRankRidge:
     """The problem, to be solved for any lambda and rank.
 
     normal (m, m): C, or S K S.
-    squares: the sum of the weights of positive entries.
+    squares: the sum of the weights of positive entries, times their targets.
     by_rows: whether the matrices are S K S and S Y.
     is_kept: whether there will be another lambda; the first one may destroy the matrix otherwise.
     Shapes: right (m, L).
@@ -184,13 +184,16 @@ class ReducedRankRidge:
         explicit: features whose dot products are the kernel.
         source: the kernel matrix, if there are no such features.
         constant: the constant feature; 0 for none.
-        positives (n, L): non-zero where a label is there.
+        positives (n, L): 1 where a label is there; of real type, targets q, whose loss is half of q (s - 1)^2
+            + (1 - q) s^2.
         is_kept: whether there will be another lambda.
         Returns the problem; its factors are for the features with the constant one last, or for rows.
         """
         roots = np.sqrt(np.asarray(weights, np.float64))
         scaled = sp.csr_array(sp.diags_array(roots) @ positives.astype(np.float64))
         squares = float(scaled.multiply(scaled).sum())
+        if positives.dtype.kind == "f":
+            squares += float(np.sum(roots**2 @ (positives - positives.multiply(positives))))
         if explicit is None:
             assert source is not None, "there are features or a kernel"
             normal = StoredGram.from_source(source, constant**2, np.float64, workers).table
@@ -218,7 +221,8 @@ class ReducedRankRidge:
         features = self.expand(factor)
         objective = 0.5 * (self.squares - float(values[:rank].sum()))
         rounding = self._rounding(regularization, factor, features, float(np.finfo(dtype).eps))
-        return RidgeFactors(features, labels, max(0.0, objective), rounding)
+        objective = 0.0 if -rounding <= objective < 0 else objective
+        return RidgeFactors(features, labels, objective, rounding)
 
     def _rounding(self, regularization: float, factor: Array, features: Array, share: float) -> float:
         """Bound what rounding does to the objective, as the module says; ``share`` is that of the weights."""

@@ -3,8 +3,9 @@
 A column of a node asks whether a row has a label below it.  It learns from the rows that have a label below
 the node, the root from all rows: what the parent would send there, were it always right (Prabhu et al. 2018,
 Parabel, section 4.2).  A row is positive for a column if it has a label below, negative if it is observed to
-have none, and else unobserved.  Columns are independent, so primal and dual values of all nodes add up, and
-the relative gap is one of the whole tree.
+have none, and else unobserved.  The target of a column is the greatest of the labels below, of which the
+likelier value is asked with the weight of how sure it is.  Columns are independent, so primal and dual
+values of all nodes add up, and the relative gap is one of the whole tree.
 """
 
 from __future__ import annotations
@@ -88,6 +89,7 @@ class TreeBlocks:
         self.features, self.labels, self.upper = data.features, data.labels, data.upper
         self.is_short, self.sees_all = is_short, sees_all
         self.rows_below = _rows_below(tree, data.labels)
+        self._doubts = None if data.labels.doubts is None else _doubts_by_sign(data.labels)
         counts = np.array([len(rows) for rows in self.rows_below])
         self.groups = [group for node in range(tree.n_nodes) for group in self._groups(node, counts)]
         self.n_blocks = len(self.groups)
@@ -126,10 +128,9 @@ class TreeBlocks:
         rows = self.rows_of(columns)
         if self._is_of_all(columns):
             return NodeBlock(self._all_rows(columns), columns, None)
-        features, upper, used = self.features, self.upper, None
+        features, upper, used = self.features, self._upper_of(columns, rows), None
         if rows is not None:
             features, used = _narrowed(features.rows(rows))
-            upper = upper[rows]
         data = margin_data(features, self._targets(columns, rows), upper, intercept=self.data.intercept)
         return NodeBlock(OrderedRows(data, self.dtype), columns, used)
 
@@ -137,7 +138,24 @@ class TreeBlocks:
         """Give all rows in one order, with the targets of some labels."""
         if self._everything is None:
             self._everything = OrderedRows(self.data, self.dtype)
-        return self._everything.some_labels(self.tree.targets[columns])
+        some = self._everything.some_labels(self.tree.targets[columns])
+        if self._doubts is not None:
+            some.data = replace(some.data, upper=self._upper_of(columns, some.order))
+        return some
+
+    def _upper_of(self, columns: Array, rows: Array | None) -> Array:
+        """Give the weights of rows (r,), all where None, or of entries (r, columns) if some are doubtful."""
+        upper = self.upper if rows is None else self.upper[rows]
+        if self._doubts is None:
+            return upper
+        weights = np.empty((len(upper), len(columns)))
+        for place, column in enumerate(columns):
+            # what is not stored is 0, as is the doubt of a label that is absent for certain
+            below = [table[:, self.tree.labels_below[column]].tocsr() for table in self._doubts]
+            parts = [table if rows is None else table[rows] for table in below]
+            sure, doubt = (np.ravel(part.max(axis=1).toarray()) for part in parts)
+            weights[:, place] = np.where(sure > 0, sure, 1.0 - 2.0 * doubt)
+        return np.asarray(upper[:, None] * weights)
 
     def _targets(self, columns: Array, rows: Array | None) -> LabelMatrix:
         """Say of the rows that reach a node which have a label below each of some columns."""
@@ -167,15 +185,16 @@ class TreeBlocks:
 
     def _zero_losses(self) -> Array:
         """Sum the losses of each block where all weights are 0."""
-        if self.labels.observed is None:
-            parts = [self.rows_of(columns) for columns in self.groups]
-            sums = [self.upper.sum() if rows is None else self.upper[rows].sum() for rows in parts]
-            return np.array(sums) * [len(columns) for columns in self.groups]
         found = []
         for columns in self.groups:
             rows = self.rows_of(columns)
-            seen: Any = self._targets(columns, rows).observed
-            found.append(float((self.upper if rows is None else self.upper[rows]) @ abs(seen).sum(axis=1)))
+            upper = self._upper_of(columns, rows)
+            if self.labels.observed is None:
+                found.append(float(upper.sum()) * (len(columns) if upper.ndim == 1 else 1))
+                continue
+            seen: Any = abs(self._targets(columns, rows).observed)
+            of_rows = seen.sum(axis=1) if upper.ndim == 1 else seen.multiply(upper).sum(axis=1)
+            found.append(float(upper @ of_rows) if upper.ndim == 1 else float(of_rows.sum()))
         return np.array(found)
 
     def solution(self, blocks: Sequence[KeptBlock]) -> TreeWeights:
@@ -256,6 +275,15 @@ def _by_feature(blocks: Sequence[KeptBlock], first: int, kind: Any, number: Any)
     order = np.lexsort((columns, features))
     features, counts = np.unique(features[order], return_counts=True)
     return features.astype(np.int32), counts, columns[order].astype(kind), values[order]
+
+
+def _doubts_by_sign(labels: LabelMatrix) -> tuple[sp.csc_array, sp.csc_array]:
+    """Give how sure positive entries are, and the doubts of negative ones, 0 where not stored."""
+    of_positives = labels.positives.multiply(labels.doubts)
+    return (
+        sp.csc_array(labels.positives - 2.0 * of_positives),
+        sp.csc_array(labels.doubts - of_positives),
+    )
 
 
 def _rows_below(tree: LabelTree, labels: LabelMatrix) -> list[Array]:

@@ -35,11 +35,13 @@ class Preconditioner(Protocol):
 class NewtonProblem(Protocol):
     """Groups of columns, each with an objective ``sum_i loss_i(u_i) + 1/2 <a, K a>``, ``u = K a``.
 
-    Losses are convex and nowhere below 0.  Products are new arrays.
+    Losses are convex.  Products are new arrays.
     """
 
     shape: tuple[int, int, int]
     """Rows, groups, columns of a group."""
+    least: float
+    """What the losses are at least, 0 or minus infinity."""
     workers: Workers
 
     def product(self, vectors: GroupedColumns, groups: Array) -> GroupedColumns:
@@ -154,12 +156,12 @@ class FunctionGradients:
     ) -> tuple[Array, Array]:
         """Find Newton's direction; see :meth:`LinearSolver.direction`.
 
-        The quadratic model is followed no further than it promises a lower objective than 0.
+        The quadratic model is followed no further than it promises a lower objective than there can be.
         """
         residual, image = copied(point.residual), copied(point.image)
-        run = _Iteration(system, residual, image, point.values)
+        run = _Iteration(system, residual, image, point.values - system.problem.least)
         gaps = inner_products(run.panels, (residual, image))[0] / 2
-        if (gaps <= _NEAR * point.values).all():
+        if (gaps <= _NEAR * np.abs(point.values)).all():
             run.precondition()
         run.descend(reduction, limit)
         return run.solution, run.its_image

@@ -48,6 +48,7 @@ from labelweave.estimators.parameters import (
     ClassWeight,
     Costs,
     CovarianceLike,
+    FlipRatesLike,
     KernelLike,
     MeanLike,
     RandomState,
@@ -138,6 +139,12 @@ class KernelLogisticClassifier(KernelProbabilities):
         (classes x rows of the class), with rows counted by their weights.  With many labels the losses of
         entries are multiplied: by "balanced" from the positives and negatives observed of each label, by a
         dict such as ``{0: 1, 1: 5}`` for all labels, or by a list of one a label.
+    flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
+        How often labels are recorded wrongly: the shares of present labels recorded as absent, and of absent
+        ones recorded as present, one number or one a label each.  "propensity" is for labels that are only
+        forgotten, as often as the formula of Jain et al. (2016) says, see
+        :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
+        average (:mod:`labelweave.labels.flip_rates`).
     hyperparameters : {"learn", "fixed"}, default="learn"
         Whether scales and kernel parameters are learned or kept.
     cv : int, splitter, iterable or None, default=5
@@ -281,6 +288,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         coupling: Literal["full"] | int | None = None,
         tie: str = "shared", tree_prior: bool = True, feature_widths: bool = False,
         false_negative_cost: Costs = 1.0, false_positive_cost: Costs = 1.0, class_weight: ClassWeight = None,
+        flip_rates: FlipRatesLike = None,
         hyperparameters: Literal["fixed", "learn"] = "learn", cv: Any = 5, learning_rows: int | None = None,
         learning_blocks: int = 1, max_learning_iter: int = 100, decision: str = "most_probable",
         threshold: str | float = "auto", validation_fraction: float | str = "auto",
@@ -385,8 +393,9 @@ class KernelLogisticClassifier(KernelProbabilities):
         weights = self._row_weights(sample_weight, features)
         is_flat = self.taxonomy is None and self.label_covariance is None and self.coupling is None
         data, self._form = read_likelihood_data(
-            features, y, weights, taxonomy=self.taxonomy_, is_flat=is_flat, is_related=self._relates_labels
-        )
+            features, y, weights, taxonomy=self.taxonomy_, is_flat=is_flat, is_related=self._relates_labels,
+            flip_rates=self.flip_rates,
+        )  # fmt: skip
         self.classes_ = self._form.classes
         self._check_decision()
         self._check_threshold()

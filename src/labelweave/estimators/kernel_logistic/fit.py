@@ -8,12 +8,14 @@ from numbers import Real
 from typing import Any, cast
 
 import numpy as np
+import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerRow, RowsByLabels
 from labelweave.arrays import Workers
 from labelweave.estimators.class_weights import SignFactors
 from labelweave.estimators.folds import LearningBlock
 from labelweave.estimators.journal import Journal
+from labelweave.estimators.soft_targets import RATES_OF_CLASSES, corrected_by
 from labelweave.estimators.targets import (
     TargetForm,
     check_lengths,
@@ -66,7 +68,8 @@ class LikelihoodData:
     allowed (k, n_labels): the classes these may have.
     is_precomputed: whether the kernel matrix was given.
     known (n, L): scores known a priori, from which those of the fit are counted.
-    Shapes: signs (n, L), codes (n,).
+    signs (n, L): 1 and -1, or 2 q - 1 of targets q, and 0 where unobserved.
+    Shapes: codes (n,).
     """
 
     features: FeatureMatrix
@@ -87,12 +90,13 @@ class LikelihoodData:
         if self.codes is not None:
             return self.codes
         assert self.signs is not None, "rows have classes or labels"
+        signs = np.sign(self.signs)
         if self.n_labels == 1:
-            return self.signs[:, 0]
-        return self.signs if self.signs.all() else np.where(self.signs == 0, np.nan, self.signs)
+            return signs[:, 0]
+        return signs if signs.all() else np.where(signs == 0, np.nan, signs)
 
     def table(self) -> RowsByLabels:
-        """Give the labels or classes as numbers, shape (n, L), NaN where they were not observed."""
+        """Give the likelier labels or classes as numbers, (n, L), NaN where they were not observed."""
         if self.codes is None:
             return np.reshape(self.targets, (len(self.weights), -1))
         return (self.codes[:, None] == np.arange(self.n_labels)).astype(np.float64)
@@ -161,7 +165,13 @@ class LikelihoodData:
         """Give the labels, or the second of two classes; those of rows that are not certain mean nothing."""
         if self.signs is None:
             return LabelMatrix.from_any(self.targets[:, None])
-        return LabelMatrix.from_any(np.where(self.signs == 0, np.nan, self.signs))
+        if self.signs.dtype.kind != "f":
+            return LabelMatrix.from_any(np.where(self.signs == 0, np.nan, self.signs))
+        seen = self.signs != 0
+        doubts = sp.csr_array(np.where(seen, 0.5 - 0.5 * np.abs(self.signs), 0.0))
+        return LabelMatrix(
+            sp.csr_array(self.signs > 0), None if seen.all() else sp.csr_array(seen), None, doubts
+        )
 
     def certain_weights(self) -> PerRow:
         """Give the weights of the rows whose labels are known in whole where observed; 0 for others."""
@@ -190,21 +200,25 @@ def read_likelihood_data(
     taxonomy: Taxonomy | None,
     is_flat: bool,
     is_related: bool = False,
+    flip_rates: Any = None,
 ) -> tuple[LikelihoodData, TargetForm]:
     """Read the labels of rows.
 
     y (n,): one class a row, or many labels.
     taxonomy: the tree in which y may name inner nodes.
     is_flat: whether nothing ties labels together: two classes are then one label.
+    flip_rates: see :func:`labelweave.estimators.soft_targets.corrected_by`.
     is_related: whether something else than rows tells of labels.
     Raises ValueError if y makes no sense, or has not one row for each row of features.
     """
     if has_many_labels(y):
         labels, form = read_targets(y, is_related=is_related)
         check_lengths(len(features), len(labels))
-        signs = labels.to_signs()
+        signs = (labels if flip_rates is None else corrected_by(flip_rates, labels)).to_graded_signs()
         weights = weights * (signs != 0).any(axis=1)
         return LikelihoodData(features, weights, signs, None, labels.n_labels), form
+    if flip_rates is not None:
+        raise ValueError(RATES_OF_CLASSES)
     found = read_classes(y, taxonomy)
     check_lengths(len(features), len(found.codes))
     n_classes = len(found.classes)

@@ -39,11 +39,13 @@ from labelweave.estimators.parameters import (
     SHARED,
     ClassWeight,
     Costs,
+    FlipRatesLike,
     KernelLike,
     RandomState,
     keep_parameters,
 )
 from labelweave.estimators.progress import FitArguments, FitProgress
+from labelweave.estimators.soft_targets import sure_weights
 from labelweave.estimators.targets import (
     check_lengths,
     costs_by_label,
@@ -139,6 +141,12 @@ class LabelGraphClassifier(LabelGraphModel):
         (classes x rows of the class), with rows counted by their weights.  With many labels the costs of
         entries are multiplied: by "balanced" from the positives and negatives observed of each label, by a
         dict such as ``{0: 1, 1: 5}`` for all labels, or by a list of one a label.
+    flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
+        How often labels are recorded wrongly: the shares of present labels recorded as absent, and of absent
+        ones recorded as present, one number or one a label each.  "propensity" is for labels that are only
+        forgotten, as often as the formula of Jain et al. (2016) says, see
+        :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
+        average (:mod:`labelweave.labels.flip_rates`).
     threshold : {"auto", "f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"} or float, \
             default="auto"
         "auto" predicts the labeling of highest score.  A number, or a rule for the best ones on held-out
@@ -282,6 +290,7 @@ class LabelGraphClassifier(LabelGraphModel):
         cliques_per_round: int = 1, max_rounds: int = 50, graph_tol: float = 0.01, clique_size: int = 2,
         validation_fraction: float | None = None, early_stopping: bool = False, refit: bool = False,
         false_positive_cost: Costs = 1.0, false_negative_cost: Costs = 1.0, class_weight: ClassWeight = None,
+        flip_rates: FlipRatesLike = None,
         threshold: str | float = "auto", fit_intercept: bool = True, intercept_scaling: float = 1.0,
         inference: str = "auto", exact_width: int = 12, max_nodes: int = 1000, solver: str = "frank_wolfe",
         warm_start: bool = False, checkpoint: str | PathLike[str] | None = None, tol: float = 1e-3,
@@ -323,6 +332,7 @@ class LabelGraphClassifier(LabelGraphModel):
         check_lengths(len(features), len(labels))
         self.classes_ = self._form.classes
         self._check_threshold()
+        labels = self._corrected(labels)
         if self._learns_graph and self.max_rounds < 1:
             raise ValueError(
                 f"max_rounds is {self.max_rounds}; a learned graph needs at least one round: give 1 or more, "
@@ -340,8 +350,9 @@ class LabelGraphClassifier(LabelGraphModel):
         if not weights.all():  # such rows add nothing, also not to a part of the rows
             kept = np.flatnonzero(weights)
             data = data.rows(kept)
-        marked = data.weights if entry_weight is None else [data.weights, data.costs]
-        marks = {"y": [data.labels.positives, data.labels.observed], "sample_weight": marked}
+        is_plain = entry_weight is None and labels.doubts is None
+        marked = data.weights if is_plain else [data.weights, data.costs]
+        marks = {"y": data.labels.parts(), "sample_weight": marked}
         progress = self._progress(FitArguments(X, y, sample_weight), self._n_parts(data.weights))
         with Workers(effective_n_jobs(self.n_jobs)).running() as workers:
             self._fit(features, data, kept, marks, workers, progress)
@@ -355,9 +366,10 @@ class LabelGraphClassifier(LabelGraphModel):
             for name in ("false_negative_cost", "false_positive_cost")
         ]
         table = np.where(labels.to_signs() > 0, *costs)
-        if entry_weight is None:
+        entries = sure_weights(labels, read_entry_weights(entry_weight, labels))
+        if entries is None:
             return labels, table
-        weights = weights_of_entries(np.ones(len(labels)), read_entry_weights(entry_weight, labels))
+        weights = weights_of_entries(np.ones(len(labels)), entries)
         return labels if (weights > 0).all() else labels.masked(sp.csr_array(weights > 0)), table * weights
 
     def _fit(

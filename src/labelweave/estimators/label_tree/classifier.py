@@ -31,6 +31,7 @@ from labelweave.estimators.parameters import (
     POSITIVE,
     SHARED,
     ClassWeight,
+    FlipRatesLike,
     RandomState,
     keep_parameters,
 )
@@ -106,6 +107,12 @@ class LabelTreeClassifier(LabelClassifier):
         Whether to add a constant feature 1, whose weight is penalised as others are.
     class_weight : {"balanced"}, dict or None, default=None
         Weights of classes, by which those of rows are multiplied, where a row has one class.
+    flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
+        How often labels are recorded wrongly: the shares of present labels recorded as absent, and of absent
+        ones recorded as present, one number or one a label each.  "propensity" is for labels that are only
+        forgotten, as often as the formula of Jain et al. (2016) says, see
+        :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
+        average (:mod:`labelweave.labels.flip_rates`).
     checkpoint : path-like or None, default=None
         A file that is written at most every 30 seconds while the model is fitted.  A fit that was killed goes
         on from it, with the same bits, when the same call is made again; other data or parameters are
@@ -196,7 +203,8 @@ class LabelTreeClassifier(LabelClassifier):
         leaf_size: int = 100, n_trees: int = 1, beam: int | None = None,
         negatives: Literal["reached", "all"] = "reached",
         prune: Literal["off", "certified"] | float = "certified", fit_intercept: bool = True,
-        class_weight: ClassWeight = None, checkpoint: str | PathLike[str] | None = None, tol: float = 1e-2,
+        class_weight: ClassWeight = None,
+        flip_rates: FlipRatesLike = None, checkpoint: str | PathLike[str] | None = None, tol: float = 1e-2,
         max_iter: int = 1000, n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
@@ -229,7 +237,7 @@ class LabelTreeClassifier(LabelClassifier):
         features = self._read_features(X, reset=True)
         labels, self._form = read_targets(y)
         check_lengths(len(features), len(labels))
-        self.classes_ = self._form.classes
+        self.classes_, labels = self._form.classes, self._corrected(labels)
         weights = self._rows_by_class(labels, self._row_weights(sample_weight, features))
         if not weights.all():
             kept = np.flatnonzero(weights)
@@ -246,9 +254,7 @@ class LabelTreeClassifier(LabelClassifier):
                 "n_trees=1, or negatives='reached'."
             )
         vectors = None if self.tree is None or isinstance(self.tree, Taxonomy) else self.tree
-        journal = self._open_journal(
-            X=features.data, y=[labels.positives, labels.observed], weights=weights, tree=vectors
-        )
+        journal = self._open_journal(X=features.data, y=labels.parts(), weights=weights, tree=vectors)
         seed = journal.recall("seed", lambda: int(check_random_state(self.random_state).randint(2**31 - 1)))
         self.__dict__.pop("scorer_", None)
         progress = FitProgress(self, arguments, tol=self.tol)

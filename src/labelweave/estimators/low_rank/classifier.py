@@ -31,6 +31,7 @@ from labelweave.estimators.parameters import (
     ClassWeight,
     Costs,
     CovarianceLike,
+    FlipRatesLike,
     KernelLike,
     MeanLike,
     RandomState,
@@ -108,6 +109,12 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         (classes x rows of the class), with rows counted by their weights.  With many labels the losses of
         entries are multiplied: by "balanced" from the positives and negatives observed of each label, by a
         dict such as ``{0: 1, 1: 5}`` for all labels, or by a list of one a label.
+    flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
+        How often labels are recorded wrongly: the shares of present labels recorded as absent, and of absent
+        ones recorded as present, one number or one a label each.  "propensity" is for labels that are only
+        forgotten, as often as the formula of Jain et al. (2016) says, see
+        :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
+        average (:mod:`labelweave.labels.flip_rates`).
     hyperparameters : {"fixed", "learn"}, default="fixed"
         "learn" takes the kernel's parameters and lambda of the least cross-validated loss of kernel ridge
         regression, by its gradient, whatever the rank.  Needs ``loss="squared"`` and ``penalty="ridge"``;
@@ -241,6 +248,7 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         fit_intercept: bool = True, intercept_scaling: float = 1.0, negative_weight: float = 1.0,
         label_covariance: CovarianceLike = None, label_mean: MeanLike = None,
         false_positive_cost: Costs = 1.0, false_negative_cost: Costs = 1.0, class_weight: ClassWeight = None,
+        flip_rates: FlipRatesLike = None,
         hyperparameters: Literal["fixed", "learn"] = "fixed", cv: Any = 5, learning_rows: int | None = None,
         max_learning_iter: int = 100, start: Literal["svd", "random"] = "svd",
         threshold: str | float = "auto", validation_fraction: float | str = "auto", warm_start: bool = False,
@@ -262,7 +270,7 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         factors = self._factors(labels, entries, by_sign)
         journal = self._open_journal(
             X=features.marks,
-            y=[labels.positives, labels.observed],
+            y=labels.parts(),
             weights=[weights, None if factors is None else factors.entries],
             start=None if before is None else [before.start.labels, before.start.features],
         )

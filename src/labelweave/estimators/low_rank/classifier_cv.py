@@ -36,6 +36,7 @@ from labelweave.estimators.parameters import (
     ClassWeight,
     Costs,
     CovarianceLike,
+    FlipRatesLike,
     KernelLike,
     MeanLike,
     RandomState,
@@ -107,6 +108,12 @@ class LowRankClassifierCV(LowRankClassifier):
         (classes x rows of the class), with rows counted by their weights.  With many labels the losses of
         entries are multiplied: by "balanced" from the positives and negatives observed of each label, by a
         dict such as ``{0: 1, 1: 5}`` for all labels, or by a list of one a label.
+    flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
+        How often labels are recorded wrongly: the shares of present labels recorded as absent, and of absent
+        ones recorded as present, one number or one a label each.  "propensity" is for labels that are only
+        forgotten, as often as the formula of Jain et al. (2016) says, see
+        :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
+        average (:mod:`labelweave.labels.flip_rates`).
     hyperparameters : {"fixed", "learn"}, default="fixed"
         "learn" first takes the kernel's parameters of the least cross-validated loss of kernel ridge
         regression, whatever the loss and the penalty.  The lambda learned with them is tried too, where
@@ -208,6 +215,7 @@ class LowRankClassifierCV(LowRankClassifier):
         scaling: str = "none", fit_intercept: bool = True, intercept_scaling: float = 1.0,
         negative_weight: float = 1.0, label_covariance: CovarianceLike = None, label_mean: MeanLike = None,
         false_positive_cost: Costs = 1.0, false_negative_cost: Costs = 1.0, class_weight: ClassWeight = None,
+        flip_rates: FlipRatesLike = None,
         hyperparameters: Literal["fixed", "learn"] = "fixed", cv: Any = 2, learning_rows: int | None = None,
         max_learning_iter: int = 100, scoring: str | Callable[..., float] = "micro_f1", rule: str = "best",
         path_tol: float = 1e-2, start: Literal["svd", "random"] = "svd", threshold: str | float = "auto",

@@ -235,7 +235,7 @@ class ReadyRows:
         """The problem as one that has an exact solution."""
         data, settings = self.data, self.settings
         return ReducedRankRidge.of(
-            self.explicit, data.source, settings.constant, data.labels.positives, data.weights,
+            self.explicit, data.source, settings.constant, data.labels.expected_positives, data.weights,
             settings.workers, is_kept=self.is_kept,
         )  # fmt: skip
 

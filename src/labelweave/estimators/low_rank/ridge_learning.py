@@ -44,7 +44,7 @@ class _ClosedForm:
             budget = settings.memory_budget * 1e6
             return choose_gram(part.source(kernel), explicit, part.n_labels, budget, settings.workers)
 
-        targets = (part.signs > 0).astype(np.float64)
+        targets = 0.5 * (1.0 + part.signs)
         if part.known is not None:
             targets -= part.known
         folded = FoldedRidge(part.features, targets, part.weights, block.held_out, make_gram)
@@ -110,7 +110,7 @@ class RidgeSearch:
             part = FeatureMatrix(np.ascontiguousarray(table[:, chosen]))
         known = rows.rows(chosen).known
         data = LikelihoodData(
-            part, rows.weights[chosen], labels[chosen].to_signs(), None, labels.n_labels,
+            part, rows.weights[chosen], labels[chosen].to_graded_signs(), None, labels.n_labels,
             is_precomputed=kernel is None, entry_weights=self._entry_weights(rows.rows(chosen)),
             loss_name="squared", known=None if known is None else known[0] @ known[1].T,
         )  # fmt: skip

@@ -66,7 +66,7 @@ def first_label_factor(
     random = rng.standard_normal((labels.n_labels, rank))
     if start == "random":
         return random
-    positives = labels.positives.astype(np.float64)
+    positives = labels.expected_positives.astype(np.float64)
     if weights is not None:
         positives.data *= np.repeat(np.sqrt(weights), np.diff(positives.indptr))
     if min(positives.shape) <= max(500, 2 * rank):

@@ -37,6 +37,7 @@ from labelweave.estimators.parameters import (
     ClassWeight,
     Costs,
     CovarianceLike,
+    FlipRatesLike,
     KernelLike,
     MeanLike,
     RandomState,
@@ -45,6 +46,7 @@ from labelweave.estimators.parameters import (
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.scorers import Scorer, scorer_of_parts
 from labelweave.estimators.seen_rows import SeenRows, TakesMoreRows
+from labelweave.estimators.soft_targets import sure_weights
 from labelweave.estimators.sparse_scorer import SparseScorer
 from labelweave.estimators.targets import (
     costs_by_label,
@@ -135,6 +137,12 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         (classes x rows of the class), with rows counted by their weights.  With many labels the losses of
         entries are multiplied: by "balanced" from the positives and negatives observed of each label, by a
         dict such as ``{0: 1, 1: 5}`` for all labels, or by a list of one a label.
+    flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
+        How often labels are recorded wrongly: the shares of present labels recorded as absent, and of absent
+        ones recorded as present, one number or one a label each.  "propensity" is for labels that are only
+        forgotten, as often as the formula of Jain et al. (2016) says, see
+        :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
+        average (:mod:`labelweave.labels.flip_rates`).
     threshold : {"auto", "f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"} or float, \
             default="auto"
         Scores above it are predicted: 0, or a given one; or, on the observed entries of rows that are held
@@ -271,7 +279,8 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         label_mean: MeanLike = None, coupling: Literal["full"] | int | None = None,
         hyperparameters: Literal["fixed", "learn"] = "fixed",
         fit_intercept: bool = True, false_negative_cost: Costs = 1.0, false_positive_cost: Costs = 1.0,
-        class_weight: ClassWeight = None, threshold: str | float = "auto",
+        class_weight: ClassWeight = None,
+        flip_rates: FlipRatesLike = None, threshold: str | float = "auto",
         validation_fraction: float | str = "auto", warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None, tol: float = 1e-3, max_iter: int = 1000,
         solver: str = "auto", factorization: str = "auto", memory_budget: float = 2000.0,
@@ -309,6 +318,7 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         labels = self._begin(rows)
         mean = self._mean(rows.features, labels.n_labels)
         row_weights, factors = self._weighted_by_class(labels, rows.weights)
+        entries = sure_weights(labels, entries)
         if factors is not None:
             entries = entries_by_sign(labels, factors, entries)
         weights, start = weights_of_entries(row_weights, entries), before and [before.variables, before.C]

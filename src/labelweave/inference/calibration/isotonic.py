@@ -93,10 +93,10 @@ def fit_isotonic(table: LabeledScores, min_positives: int) -> IsotonicCalibratio
     for lines in table.label_blocks():
         for number, label in enumerate(range(lines.which.start, lines.which.stop)):
             seen = (lines.signs[number] != 0) & (table.weights > 0)
-            hit, weights = lines.signs[number][seen] > 0, table.weights[seen]
+            hit, weights = lines.shares[number][seen].astype(np.float64), table.weights[seen]
             scores = lines.scores[number][seen].astype(np.float64)
-            if min(hit.sum(), (~hit).sum()) >= min_positives:
-                knots.append(_rising_map(scores, hit.astype(float), weights))
+            if min(hit.sum(), len(hit) - hit.sum()) >= min_positives:
+                knots.append(_rising_map(scores, hit, weights))
             else:
                 knots.append((np.empty(0), np.empty(0)))
                 log_odds = curves.slopes[label] * scores + curves.intercepts[label]

@@ -70,7 +70,7 @@ def fit_sigmoid(table: LabeledScores, *, pooled: bool) -> SigmoidCalibration:
     for lines in table.label_blocks():
         targets = np.tile(common, (len(lines.signs), 1))
         if not pooled:
-            targets = _smoothed_targets(*((lines.signs == sign) @ table.weights for sign in (1, -1)))
+            targets = _smoothed_targets(*(counted @ table.weights for counted in _of_both_signs(lines)))
         start = np.tile(prior.mean, (len(targets), 1))
         scaled = _standardised(lines, scale)
         curves[lines.which] = fit_curves(scaled, table.weights, targets, prior, start)[0]
@@ -105,8 +105,8 @@ def _targets_of_all(table: LabeledScores) -> Array:
     """Compute Platt's targets from the rows of all labels together: shape (1, 2)."""
     counts = np.zeros((2, 1))
     for lines in table.row_blocks():
-        for number, sign in enumerate((1, -1)):
-            counts[number] += (lines.signs == sign).sum(axis=1) @ table.weights[lines.which]
+        for number, counted in enumerate(_of_both_signs(lines)):
+            counts[number] += counted.sum(axis=1) @ table.weights[lines.which]
     return _smoothed_targets(*counts)
 
 
@@ -139,6 +139,12 @@ class _Fit(NamedTuple):
         pull = away @ self.prior.precision
         hessians = sums[:, [3, 4, 4, 5]].reshape(-1, 2, 2) + self.prior.precision
         return sums[:, 0] + 0.5 * (pull * away).sum(axis=1), sums[:, 1:3] + pull, hessians
+
+
+def _of_both_signs(lines: ScoreLines) -> tuple[Array, Array]:
+    """Say how much every entry counts as positive and as negative."""
+    shares = np.clip(lines.shares, 0.0, 1.0)
+    return shares, (lines.signs != 0) - shares
 
 
 def _smoothed_targets(positives: Array, negatives: Array) -> Array:

@@ -14,7 +14,8 @@ from labelweave.array_types import Array, Floats, PerLabel
 from labelweave.arrays import Workers, panels
 from labelweave.inference.map.plan import ComponentOrder, compile_plan, component_orders
 from labelweave.labels.clique_graph import CliqueGraph
-from labelweave.labels.label_matrix import LabelMatrix, shown_name
+from labelweave.labels.label_matrix import LabelMatrix
+from labelweave.labels.label_tables import shown_name
 
 _METHODS = ("auto", "exact", "message_passing")
 _SAME = 1e-9  # of the value: a smaller gap is none

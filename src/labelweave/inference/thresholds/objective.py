@@ -103,13 +103,13 @@ def _mean(values: Array, weights: Array) -> float:
 
 
 def count_sets(table: LabeledScores, is_predicted: Callable[[Array], Array]) -> SetCounts:
-    """Count predicted label sets, some rows at a time."""
+    """Count predicted label sets, some rows at a time; doubtful entries count by their targets."""
     n_rows, n_labels = table.shape
     by_label, by_row = np.zeros((4, n_labels)), np.zeros((4, n_rows))
     for lines in table.row_blocks():
-        seen, positive = lines.signs != 0, lines.signs > 0
+        seen, positive = lines.signs != 0, lines.shares
         predicted = is_predicted(table.scores[lines.which])
-        for number, entries in enumerate((predicted & positive, predicted & seen, positive, seen)):
+        for number, entries in enumerate((predicted * positive, predicted & seen, positive, seen)):
             by_label[number] += table.weights[lines.which] @ entries
             by_row[number, lines.which] = entries.sum(axis=1)
     return SetCounts(by_label, by_row, table.weights)

@@ -1,7 +1,8 @@
 """The thresholds that are best for a measure, of every label and of all.
 
 Predicting one more row that is not positive raises none of the objectives, so only cuts right below a
-positive row can be best.
+positive row can be best.  Rows of which a probability is known count as far as they are expected to be
+positive; the mean F1 score of rows takes the likelier labels.
 
 Micro-averaged F1 with a threshold a label is a ratio of sums over labels.  For a given value F of it, ``sum(2
 hits - F (predicted + positives))`` falls apart into labels, each with an exact best cut.  Setting F to the
@@ -49,6 +50,7 @@ class LabelThresholds(NamedTuple):
 
 def find_label_thresholds(table: LabeledScores, objective: Objective) -> LabelThresholds:
     """Find the best threshold of every label, and of all."""
+    table = table.certain() if objective.name == "example_f1" else table
     shared, cuts = shared_threshold(table, objective), find_label_cuts(table)
     if objective.name in ("micro_f1", "example_f1"):  # for the rows' F1 scores they are starts
         chosen = _micro_f1_cuts(cuts)
@@ -135,7 +137,7 @@ def ranked_groups(lines: ScoreLines, weights: PerRow) -> tuple[Array, Array, Arr
     ranked = np.take_along_axis(lines.scores, order, axis=1)
     signs = np.take_along_axis(lines.signs, order, axis=1)
     row_weights = weights[order]
-    hits = np.cumsum(np.where(signs > 0, row_weights, 0.0), axis=1)
+    hits = np.cumsum(np.take_along_axis(lines.shares, order, axis=1) * row_weights, axis=1)
     predicted = np.cumsum(np.where(signs != 0, row_weights, 0.0), axis=1)
     is_end = np.empty(ranked.shape, bool)
     is_end[:, -1] = True
@@ -168,9 +170,11 @@ def _cuts_of(lines: ScoreLines, weights: Array) -> tuple[Array, ...]:
 
 def shared_threshold(table: LabeledScores, objective: Objective) -> float:
     """Find the best threshold for all labels; the highest score if nothing is to be predicted."""
-    rows = np.repeat(np.arange(len(table.weights)), table.row_positives())
-    scores = table.scores[rows, table.labels.positives.indices]
-    candidates = np.unique(scores[table.weights[rows] > 0].astype(np.float64))
+    table = table.certain() if objective.name == "example_f1" else table
+    expected = table.labels.expected_positives
+    rows = np.repeat(np.arange(len(table.weights)), np.diff(expected.indptr))
+    scores = table.scores[rows, expected.indices]
+    candidates = np.unique(scores[(table.weights[rows] > 0) & (expected.data > 0)].astype(np.float64))
     values = _values(table, objective, candidates) if len(candidates) else np.full(1, -np.inf)
     best = len(values) - 1 - int(np.argmax(values[::-1]))  # the highest among equals
     if values[best] <= objective.of_nothing:
@@ -189,9 +193,10 @@ def _values(table: LabeledScores, objective: Objective, candidates: Array) -> Ar
         return _summed_f1(table.row_blocks(), ones, (table.row_positives(), table.weights), candidates)
     hits, predicted = np.zeros((2, len(candidates)))
     for block in table.row_blocks():
-        weights = np.broadcast_to(table.weights[block.which][:, None], block.signs.shape)
-        for counts, kept in ((hits, block.signs > 0), (predicted, block.signs != 0)):
-            _add_steps(counts, candidates, block.scores[kept], weights[kept])
+        weights, seen = table.weights[block.which][:, None], block.signs != 0
+        for counts, shares in ((hits, block.shares), (predicted, seen)):
+            kept = shares != 0
+            _add_steps(counts, candidates, block.scores[kept], (weights * shares)[kept])
     positives = float(table.positive_weights().sum())
     return objective.of_counts(_from_above(hits), _from_above(predicted), positives)
 

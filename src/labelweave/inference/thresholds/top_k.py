@@ -67,7 +67,7 @@ def best_top_k(table: LabeledScores, objective: Objective) -> int:
     Unobserved labels take places among the k but are neither hits nor misses.  Where a target cannot be
     reached it is the least k that misses least.
     """
-    most = min(table.shape[1], _MOST_LABELS)
+    table, most = table.certain(), min(table.shape[1], _MOST_LABELS)
     if objective.name == "macro_f1":
         values = _label_values(table, most)
     elif objective.name == "example_f1":

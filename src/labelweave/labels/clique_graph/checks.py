@@ -10,7 +10,7 @@ import numpy as np
 
 from labelweave.array_types import Array
 from labelweave.arrays import numbers_of
-from labelweave.labels.label_matrix import shown_name
+from labelweave.labels.label_tables import shown_name
 
 Cliques = tuple[tuple[int, ...], ...]
 

@@ -11,7 +11,8 @@ import scipy.sparse as sp
 from labelweave.array_types import Array, LabelsByLabels
 from labelweave.arrays import checked_csr, numbers_of
 from labelweave.labels.covariance.spectra import check_writable
-from labelweave.labels.label_matrix import LabelMatrix, frame_names, shown_name
+from labelweave.labels.label_matrix import LabelMatrix
+from labelweave.labels.label_tables import frame_names, shown_name
 
 _COLUMNS_AT_ONCE = 1024
 _CELLS_AT_ONCE = 4_000_000  # also bounds the rows, so that single precision counts exactly

@@ -9,7 +9,7 @@ factors in each other's role, are the *transposed* entries.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,6 +37,15 @@ class EntryWeights:
         if entries is not None:
             entries = sp.csr_array(entries.T) if sp.issparse(entries) else np.ascontiguousarray(entries.T)
         return EntryWeights(self.positive.T, self.negative.T, entries)
+
+    def doubted(self, doubts: sp.csr_array) -> EntryWeights:
+        """Multiply by ``|2 q - 1|`` of targets q with these doubts, 0 where not stored."""
+        less, own = sp.csr_array(-2.0 * doubts), self.entries
+        if own is None:
+            return replace(self, entries=less)
+        if not sp.issparse(own):
+            return replace(self, entries=own * (1.0 + less.toarray()))
+        return replace(self, entries=sp.csr_array(own + less + own.multiply(less)))
 
     def rows(self, kept: npt.NDArray[np.intp] | slice) -> EntryWeights:
         """Keep some rows."""

@@ -30,8 +30,8 @@ class EntryTable:
     """The signs and weights of all entries, written out a block of rows at a time.
 
     signs (rows, columns): +1 at positive entries; where ``lists_all``, -1 at negative ones, and unobserved
-        ones are left out.
-    lists_all: whether negative entries are listed; if not, all that are not positive are negative.
+        ones are left out.  A :class:`GradedEntryLoss` has 2 q - 1 at targets q.
+    lists_all: whether negative entries are listed; if not, all that are not listed are negative.
     row_weights, column_weights (rows,): an entry's weight is the product of both.
     negative_weight: what the weights of negative entries are multiplied with.
     """
@@ -61,7 +61,7 @@ class EntryTable:
         Shapes: signs (r, columns).
         """
         listed = self.signs[rows].toarray()
-        signs = np.where(listed > 0, 1, -1).astype(self.row_weights.dtype)
+        signs = np.where(listed == 0, -1, listed).astype(self.row_weights.dtype)
         weights = np.multiply.outer(self.row_weights[rows], self.column_weights)
         if self.negative_weight != 1.0:
             weights[listed <= 0] *= self.negative_weight

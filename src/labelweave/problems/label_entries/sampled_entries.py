@@ -23,7 +23,7 @@ class SampledEntries:
     """The loss.
 
     loss: the loss of an entry.
-    signs (rows, columns): +1 or -1 at every observed entry.
+    signs (rows, columns): +1 or -1 at every observed entry; of a :class:`GradedEntryLoss` 2 q - 1.
     weights (nnz,): weights of the entries, in the order of ``signs``.
     """
 

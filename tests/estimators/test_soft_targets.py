@@ -1,0 +1,237 @@
+"""Targets that are no signs: in every model as twins of hard entries with weights have it."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import minimize
+from sklearn.base import clone
+
+from labelweave import (
+    AutoLabelClassifier,
+    KernelLogisticClassifier,
+    LabelGraphClassifier,
+    LabelTreeClassifier,
+    LowRankClassifier,
+    MaxMarginClassifier,
+    load,
+)
+from labelweave.labels import LabelMatrix
+from labelweave.labels.flip_rates import corrected_targets
+from labelweave.metrics import propensities
+from labelweave.noise import FlipRates
+
+N_ROWS, N_FEATURES, N_LABELS = 40, 4, 3
+
+
+def _problem(seed=0, missing=0.1):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((N_ROWS, N_FEATURES))
+    P = 1 / (1 + np.exp(-X @ rng.standard_normal((N_FEATURES, N_LABELS))))
+    certain = rng.random(P.shape) < 0.4
+    P[certain] = P[certain] > 0.5
+    P[0], P[rng.random(P.shape) < missing] = 0.5, np.nan
+    return X, P
+
+
+def _twins(X, P):
+    """Give every row twice, with and without all labels, and the weights of the entries."""
+    there = np.where(np.isnan(P), np.nan, 1.0)
+    weights = np.nan_to_num(np.vstack([P, 1 - P]), nan=1.0)
+    return np.vstack([X, X]), np.vstack([there, 1 - there]), weights
+
+
+def _likelier(P):
+    hard = np.where(np.isnan(P), np.nan, P > 0.5)
+    return hard, np.where(np.isnan(P), 1.0, np.abs(2 * P - 1))
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+@pytest.mark.parametrize(
+    "model",
+    [
+        KernelLogisticClassifier(hyperparameters="fixed", gamma=0.2, tol=1e-8),
+        KernelLogisticClassifier(
+            hyperparameters="fixed", gamma=0.2, tol=1e-8, label_covariance=np.eye(N_LABELS) + 0.5
+        ),
+        LowRankClassifier(N_LABELS, penalty="ridge", tol=1e-12),
+        LowRankClassifier(N_LABELS, tol=1e-12, max_iter=400),
+        LowRankClassifier(N_LABELS, "logistic", tol=1e-12, max_iter=400),
+    ],
+)
+def test_smooth_losses_are_those_of_both_values(model, missing):
+    X, P = _problem(missing=missing)
+    rows, labels, weights = _twins(X, P)
+    soft = clone(model).fit(X, LabelMatrix.from_probabilities(P))
+    both = clone(model).fit(rows, labels, entry_weight=weights)
+    np.testing.assert_allclose(soft.decision_function(X), both.decision_function(X), atol=2e-5)
+    if not np.isnan(both.duality_gap_):  # the closed form has one where weights of entries have none
+        np.testing.assert_allclose(soft.duality_gap_, both.duality_gap_, atol=1e-6)
+    if isinstance(model, LowRankClassifier):
+        assert soft.objective_ == pytest.approx(both.objective_, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MaxMarginClassifier(),
+        MaxMarginClassifier(kernel="rbf"),
+        MaxMarginClassifier(label_covariance=np.eye(N_LABELS) + 0.5),
+        MaxMarginClassifier(prune="certified"),
+        LowRankClassifier(N_LABELS, "squared_hinge", start="random"),
+        LabelGraphClassifier(graph="chow-liu"),
+    ],
+)
+def test_hinges_weigh_the_likelier_value(model):
+    X, P = _problem()
+    labels, weights = _likelier(P)
+    soft = clone(model).fit(X, LabelMatrix.from_probabilities(P))
+    weighted = clone(model).fit(X, labels, entry_weight=weights)
+    np.testing.assert_allclose(soft.decision_function(X), weighted.decision_function(X), atol=1e-9)
+    assert soft.duality_gap_ == pytest.approx(weighted.duality_gap_, abs=1e-9, nan_ok=True)
+
+
+def test_weights_of_entries_multiply():
+    X, P = _problem()
+    labels, weights = _likelier(P)
+    own = np.random.default_rng(1).integers(0, 3, P.shape).astype(float)
+    expected = MaxMarginClassifier().fit(X, labels, entry_weight=own * weights).coef_
+    for given in (own, sp.coo_array(np.where(own == 1, 0, own))):
+        found = MaxMarginClassifier().fit(X, LabelMatrix.from_probabilities(P), entry_weight=given).coef_
+        if sp.issparse(given):  # what is not stored has the weight 1
+            table = np.where(np.isin(own, (0, 1)), 1, own)
+            expected = MaxMarginClassifier().fit(X, labels, entry_weight=table * weights).coef_
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("negatives", ["reached", "all"])
+def test_a_tree_of_one_node_is_its_weighted_problem(negatives):
+    X, P = _problem()
+    labels, weights = _likelier(P)
+    tree = LabelTreeClassifier(leaf_size=N_LABELS, tol=1e-6, prune="off", negatives=negatives)
+    soft = tree.fit(X, LabelMatrix.from_probabilities(P))
+    flat = MaxMarginClassifier(C=soft.C, tol=1e-6).fit(X, labels, entry_weight=weights)
+    assert ((flat.decision_function(X) > 0) == (soft.predict(X) > 0)).mean() > 0.98
+
+
+def test_nodes_of_a_tree_take_the_greatest_target_below():
+    rng = np.random.default_rng(0)
+    X, P = rng.standard_normal((60, 5)), np.where(rng.random((60, 6)) < 0.5, 0.0, rng.random((60, 6)))
+    model = LabelTreeClassifier(leaf_size=2, branching=2, tol=1e-4).fit(X, LabelMatrix.from_probabilities(P))
+    assert model.duality_gap_ < 1e-4
+    hard = LabelTreeClassifier(leaf_size=2, branching=2, tol=1e-4).fit(X, (P > 0.5).astype(int))
+    assert model.trace_[0].primal < hard.trace_[0].primal  # of weights that are at most as large
+
+
+@pytest.mark.parametrize("rates", [(0.3, 0.0), (0.2, 0.1), ([0.1, 0.2, 0.3], 0.05)])
+def test_targets_undo_flips_on_average(rates):
+    missed, false = (np.broadcast_to(rate, N_LABELS).astype(float) for rate in rates)
+    truth = LabelMatrix.from_any(np.vstack([np.ones(N_LABELS), np.zeros(N_LABELS)]))
+    recorded = [
+        corrected_targets(LabelMatrix.from_any(np.full((1, N_LABELS), y)), missed, false) for y in (0, 1)
+    ]
+    absent, there = (one.to_dense()[0] for one in recorded)
+    np.testing.assert_allclose(missed * absent + (1 - missed) * there, truth.to_dense()[0], atol=1e-12)
+    np.testing.assert_allclose(false * there + (1 - false) * absent, truth.to_dense()[1], atol=1e-12)
+
+
+def test_corrected_logistic_losses_are_solved_as_any_minimiser_solves_them():
+    X, P = _problem()
+    labels = np.where(np.isnan(P), np.nan, P > 0.5)
+    rates = FlipRates(np.array([0.1, 0.2, 0.3]), np.array([0.05, 0.1, 0.0]))
+    model = KernelLogisticClassifier(
+        "linear", hyperparameters="fixed", scale=2.0, intercept_variance=1.0, tol=1e-10, flip_rates=rates
+    ).fit(X, labels)
+    targets = (labels - rates.false) / (1 - rates.missed - rates.false)
+    for k in range(N_LABELS):
+        seen = ~np.isnan(labels[:, k])
+
+        def objective(w, seen=seen, k=k):
+            scores = np.sqrt(2.0) * X[seen] @ w[:-1] + w[-1]
+            return (np.logaddexp(0, scores) - targets[seen, k] * scores).sum() + 0.5 * w @ w
+
+        best = minimize(objective, np.zeros(N_FEATURES + 1), method="BFGS", options={"gtol": 1e-9}).x
+        expected = np.sqrt(2.0) * X @ best[:-1] + best[-1]
+        np.testing.assert_allclose(model.decision_function(X)[:, k], expected, atol=1e-4)
+    assert model.duality_gap_ < 1e-10
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MaxMarginClassifier(),
+        KernelLogisticClassifier(hyperparameters="fixed"),
+        LowRankClassifier(2),
+        LowRankClassifier(2, "logistic"),
+        LabelGraphClassifier(graph="none"),
+        LabelTreeClassifier(leaf_size=2),
+    ],
+)
+def test_rates_come_back_from_files_and_make_targets(model, tmp_path):
+    X, P = _problem(missing=0.0)
+    labels = (P > 0.5).astype(int)
+    rates = FlipRates(np.full(N_LABELS, 0.2), np.full(N_LABELS, 0.1))
+    fitted = clone(model).set_params(flip_rates=rates).fit(X, labels)
+    missed, false = rates.missed, rates.false
+    same = clone(model).fit(X, corrected_targets(LabelMatrix.from_any(labels), missed, false))
+    np.testing.assert_array_equal(fitted.decision_function(X), same.decision_function(X))
+    fitted.save(tmp_path / "model.lw")
+    read = load(tmp_path / "model.lw")
+    np.testing.assert_array_equal(read.predict(X), fitted.predict(X))
+    np.testing.assert_array_equal(read.flip_rates[0], missed)
+
+
+def test_propensities_are_rates_of_forgetting():
+    X, P = _problem(missing=0.0)
+    labels = (P > 0.5).astype(int)
+    found = MaxMarginClassifier(flip_rates="propensity").fit(X, labels).coef_
+    shares = propensities(labels)
+    weights = np.where(labels == 1, 2 / shares - 1, 1.0)
+    np.testing.assert_allclose(found, MaxMarginClassifier().fit(X, labels, entry_weight=weights).coef_)
+
+
+def test_an_automatic_model_takes_probabilities():
+    X, P = _problem()
+    soft = LabelMatrix.from_probabilities(P)
+    model = AutoLabelClassifier(members=["linear", "max-margin"]).fit(X, soft)
+    assert np.isfinite(model.left_out_loss_)
+    assert model.predict_proba(X).shape == P.shape
+    assert model.predict(X).shape == P.shape
+
+
+@pytest.mark.parametrize("threshold", ["f1", "macro_f1", "example_f1", "hamming_loss"])
+def test_thresholds_take_probabilities(threshold):
+    X, P = _problem()
+    model = MaxMarginClassifier(threshold=threshold).fit(X, LabelMatrix.from_probabilities(P))
+    assert np.isfinite(model.thresholds_).all()
+
+
+def test_partial_fits_keep_doubts():
+    X, P = _problem()
+    parts = MaxMarginClassifier(tol=1e-6)
+    for rows in (slice(0, 25), slice(25, None)):
+        parts.partial_fit(X[rows], LabelMatrix.from_probabilities(P[rows]))
+    whole = MaxMarginClassifier(tol=1e-6).fit(X, LabelMatrix.from_probabilities(P))
+    np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("rates", "words"),
+    [
+        ((0.6, 0.5), "add up to 1"),
+        ((None, 0.1), "None"),
+        ((0.1,), "pair"),
+        (([0.1, 0.2], 0.0), "shape"),
+        ((-0.1, 0.0), "-0.1"),
+    ],
+)
+def test_bad_rates_are_refused(rates, words):
+    X, P = _problem(missing=0.0)
+    with pytest.raises(ValueError, match=words):
+        MaxMarginClassifier(flip_rates=rates).fit(X, (P > 0.5).astype(int))
+
+
+@pytest.mark.parametrize("model", [MaxMarginClassifier(), KernelLogisticClassifier(hyperparameters="fixed")])
+def test_rates_of_classes_are_refused(model):
+    X, _ = _problem()
+    with pytest.raises(ValueError, match="one class a row"):
+        model.set_params(flip_rates=(0.1, 0.1)).fit(X, np.arange(N_ROWS) % 3)
