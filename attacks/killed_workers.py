@@ -76,7 +76,14 @@ class Machines:
         self.thread.start()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "distributed.cli.dask_worker", self.address, "--no-nanny", "--nthreads=1"]
+        command = [
+            sys.executable,
+            "-m",
+            "distributed.cli.dask_worker",
+            self.address,
+            "--no-nanny",
+            "--nthreads=1",
+        ]
         more = ["--no-dashboard", "--death-timeout=60"]
         return subprocess.Popen(command + more, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
@@ -248,7 +255,10 @@ def _whole(machines: Machines) -> Client:
 
 def told(kind: str, outcome: Outcome) -> Outcome:
     """Print what came of an attack."""
-    print(f"{kind}: {outcome.kills} killed, {outcome.seconds:.0f} s, {outcome.wrong or 'as it must be'}", flush=True)
+    print(
+        f"{kind}: {outcome.kills} killed, {outcome.seconds:.0f} s, {outcome.wrong or 'as it must be'}",
+        flush=True,
+    )
     return outcome
 
 
