@@ -30,7 +30,7 @@ import numpy.typing as npt
 from labelweave._loops import WIDTH
 from labelweave.array_types import Array
 from labelweave.problems.independent_margins import IndependentMargins, Moves
-from labelweave.problems.margin_dual import MarginPoint, OrderedRows
+from labelweave.problems.margin_dual import MarginDual, MarginPoint, OrderedRows
 from labelweave.solvers.dual_coordinate_ascent import DualCoordinateAscent, SweepState
 from labelweave.solvers.frame import State, generator_at, stream_of
 
@@ -112,6 +112,7 @@ class StopBlock(RowsBlock):
     """One block of labels over the rows of one stop of several."""
 
     _free: Any = None
+    round = MarginDual.round  # sweep by sweep, as intercepts move between stops
 
     def visit(self, traveller: Traveller, seat: Seat, *, is_full: bool) -> tuple[Traveller, Seat]:
         """Sweep over these rows.
