@@ -15,11 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -31,32 +27,20 @@ from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.peers.top_labels import RankingProblem, write_ranking
 from benchmarks.problems import DEFAULT_DATA
+from benchmarks.ranking_programs import RankingProgram, own_program, package_version, run_ranking
 from benchmarks.results_file import write_json
 
 __all__ = ["main"]
 
 _ROOT = Path(__file__).resolve().parents[1]
-_PEERS_PYTHON = _ROOT / ".venv-peers" / "bin" / "python"
 _SETS = ("bibtex", "delicious", "debtags")
 _PLACES = (1, 3, 5)
 
 
-@dataclass(frozen=True)
-class Program:
-    """What is run: its title, module and variant, the package whose version is told, and its interpreter."""
-
-    title: str
-    module: str
-    variant: str
-    package: str
-    python: Path = _PEERS_PYTHON
-
-
-def _own(penalty: str, share: float, strength: float) -> Program:
+def _own(penalty: str, share: float, strength: float) -> RankingProgram:
     kind, rank = penalty.replace("_", " "), "L" if share == 1 else f"{share:g} L"
     title = f"LowRankClassifier, {kind}, rank {rank}, lambda {strength:g}"
-    module = "benchmarks.labelweave_low_rank"
-    return Program(title, module, f"{penalty},{share},{strength}", "labelweave", Path(sys.executable))
+    return own_program(title, "benchmarks.labelweave_low_rank", f"{penalty},{share},{strength}")
 
 
 _PROGRAMS = [
@@ -64,10 +48,10 @@ _PROGRAMS = [
     _own("ridge", 1.0, 1.0),
     _own("trace_norm", 0.4, 3.0),
     _own("trace_norm", 1.0, 3.0),
-    Program("PECOS XR-Linear", "benchmarks.peers.pecos_xr_linear", "", "libpecos"),
-    Program("Omikuji, Parabel", "benchmarks.peers.omikuji_parabel", "", "omikuji"),
-    Program("LIBLINEAR -s 1", "benchmarks.peers.liblinear_one_vs_rest", "1", "liblinear-official"),
-    Program("LIBLINEAR -s 0", "benchmarks.peers.liblinear_one_vs_rest", "0", "liblinear-official"),
+    RankingProgram("PECOS XR-Linear", "benchmarks.peers.pecos_xr_linear", "tree", "libpecos"),
+    RankingProgram("Omikuji, Parabel", "benchmarks.peers.omikuji_trees", "parabel", "omikuji"),
+    RankingProgram("LIBLINEAR -s 1", "benchmarks.peers.liblinear_one_vs_rest", "1", "liblinear-official"),
+    RankingProgram("LIBLINEAR -s 0", "benchmarks.peers.liblinear_one_vs_rest", "0", "liblinear-official"),
 ]
 
 
@@ -76,7 +60,7 @@ def main() -> None:
     """Measure, print the tables and write the results."""
     arguments = _parse_arguments()
     results: dict[str, Any] = describe_machine() | {"threads": 1}
-    results["versions"] = {program.package: _version(program) for program in _PROGRAMS}
+    results["versions"] = {program.package: package_version(program) for program in _PROGRAMS}
     results["sets"] = json.loads(arguments.out.read_text())["sets"] if arguments.out.exists() else {}
     for name in arguments.sets:
         found = _measure(name, arguments.data, arguments.repeats)
@@ -127,30 +111,12 @@ def _read(name: str, data: Path) -> tuple[Any, Any, Any, Any]:
     return X, Y, X_test, Y_test
 
 
-def _run(program: Program, problem: Path, answer: Path, Y_test: Any) -> dict[str, Any]:
-    if not program.python.exists():
-        raise FileNotFoundError(
-            f"{program.title} needs the environment .venv-peers, which is absent; "
-            "make it with `python benchmarks/peers/make_environment.py`."
-        )
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "RAYON_NUM_THREADS")
-    command = [program.python, "-m", program.module, problem, answer, "--variant", program.variant]
-    environment = {**os.environ, **dict.fromkeys(names, "1")}
-    ended = subprocess.run(command, check=False, cwd=_ROOT, env=environment, capture_output=True)
-    if ended.returncode:
-        raise RuntimeError(f"{program.title} failed: {ended.stderr.decode()[-500:]}")
-    with np.load(answer) as stored:
-        top, (seconds, predicting) = stored["top"], stored["seconds"].tolist()
-        n_bytes = int(stored["bytes"])
+def _run(program: RankingProgram, problem: Path, answer: Path, Y_test: Any) -> dict[str, Any]:
+    found = run_ranking(program, problem, answer)
+    top, (seconds, predicting) = found["top"], found["seconds"]
     hits = Y_test.toarray()[np.arange(len(top))[:, None], top].astype(bool) & (top >= 0)
     precision = {f"P@{place}": float(hits[:, :place].mean()) for place in _PLACES}
-    return {"seconds": seconds, "seconds_to_predict": predicting, "bytes": n_bytes, **precision}
-
-
-def _version(program: Program) -> str:
-    code = f"import importlib.metadata as m; print(m.version({program.package!r}))"
-    answer = subprocess.run([program.python, "-c", code], check=True, capture_output=True, text=True)
-    return answer.stdout.strip()
+    return {"seconds": seconds, "seconds_to_predict": predicting, "bytes": found["bytes"], **precision}
 
 
 def _table(name: str, found: dict[str, Any]) -> str:

@@ -1,8 +1,8 @@
 """Files between the driver and a peer that ranks labels: a training and a test set in, top labels out.
 
-The problem (npz) holds X, Y and X_test in CSR form.  The answer (npz) holds the five labels of highest
-score of every test row, the processor's seconds of training, those of predicting, and the bytes of the
-stored model.
+The problem (npz) holds X, Y and X_test in CSR form, and the number of threads.  The answer (npz) holds the
+five labels of highest score of every test row, the processor's seconds of training and of predicting, those
+of the clock, the bytes of the stored model and the largest resident memory of the process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["TOP", "RankingProblem", "Trained", "bytes_in", "serve_ranking", "write_ranking"]
+from benchmarks.machine import peak_memory_bytes
+
+__all__ = ["TOP", "RankingProblem", "Trained", "bytes_in", "serve_ranking", "settings_of", "write_ranking"]
 
 TOP = 5
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
@@ -26,11 +28,12 @@ _CSR_PARTS = ("data", "indices", "indptr", "shape")
 
 @dataclass(frozen=True)
 class RankingProblem:
-    """Training rows and test features, in rows of unit length."""
+    """Training rows and test features, in rows of unit length, and the threads that may be used."""
 
     X: Any
     Y: Any
     X_test: Any
+    threads: int = 1
 
 
 @dataclass(frozen=True)
@@ -43,13 +46,24 @@ class Trained:
 
 def write_ranking(path: Path, problem: RankingProblem) -> None:
     """Write a problem for a peer's process to read."""
-    tables = {"X": problem.X, "Y": problem.Y, "X_test": problem.X_test}
-    parts = {
-        f"{name}_{part}": getattr(sp.csr_matrix(table), part)
-        for name, table in tables.items()
-        for part in _CSR_PARTS
-    }
-    np.savez(path, **parts)
+    tables = {name: sp.csr_matrix(getattr(problem, name)).sorted_indices() for name in ("X", "Y", "X_test")}
+    parts = {f"{name}_{part}": getattr(table, part) for name, table in tables.items() for part in _CSR_PARTS}
+    np.savez(path, **parts, threads=problem.threads)
+
+
+def settings_of(variant: str) -> tuple[str, dict[str, Any]]:
+    """Take a variant such as ``bonsai,n_trees=1`` apart: a word, and numbers or words by name."""
+    word, *pairs = variant.split(",")
+    return word, {name: _value(text) for name, _, text in (pair.partition("=") for pair in pairs)}
+
+
+def _value(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _read_ranking(path: Path) -> RankingProblem:
@@ -58,7 +72,8 @@ def _read_ranking(path: Path) -> RankingProblem:
         for name in ("X", "Y", "X_test"):
             *parts, shape = (stored[f"{name}_{part}"] for part in _CSR_PARTS)
             tables.append(sp.csr_matrix(tuple(parts), shape=tuple(shape)))
-    return RankingProblem(*tables)
+        threads = int(stored["threads"])
+    return RankingProblem(*tables, threads)
 
 
 def serve_ranking(prepare: Callable[[RankingProblem, str], Callable[[], Trained]]) -> None:
@@ -74,15 +89,17 @@ def serve_ranking(prepare: Callable[[RankingProblem, str], Callable[[], Trained]
     arguments = parser.parse_args()
     problem = _read_ranking(arguments.problem)
     train = prepare(problem, arguments.variant)
-    start = time.process_time()
+    start = time.process_time(), time.perf_counter()
     trained = train()
-    middle = time.process_time()
+    middle = time.process_time(), time.perf_counter()
+    peak = peak_memory_bytes()
     top = trained.rank(problem.X_test)
-    end = time.process_time()
+    end = time.process_time(), time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         trained.store(Path(folder))
         n_bytes = bytes_in(Path(folder))
-    np.savez(arguments.answer, top=top, seconds=[middle - start, end - middle], bytes=n_bytes)
+    seconds, clock = np.array([np.subtract(middle, start), np.subtract(end, middle)]).T
+    np.savez(arguments.answer, top=top, seconds=seconds, clock=clock, bytes=n_bytes, peak=peak)
 
 
 def bytes_in(folder: Path) -> int:

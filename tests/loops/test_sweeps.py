@@ -10,7 +10,10 @@ from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.problems import MarginData, coupled_margins
 from labelweave.problems.coupled_margins import CoupledMargins
 from labelweave.problems.independent_margins import IndependentMargins
+from labelweave.problems.margin_dual import MarginDual
 from reference import margin_twins
+
+_CHANGED = "beta", "weights", "gains", "intercepts"
 
 
 def _problem(n_labels, covariance, intercept, seed=0):
@@ -89,3 +92,19 @@ def test_a_sweep_over_mixed_types_is_refused():
     mixed = replace(point, weights=point.weights.astype(np.float32))
     with pytest.raises(TypingError):
         dual.sweep(mixed, 0, np.arange(23), 0.0)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_compiled_round_is_its_sweeps_one_by_one(intercept):
+    _, data = _problem(5, LabelCovariance.identity(5), intercept)
+    points = []
+    for round_of in (IndependentMargins.round, MarginDual.round):
+        dual, random, mean_gain = IndependentMargins(data, np.float64), np.random.default_rng(1), 0.0
+        point = dual.start()
+        for _ in range(6):
+            orders = random.permuted(np.tile(np.arange(6), (4, 1)), axis=1)
+            met, mean_gain, visits = round_of(dual, point, 0, orders, 4, 0.3, 0.02, mean_gain)
+        points.append((met, mean_gain, visits, *(getattr(point, name)[0] for name in _CHANGED)))
+        points[-1] += point.moves.of_block(0) + (point.moves.sweeps,)
+    for compiled, plain in zip(*points, strict=True):
+        np.testing.assert_allclose(compiled, plain, rtol=1e-12)

@@ -21,8 +21,13 @@ from labelweave._loops.margin_steps import add_entry_sums, box_step
 from labelweave._loops.sparse_products import add_rows, add_to_rows, prefetch
 
 _SMALL_NORM = 1e-3  # below this a row with the intercept held fixed would take steps far too long
+SWEEPS_WITH_CONSTANT_FEATURE = 3
+LARGEST_STIFFNESS = 10.0
+LARGEST_SHARE = 0.1  # of the duality gap of its block, that an intercept may have ...
+LAGGING_SWEEPS = 2  # ... in so many full sweeps
 
-LOOP = {"nogil": True, "cache": True, "fastmath": True, "error_model": "numpy"}
+CAREFUL = {"nogil": True, "cache": True, "error_model": "numpy"}
+LOOP = CAREFUL | {"fastmath": True}
 
 
 @njit(**LOOP)
@@ -96,6 +101,73 @@ def sweep_independent(
             else:
                 add_to_rows(weights, indices, values, start, stop, change)
     return total_gap
+
+
+@njit(**CAREFUL)
+def move_intercepts(intercept, moves, sweeps, was_full, met_gap, has_intercept):
+    """Move the intercepts that are held fixed in sweeps, by Newton steps; after a sweep, full or not.
+
+    ``moves``: the arrays of :class:`labelweave.problems.independent_margins.Moves` for the block, without
+    ``sweeps``, how many there were with this one.
+    """
+    share, stiffness, before, totals, free, curvature, lagging, given_up = moves
+    for label in range(WIDTH):
+        gradient = totals[label] - intercept[label]
+        if was_full:
+            # gradient^2 / 2 is an intercept's own share of the duality gap, beside the rows' shares
+            lagging[label] += gradient**2 / 2 > LARGEST_SHARE * met_gap
+            given_up[label] |= lagging[label] > LAGGING_SWEEPS
+            curvature[label] = free[label]
+        free[label] = 0
+        if not has_intercept or sweeps < SWEEPS_WITH_CONSTANT_FEATURE:
+            continue
+        turned = gradient * before[label] < 0
+        if turned and abs(gradient) > 0.7 * abs(before[label]) and not given_up[label]:
+            stiffness[label] *= 2
+        given_up[label] |= stiffness[label] > LARGEST_STIFFNESS
+        before[label] = gradient
+        step = gradient if given_up[label] else gradient / (1 + stiffness[label] * curvature[label])
+        intercept[label] += intercept.dtype.type(step)
+        share[label] = given_up[label]
+
+
+@njit(**CAREFUL)
+def round_independent(
+    orders, run, hot_gain, idle_gain, mean_gain, data, points, moves, sweeps, has_intercept, keeps_zeros
+):  # fmt: skip
+    """Sweep all rows and then, ``len(orders) - 1`` times, those whose last gain was not small.
+
+    ``orders`` (sweeps, runs): the order of the runs of ``run`` such rows in each sweep.  ``hot_gain``,
+    ``idle_gain``: the shares of the mean gain above which rows are visited again, and steps are taken.
+    ``data``: the arrays of rows, their squared norms, signs, upper bounds and margins; ``points``: beta,
+    weights, intercepts and gains.  Returns the gap met by the first sweep, the mean gain, and the visits.
+    """
+    indptr, indices, values, squared_norms, signs, upper, margins = data
+    beta, weights, intercept, gains = points
+    n_rows, visits, met_gap = len(gains), 0, 0.0
+    hot, rows = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
+    for sweep in range(len(orders)):
+        n_hot, found = 0, 0
+        for row in range(n_rows):
+            hot[n_hot] = row
+            n_hot += sweep == 0 or gains[row] > hot_gain * mean_gain
+        for place in range(orders.shape[1]):
+            first = orders[sweep, place] * run
+            for chosen in range(first, min(first + run, n_hot)):
+                rows[found] = hot[chosen]
+                found += 1
+        gap = sweep_independent(
+            rows[:found], indptr, indices, values, squared_norms, signs, beta, upper, margins, weights,
+            intercept, moves[0], has_intercept, moves[3], moves[4], gains, idle_gain * mean_gain, keeps_zeros,
+        )  # fmt: skip
+        visits += found
+        move_intercepts(intercept, moves, sweeps + sweep + 1, found == n_rows, gap, has_intercept)
+        if sweep == 0:
+            met_gap, mean_gain = gap, 0.0
+            for row in range(n_rows):
+                mean_gain += gains[row]
+            mean_gain /= max(n_rows, 1)
+    return met_gap, mean_gain, visits
 
 
 @njit(**LOOP)

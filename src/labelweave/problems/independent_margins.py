@@ -27,11 +27,7 @@ from labelweave.array_types import Array
 from labelweave.problems.margin_dual import MarginDual, MarginPoint
 from labelweave.solvers.frame import State
 
-_SWEEPS_WITH_CONSTANT_FEATURE = 3
 _STIFFNESS = 0.15
-_LARGEST_STIFFNESS = 10.0
-_LARGEST_SHARE = 0.1  # of the duality gap of its block, that an intercept may have ...
-_LAGGING_SWEEPS = 2  # ... in so many full sweeps
 
 
 @dataclass(frozen=True)
@@ -67,6 +63,13 @@ class Moves:
             sweeps=np.zeros(n_blocks, np.int64),
         )
 
+    def of_block(self, block: int) -> tuple[Array, ...]:
+        """Give what belongs to one block, in the order of the fields without the last."""
+        return (
+            self.share[block], self.stiffness[block], self.gradient[block], self.totals[block],
+            self.free[block], self.curvature[block], self.lagging[block], self.given_up[block],
+        )  # fmt: skip
+
     def copy(self) -> Moves:
         """Give arrays of its own."""
         return Moves(*(getattr(self, part.name).copy() for part in fields(self)))
@@ -98,7 +101,9 @@ class IndependentMargins(MarginDual):
         if not self.data.intercept:
             return
         point.intercepts[:] = moves.totals
-        moves.share[:], moves.sweeps[:] = 0, _SWEEPS_WITH_CONSTANT_FEATURE
+        from labelweave._loops.coordinate_ascent import SWEEPS_WITH_CONSTANT_FEATURE
+
+        moves.share[:], moves.sweeps[:] = 0, SWEEPS_WITH_CONSTANT_FEATURE
         for number, (beta, block) in enumerate(zip(point.beta, self.label_blocks, strict=True)):
             is_free = (beta != 0) & (np.abs(beta) < block.upper.reshape(self.n_rows, -1))
             moves.curvature[number] = np.maximum((1 / self.squared_norms) @ is_free, 1)
@@ -118,28 +123,28 @@ class IndependentMargins(MarginDual):
 
     def _move_intercepts(self, point: MarginPoint, block: int, was_full: bool, met_gap: float) -> None:
         """Move the intercepts that are held fixed in sweeps."""
-        moves, value = point.moves, point.intercepts[block]
-        gradient = moves.totals[block] - value
-        if was_full:
-            # gradient^2 / 2 is an intercept's own share of the duality gap, beside the rows' shares
-            moves.lagging[block] += gradient**2 / 2 > _LARGEST_SHARE * met_gap
-            moves.given_up[block] |= moves.lagging[block] > _LAGGING_SWEEPS
-            moves.curvature[block] = moves.free[block]
-        moves.free[block] = 0
-        moves.sweeps[block] += 1
-        if not self.data.intercept or moves.sweeps[block] < _SWEEPS_WITH_CONSTANT_FEATURE:
-            return
-        self._learn_stiffness(moves, block, gradient)
-        step = gradient / (1 + moves.stiffness[block] * moves.curvature[block])
-        value += np.where(moves.given_up[block], gradient, step).astype(value.dtype)
-        moves.share[block] = moves.given_up[block]
+        from labelweave._loops.coordinate_ascent import move_intercepts
 
-    def _learn_stiffness(self, moves: Moves, block: int, gradient: Array) -> None:
-        turned = gradient * moves.gradient[block] < 0
-        worse = turned & (np.abs(gradient) > 0.7 * np.abs(moves.gradient[block])) & ~moves.given_up[block]
-        moves.stiffness[block] = np.where(worse, moves.stiffness[block] * 2, moves.stiffness[block])
-        moves.given_up[block] |= moves.stiffness[block] > _LARGEST_STIFFNESS
-        moves.gradient[block] = gradient
+        moves = point.moves
+        moves.sweeps[block] += 1
+        sweeps, intercept = int(moves.sweeps[block]), self.data.intercept
+        move_intercepts(point.intercepts[block], moves.of_block(block), sweeps, was_full, met_gap, intercept)
+
+    def round(
+        self, point: MarginPoint, block: int, orders: Array, run: int, hot_gain: float, idle_gain: float,
+        mean_gain: float,
+    ) -> tuple[float, float, int]:  # fmt: skip
+        from labelweave._loops.coordinate_ascent import round_independent
+
+        labels, moves = self.label_blocks[block], point.moves
+        data = *self.rows, self.squared_norms, labels.signs, labels.upper, labels.margins
+        points = point.beta[block], point.weights[block], point.intercepts[block], point.gains[block]
+        found: tuple[float, float, int] = round_independent(
+            orders, run, hot_gain, idle_gain, mean_gain, data, points, moves.of_block(block),
+            int(moves.sweeps[block]), self.data.intercept, self.keeps_zeros,
+        )  # fmt: skip
+        moves.sweeps[block] += len(orders)
+        return found
 
     def measure(self, point: MarginPoint, block: int) -> tuple[float, float]:
         return _totals(self.in_use(point, block))

@@ -264,6 +264,23 @@ class MarginDual(ABC):
     def sweep(self, point: MarginPoint, block: int, rows: Array, threshold: float) -> float:
         """Visit rows of one block; see :meth:`labelweave.solvers.dual_coordinate_ascent.BoxDual.sweep`."""
 
+    def round(
+        self, point: MarginPoint, block: int, orders: Array, run: int, hot_gain: float, idle_gain: float,
+        mean_gain: float,
+    ) -> tuple[float, float, int]:  # fmt: skip
+        """Sweep; see :meth:`labelweave.solvers.dual_coordinate_ascent.BoxDual.round`."""
+        from labelweave._loops.visits import in_runs, rows_above
+
+        gains, met_gap, visits = self.gains(point, block), 0.0, 0
+        for number, order in enumerate(orders):
+            rows = rows_above(gains, hot_gain * mean_gain) if number else np.arange(self.n_rows)
+            rows = in_runs(rows, order[order < -(-len(rows) // run)], run)
+            gap = self.sweep(point, block, rows, idle_gain * mean_gain)
+            visits += len(rows)
+            if number == 0:
+                met_gap, mean_gain = gap, float(gains.mean(dtype=np.float64)) if self.n_rows else 0.0
+        return met_gap, mean_gain, visits
+
     def gains(self, point: MarginPoint, block: int) -> Array:
         """Give the gains; see :meth:`labelweave.solvers.dual_coordinate_ascent.BoxDual.gains`."""
         return np.asarray(point.gains[block])

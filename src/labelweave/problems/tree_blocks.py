@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.label_tree import LabelTree
 from labelweave.problems.margin_blocks import KeptBlock, LabelBlock, cost_of_blocks
 from labelweave.problems.margin_dual import MarginData, MarginPoint, OrderedRows
+
+_NODES_AT_ONCE = 4  # whose rows are kept for their next block; threads work on neighbours
 
 
 @dataclass(frozen=True)
@@ -54,16 +57,28 @@ def margin_data(features: FeatureMatrix, labels: LabelMatrix, upper: Array, *, i
     return MarginData(features, labels, covariance, upper, np.ones((2, labels.n_labels)), intercept)
 
 
-class NodeBlock(LabelBlock):
-    """Columns of one node, over the features that its rows have.
+@dataclass(frozen=True)
+class NodeRows:
+    """What the blocks of a node share: the rows that reach it, with a label a column.
 
-    columns: which columns of the tree they are.
-    used: the features; None for all.
+    first: the node's first column in the tree.
+    used: the features that its rows have; None for all.
     """
 
-    def __init__(self, data: OrderedRows, columns: Array, used: Array | None) -> None:
-        super().__init__(data, np.arange(len(columns)), data.dtype)
-        self.columns_of_tree, self.used = columns, used
+    ordered: OrderedRows
+    first: int
+    used: Array | None
+
+
+class NodeBlock(LabelBlock):
+    """Some columns of one node.
+
+    of_tree: which columns of the tree the labels of the rows are.
+    """
+
+    def __init__(self, data: OrderedRows, labels: Array, of_tree: Array, used: Array | None) -> None:
+        super().__init__(data, labels, data.dtype)
+        self.of_tree, self.used = of_tree, used
 
     def kept(
         self, point: MarginPoint, weights: Array, intercepts: Array, before: Any, *, is_short: bool
@@ -71,7 +86,7 @@ class NodeBlock(LabelBlock):
         """Measure weights as :meth:`LabelBlock.kept` does; features are those of the data."""
         block = super().kept(point, weights, intercepts, before, is_short=is_short)
         features = block.features if self.used is None else self.used[block.features].astype(np.int32)
-        return replace(block, labels=self.columns_of_tree[block.labels], features=features)
+        return replace(block, labels=self.of_tree[block.labels], features=features)
 
 
 class TreeBlocks:
@@ -94,9 +109,10 @@ class TreeBlocks:
         self.groups = [group for node in range(tree.n_nodes) for group in self._groups(node, counts)]
         self.n_blocks = len(self.groups)
         self.zero_losses = self._zero_losses()
-        self._everything: OrderedRows | None = None
+        self._rows_of_node = lru_cache(maxsize=_NODES_AT_ONCE)(self._node_rows)
+        self._all_rows = lru_cache(maxsize=1)(lambda: OrderedRows(data, dtype))
         if sees_all:
-            _ = self._all_rows(np.arange(0)).exact_rows  # made before threads ask for them
+            _ = self._all_rows().exact_rows  # made before threads ask for them
 
     def _groups(self, node: int, counts: Array) -> list[Array]:
         """Cut the columns of a node into blocks, frequent ones first, labels apart where they see more rows.
@@ -117,31 +133,40 @@ class TreeBlocks:
 
     def rows_of(self, columns: Array) -> Array | None:
         """Give the rows that columns of a node learn from; None for all."""
-        node = int(self.tree.owners[columns[0]])
-        if node == 0 or self._is_of_all(columns):
-            return None
-        return self.rows_below[int(self.tree.columns_above[node])]
+        return None if self._is_of_all(columns) else self._rows_above(int(self.tree.owners[columns[0]]))
+
+    def _rows_above(self, node: int) -> Array | None:
+        return self.rows_below[int(self.tree.columns_above[node])] if node else None
 
     def block(self, number: int) -> NodeBlock:
         """Make a block."""
         columns = self.groups[number]
-        rows = self.rows_of(columns)
         if self._is_of_all(columns):
-            return NodeBlock(self._all_rows(columns), columns, None)
-        features, upper, used = self.features, self._upper_of(columns, rows), None
+            return self._block_of_all(columns)
+        shared = self._rows_of_node(int(self.tree.owners[columns[0]]))
+        of_tree = np.arange(shared.first, shared.first + shared.ordered.data.labels.n_labels)
+        return NodeBlock(shared.ordered, columns - shared.first, of_tree, shared.used)
+
+    def _block_of_all(self, columns: Array) -> NodeBlock:
+        """Make a block of labels that learn from all rows."""
+        ordered, labels = self._all_rows(), self.tree.targets[columns]
+        if self._doubts is None:
+            return NodeBlock(ordered, labels, self.tree.columns_of_labels, None)
+        some = ordered.some_labels(labels)
+        some.data = replace(some.data, upper=self._upper_of(columns, some.order))
+        return NodeBlock(some, np.arange(len(columns)), columns, None)
+
+    def _node_rows(self, node: int) -> NodeRows:
+        """Put the rows that reach a node in order."""
+        columns = np.arange(self.tree.ends[node], self.tree.ends[node + 1])
+        rows, features, used = self._rows_above(node), self.features, None
+        upper = self._upper_of(columns, rows)
         if rows is not None:
             features, used = _narrowed(features.rows(rows))
         data = margin_data(features, self._targets(columns, rows), upper, intercept=self.data.intercept)
-        return NodeBlock(OrderedRows(data, self.dtype), columns, used)
-
-    def _all_rows(self, columns: Array) -> OrderedRows:
-        """Give all rows in one order, with the targets of some labels."""
-        if self._everything is None:
-            self._everything = OrderedRows(self.data, self.dtype)
-        some = self._everything.some_labels(self.tree.targets[columns])
-        if self._doubts is not None:
-            some.data = replace(some.data, upper=self._upper_of(columns, some.order))
-        return some
+        ordered = OrderedRows(data, self.dtype)
+        _ = ordered.exact_rows  # made before blocks share it
+        return NodeRows(ordered, int(columns[0]), used)
 
     def _upper_of(self, columns: Array, rows: Array | None) -> Array:
         """Give the weights of rows (r,), all where None, or of entries (r, columns) if some are doubtful."""

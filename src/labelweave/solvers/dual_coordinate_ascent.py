@@ -56,6 +56,18 @@ class BoxDual(Protocol):
         Returns the sum over rows of their share of the duality gap, each as it was met.
         """
 
+    def round(
+        self, point: Any, block: int, orders: Array, run: int, hot_gain: float, idle_gain: float,
+        mean_gain: float,
+    ) -> tuple[float, float, int]:  # fmt: skip
+        """Sweep all rows of one block, and then, once for each further order, those that still gain.
+
+        orders (sweeps, runs): the order in which a sweep takes runs of ``run`` neighbours among its rows.
+        hot_gain, idle_gain: rows are visited again, and steps are taken, above these shares of the mean gain.
+        mean_gain: of the last full sweep.
+        Returns the gap that the first sweep met, its mean gain, and the number of visits.
+        """
+
     def gains(self, point: Any, block: int) -> Array:
         """Give the dual gain of each row's last visit."""
 
@@ -125,13 +137,12 @@ class DualCoordinateAscent(Solver[BoxDual, SweepState]):
 
     def round_of_block(self, problem: BoxDual, state: SweepState, block: int) -> None:
         """Sweep one block: all rows, and then those that still gain."""
-        from labelweave._loops.visits import rows_above
-
-        state.met_gaps[block] = _sweep(problem, state, block, np.arange(problem.n_rows))
-        state.mean_gains[block] = problem.gains(state.point, block).mean()
-        for _ in range(_HOT_SWEEPS):
-            least = _HOT_GAIN * state.mean_gains[block]
-            _sweep(problem, state, block, rows_above(problem.gains(state.point, block), least))
+        runs = np.tile(np.arange(-(-problem.n_rows // RUN)), (1 + _HOT_SWEEPS, 1))
+        state.met_gaps[block], state.mean_gains[block], visits = problem.round(
+            state.point, block, state.generators[block].permuted(runs, axis=1), RUN, _HOT_GAIN, IDLE_GAIN,
+            float(state.mean_gains[block]),
+        )  # fmt: skip
+        state.visits[block] += visits
 
     def certify(self, problem: BoxDual, state: SweepState, status: Status) -> Certificate:
         record = _record(problem, state, *_values(problem, state, problem.certify))
@@ -159,15 +170,6 @@ class DualCoordinateAscent(Solver[BoxDual, SweepState]):
         check_below = max(met_gaps.sum() / 10, 1.5 * self.tol * abs(record.primal))
         state = replace(state, is_open=is_open, met_gaps=met_gaps, check_below=float(check_below))
         return Round(state, record, status, answer)
-
-
-def _sweep(problem: BoxDual, state: SweepState, block: int, rows: Array) -> float:
-    from labelweave._loops.visits import in_runs
-
-    state.visits[block] += len(rows)
-    order = state.generators[block].permutation(-(-len(rows) // RUN))
-    threshold = IDLE_GAIN * state.mean_gains[block]
-    return problem.sweep(state.point, block, in_runs(rows, order, RUN), threshold)
 
 
 def _values(

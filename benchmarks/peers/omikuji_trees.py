@@ -1,10 +1,13 @@
-"""Omikuji's Parabel: three balanced trees of labels, linear machines at every node.
+"""Omikuji: trees of labels with linear machines at every node, as Parabel or Bonsai makes them.
 
-Default settings (hinge loss, C = 1, weights below 0.1 dropped, beam of 10), one thread.  Timed: the
-training call.  Not timed: writing the rows to Omikuji's text format and reading it.
+Variants, three trees each, by the settings of Omikuji's own tables: ``parabel``, balanced 2-means;
+``bonsai``, 100-means in three levels; ``collapsed``, balanced 2-means of which six levels become one.
+``n_trees=1`` and other numbers of its hyper-parameters may follow.  All else as it comes: hinge loss, C = 1,
+weights below 0.1 dropped, a beam of 10.  Timed: the training call.  Not timed: writing the rows to Omikuji's
+text format and reading it.  Test rows are predicted one by one, as its Python package can.
 
 References: Prabhu, Kag, Harsola, Agrawal, Varma (2018), Parabel: Partitioned label trees for extreme
-classification.
+classification; Khandagale, Xiao, Babbar (2020), Bonsai.
 """
 
 from __future__ import annotations
@@ -18,22 +21,32 @@ import numpy as np
 import omikuji
 from omikuji._libomikuji import ffi, lib
 
-from benchmarks.peers.top_labels import TOP, RankingProblem, Trained, serve_ranking
+from benchmarks.peers.top_labels import TOP, RankingProblem, Trained, serve_ranking, settings_of
 
 __all__ = ["prepare"]
+
+_VARIANTS: dict[str, dict[str, Any]] = {
+    "parabel": {},
+    "bonsai": {"cluster_balanced": False, "cluster_k": 100, "max_depth": 3},
+    "collapsed": {"collapse_every_n_layers": 5},
+}
 
 
 def prepare(problem: RankingProblem, variant: str) -> Callable[[], Trained]:
     """Read the problem into Omikuji once; the function returned trains."""
-    threads = lib.init_omikuji_thread_pool(1)
+    threads = lib.init_omikuji_thread_pool(problem.threads)
+    word, numbers = settings_of(variant)
+    settings = omikuji.Model.default_hyper_param()
+    for name, value in (_VARIANTS[word] | numbers).items():
+        setattr(settings, name, type(getattr(settings, name))(value))
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         _write_rows(file, problem.X, problem.Y)
         data = lib.load_omikuji_data_set(ffi.new("char[]", file.name.encode()), threads)
 
     def train() -> Trained:
         # the class offers no training apart from reading a file
-        model = omikuji.Model(lib.train_omikuji_model(data, omikuji.Model.default_hyper_param(), threads))
-        model.init_prediction_thread_pool(1)
+        model = omikuji.Model(lib.train_omikuji_model(data, settings, threads))
+        model.init_prediction_thread_pool(problem.threads)
 
         def store(folder: Path) -> None:
             model.save(str(folder / "model"))

@@ -1,0 +1,232 @@
+"""Trees over labels and one-vs-rest beside PECOS, Omikuji, napkinXC and LIBLINEAR, on WordNet's nouns.
+
+The case is ``wordnet`` of ``benchmarks.label_tree``: 10,974 labels.  Every run is a process of its own with
+two threads, and a round runs every program once.  Peers have the settings of their own papers and tables, see
+``benchmarks/peers``; ``--tune`` measures these and others on a tenth of the training rows that is held out, and
+what was best there is what is run.  Compared are seconds of the processor, which other work on the machine
+does not take; those of the wall are kept too.
+
+One-vs-rest peers take long: in every round they train ``--sampled`` labels, spread evenly over the order of
+frequency, and the seconds are multiplied; ``--whole`` trains all of them, for precision.
+
+Example: ``nice -n 5 python -m benchmarks.tree_peers --rounds 3`` and, of what is recorded, ``python -m
+benchmarks.tree_peers --show-recorded``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from benchmarks.label_tree import load_case, quality
+from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
+from benchmarks.peers.top_labels import TOP, RankingProblem, write_ranking
+from benchmarks.ranking_programs import RankingProgram, own_program, package_version, run_ranking
+from benchmarks.results_file import write_json
+from labelweave.datasets import LabeledData
+
+__all__ = ["main"]
+
+_ROOT = Path(__file__).resolve().parents[1]
+_OWN, _PECOS = "benchmarks.labelweave_many_labels", "benchmarks.peers.pecos_xr_linear"
+_OMIKUJI, _NAPKIN = "benchmarks.peers.omikuji_trees", "benchmarks.peers.napkinxc_models"
+_LIBLINEAR = "benchmarks.peers.liblinear_one_vs_rest"
+_TREES = [
+    own_program("labelweave, tree", _OWN, "tree"),
+    own_program("labelweave, three trees", _OWN, "tree,n_trees=3"),
+    RankingProgram("Omikuji, Parabel", _OMIKUJI, "parabel", "omikuji"),
+    RankingProgram("Omikuji, Parabel, one tree", _OMIKUJI, "parabel,n_trees=1", "omikuji"),
+    RankingProgram("Omikuji, Bonsai", _OMIKUJI, "bonsai", "omikuji"),
+    RankingProgram("Omikuji, collapsed levels", _OMIKUJI, "collapsed", "omikuji"),
+    RankingProgram("PECOS XR-Linear", _PECOS, "tree", "libpecos"),
+    RankingProgram("napkinXC, PLT", _NAPKIN, "tree", "napkinxc"),
+    RankingProgram("napkinXC, three PLTs", _NAPKIN, "tree,ensemble=3", "napkinxc"),
+]
+_ONE_VS_REST = [
+    own_program("labelweave, one-vs-rest", _OWN, "one-vs-rest"),
+    RankingProgram("PECOS, one-vs-rest", _PECOS, "one-vs-rest", "libpecos"),
+    RankingProgram("napkinXC, one-vs-rest", _NAPKIN, "one-vs-rest", "napkinxc"),
+    RankingProgram("LIBLINEAR with DiSMEC's pruning", _LIBLINEAR, "1,drop=0.01", "liblinear-official"),
+]
+_TUNED = [
+    own_program("labelweave, one-vs-rest, weights below 0.01 dropped", _OWN, "one-vs-rest,prune=0.01"),
+    RankingProgram("Omikuji, Bonsai, C = 3", _OMIKUJI, "bonsai,linear_c=3", "omikuji"),
+    RankingProgram("Omikuji, collapsed levels, C = 3", _OMIKUJI, "collapsed,linear_c=3", "omikuji"),
+    RankingProgram("PECOS XR-Linear, hard negatives", _PECOS, "hard", "libpecos"),
+    RankingProgram("PECOS XR-Linear, C = 3", _PECOS, "tree,Cp=3,Cn=3", "libpecos"),
+    RankingProgram("PECOS XR-Linear, 64 branches", _PECOS, "tree,nr_splits=64", "libpecos"),
+    RankingProgram("napkinXC, PLT, squared hinge, C = 1", _NAPKIN, "tree,loss=l2,liblinear_c=1", "napkinxc"),
+    RankingProgram("napkinXC, PLT, 64 branches", _NAPKIN, "tree,arity=64", "napkinxc"),
+]
+
+
+@needs_data
+def main() -> None:
+    """Measure, print the table, write the results and draw the picture."""
+    options = _parse_arguments()
+    results: dict[str, Any] = json.loads(options.out.read_text()) if options.out.exists() else {}
+    if not options.show_recorded:
+        train, test = load_case("wordnet", options)
+        if options.tune:
+            train, test = _held_out(train)
+        part = "held out" if options.tune else "test"
+        _measure(options, train, test, part, results)
+    for part, found in results.items():
+        print(_table(part, found["programs"]))
+    _draw(results["test"]["programs"], options.picture)
+
+
+def _held_out(train: LabeledData) -> tuple[LabeledData, LabeledData]:
+    """Hold out the rows that ``benchmarks.label_tree --tune`` does."""
+    is_held = np.random.default_rng(1).random(len(train.Y)) < 0.1
+    has_some = np.diff(train.Y.positives.indptr) > 0
+    kept, held = np.flatnonzero(~is_held), np.flatnonzero(is_held & has_some)
+    return LabeledData(train.X[kept], train.Y[kept]), LabeledData(train.X[held], train.Y[held])
+
+
+def _measure(
+    options: argparse.Namespace, train: LabeledData, test: LabeledData, part: str, results: dict[str, Any]
+) -> None:
+    """Run all programs in every round, and write after each run."""
+    own = results.setdefault(part, {"programs": {}})
+    own |= describe_machine() | {"threads": options.threads, "sampled_labels": options.sampled}
+    sampled = _sampled(train, options.sampled)
+    with tempfile.TemporaryDirectory() as folder:
+        whole, some, answer = (Path(folder) / f"{name}.npz" for name in ("whole", "some", "answer"))
+        write_ranking(whole, RankingProblem(train.X, train.Y.positives, test.X, options.threads))
+        write_ranking(some, RankingProblem(train.X, sampled, test.X[:100], options.threads))
+        for _ in range(options.rounds):
+            for program in _chosen(options):
+                is_some = program in _ONE_VS_REST and not options.whole
+                found = run_ranking(program, some if is_some else whole, answer, options.threads)
+                share = train.Y.n_labels / sampled.shape[1] if is_some else 1.0
+                run = _run(found, len(test.Y), share)
+                entry = own["programs"].setdefault(program.title, {"version": package_version(program)})
+                entry.setdefault("sampled" if is_some else "runs", []).append(run)
+                if not is_some:
+                    entry["quality"] = _quality(found["top"], train, test)
+                print(program.title, run, entry.get("quality"), flush=True)
+                write_json(options.out, results)
+
+
+def _chosen(options: argparse.Namespace) -> list[RankingProgram]:
+    usual = [*_TREES, *_ONE_VS_REST, *(_TUNED if options.tune else [])]
+    if options.tune and not options.programs:
+        return [program for program in usual if program not in _ONE_VS_REST]
+    return [program for program in usual if not options.programs or program.title in options.programs]
+
+
+def _sampled(train: LabeledData, n_sampled: int) -> sp.csr_array:
+    """Choose labels, spread evenly over the order of frequency."""
+    order = np.argsort(-train.Y.positive_counts(), kind="stable")
+    some = order[:: max(1, len(order) // n_sampled)][:n_sampled]
+    return train.Y.select_labels(np.sort(some)).positives
+
+
+def _run(found: dict[str, Any], n_test: int, share: float) -> dict[str, Any]:
+    return {
+        "fit_cpu_seconds": share * found["seconds"][0],
+        "fit_seconds": share * found["clock"][0],
+        "rows_a_cpu_second": n_test / found["seconds"][1],
+        "rows_a_second": n_test / found["clock"][1],
+        "file_bytes": share * found["bytes"],
+        "peak_gigabytes": found["peak"] / 1e9,
+    }
+
+
+def _quality(top: Any, train: LabeledData, test: LabeledData) -> dict[str, float]:
+    """Compute precisions of best labels, best first; -1 stands for none."""
+    places = np.array(top)
+    for row in np.flatnonzero((places < 0).any(axis=1)):
+        others = np.setdiff1d(np.arange(TOP * 2), places[row])
+        places[row, places[row] < 0] = others[: (places[row] < 0).sum()]
+    scores = np.tile(np.arange(TOP, 0, -1.0), (len(places), 1))
+    return quality(places, scores, train.Y, test.Y)
+
+
+def _table(part: str, programs: dict[str, Any]) -> str:
+    lines = [
+        f"\n{part} rows\n",
+        "| | P@1, 3, 5 | propensity-scored | processor's seconds | memory | file | rows a second |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for title, one in programs.items():
+        runs = one.get("runs") or one["sampled"]
+        middle = {name: median(run[name] for run in runs) for name in runs[0]}
+        kinds = ("precision_at", "propensity_scored_at")
+        found = one.get("quality")
+        cells = [
+            ", ".join(f"{found[f'{kind}_{k}']:.2f}" for k in (1, 3, 5)) if found else "" for kind in kinds
+        ]
+        seconds = f"{middle['fit_cpu_seconds']:,.0f}"
+        if "sampled" in one:
+            seconds += f" ({median(run['fit_cpu_seconds'] for run in one['sampled']):,.0f} by a sample)"
+        cells += [seconds, f"{middle['peak_gigabytes']:.2f} GB", f"{middle['file_bytes'] / 1e6:.1f} MB"]
+        lines.append(f"| {title} | {' | '.join(cells)} | {middle['rows_a_cpu_second']:,.0f} |")
+    return "\n".join(lines)
+
+
+def _seconds(one: dict[str, Any]) -> float:
+    return median(run["fit_cpu_seconds"] for run in one.get("runs") or one["sampled"])
+
+
+def _draw(programs: dict[str, Any], path: Path) -> None:
+    """Draw precision against seconds, and the front of those that no other one beats in both."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    shown = {title: one for title, one in programs.items() if "quality" in one}
+    figure, panels = plt.subplots(1, 2, figsize=(12, 5), layout="constrained")
+    for panel, kind in zip(panels, ("precision_at_1", "propensity_scored_at_5"), strict=True):
+        points = {title: (_seconds(one), one["quality"][kind]) for title, one in shown.items()}
+        front, best = [], -np.inf
+        for seconds, value in sorted(points.values()):
+            if value > best:
+                front.append((seconds, value))
+                best = value
+        panel.step(*zip(*front, strict=True), where="post", color="0.7", zorder=1)
+        for title, (seconds, value) in points.items():
+            color = "tab:red" if title.startswith("labelweave") else "tab:blue"
+            panel.scatter(seconds, value, color=color, zorder=2)
+            panel.annotate(
+                title, (seconds, value), xytext=(5, 4), textcoords="offset points", fontsize=8, color=color
+            )
+        panel.set(xscale="log", xlabel="seconds of the processor to train", ylabel=_AXES[kind])
+        panel.margins(x=0.25, y=0.1)
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+_AXES = {
+    "precision_at_1": "precision at 1, %",
+    "propensity_scored_at_5": "propensity-scored precision at 5, %",
+}
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--programs", nargs="*", default=None, help="by title; by default all")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--sampled", type=int, default=128, help="labels of one-vs-rest")
+    parser.add_argument("--whole", action="store_true", help="one-vs-rest of all labels")
+    parser.add_argument("--tune", action="store_true", help="compare settings on held-out training rows")
+    parser.add_argument("--show-recorded", action="store_true")
+    parser.add_argument("--dict", type=Path, default=Path("/usr/share/wordnet"), help="has data.noun")
+    parser.add_argument("--out", type=Path, default=_ROOT / "benchmarks" / "results" / "tree_peers.json")
+    parser.add_argument("--picture", type=Path, default=_ROOT / "docs" / "images" / "tree_peers.png")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
