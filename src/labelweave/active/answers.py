@@ -99,7 +99,8 @@ def with_more_labels(Y: LabelMatrix, more: Sequence[str]) -> LabelMatrix:
     nothing = sp.csr_array((len(Y), len(added)), dtype=np.int8)
     observed = sp.csr_array(np.ones(Y.shape, np.int8)) if Y.observed is None else Y.observed
     positives, seen = (sp.hstack([part, nothing], format="csr") for part in (Y.positives, observed))
-    return LabelMatrix(positives, seen, [*names, *added])
+    doubts = None if Y.doubts is None else sp.hstack([Y.doubts, nothing], format="csr")
+    return LabelMatrix(positives, seen, [*names, *added], doubts)
 
 
 def row_places(ids: Any, n_rows: int, path: PathLike) -> dict[str, int]:
@@ -131,10 +132,11 @@ def merged(
     at_row, at_label = np.array(rows, np.intp), np.array(labels, np.intp)
     yes, known = (_ones(at_row[which], at_label[which], Y.shape) for which in (said == YES, said != UNKNOWN))
     positives = Y.positives - Y.positives.multiply(told) + yes
+    doubts = None if Y.doubts is None else Y.doubts - Y.doubts.multiply(told)
     if Y.observed is None and (said != UNKNOWN).all():
-        return LabelMatrix(positives, None, Y.names)
+        return LabelMatrix(positives, None, Y.names, doubts)
     observed = sp.csr_array(np.ones(Y.shape, np.int8)) if Y.observed is None else abs(Y.observed)
-    return LabelMatrix(positives, observed - observed.multiply(told) + known, Y.names)
+    return LabelMatrix(positives, observed - observed.multiply(told) + known, Y.names, doubts)
 
 
 def _ones(rows: Any, labels: Any, shape: Any) -> Any:

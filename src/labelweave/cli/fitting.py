@@ -65,6 +65,7 @@ def prepared(request: FitRequest) -> Prepared:
     request = _suited(request, targets)
     if not request.quiet:
         hint_at_classes(targets, request)
+        _note_probabilities(rows.Y)
     if targets.are_classes and "tune_threshold" in request.decisions:
         raise click.UsageError(
             "--tune-threshold is for many labels a row, but rows have one class here; leave it out, or give "
@@ -180,6 +181,12 @@ def _note_blank_cells(column: str, Y: LabelMatrix) -> None:
             f"warning: {is_blank.sum()} of {len(Y)} cells of column {column!r} are blank and count as rows "
             "without labels; if their labels are not known, give --empty-labels unknown (none silences this)."
         )
+
+
+def _note_probabilities(Y: LabelMatrix) -> None:
+    """Say so if labels are read as probabilities."""
+    if Y.doubts is not None:
+        note(f"{Y.doubts.nnz} entries of the label columns are neither 0 nor 1, and taken as probabilities.")
 
 
 def _note_uncut_cells(column: str, names: list[str]) -> None:

@@ -31,6 +31,9 @@ _TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the val
     "false_negative_cost": "Cost of missing a label that is there.",
     "false_positive_cost": "Cost of predicting a label that is not there.",
     "class_weight": "Weight classes, or positive and negative entries of every label, by how rare they are.",
+    "flip_rates": ("MISSED,FALSE|propensity", "Labels are recorded wrongly: these shares of present ones as "
+        "absent, and of absent ones as present, such as 0.1,0.02; losses and thresholds undo that. "
+        "propensity: labels are only forgotten, rare ones more often (Jain et al. 2016)."),
     "kernel": "The kernel between rows.",
     "gamma": ("NUMBER|scale|auto", "rbf, polynomial, laplacian: their width; for kernel-logistic to start "
         "from [scale; kernel-logistic 1 / (2 x sum of variances)]."),
@@ -264,8 +267,22 @@ def _members(text: str) -> str | list[str]:
     raise click.BadParameter(f"{text!r} is neither auto nor a list of some of {', '.join(MEMBERS)}.")
 
 
+def _flip_rates(text: str) -> Any:
+    """Read shares of forgotten and of false labels, or how they are found."""
+    if text == "propensity":
+        return text
+    shares = [_read(word, [], [Range(False, 0, 1, "left")]) for word in text.split(",")]
+    if len(shares) == 2 and None not in shares and sum(shares) < 1:
+        return shares
+    raise click.BadParameter(
+        f"{text!r} is neither 'propensity' nor the shares of present labels recorded as absent and of absent "
+        "ones recorded as present, such as 0.1,0.02, whose sum is below 1."
+    )
+
+
 _READERS: dict[str, Callable[[Any], Any]] = {
     "members": _members,
+    "flip_rates": _flip_rates,
     "jobs": _jobs,
     "rank": _rank,
     "ranks": lambda text: [_rank(word.strip()) for word in text.split(",")],

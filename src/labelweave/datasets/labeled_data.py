@@ -98,6 +98,16 @@ def refuse_missing(data: LabeledData) -> None:
     what = "unobserved labels" if data.Y.has_missing else "missing features"
     if data.Y.has_missing or np.isnan(entries).any():
         raise ValueError(f"The data have {what}, which this format cannot hold; write_mulan can.")
+    refuse_doubts(data)
+
+
+def refuse_doubts(data: LabeledData) -> None:
+    """Refuse to write labels that are probabilities, which only tables hold."""
+    if data.Y.doubts is not None:
+        raise ValueError(
+            "The data have labels that are probabilities, which this format cannot hold; write their "
+            "likelier values, Y.likelier()."
+        )
 
 
 def _check_length(name: str, values: Any, length: int, what: str) -> None:

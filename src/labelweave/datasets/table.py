@@ -247,13 +247,19 @@ def _binary_labels(table: RawTable, names: Sequence[str], known: Known) -> Label
     values = np.empty((len(table), len(chosen)))
     for place, name in enumerate(chosen):
         values[:, place] = _binary_column(table, name)
-    return LabelMatrix.from_any(values, chosen)
+    is_share = (values > 0) & (values < 1)
+    if not is_share.any():
+        return LabelMatrix.from_any(values, chosen)
+    if (values == -1).any():
+        row, place = np.argwhere(values == -1)[0]
+        raise table.error(int(row), chosen[place], "-1 beside probabilities", "numbers from 0 to 1")
+    return LabelMatrix.from_probabilities(values, chosen)
 
 
 def _binary_column(table: RawTable, name: str) -> npt.ArrayLike:
-    """Read a column of 0 and 1, each text once."""
+    """Read a column of 0 and 1, or of probabilities, each text once."""
     found = table.columns.numbers(name)
-    if found is not None and (np.isin(found, (0.0, 1.0, -1.0)) | np.isnan(found)).all():
+    if found is not None and (((found >= 0) & (found <= 1)) | (found == -1) | np.isnan(found)).all():
         return found
     cells = table.columns[name]
     first = {str(cell): row for row, cell in reversed(list(enumerate(cells)))}
@@ -270,8 +276,9 @@ def _binary(table: RawTable, row: int, name: str) -> float:
         value = number(cell)
     except ValueError:
         value = np.inf
-    if value not in (0.0, 1.0, -1.0) and not np.isnan(value):
-        raise table.error(row, name, f"{str(cell)[:40]!r}", "0, 1, -1, true, false or nothing for a label")
+    if not (0 <= value <= 1 or value == -1 or np.isnan(value)):
+        expected = "0, 1, -1, true, false, a probability or nothing for a label"
+        raise table.error(row, name, f"{str(cell)[:40]!r}", expected)
     return value
 
 

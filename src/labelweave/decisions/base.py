@@ -30,6 +30,7 @@ from labelweave.estimators.held_out import HeldOutScores, Share
 from labelweave.estimators.kernel_logistic.probabilities import KernelProbabilities
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.parameters import SHARED, Parameters
+from labelweave.estimators.soft_targets import corrected_like
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.estimators.table_model import TableModel
 from labelweave.estimators.targets import TargetForm, check_lengths, has_many_labels, read_targets
@@ -209,6 +210,8 @@ class DecisionClassifier(
         splits = split_rows(self.cv, data, self.validation_fraction, self._seed())
         data = self._announced(data, len(splits) + 1)
         held, part = score_held_out(data, splits, self._response, partial(fit_on, self, data))
+        if self._form.kind == "labels":
+            held = replace(held, labels=corrected_like(self.estimator, held.labels))
         self._keep_estimator(fit_on(self, data, part=part))
         return held
 

@@ -41,8 +41,14 @@ def take_rows(table: Any, rows: Any) -> Any:
 
 
 def targets_for(estimator: Any, y: Any) -> Any:
-    """Give a complete LabelMatrix as a table to what is not labelweave's, a sparse one where it is large."""
-    if not isinstance(y, LabelMatrix) or y.has_missing or hasattr(type(estimator), "label_names_"):
+    """Give a complete LabelMatrix as a table to what is not labelweave's, a sparse one where it is large.
+
+    Entries of which a probability is known are the likelier ones there.
+    """
+    if not isinstance(y, LabelMatrix) or hasattr(type(estimator), "label_names_"):
+        return y
+    y = y.likelier()
+    if y.has_missing:
         return y
     return y.positives.toarray() if y.shape[0] * y.shape[1] <= _MOST_PRECISE else y.positives
 

@@ -259,7 +259,7 @@ class LabelTextClassifier(DecisionClassifier):
             form = replace(form, classes=np.array(names, object))
         if not more:
             if form.kind != "binary":
-                labels = LabelMatrix(labels.positives, labels.observed, self.text_.names)
+                labels = LabelMatrix.from_any(labels, self.text_.names)
             return labels, form
         if form.kind == "binary":
             second = labels.to_dense()
@@ -431,4 +431,5 @@ def with_unobserved(labels: LabelMatrix, names: Array) -> LabelMatrix:
     if observed is None:
         observed = sp.csr_array(np.ones((n_rows, n_labels), np.int8))
     positives, known = (sp.hstack([table, rest], format="csr") for table in (labels.positives, abs(observed)))
-    return LabelMatrix(positives, known, names)
+    doubts = None if labels.doubts is None else sp.hstack([labels.doubts, rest], format="csr")
+    return LabelMatrix(positives, known, names, doubts)

@@ -42,6 +42,14 @@ def corrected_by(flip_rates: Any, labels: LabelMatrix) -> LabelMatrix:
     return corrected_targets(labels, missed, false)
 
 
+def corrected_like(estimator: Any, labels: LabelMatrix) -> LabelMatrix:
+    """Give labels the targets that an estimator, or the one inside, makes of them."""
+    while hasattr(estimator, "estimator"):
+        estimator = estimator.estimator
+    rates = getattr(estimator, "flip_rates", None)
+    return labels if rates is None else corrected_by(rates, labels)
+
+
 def sure_weights(labels: LabelMatrix, entries: Any) -> RowsByLabels | sp.coo_array | None:
     """Multiply the weights of entries, 1 where not stored, by ``|2 q - 1|`` of their targets."""
     if labels.doubts is None:

@@ -51,7 +51,7 @@ from labelweave.arrays.linear_algebra import is_double, like, to_numpy
 from labelweave.arrays.tables import add_multiple, column_inner, row_inner, weighted_rows
 from labelweave.features.factor_maps import FactorMap
 from labelweave.labels import LabelMatrix
-from labelweave.losses.entry_losses import ENTRY_LOSSES, EntryLoss, SquaredEntryLoss
+from labelweave.losses.entry_losses import ENTRY_LOSSES, EntryLoss, GradedEntryLoss, SquaredEntryLoss
 from labelweave.problems.label_entries import (
     DenseEntries,
     EntryTable,
@@ -371,8 +371,10 @@ def choose_entries(
     labels, entry_loss, factors = read_doubts(labels, make_entry_loss(loss), factors)
     lists_all, signs = labels.observed is not None, listed_signs(labels)
     if not lists_all:
-        if type(entry_loss) is SquaredEntryLoss and factors is None:  # not one that was made from it
-            return QuadraticEntries.from_pattern(labels.positives, row_weights, negative_weight, workers)
+        own = entry_loss.loss if isinstance(entry_loss, GradedEntryLoss) else entry_loss
+        if type(own) is SquaredEntryLoss and factors is None:  # not one that was made from it
+            targets = labels.expected_positives
+            return QuadraticEntries.from_pattern(targets, row_weights, negative_weight, workers)
     elif signs.nnz <= _DENSE_SHARE * signs.shape[0] * signs.shape[1]:
         return SampledEntries.from_signs(entry_loss, signs, row_weights, negative_weight, workers, factors)
     ones = np.ones(labels.n_labels, row_weights.dtype)

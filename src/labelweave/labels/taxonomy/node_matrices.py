@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from labelweave.arguments import checked
 from labelweave.arrays import panels
+from labelweave.labels.doubts import split_targets
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.labels.taxonomy.node_graph import Names, NodeGraph
 
@@ -268,14 +269,16 @@ class NodeMatrices(NodeGraph):
         Y = LabelMatrix.from_any(labels)
         above = self.at_or_above(self._names_of(Y))
         positives = sp.csr_array(Y.positives @ above)
+        doubts = None if Y.doubts is None else _closed_doubts(Y, above)
         if Y.observed is None and not incomplete:
-            return LabelMatrix(positives, None, Y.names)
+            return LabelMatrix(positives, None, Y.names, doubts)
         whole = LabelMatrix(positives, None, Y.names)
         observed = [
             _observed(Y[rows], whole[rows], above, incomplete)
             for rows in panels(len(Y), max(1, _ENTRIES_AT_ONCE // max(1, Y.n_labels)))
         ]
-        return LabelMatrix(positives, sp.vstack(observed, format="csr") if observed else Y.observed, Y.names)
+        seen = sp.vstack(observed, format="csr") if observed else Y.observed
+        return LabelMatrix(positives, seen, Y.names, doubts)
 
     def at_or_above(self, label_names: Names) -> sp.csr_array:
         """Say which labels are at or above each label, by way of whatever nodes are between.
@@ -343,6 +346,16 @@ class NodeMatrices(NodeGraph):
         pairs = np.sort(above.row * np.int64(len(self)) + above.col)
         asked = others * np.int64(len(self)) + nodes
         return pairs[np.minimum(np.searchsorted(pairs, asked), len(pairs) - 1)] == asked
+
+
+def _closed_doubts(Y: LabelMatrix, above: sp.csr_array) -> sp.csr_array | None:
+    """Give the doubts of targets that are the greatest of those at or below every label."""
+    targets, below = sp.csc_array(Y.expected_positives), above.tocsc()
+    parts = [
+        sp.csc_array(targets[:, below.indices[start:stop]].max(axis=1).reshape(-1, 1))
+        for start, stop in zip(below.indptr, below.indptr[1:], strict=False)
+    ]
+    return split_targets(sp.csr_array(sp.hstack(parts)))[1]
 
 
 def _observed(Y: LabelMatrix, closed: LabelMatrix, above: sp.csr_array, incomplete: bool) -> sp.csr_array:

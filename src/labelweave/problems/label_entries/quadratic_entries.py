@@ -3,10 +3,12 @@
 This is Algorithm 2 of Yu et al. (2014).  With weights ``u_i v_j`` times 1 at positive entries and
 ``background`` b elsewhere the loss of row i is
 
-    u_i [ b/2 a_i^T G a_i  -  a_i . p_i  +  sum over positive j of v_j ((1 - b)/2 s_ij^2 + 1/2) ],
+    u_i [ b/2 a_i^T G a_i  -  a_i . p_i  +  sum over listed j of v_j ((e_ij - b)/2 s_ij^2 + e_ij q_ij/2) ],
 
-with G = sum_j v_j h_j h_j^T and p_i the sum of v_j h_j over the positive entries: no array of all entries
-is made.  b < 1 is for labels of which only positive ones are known (absent means unknown).
+with G = sum_j v_j h_j h_j^T and p_i the sum of v_j e_ij q_ij h_j over the entries of targets q_ij other than 0,
+where e_ij is 1 above one half and b below: no array of all entries is made.  Targets that are not certain have
+the loss q (s - 1)^2 / 2 + (1 - q) s^2 / 2.  b < 1 is for labels of which only positive ones are known (absent
+means unknown).
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from labelweave.problems.label_entries.base import EntryPoint, GradientOperator
 class QuadraticEntries:
     """The loss.
 
-    positives (rows, columns): the positive entries; values do not matter.
+    positives (rows, columns): the targets of entries that are positive, or not certain.
     background: b, the weight of an entry that is not positive.
     Shapes: row_weights (rows,), column_weights (columns,).
     """
@@ -44,8 +46,10 @@ class QuadraticEntries:
 
     def __post_init__(self) -> None:
         self.shape, dtype = self.positives.shape, self.row_weights.dtype
-        self.weighted = self.positives.with_values(self.column_weights[self.positives.indices])
-        self.positives = self.positives.with_values(np.ones(self.positives.nnz, dtype))
+        weights, targets = self.column_weights[self.positives.indices], self.positives.values
+        own = np.where(targets > 0.5, 1.0, self.background).astype(dtype)
+        self.weighted = self.positives.with_values(weights * own * targets)
+        self.extra = self.positives.with_values(weights * (own - self.background).astype(dtype))
         self._constants = 0.5 * self.weighted.matmul(np.ones((self.shape[1], 1), dtype))[:, 0]
         self.has_uniform_curvature = self.background == 1.0 and bool((self.column_weights == 1).all())
 
@@ -53,7 +57,7 @@ class QuadraticEntries:
     def from_pattern(
         cls, positives: sp.csr_array, weights: PerRow, background: float, workers: Workers
     ) -> QuadraticEntries:
-        """Make the loss of a pattern of positive entries (n, L), with weights of the rows."""
+        """Make the loss of targets (n, L), 1 where positive, with weights of the rows."""
         products = SparseProducts(positives, weights.dtype, workers)
         return cls(products, weights, np.ones(positives.shape[1], weights.dtype), background, workers)
 
@@ -87,8 +91,8 @@ class QuadraticEntries:
 
     def gradient_operator(self, image: Array, fixed: Array) -> GradientOperator:
         scores = self.positives.sampled(image, fixed)
-        weight, b = self.weighted.values, self.background
-        correction = self.positives.with_values(weight * ((1 - b) * scores - 1))
+        b = self.background
+        correction = self.positives.with_values(self.extra.values * scores - self.weighted.values)
         rows, columns = self.row_weights[:, None], self.column_weights[:, None]
 
         def matmul(right: Array) -> Array:
@@ -109,10 +113,12 @@ class QuadraticEntries:
         # weight b, gradient t s: b (t s)^2 / 2, which a row's Gram matrix adds up for all entries
         bent = self.workers.matmul(image, self._gram(fixed))
         every = 0.5 * share**2 * row_inner(bent, image, self.workers)
-        # weight 1, gradient t (s - 1) of the target 1
-        gradients = share * (scores - 1)
-        own = gradients * (0.5 * gradients + 1) - 0.5 * b * np.square(share * scores)
-        rows = self.positives.csr_of(self.weighted.values * own)
+        # weight e, gradient t (s - q) of the target q
+        targets = self.positives.values.astype(np.float64)
+        gradients = share * (scores - targets)
+        own = gradients * (0.5 * gradients + targets) + 0.5 * targets * (targets - 1)
+        own = np.where(targets > 0.5, 1.0, b) * own - 0.5 * b * np.square(share * scores)
+        rows = self.positives.csr_of(self.column_weights[self.positives.indices] * own)
         return float((self.row_weights * (every + rows.sum(axis=1))).sum(dtype=np.float64))
 
     def _gram(self, fixed: Array) -> Array:
@@ -131,12 +137,12 @@ class QuadraticEntries:
         return self.row_weights * values, pulled
 
     def _on_positives(self, image: Array, fixed: Array) -> Array:
-        """What positive entries have over the background: (1 - b) times their v_j s_ij h_j."""
+        """What listed entries have over the background: (e_ij - b) times their v_j s_ij h_j."""
         scores = self.positives.sampled(image, fixed)
-        scores *= (1 - self.background) * self.weighted.values
+        scores *= self.extra.values
         return self.positives.with_values(scores).matmul(fixed)
 
     def _mean_curvature(self) -> Array:
         total = max(float(self.column_weights.sum(dtype=np.float64)), 1e-30)
-        extra = (1 - self.background) * 2 * self._constants / total
+        extra = self.extra.matmul(np.ones((self.shape[1], 1), self.row_weights.dtype))[:, 0] / total
         return np.asarray(self.row_weights * (self.background + extra), self.row_weights.dtype)
