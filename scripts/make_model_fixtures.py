@@ -4,7 +4,7 @@ Run it with the version whose files are to be kept, and never again for that ver
 
     PYTHONPATH=/path/to/that/src python scripts/make_model_fixtures.py tests/model_files/written_by_COMMIT
 
-"later" or "texts" behind the folder writes models of classes that were added after the first files of this kind.
+"later" or "texts" behind the folder writes models of classes that were added after the first files.
 
 It writes one ``name.lw`` a model, ``expected.npz`` with outputs and attributes, and ``index.json`` with
 the machine's arithmetic and the names.  ``tests/model_files/test_earlier_files.py`` reads them.

@@ -1,7 +1,7 @@
 """Model files that earlier versions wrote load, and predict the same bits.
 
 ``written_by_e10e487`` holds files of every storable estimator of that version, with what it predicted for
-eight rows (``scripts/make_model_fixtures.py``); ``written_by_3ff55f0`` and ``written_by_COMMIT`` those of
+eight rows (``scripts/make_model_fixtures.py``); ``written_by_3ff55f0`` and ``written_by_7136370`` those of
 classes that came later.
 Rounding must not be mistaken for a change:
 
@@ -28,7 +28,7 @@ from scipy.special import logit
 
 import labelweave
 
-FIRST, *LATER = (Path(__file__).parent / f"written_by_{at}" for at in ("e10e487", "3ff55f0", "COMMIT"))
+FIRST, *LATER = (Path(__file__).parent / f"written_by_{at}" for at in ("e10e487", "3ff55f0", "7136370"))
 INDEX = {folder: json.loads((folder / "index.json").read_text()) for folder in (FIRST, *LATER)}
 FOLDERS = {name: folder for folder, index in INDEX.items() for name in index["models"]}
 ENTRIES = {name: INDEX[folder]["models"][name] for name, folder in FOLDERS.items()}

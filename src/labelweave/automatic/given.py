@@ -54,7 +54,10 @@ def named_members(members: Sequence[Any]) -> dict[str, Any]:
 
 def names_of_members(members: str | Sequence[Any]) -> str | list[str]:
     """Give what stands for members in a model file: names, those of their classes for estimators."""
-    return members if isinstance(members, str) else list(named_members(members))
+    if isinstance(members, str):
+        return members
+    is_read = all(isinstance(member, str) for member in members)  # of a model that a file had
+    return list(members if is_read else named_members(members))
 
 
 def fit_best(name: str, candidates: Sequence[Any], table: TrainingTable, on_step: Any) -> Member:

@@ -66,7 +66,7 @@ class TextPrior(StoredParameters):
         return found + above.scaled(tree * self.share) + own
 
     def known_scores(self, scores: TextScores, text: LabelText, estimator: Any) -> LabelMean:
-        """Make the mean on the scale of an estimator: log-odds; margins, from -1 to 1; or shares, from 0 to 1."""
+        """Make the mean on the scale of an estimator: log-odds, margins, or shares of rows."""
         loss = getattr(estimator, "loss", "hinge" if isinstance(estimator, MaxMarginClassifier) else None)
         if loss in ("hinge", "squared_hinge"):
             level = float(np.clip(_MARGIN * self.level, -1.0, 1.0))
