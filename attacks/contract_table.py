@@ -1499,11 +1499,13 @@ _RECORD = "a record that the library makes"
 _BASE = "an abstract class"
 _OPERATOR = "a part of the operator that solvers ask for, in inner loops, by places that they have made"
 _CLUSTER = "takes collections of a cluster; tests/dask hands it those that make no sense"
+_ON_CLUSTERS = ("LowRankClassifier", "MaxMarginClassifier")
 WITHOUT = {
     "UnobservedLabelWarning": "a warning",
-    "dask.MaxMarginClassifier": _CLUSTER,
+    **{f"dask.{model}": _CLUSTER for model in _ON_CLUSTERS},
     **{
-        f"dask.MaxMarginClassifier.{name}": _CLUSTER
+        f"dask.{model}.{name}": _CLUSTER
+        for model in _ON_CLUSTERS
         for name in ("decision_function", "fit", "predict", "predict_top")
     },
     "datasets.DataFileError": "an error",

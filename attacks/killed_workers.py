@@ -8,12 +8,12 @@ one at each of five moments, all drawn over the time that such a fit takes.  Eve
 bits of the fit that was let be; and with an objective, computed here from its definition, within the
 tolerance of the lower bound that the ordinary estimator gives in memory to a gap of 1e-6.
 
-Workers that died are started again, as managers of clusters do: ``LocalCluster`` gives a worker up that is killed
-while it starts, and stops looking after all of them when one is killed that it does not know of yet.
+Workers that died are started again, as managers of clusters do: ``LocalCluster`` gives a worker up that is
+killed while it starts, and stops looking after all of them when one is killed that it does not know of yet.
 
 The other attacks: a worker stands still for ten seconds (SIGSTOP); the client is killed, and another one goes
-on from the checkpoint; workers have less memory than rows take, where a fit ends or says in a sentence what to
-do.
+on from the checkpoint; workers have less memory than rows take, where a fit ends or says in a sentence what
+to do.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -135,7 +136,7 @@ def attack(machines: Machines, data: Any, expected: Any, *, kind: str, random: A
     (X, Y), (whole, seconds, bound) = data, expected
     count, times = (_N_WORKERS // 2, 1) if kind == "half" else (1, 5)
     done, killed = threading.Event(), []
-    moments = random.uniform(0, seconds * (1 if times == 1 else 2), times)
+    moments = random.uniform(0, seconds * (0.7 if times == 1 else 2), times)
 
     def kill() -> None:
         if kind == "still":
@@ -188,8 +189,8 @@ def attack_client(machines: Machines, data: Any, expected: Any, *, random: Any) 
 
 
 def attack_memory() -> Outcome:
-    """Fit rows that take more memory than workers have."""
-    begun, n_rows, wide = time.monotonic(), 4000, 4000  # 128 MB a partition, dense
+    """Fit rows that take more memory than workers have: the fit ends, or says in a sentence what to do."""
+    begun, n_rows, wide = time.monotonic(), 4000, 6000  # 192 MB a partition, dense
 
     def made(seed: int) -> Any:
         return np.random.default_rng(seed).normal(size=(n_rows, wide))
@@ -197,17 +198,21 @@ def attack_memory() -> Outcome:
     rows = [dask.delayed(made)(seed) for seed in range(4)]
     labels = [dask.delayed(lambda x: (x[:, :2] > 0).astype(int))(part) for part in rows]
     parts: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    wrong = None
-    with LocalCluster(silence_logs=logging.CRITICAL, memory_limit="420MB", **parts) as cluster:
-        with Client(cluster, set_as_default=False) as client:
-            try:
-                MaxMarginClassifier(client, C=1e-3, tol=0.5, max_iter=5).fit(rows, labels)
-                said = "it ended"
-            except RuntimeError as error:
-                said = str(error)
-                wrong = None if said.count(". ") == 0 and "memory" in said else f"said {said!r}"
-            except Exception as error:
-                wrong = said = f"{type(error).__name__}: {error}"
+    said, wrong = "it ended", None
+    with (
+        LocalCluster(silence_logs=logging.CRITICAL, memory_limit="600MB", **parts) as cluster,
+        Client(cluster, set_as_default=False) as client,
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("error", RuntimeWarning)  # said while the fit waits for workers
+        try:
+            MaxMarginClassifier(client, C=1e-3, tol=0.5, max_iter=5).fit(rows, labels)
+        except (RuntimeError, RuntimeWarning) as error:
+            said = str(error)
+            is_sentence = said.count(". ") == 0 and ("memory" in said or "worker" in said)
+            wrong = None if is_sentence else f"said {said!r}"
+        except Exception as error:
+            wrong = said = f"{type(error).__name__}: {error}"
     print(f"  with too little memory: {said}", flush=True)
     return Outcome(0, time.monotonic() - begun, wrong)
 
@@ -236,11 +241,14 @@ def run(n_runs: int, n_others: int, seed: int = 0) -> list[Outcome]:
                 fit(client, *data)  # loops are compiled, or read from the cache
                 begun = time.monotonic()
                 whole = fit(client, *data)
-                expected = whole, time.monotonic() - begun, local.trace_[-1].dual
+                bound = local.trace_[-1].dual
+            seconds = time.monotonic() - begun
             for kind in kinds + ["still", "client"] * n_others:
                 _whole(machines).close()
+                expected = whole, seconds, bound
                 of_kind = attack_client if kind == "client" else partial(attack, kind=kind)
                 outcomes.append(told(kind, of_kind(machines, data, expected, random=random)))
+                seconds = min(seconds, outcomes[-1].seconds)  # other programs made the first one slow
         finally:
             machines.close()
     return outcomes + [told("memory", attack_memory()) for _ in range(n_others)]

@@ -4,8 +4,8 @@
 
 Runs are interleaved, and medians are given: seconds of ``fit`` alone, with rows that lie in the workers'
 memory and workers that have compiled their loops; and seconds of the processor, on the cluster those of the
-busiest worker, which others on the machine disturb less.  With a small ``--memory-budget`` partitions are kept
-apart, so that blocks of labels travel.
+busiest worker, which others on the machine disturb less.  With a small ``--memory-budget`` partitions are
+kept apart, so that blocks of labels travel.
 """
 
 from __future__ import annotations
@@ -96,12 +96,17 @@ def compare(client: Client, name: str, given: argparse.Namespace) -> dict[str, A
         f"  two workers: {faster:.2f} times as fast as one thread, {longer:.2f} times as long as two; "
         f"objective {excess:+.1e} of itself"
     )
-    print(
-        f"  of the processor: {', '.join(f'{kind} {own:.2f} s' for kind, own in own_seconds.items())}; the busiest "
-        f"worker {own_seconds['one thread'] / own_seconds['two workers']:.2f} times as fast as one thread",
-        flush=True,
-    )
-    return {"problem": name, "seconds": seconds, "of_processor": of_processor, "rounds": n_rounds, "objectives": objectives}
+    each = (f"{kind} {own:.2f} s" for kind, own in own_seconds.items())
+    faster = own_seconds["one thread"] / own_seconds["two workers"]
+    said = f"the busiest worker {faster:.2f} times as fast as one thread"
+    print(f"  of the processor: {', '.join(each)}; {said}", flush=True)
+    return {
+        "problem": name,
+        "seconds": seconds,
+        "of_processor": of_processor,
+        "rounds": n_rounds,
+        "objectives": objectives,
+    }
 
 
 def main() -> None:

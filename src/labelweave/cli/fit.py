@@ -100,9 +100,17 @@ _compare_options = with_options(
 
 @click.command(cls=FitCommand)
 @data_argument
+@click.argument("more", nargs=-1, metavar="[MORE]...")
 @click.option("--out", "-o", metavar="FILE", required=True, help="Where the model goes.")
 @_model_options
 @_compare_options
+@click.option(
+    "--dask",
+    metavar="local:N|ADDRESS",
+    help="Fit on a Dask cluster, of N processes on this machine or that of a scheduler such as "
+    "tcp://host:8786: max-margin and low-rank, for data that do not fit one machine. DATA may be "
+    "several files, a folder or a pattern; Parquet files are read in parts.",
+)
 @signing_option
 @click.option("--quiet", "-q", is_flag=True, help="Write nothing but warnings and errors.")
 @click.pass_context
@@ -142,9 +150,15 @@ def fit(context: click.Context, /, data: str, out: str, **options: Any) -> None:
       labelweave fit scene-train.arff --compare low-rank,binary-relevance --out scene.lw
       labelweave fit packages.csv --text description --label-column 'tag_*' \\
           --answers filled-in.csv --out tags.lw
+      labelweave fit movies/*.parquet --dask local:4 --label-column 'genre_*' \\
+          --out movies.lw
     """
     require_writable(out)
     request = FitRequest.of(data, out, options)
+    if request.dask is not None:
+        from labelweave.cli.cluster_fit import run_on_cluster
+
+        context.exit(run_on_cluster(request))
     from labelweave.cli.fitting import run_fit
 
     context.exit(run_fit(request))
@@ -172,7 +186,8 @@ def cross_validate(data: str, folds: int, as_json: bool, **options: Any) -> None
       labelweave cross-validate packages.csv --text description --labels tags \\
           --label-separator , --model low-rank --rank 0.4 --json
     """
-    request = FitRequest.of(data, "", {**options, "compare": None, "compare_folds": folds, "key": None})
+    without = {"compare": None, "compare_folds": folds, "key": None, "dask": None, "more": ()}
+    request = FitRequest.of(data, "", {**options, **without})
     from labelweave.cli.cross_validate import run
 
     run(request, as_json)

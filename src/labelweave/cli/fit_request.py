@@ -30,9 +30,10 @@ _LEARNING = ("cv", "learning_rows", "learning_blocks", "max_learning_iter", "cou
 _GRAPH_LEARNING = ("cliques_per_round", "max_rounds", "graph_tol", "clique_size", "early_stopping", "refit",
                    "validation_fraction")  # fmt: skip
 LISTED = {"rank": "ranks", "regularization": "regularizations"}
-_AS_THEY_ARE = ("quiet", "graph", "one_class", "compare", "compare_folds", "key")
+_AS_THEY_ARE = ("quiet", "graph", "one_class", "compare", "compare_folds", "key", "dask", "more")
 _USUAL, _OTHERWISE = "auto", "max-margin"  # where no model is named, and with flags of its own
 _OF_TEXTS, _TAKE_TEXTS = "kernel-logistic", ("max-margin", "kernel-logistic", "low-rank")
+_ON_CLUSTERS = ("max-margin", "low-rank")
 _TREE_TIES = ("level", "subtree")
 _HOW_TO_GIVE_A_TREE = f"give one of {', '.join(map(flag_of, _TREES))}."
 
@@ -64,6 +65,7 @@ class FitRequest:
     why_this_model: what to say of that choice.
     one_class: whether every row has one class; None if no flag says it.
     decisions: the settings of what decides on the scores, by flag.
+    dask: the cluster to fit on; more: further data files.
     """
 
     data: str
@@ -80,6 +82,8 @@ class FitRequest:
     compare: str | None
     compare_folds: int
     key: bytes | None
+    dask: str | None
+    more: tuple[str, ...]
     why_this_model: str | None = None
 
     @classmethod
@@ -106,6 +110,8 @@ class FitRequest:
     def with_model_of_flags(self) -> FitRequest:
         """Take max-margin where no model is named and a flag is for it, or fits a model several times."""
         table = model_table()
+        if self.dask is not None and not self.is_model_named:
+            return replace(self, model=_OTHERWISE)
         if self.relations.label_descriptions and not self.is_model_named:
             return replace(self, model=_OF_TEXTS)
         others = [flag for flag in self.given if not {_USUAL} & set(table.flags[flag])]
@@ -306,7 +312,29 @@ def _why_not_decisions(request: FitRequest) -> Iterator[str]:
         )
 
 
+def _why_not_cluster(request: FitRequest) -> Iterator[str]:
+    """Refuse what is not done on a cluster."""
+    if request.dask is None:
+        if request.more:
+            yield f"{request.more[0]} is a second data file; --dask takes several, without it give one."
+        return
+    if request.model not in _ON_CLUSTERS:
+        yield f"--dask goes with --model {alternatives(_ON_CLUSTERS)}, not with {request.model}."
+    described = request.relations.first((*_SOURCES, "class_paths", "label_descriptions"))
+    described = described or ("answers" if request.source.answers else None)
+    other = described or next(iter(request.decisions), None) or ("compare" if request.compare else None)
+    if other is not None:
+        yield f"{flag_of(other)} is for data in memory, and does not go with --dask."
+    if request.one_class:
+        yield "--one-class does not go with --dask; labels are columns of 0 and 1, or a list a row."
+    if request.chooses_rank:
+        yield "--dask takes one --rank and --regularization, not a choice of several."
+    if request.given.get("scaling", "none") != "none":
+        yield "--scaling is for data in memory, and does not go with --dask."
+
+
 _REASONS = (
+    _why_not_cluster,
     _why_not_labels,
     _why_not_owners,
     _why_not_texts,

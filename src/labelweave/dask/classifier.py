@@ -1,4 +1,4 @@
-"""What classifiers on Dask's collections have in common: the cluster, the ordinary estimator, lazy predictions."""
+"""What classifiers on Dask's collections share: the cluster, the ordinary estimator, lazy predictions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from labelweave.estimators.base import CheckedParameters
 
 
 class PartitionedClassifier(CheckedParameters):
-    """Base of classifiers on Dask's collections, whose parameters are ``client`` and those of an ordinary one.
+    """Base of classifiers on Dask's collections; parameters are ``client`` and those of an ordinary one.
 
     _ordinary: the class of the ordinary estimator.
     _one_machine: what parameters may be here; their other values are for data in memory.
@@ -28,6 +28,7 @@ class PartitionedClassifier(CheckedParameters):
     _ordinary: ClassVar[Any]
     _one_machine: ClassVar[Mapping[str, tuple[Any, ...]]]
     _local: Any = None
+    _n_rows = 0
 
     def to_local(self) -> Any:
         """Give the model as the ordinary estimator, for data in memory and model files.

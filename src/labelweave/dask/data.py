@@ -82,8 +82,8 @@ class ReadData:
     def visits(self, groups: Sequence[Sequence[int]]) -> list[int]:
         """Say how often a block visits the rows of each group in a round: a function of the data alone.
 
-        Many short visits take few rounds and many messages.  18,000 rows of RCV1 in 2 partitions come to a gap
-        of 1e-3 in 112 rounds by 1 visit to each, 43 by 4, 31 by 8 and 28 by 16.
+        Many short visits take few rounds and many messages.  18,000 rows of RCV1 in 2 partitions come to a
+        gap of 1e-3 in 112 rounds by 1 visit to each, 43 by 4, 31 by 8 and 28 by 16.
         """
         entries = np.array([sum(max(1, self.facts[part].entries) for part in group) for group in groups])
         n_rows = np.array([sum(self.facts[part].n_rows for part in group) for group in groups])

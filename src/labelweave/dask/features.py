@@ -1,7 +1,7 @@
 """Features whose rows are partitions on a cluster, as the solvers of one machine see features.
 
-A product with the features is one task a partition, and what is added over rows is added in pairs, in the order
-of the partitions: its bits depend on these alone.  Tables with an entry a row are on the client.
+A product with the features is one task a partition, and what is added over rows is added in pairs, in the
+order of the partitions: its bits depend on these alone.  Tables with an entry a row are on the client.
 """
 
 from __future__ import annotations

@@ -11,8 +11,9 @@ from __future__ import annotations
 import queue
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,14 +55,16 @@ class BlockFit:
     """A block under way.
 
     state: what holds it.
-    furthest: the rounds that it had before it began again; losses, kills: since then, those of tasks that Dask
-        gave up.
+    slot: which of the workers that have a partition, where there are several, does its tasks.
+    furthest: the rounds that it had before it began again; losses, kills: since then, those of tasks that
+        Dask gave up.
     """
 
     number: int
     labels: Array
     name: str
     state: BlockState
+    slot: int = 0
     rounds: int = 0
     check_below: float = np.inf
     furthest: int = 0
@@ -103,6 +106,7 @@ class TravellingFit:
         self.waiting: dict[Future, tuple[BlockFit, str]] = {}
         self.arrived: queue.SimpleQueue[Future] = queue.SimpleQueue()
         self.homes: list[list[str]] = [[]] * len(plan.places)
+        self.open_at: Counter[int] = Counter()
         self.looked = -np.inf
         self.begun, self.saving = time.monotonic(), 0.0
         self.rounds = 0
@@ -134,10 +138,16 @@ class TravellingFit:
 
     def _most_open(self) -> int:
         threads: int = sum(self.client.nthreads().values())
+        if len(self.plan.places) == 1:  # each is one task, and goes to whoever is free
+            return threads + 1
         return max(4, _OPEN_PER_THREAD * threads)
 
     def _begin(self, number: int, known: Snapshot | None) -> None:
         block = BlockFit(number, self.plan.blocks[number], f"{self.name}-{number}-0", self._no_state())
+        self._look()
+        slots = range(max(map(len, self.homes)) or 1)
+        block.slot = min(slots, key=lambda slot: self.open_at[slot])
+        self.open_at[block.slot] += 1
         block.saved = time.monotonic()
         self._place(block, known)
         self._go_on(block)
@@ -153,7 +163,7 @@ class TravellingFit:
         return BlockState(None, (None,) * len(self.plan.places))
 
     def _tasks(self, block: BlockFit) -> BlockTasks:
-        plan, homes = self.plan, self._homes(block.number)
+        plan, homes = self.plan, self._homes(block)
         return BlockTasks(block.name, block.number, block.labels, plan.places, plan.common, homes)
 
     def _place(self, block: BlockFit, known: Snapshot | None) -> None:
@@ -163,7 +173,7 @@ class TravellingFit:
         if known is None:
             return
         block.rounds, block.check_below = known.rounds, known.check_below
-        seats = zip(known.seats, self._homes(block.number), strict=True)
+        seats = zip(known.seats, self._homes(block), strict=True)
         placed = tuple(self._scattered(seat, home) for seat, home in seats)
         block.state = BlockState(self._scattered(known.traveller, None), placed)
 
@@ -181,14 +191,18 @@ class TravellingFit:
                 begun = time.monotonic()
             time.sleep(_PAUSE)
 
-    def _homes(self, block: int) -> list[str | None]:
-        """Say at which worker a block finds each partition; looked up every few seconds."""
+    def _homes(self, block: BlockFit) -> list[str | None]:
+        """Say at which worker a block finds each partition."""
+        self._look()
+        return [places[block.slot % len(places)] if places else None for places in self.homes]
+
+    def _look(self) -> None:
+        """Look up where partitions are, every few seconds."""
         if time.monotonic() - self.looked > _LOOK_EVERY:
             held = self.client.who_has(list(self.plan.partitions))
             workers = list(self.client.nthreads())
             self.homes = spread([list(held.get(part.key, ())) for part in self.plan.partitions], workers)
             self.looked = time.monotonic()
-        return [places[block % len(places)] if places else None for places in self.homes]
 
     def _submit(self, block: BlockFit, wanted: Any, kind: str, more: Sequence[Any] = ()) -> list[Future]:
         """Send tasks; the first is what the client waits for."""
@@ -285,6 +299,7 @@ class TravellingFit:
             self._do_round(block)
             return []
         block.state = self._no_state()
+        self.open_at[block.slot] -= 1
         self.store.put(block.number, Snapshot(end.rounds, np.inf, None, (), end))
         return [(block, end)]
 

@@ -1,6 +1,6 @@
 """The tasks of a label block: a round of visits, a look at the gap, the certificate.
 
-They are Dask's delayed values, each with the workers where it is to be done; others do it where those are gone.
+They are Dask's delayed values, each with the worker where it is to be done; others do it where that is gone.
 """
 
 from __future__ import annotations

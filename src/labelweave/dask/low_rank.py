@@ -34,8 +34,8 @@ class LowRankClassifier(PartitionedClassifier):
     Features stay in their partitions; the ordinary solver runs on the client, and has every product with the
     features made there, and what is summed over rows added in pairs, in the order of the partitions.  Where
     the solution has a closed form, normal equations are summed.  The client holds the labels, and tables of
-    rows times rank.  The bits depend on the partitions and the seed alone, not on the number of workers, nor on
-    which of them died meanwhile.
+    rows times rank.  The bits depend on the partitions and the seed alone, not on the number of workers, nor
+    on which of them died meanwhile.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ class LowRankClassifier(PartitionedClassifier):
         if features.names is not None:
             local.feature_names_in_ = features.names.astype(object)
         _fit_rows(local, SeenRows(features, labels, weights, data.form))
-        self._local = local
+        self._local, self._n_rows = local, data.n_rows
         return self
 
 

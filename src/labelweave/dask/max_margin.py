@@ -100,8 +100,8 @@ class MaxMarginClassifier(PartitionedClassifier):
     factorization : {"auto"}, default="auto"
         There is none.
     memory_budget : float, default=2000.0
-        Megabytes of weights that the client takes, and of rows that a worker takes: as long as all rows are no
-        more, they are brought together, and workers share the labels.
+        Megabytes of weights that the client takes, and of rows that a worker takes: as long as all rows are
+        no more, they are brought together, and workers share the labels.
     precision : {"auto", "float32", "float64"}, default="auto"
         Arithmetic while solving.
     prune : {"off"}, default="off"
@@ -229,7 +229,7 @@ class MaxMarginClassifier(PartitionedClassifier):
         finally:
             store.close(is_done=is_done)
         self._keep(local, data, common, ends, begun)
-        self._local = local
+        self._local, self._n_rows = local, data.n_rows
         return self
 
     def _common(self, local: LocalMaxMarginClassifier, data: ReadData) -> Common:

@@ -360,7 +360,7 @@ def visit(
 ) -> tuple[Traveller, Seat]:
     """Let a block of labels visit a partition.
 
-    traveller, seat: those of the visits before, whose pairs they may be given as; None of a block that begins.
+    traveller, seat: those of the visits before, which may come as their pairs; None of a block that begins.
     Returns both after the visit.
     """
     rows = partition.block(labels)

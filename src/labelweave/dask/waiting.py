@@ -38,8 +38,8 @@ def _why(client: Client) -> str:
             "give them more, or more workers, or make partitions smaller."
         )
     return (
-        f"{len(workers)} workers are connected, and are busy or do not answer; smaller partitions make shorter "
-        "tasks."
+        f"{len(workers)} workers are connected, and are busy or do not answer; smaller partitions make "
+        "shorter tasks."
     )
 
 
@@ -95,6 +95,6 @@ def refuse_lost_rows() -> NoReturn:
 def refuse_to_go_on(error: BaseException) -> NoReturn:
     """Say that workers die again and again."""
     raise RuntimeError(
-        f"Workers died each time that a task was done ({type(error).__name__}); see their logs, and give them "
-        "more memory, or make partitions smaller."
+        f"Workers died each time that a task was done ({type(error).__name__}); see their logs, and give "
+        "them more memory, or make partitions smaller."
     ) from error

@@ -81,7 +81,7 @@ def table_features(
     table: RawTable, columns: TableColumns, vectorizer: TableVectorizer | None, known: Known = (None, "error")
 ) -> LabeledData:
     """Turn the columns of a table that was read into features; see :func:`read_table`."""
-    data = _labeled_frame(table, columns, known)
+    data = labeled_frame(table, columns, known)
     if vectorizer is None:
         vectorizer = TableVectorizer(columns.text, columns.categorical, columns.numeric)
     if vectorizer.missing_numeric == "error":
@@ -131,7 +131,7 @@ def read_table_columns(
         strings, empty where missing.
     """
     table = next(raw_tables(path))
-    return _labeled_frame(table, columns.resolved(table), (label_names, unknown_labels))
+    return labeled_frame(table, columns.resolved(table), (label_names, unknown_labels))
 
 
 @checked
@@ -172,10 +172,11 @@ def iterate_table(
     if isinstance(columns.labels, str) and label_names is None:
         raise ValueError("Give label_names: the labels of a chunk are not all there are.")
     for table in raw_tables(path, chunk_rows):
-        yield _labeled_frame(table, columns.resolved(table), (label_names, unknown_labels))
+        yield labeled_frame(table, columns.resolved(table), (label_names, unknown_labels))
 
 
-def _labeled_frame(table: RawTable, columns: TableColumns, known: Known) -> LabeledData:
+def labeled_frame(table: RawTable, columns: TableColumns, known: Known) -> LabeledData:
+    """Give the feature columns of a table that was read as a frame, and its labels."""
     try:
         import pandas as pd
     except ImportError:

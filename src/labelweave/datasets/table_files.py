@@ -7,7 +7,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from operator import itemgetter
@@ -77,6 +77,34 @@ def table_kind(path: PathLike) -> str | None:
     name = Path(path).name.lower()
     kind = _KINDS.get(Path(name.removesuffix(".gz")).suffix)
     return None if kind == "parquet" and name.endswith(".gz") else kind
+
+
+def parquet_parts(path: PathLike, megabytes: float) -> list[tuple[int, ...]]:
+    """Divide the row groups of a Parquet file into stretches of so many megabytes, at least a group each."""
+    from pyarrow import ArrowException, parquet
+
+    require_file(path)
+    try:
+        with parquet.ParquetFile(path) as file:
+            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+            sizes = [1e-6 * group.total_byte_size for group in groups if group.num_rows]
+            kept = [number for number, group in enumerate(groups) if group.num_rows]
+    except (ArrowException, OSError) as error:
+        raise _damaged(path, error) from None
+    parts: list[list[int]] = []
+    size = 0.0
+    for number, own in zip(kept, sizes, strict=True):
+        size += own
+        if not parts or size > megabytes:
+            parts.append([])
+            size = own
+        parts[-1].append(number)
+    return list(map(tuple, parts))
+
+
+def parquet_part(path: PathLike, groups: Sequence[int]) -> RawTable:
+    """Read row groups of a Parquet file, neighbours, as one table."""
+    return next(_parquet_tables(path, None, groups))
 
 
 def raw_tables(path: PathLike, chunk_rows: int | None = None) -> Iterator[RawTable]:
@@ -304,7 +332,9 @@ def _refuse_other_widths(path: PathLike, records: list[tuple[int, list[str]]], w
             raise DataFileError(path, line, f"a row of {len(record)} cells", f"{width}, as the header has")
 
 
-def _parquet_tables(path: PathLike, chunk_rows: int | None) -> Iterator[RawTable]:
+def _parquet_tables(
+    path: PathLike, chunk_rows: int | None, groups: Sequence[int] | None = None
+) -> Iterator[RawTable]:
     try:
         from pyarrow import ArrowException, parquet
     except ImportError:
@@ -321,13 +351,20 @@ def _parquet_tables(path: PathLike, chunk_rows: int | None) -> Iterator[RawTable
                     path, None, f"{n_rows} rows in {size} bytes", "rows that the file can hold"
                 )
             _check_header(path, names)
-            for batch in file.iter_batches(batch_size=chunk_rows or max(1, n_rows)):
+            if groups is not None:
+                rows_before = [file.metadata.row_group(number).num_rows for number in range(groups[0])]
+                first_row = sum(rows_before)
+            for batch in file.iter_batches(batch_size=chunk_rows or max(1, n_rows), row_groups=groups):
                 columns = dict(zip(names, map(_parquet_column, batch.columns), strict=True))
                 yield RawTable(path, Columns(columns), None, first_row)
                 first_row += batch.num_rows
     except (ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
-        reason = str(error).partition("\n")[0]
-        raise DataFileError(path, None, f"a damaged Parquet file ({reason})", "a whole one") from None
+        raise _damaged(path, error) from None
+
+
+def _damaged(path: PathLike, error: Exception) -> DataFileError:
+    reason = str(error).partition("\n")[0]
+    return DataFileError(path, None, f"a damaged Parquet file ({reason})", "a whole one")
 
 
 def _parquet_column(column: Any) -> Any:

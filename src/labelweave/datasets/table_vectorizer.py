@@ -149,7 +149,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         frame = as_pandas(frame)
         _refuse_absent(frame, (*self.text, *self.categorical, *self.numeric))
         self.text_vectorizers_ = [self._fitted_text(frame, name) for name in self.text]
-        self.categories_ = [sorted(set(_cells(frame, name))) for name in self.categorical]
+        self.categories_ = [sorted(set(cells_of(frame, name))) for name in self.categorical]
         numbers = self._numbers(frame)
         for column, name in enumerate(self.numeric):
             if np.isnan(numbers[:, column]).all():
@@ -182,11 +182,11 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         frame = as_pandas(frame)
         _refuse_absent(frame, (*self.text, *self.categorical, *self.numeric))
         blocks = [
-            vectorizer.transform(_cells(frame, name))
+            vectorizer.transform(cells_of(frame, name))
             for vectorizer, name in zip(self.text_vectorizers_, self.text, strict=True)
         ]
         if self.categorical:
-            cells = np.array([_cells(frame, name) for name in self.categorical], dtype=object)
+            cells = np.array([cells_of(frame, name) for name in self.categorical], dtype=object)
             blocks.append(self._encoder().transform(cells.T))
         if self.numeric:
             blocks.append(sp.csr_array(self._scaled(frame)))
@@ -250,7 +250,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fitted_text(self, frame: Any, name: str) -> TfidfVectorizer:
         try:
-            return self._text_vectorizer().fit(_cells(frame, name))
+            return self._text_vectorizer().fit(cells_of(frame, name))
         except ValueError as error:
             raise ValueError(f"The text column {name!r} cannot be used ({error}).") from None
 
@@ -289,7 +289,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise NotFittedError("This TableVectorizer is not fitted; call fit with the training rows first.")
 
 
-def _cells(frame: Any, name: str) -> list[str]:
+def cells_of(frame: Any, name: str) -> list[str]:
     """Give the cells of a column as strings, empty where missing."""
     column = frame[name]
     cells = column.astype(object).mask(column.isna(), "").tolist()

@@ -1,12 +1,12 @@
 """The max-margin dual of independent labels when rows stay where they are and blocks of labels travel.
 
-Rows lie in partitions.  A block of up to ``WIDTH`` labels with its weights goes from one to the next and comes
-to each several times a round, for a *piece* of its rows that is drawn anew each round.  What it does there is
-a sweep of the ordinary loop over these rows, with the variables of all others held fixed: coordinate ascent
-in another order.  Sweeps over all rows of a partition at once take three times as many rounds, since all rows
-share a direction (where features are not negative, their mean), in which coordinate ascent in an order that
-is not random is slow; and hot sweeps there would settle rows that the other partitions are to move again.
-Rows that gained little are left out of whole rounds instead.
+Rows lie in partitions.  A block of up to ``WIDTH`` labels with its weights goes from one to the next and
+comes to each several times a round, for a *piece* of its rows that is drawn anew each round.  What it does
+there is a sweep of the ordinary loop over these rows, with the variables of all others held fixed: coordinate
+ascent in another order.  Sweeps over all rows of a partition at once take three times as many rounds, since
+all rows share a direction (where features are not negative, their mean), in which coordinate ascent in an
+order that is not random is slow; hot sweeps over a piece take as many rounds as without.  Rows that gained
+little are left out of whole rounds instead.
 
 A visit is a function of the rows, of the *traveller* (weights, intercepts and what moves these) and of the
 *seat* (the variables of these rows in this block); it gives a traveller and a seat and changes nothing in
@@ -15,8 +15,8 @@ place.
 Intercepts are moved as in :mod:`labelweave.problems.independent_margins`, but at the end of a round, when
 all rows have answered the last move: after every visit they would run ahead of the rows that are still to
 be visited.  They never go back to the constant feature, which couples all rows: with it 6,000 rows of RCV1
-in 16 partitions are at a gap of 2e-1 after 100 rounds, which take 39 without.  What makes a label lag there (a
-curvature taken far too large) halves its stiffness instead.
+in 16 partitions are at a gap of 2e-1 after 100 rounds, which take 39 without.  What makes a label lag there
+(a curvature taken far too large) halves its stiffness instead.
 """
 
 from __future__ import annotations

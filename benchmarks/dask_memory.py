@@ -1,0 +1,99 @@
+"""Fit Parquet files that are larger than the memory limits of all workers together, by the command line.
+
+    python -m benchmarks.dask_memory --limit 600 --times 3
+
+Writes files of numeric columns and labels whose features take, as the sparse rows that workers keep, so many
+times the limits of two workers; fits them with ``labelweave fit --dask``, and says how long that took and how
+much memory each worker had at most.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+from distributed import Client, LocalCluster
+
+_N_WORKERS, _WIDTH, _ROWS = 2, 250, 5000
+_BYTES = 12  # of an entry of a sparse row
+
+
+def write_rows(folder: Path, megabytes: float) -> int:
+    """Write files of 5,000 rows in a row group each, whose rows take so many megabytes; give the rows."""
+    import pandas as pd
+
+    random = np.random.default_rng(0)
+    weights = random.normal(size=(_WIDTH, 8))
+    n_files = int(np.ceil(1e6 * megabytes / (_BYTES * _WIDTH * _ROWS)))
+    for number in range(n_files):
+        table = random.normal(size=(_ROWS, _WIDTH)).astype(np.float32)
+        labels = table @ weights + 4 * random.normal(size=(_ROWS, 8)) > 15
+        frame = pd.DataFrame(table, columns=[f"x{place}" for place in range(_WIDTH)])
+        for place in range(8):
+            frame[f"y{place}"] = labels[:, place].astype(np.int8)
+        frame.to_parquet(folder / f"part-{number:04d}.parquet")
+    return n_files * _ROWS
+
+
+def watch(pids: list[int], peaks: dict[int, int], done: threading.Event) -> None:
+    """Note the most memory that processes have."""
+    while not done.wait(0.2):
+        for pid in pids:
+            if psutil.pid_exists(pid):
+                peaks[pid] = max(peaks.get(pid, 0), psutil.Process(pid).memory_info().rss)
+
+
+def main() -> int:
+    """Write, fit and tell."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--limit", type=float, default=600.0, help="megabytes of a worker")
+    parser.add_argument("--times", type=float, default=3.0)
+    parser.add_argument("--memory-budget", type=float, default=300.0)
+    parser.add_argument("--tol", type=float, default=1e-2)
+    given = parser.parse_args()
+    megabytes = given.times * given.limit * _N_WORKERS
+    parts = {"n_workers": _N_WORKERS, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        LocalCluster(silence_logs=logging.ERROR, memory_limit=f"{given.limit}MB", **parts) as cluster,
+        Client(cluster) as client,
+    ):
+        n_rows = write_rows(Path(folder), megabytes)
+        print(f"{n_rows} rows, {megabytes:.0f} MB; limits of {_N_WORKERS} workers {given.limit:.0f} MB each")
+        pids = list(
+            client.run(lambda dask_worker: dask_worker.metrics and __import__("os").getpid()).values()
+        )
+        peaks: dict[int, int] = {}
+        done = threading.Event()
+        thread = threading.Thread(target=watch, args=(pids, peaks, done))
+        thread.start()
+        begun, model = time.monotonic(), Path(folder) / "model.lw"
+        command = [sys.executable, "-m", "labelweave", "fit", folder, "--dask", cluster.scheduler_address]
+        command += [
+            "--label-column",
+            "y*",
+            "--memory-budget",
+            str(given.memory_budget),
+            "--tol",
+            str(given.tol),
+        ]
+        code = subprocess.call([*command, "--C", "0.001", "--out", str(model)])
+        done.set()
+        thread.join()
+        restarted = [pid for pid in pids if not psutil.pid_exists(pid)]
+    most = ", ".join(f"{1e-6 * peak:.0f} MB" for peak in peaks.values())
+    print(f"exit code {code} after {time.monotonic() - begun:.0f} s; {len(restarted)} workers died")
+    print(f"workers had at most {most}")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

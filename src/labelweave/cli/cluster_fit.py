@@ -1,0 +1,112 @@
+"""``labelweave fit --dask``: files that workers read, a fit on a cluster, and an ordinary model file."""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+from sklearn.exceptions import ConvergenceWarning
+
+from labelweave.cli.column_words import column_words
+from labelweave.cli.fit_request import FitRequest
+from labelweave.cli.fit_words import explain_end, print_summary
+from labelweave.cli.messages import note
+from labelweave.cli.model_table import model_table
+from labelweave.datasets import TableVectorizer
+from labelweave.estimators import TableModel
+
+_LOCAL = "local"
+_SECONDS = 30  # for a scheduler to answer
+_MODELS = {"max-margin": "MaxMarginClassifier", "low-rank": "LowRankClassifier"}
+
+
+def run_on_cluster(request: FitRequest) -> int:
+    """Fit a model on a cluster and save it; give the exit code."""
+    import labelweave.dask
+    from labelweave.dask.files import files_of, parts_of
+
+    assert request.dask is not None, "a cluster is asked for"
+    parameters = model_table().keywords(request.model, request.given)
+    parts = parts_of(files_of([request.data, *request.more]), float(request.value("memory_budget")))
+    with connected(request.dask) as client:
+        if not request.quiet:
+            note(f"{client.dashboard_link} shows what the workers do.")
+            _count(parts)
+        pairs, vectorizer, columns = _pairs(client, parts, request)
+        make = getattr(labelweave.dask, _MODELS[request.model])
+        model = make(client, **parameters, verbose=0 if request.quiet else 1)
+        started = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(pairs)
+        seconds = time.perf_counter() - started
+    local = model.to_local()
+    if vectorizer is None:
+        local.save(request.out, key=request.key)
+    else:
+        TableModel.of_fitted(vectorizer, local, columns).save(request.out, key=request.key)
+    if not request.quiet:
+        print_summary(local, model._n_rows, seconds, request.out)
+    return explain_end(local, request.out)
+
+
+def _count(parts: list[Any]) -> None:
+    n_files = len({part.path for part in parts})
+    note(f"{n_files} file(s) in {len(parts)} partition(s), each read by one worker.")
+
+
+@contextmanager
+def connected(where: str) -> Iterator[Any]:
+    """Connect to a cluster: ``local``, ``local:4`` processes, or the address of a scheduler."""
+    from distributed import Client, LocalCluster
+
+    kind, _, count = where.partition(":")
+    if kind == _LOCAL:
+        if count and not (count.isdigit() and 0 < int(count) <= 1024):
+            raise click.UsageError(f"--dask {where}: {count!r} is no number of processes, such as local:4.")
+        n_workers = int(count) if count else None
+        parts: dict[str, Any] = {"n_workers": n_workers, "threads_per_worker": 1}
+        parts |= {"dashboard_address": ":0", "silence_logs": logging.ERROR}
+        with LocalCluster(**parts) as cluster, Client(cluster) as client:
+            yield client
+        return
+    try:
+        client = Client(where, timeout=_SECONDS)
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise click.UsageError(
+            f"--dask {where}: no scheduler answers there ({reason}); give local, local:4, or the address "
+            "that a scheduler writes when it starts, such as tcp://host:8786."
+        ) from None
+    with client:
+        yield client
+
+
+def _pairs(client: Any, parts: list[Any], request: FitRequest) -> tuple[list[Any], Any, Any]:
+    """Say how the parts are read; give the vectorizer and columns of a table too."""
+    from labelweave.dask.files import matrix_pairs, planned, table_pairs
+
+    source, path = request.source, parts[0].path
+    format = source.format_of(path)
+    other = next((part.path for part in parts if source.format_of(part.path) != format), None)
+    if other is not None:
+        raise click.UsageError(f"{path} and {other} are of different formats; give files of one.")
+    if format != "table":
+        return matrix_pairs(parts, format, source.matrix_keywords()), None, None
+    given = source.columns()
+    if given.labels is None:
+        raise click.UsageError("A table needs --labels or --label-column to say what its labels are.")
+    first = parts[0].table()
+    columns = given.resolved(first)
+    if not request.quiet:
+        column_words(first, given, columns).show()
+    settings: Any = {"min_df": source.min_df or 1, "ngram_range": (1, source.ngrams or 1)}
+    settings["missing_numeric"] = source.missing_numeric or "error"
+    vectorizer = TableVectorizer(columns.text, columns.categorical, columns.numeric, **settings)
+    plan = planned(client, parts, columns, vectorizer)
+    return table_pairs(parts, plan), plan.vectorizer, plan.columns

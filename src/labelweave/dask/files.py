@@ -1,0 +1,137 @@
+"""Data files as partitions: read by workers, which must all see them, under the same names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from glob import glob, has_magic
+from operator import add
+from pathlib import Path
+from typing import Any
+
+from distributed import Client
+
+import dask
+from labelweave.dask.waiting import gathered
+from labelweave.datasets import TableColumns, TableVectorizer, read_any
+from labelweave.datasets.data_file import DataFileError
+from labelweave.datasets.table import labeled_frame, table_features
+from labelweave.datasets.table_counts import TableCounts
+from labelweave.datasets.table_files import RawTable, parquet_part, parquet_parts, raw_tables, table_kind
+
+_SHARE = 1 / 32  # of the memory budget that a part of a Parquet file may take, before features are made
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """A file, or row groups of a Parquet file."""
+
+    path: str
+    groups: tuple[int, ...] | None = None
+
+    def table(self) -> RawTable:
+        """Read it, a table."""
+        return next(raw_tables(self.path)) if self.groups is None else parquet_part(self.path, self.groups)
+
+
+def files_of(given: Sequence[str]) -> list[str]:
+    """Name the files of folders, patterns and files, those of a folder and of a pattern by their names.
+
+    Raises DataFileError if there are none.
+    """
+    found: list[str] = []
+    for name in given:
+        path = Path(name)
+        if path.is_dir():
+            inside = sorted(
+                str(file) for file in path.iterdir() if file.is_file() and file.name[0] not in "._"
+            )
+        else:
+            inside = sorted(glob(name)) if has_magic(name) and not path.exists() else [name]
+        if not inside:
+            raise DataFileError(
+                name, None, "no files", "data files in a folder, or a pattern that some match"
+            )
+        found += inside
+    return found
+
+
+def parts_of(paths: Sequence[str], budget: float) -> list[FilePart]:
+    """Divide files into partitions: Parquet files by their row groups, others are one each.
+
+    budget: megabytes that a worker may take for rows.
+    """
+    parts: list[FilePart] = []
+    for path in paths:
+        is_parquet = table_kind(path) == "parquet"
+        groups = parquet_parts(path, _SHARE * budget) if is_parquet else [None]
+        parts += [FilePart(path, group) for group in groups]
+    if not parts:
+        raise DataFileError(paths[0], None, "no rows", "at least one row")
+    return parts
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """How the parts of a table are read: columns, what makes features, and the labels there are."""
+
+    columns: TableColumns
+    vectorizer: TableVectorizer
+    label_names: list[str]
+
+
+def planned(
+    client: Client, parts: Sequence[FilePart], columns: TableColumns, vectorizer: TableVectorizer
+) -> TablePlan:
+    """Look at all parts of a table, to learn its labels and what makes features.
+
+    columns: with all feature columns named.
+    Raises DataFileError or ValueError if a part does not go with them.
+    """
+    found = gathered(
+        client, client.map(_looked_at, parts, columns=columns, vectorizer=vectorizer, pure=False)
+    )
+    for one in found:
+        if isinstance(one, ValueError):
+            raise one
+    counts, names = reduce(add, [one[0] for one in found]), [one[1] for one in found]
+    is_listed = isinstance(columns.labels, str)
+    labels = sorted(set().union(*names)) if is_listed else [str(name) for name in names[0]]
+    return TablePlan(columns, counts.fitted(vectorizer), labels)
+
+
+def _looked_at(
+    part: FilePart, columns: TableColumns, vectorizer: TableVectorizer
+) -> tuple[TableCounts, list[str]] | ValueError:
+    try:
+        table = part.table()
+        data = labeled_frame(table, columns.resolved(table), (None, "error"))
+        names = [] if data.Y.names is None else [str(name) for name in data.Y.names]
+        return TableCounts.of(vectorizer, data.X), names
+    except ValueError as error:  # the file is named in it
+        return error
+
+
+def table_pairs(parts: Sequence[FilePart], plan: TablePlan) -> list[Any]:
+    """Give features and labels of every part of a table, as delayed pairs."""
+    read = dask.delayed(_table_pair, pure=False)
+    kept = dask.delayed(plan)
+    return [read(part, kept) for part in parts]
+
+
+def _table_pair(part: FilePart, plan: TablePlan) -> tuple[Any, Any]:
+    known = plan.label_names, "error"
+    data = table_features(part.table(), plan.columns, plan.vectorizer, known)  # type: ignore[arg-type]
+    return data.X, data.Y
+
+
+def matrix_pairs(parts: Sequence[FilePart], format: str, options: dict[str, Any]) -> list[Any]:
+    """Give features and labels of files of other formats, as delayed pairs."""
+    read = dask.delayed(_matrix_pair, pure=False)
+    return [read(part.path, format, options) for part in parts]
+
+
+def _matrix_pair(path: str, format: str, options: dict[str, Any]) -> tuple[Any, Any]:
+    data = read_any(path, format, **options)
+    return data.X, data.Y

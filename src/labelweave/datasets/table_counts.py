@@ -1,0 +1,99 @@
+"""What a table's vectorizer learns from rows, part by part: counts that add up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.feature_extraction.text import CountVectorizer
+
+from labelweave.datasets.table_vectorizer import TableVectorizer, cells_of
+
+
+@dataclass(frozen=True)
+class TableCounts:
+    """Counts over some rows of a table.
+
+    words: for each text column, in how many rows each word is.
+    values: of each categorical column.
+    numbers: of numeric columns how many there are, their mean, and the sum of squared distances from it.
+    Shapes: numbers (3, n_numeric).
+    """
+
+    n_rows: int
+    words: list[Counter[str]]
+    values: list[set[str]]
+    numbers: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, vectorizer: TableVectorizer, frame: Any) -> TableCounts:
+        """Count in rows for a vectorizer that is to be fitted."""
+        table = np.asarray(frame[list(vectorizer.numeric)], np.float64)
+        is_there = ~np.isnan(table)
+        counts = is_there.sum(axis=0)
+        means = np.where(is_there, table, 0).sum(axis=0) / np.maximum(counts, 1)
+        squares = np.where(is_there, np.square(table - means), 0).sum(axis=0)
+        return cls(
+            len(frame),
+            [_rows_by_word(vectorizer, cells_of(frame, name)) for name in vectorizer.text],
+            [set(cells_of(frame, name)) for name in vectorizer.categorical],
+            np.array([counts, means, squares], np.float64).reshape(3, -1),
+        )
+
+    def __add__(self, other: TableCounts) -> TableCounts:
+        (count, mean, squares), (more, its_mean, its_squares) = self.numbers, other.numbers
+        total, apart = np.maximum(count + more, 1), its_mean - mean
+        numbers = [
+            count + more,
+            mean + apart * more / total,
+            squares + its_squares + np.square(apart) * count * more / total,
+        ]
+        return TableCounts(
+            self.n_rows + other.n_rows,
+            [one + two for one, two in zip(self.words, other.words, strict=True)],
+            [one | two for one, two in zip(self.values, other.values, strict=True)],
+            np.array(numbers),
+        )
+
+    def fitted(self, vectorizer: TableVectorizer) -> TableVectorizer:
+        """Fit a vectorizer to the rows that were counted: up to rounding as to all of them at once.
+
+        Raises ValueError if a text column has no word that is frequent enough, or a numeric one no number.
+        """
+        count, means, squares = self.numbers
+        for name, found in zip(vectorizer.numeric, count, strict=True):
+            if not found:
+                raise ValueError(f"The numeric column {name!r} has no number in any row; leave it out.")
+        least = vectorizer.min_df
+        fewest = least if isinstance(least, Integral) else least * self.n_rows
+        words = [sorted(word for word, n in counts.items() if n >= fewest) for counts in self.words]
+        for name, kept in zip(vectorizer.text, words, strict=True):
+            if not kept:
+                raise ValueError(f"The text column {name!r} cannot be used (it has no words in enough rows).")
+        scales = np.sqrt(squares / np.maximum(count, 1))
+        kept_counts = zip(self.words, words, strict=True)
+        rows = [np.array([counts[word] for word in kept], np.float64) for counts, kept in kept_counts]
+        state = {
+            **{name: getattr(vectorizer, name) for name in ("text", "categorical", "numeric", "ngram_range")},
+            **{name: getattr(vectorizer, name) for name in ("min_df", "sublinear_tf", "missing_numeric")},
+            "words": words,
+            "idf": [np.log((1 + self.n_rows) / (1 + n)) + 1 for n in rows],
+            "categories": [sorted(values) for values in self.values],
+            "means": means,
+            "scales": np.where(scales > 10 * np.finfo(np.float64).eps * np.abs(means), scales, 1.0),
+        }
+        return TableVectorizer.from_state(state)
+
+
+def _rows_by_word(vectorizer: TableVectorizer, cells: list[str]) -> Counter[str]:
+    counting = CountVectorizer(ngram_range=vectorizer.ngram_range, binary=True)
+    try:
+        found = counting.fit_transform(cells)
+    except ValueError:  # no words at all
+        return Counter()
+    names = counting.get_feature_names_out()
+    return Counter(dict(zip(names.tolist(), np.asarray(found.sum(axis=0)).ravel().tolist(), strict=True)))

@@ -1,0 +1,142 @@
+"""``labelweave fit --dask`` reads files in parts, and writes an ordinary model file."""
+
+from contextlib import contextmanager
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import labelweave as lw
+from labelweave.cli import main
+from labelweave.dask.files import files_of, parts_of
+from labelweave.datasets import TableVectorizer, make_text_like, write_xmc
+from labelweave.datasets.table_counts import TableCounts
+
+FLAGS = ["--text", "plot", "--numeric", "size", "--categorical", "kind", "--label-column", "genre_*"]
+
+
+def frame(n=40, seed=0):
+    random = np.random.default_rng(seed)
+    words = random.integers(0, 30, (n, 6))
+    rows = pd.DataFrame({
+        "plot": [" ".join(f"word{word}" for word in row) for row in words],
+        "size": random.normal(5, 2, n),
+        "kind": random.choice(["a", "b", f"only{seed}"], n),
+        "tags": [",".join([*(["red"] if row[0] < 15 else []), *(["blue"] if row[1] < 15 else [])])
+                 for row in words],
+    })  # fmt: skip
+    for place in range(3):
+        rows[f"genre_{place}"] = ((words < 10).sum(axis=1) > place + 1).astype(float)
+    rows.loc[::7, "genre_1"] = np.nan
+    return rows
+
+
+@pytest.fixture
+def run(client, tmp_path, monkeypatch):
+    """Run a command on the cluster of the tests, in a folder of Parquet files."""
+
+    @contextmanager
+    def connected(where):
+        yield client
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("labelweave.cli.cluster_fit.connected", connected)
+    (tmp_path / "rows").mkdir()
+    for number in range(2):
+        frame(seed=number).to_parquet(tmp_path / "rows" / f"part-{number}.parquet", row_group_size=25)
+
+    def call(*words, code=0):
+        result = CliRunner().invoke(main, list(map(str, words)), catch_exceptions=False)
+        assert result.exit_code == code, result.output
+        return result
+
+    return call
+
+
+def whole():
+    return pd.concat([frame(seed=number) for number in range(2)], ignore_index=True)
+
+
+def test_the_model_is_that_of_one_file(run, monkeypatch):
+    monkeypatch.setattr("labelweave.dask.files._SHARE", 1e-12)
+    done = run("fit", "rows", "--dask", "local:2", *FLAGS, "--out", "m.lw")
+    assert "2 file(s) in 4 partition(s)" in done.stderr
+    assert "shows what the workers do" in done.stderr
+    rows = whole()
+    local = lw.MaxMarginClassifier(solver="coordinate_ascent")
+    labels = rows[[f"genre_{place}" for place in range(3)]]
+    local = lw.TableModel(local, text="plot", numeric="size", categorical="kind").fit(rows, labels)
+    loaded = lw.load("m.lw")
+    assert list(loaded.feature_names_) == list(local.feature_names_)
+    assert np.allclose(loaded.decision_function(rows), local.decision_function(rows), atol=1e-4)
+    assert "macro_f1" in run("evaluate", "m.lw", "rows/part-0.parquet").output
+
+
+def test_lists_of_labels_by_a_low_rank_model(run):
+    flags = ["--text", "plot", "--labels", "tags", "--label-separator", ",", "--model", "low-rank"]
+    done = run("fit", "rows/*.parquet", "--dask", "local:2", *flags, "--rank", 2, "-q", "-o", "m.lw")
+    assert done.stderr == ""
+    assert list(lw.load("m.lw").classes_) == ["blue", "red"]
+    assert "red" in run("predict", "m.lw", "rows/part-1.parquet").output
+
+
+def test_files_of_other_formats(run, tmp_path):
+    (tmp_path / "texts").mkdir()
+    for number in range(2):
+        data = make_text_like(30, 20, 6, words_per_row=5, random_state=number)
+        write_xmc(data, tmp_path / "texts" / f"{number}.txt")
+    run("fit", "texts", "--dask", "local:2", "-q", "-o", "m.lw")
+    assert lw.load("m.lw").coef_.shape == (6, 20)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["rows", "--dask", "x", "--model", "label-graph"],
+            "--dask goes with --model max-margin or low-rank",
+        ),
+        (["rows", "--dask", "x", "--calibrate", "isotonic"], "--calibrate is for data in memory"),
+        (["rows", "--dask", "x", "--kernel", "rbf", *FLAGS], "is for data in memory"),
+        (["rows", "--dask", "x"], "A table needs --labels or --label-column"),
+        (["nothing/*.parquet", "--dask", "x"], "no files"),
+        (["rows/part-0.parquet", "rows/part-1.parquet"], "is a second data file"),
+        (["rows", "--dask", "x", "--label-column", "size"], "0, 1, -1, true, false or nothing"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_sentence(run, words, said):
+    done = run("fit", *words, "-q", "--out", "m.lw", code=2)
+    assert said in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("where", ["local:0", "local:x", "nowhere", "tcp://127.0.0.1:9"])
+def test_clusters_that_are_none(where, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("labelweave.cli.cluster_fit._SECONDS", 0.2)
+    frame().to_parquet("a.parquet")
+    words = ["fit", "a.parquet", "--dask", where, *FLAGS, "-q", "-o", "m.lw"]
+    done = CliRunner().invoke(main, words, catch_exceptions=False)
+    assert done.exit_code == 2
+    assert f"--dask {where}" in " ".join(done.stderr.split())
+
+
+def test_counts_of_parts_fit_a_vectorizer_as_all_rows_do():
+    rows = whole()
+    rows.loc[3, "size"] = np.nan
+    columns = {"text": "plot", "categorical": "kind", "numeric": "size"}
+    vectorizer = TableVectorizer(**columns, min_df=0.1, ngram_range=(1, 2), missing_numeric="mean")
+    parts = [TableCounts.of(vectorizer, part) for part in (rows[:10], rows[10:11], rows[11:])]
+    found = (parts[0] + (parts[1] + parts[2])).fitted(vectorizer)
+    expected = vectorizer.fit(rows)
+    assert list(found.get_feature_names_out()) == list(expected.get_feature_names_out())
+    assert np.allclose(found.transform(rows).toarray(), expected.transform(rows).toarray(), rtol=1e-12)
+
+
+def test_row_groups_make_parts(tmp_path):
+    frame(100).to_parquet(tmp_path / "a.parquet", row_group_size=30)
+    (tmp_path / "_SUCCESS").write_text("")
+    assert [part.groups for part in parts_of(files_of([str(tmp_path)]), 2000.0)] == [(0, 1, 2, 3)]
+    parts = parts_of([str(tmp_path / "a.parquet")], 1e-6)
+    assert [len(part.table()) for part in parts] == [30, 30, 30, 10]
+    assert [part.table().first_row for part in parts] == [0, 30, 60, 90]
