@@ -11,6 +11,8 @@ mean         labels independent, around how near a row's words are to a label's
 both         both, as the class does it without parameters
 taxonomy     both, with the facets of the tags as a taxonomy beside the texts (Debian tags)
 margins      both, around ``MaxMarginClassifier`` in place of the logistic model
+low rank     both, around ``LowRankClassifier(50, "logistic", 0.3)``
+rank alone   the same low-rank model with independent labels and no mean
 shuffled     both, with the names of labels dealt out anew at random: what words that mean nothing do
 
 Numbers are means over draws with standard errors: AUC over all labels that the test rows have, over those
@@ -45,6 +47,7 @@ from labelweave import (
     LabelMatrix,
     LabelText,
     LabelTextClassifier,
+    LowRankClassifier,
     MaxMarginClassifier,
     Taxonomy,
     ZeroShotClassifier,
@@ -104,12 +107,15 @@ def _models(problem: _Problem, seed: int) -> dict[str, Any]:
     words: dict[str, Any] = {"feature_names": problem.features}
     dealt = dict(zip(problem.labels, np.random.default_rng(seed).permutation(problem.labels), strict=True))
     embedded = LabelText(list(dealt.values())).embeddings
+    low_rank = LowRankClassifier(50, "logistic", 0.3, tol=1e-3)
     made = {
         "identity": LabelTextClassifier(mean=0.0, covariance="none", **words),
         "covariance": LabelTextClassifier(mean=0.0, **words),
         "mean": LabelTextClassifier(covariance="none", **words),
         "both": LabelTextClassifier(**words),
         "margins": LabelTextClassifier(MaxMarginClassifier(5.0, tol=1e-2), **words),
+        "low rank": LabelTextClassifier(low_rank, **words),
+        "rank alone": LabelTextClassifier(low_rank, mean=0.0, covariance="none", **words),
         "shuffled": LabelTextClassifier(descriptions=LabelText(problem.labels, embedded), **words),
     }
     if problem.parents is not None:
@@ -234,7 +240,17 @@ def _named_signatures(classes: list[str], attributes: list[str]) -> Any:
 def main() -> None:
     """Measure, print and write the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    every = ["identity", "covariance", "mean", "both", "taxonomy", "margins", "shuffled"]
+    every = [
+        "identity",
+        "covariance",
+        "mean",
+        "both",
+        "taxonomy",
+        "margins",
+        "low rank",
+        "rank alone",
+        "shuffled",
+    ]
     parser.add_argument("--sets", nargs="+", default=[*_PROBLEMS, "awa"], choices=[*_PROBLEMS, "awa"])
     parser.add_argument("--models", nargs="+", default=every, choices=every)
     parser.add_argument("--sizes", nargs="+", type=int, default=list(_SIZES))

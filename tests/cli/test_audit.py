@@ -42,6 +42,18 @@ def test_files_are_written(run, matrix_files, tmp_path):
     assert np.isfinite([one["alone"] for one in records]).all()
 
 
+def test_relations_of_labels_are_read(run, matrix_files, tmp_path):
+    names = [str(name) for name in read_any(matrix_files["mulan"]).Y.names]
+    (tmp_path / "tree.json").write_text(json.dumps({"one": names[:2], "two": names[2:]}))
+    lines = [",".join(["", *names]), *(",".join([name, *"11111"]) for name in names)]
+    (tmp_path / "r.csv").write_text("\n".join(lines))
+    for words in (("--taxonomy", "tree.json"), ("--covariance", "r.csv")):
+        shown = run("audit", matrix_files["mulan"], "--top", 3, "-q", *words)
+        assert "60 rows, 5 labels" in shown.out
+    both = ("--taxonomy", "tree.json", "--covariance", "r.csv")
+    assert "give one of them" in run("audit", matrix_files["mulan"], *both, code=2).err
+
+
 def test_tables_and_forgotten_labels(run):
     table = ("--text", "description", "--labels", "tags", "--label-separator", ",", "--id", "package")
     words = ("audit", "a.csv", *table, "--forgotten", "--top", 4, "--output-format", "jsonl", "-q")

@@ -106,6 +106,15 @@ def test_a_mean_speaks_for_it():
         np.testing.assert_allclose(scores[:, 3], X[:, 0], atol=1e-9)
 
 
+def test_signatures_speak_for_an_attribute_where_they_couple():
+    signatures = np.array([[0, 0, 0, 0], [1, 0, 0, 1], [0, 1, 0, 0], [1, 1, 1, 1]])
+    coupled = lw.ZeroShotClassifier(None, signatures, couple_attributes=True, temperature=1.0).fit(X, Y)
+    assert coupled.estimator_.unobserved_labels_.tolist() == [3]
+    with pytest.warns(lw.UnobservedLabelWarning) as told:
+        lw.ZeroShotClassifier(None, signatures, temperature=1.0).fit(X, Y)
+    assert len(told) == 1
+
+
 def test_it_is_refused_where_nothing_at_all_is_known():
     with pytest.raises(ValueError, match=r"Label 0 has no observed entry in Y \(2 of 2 labels"):
         lw.MaxMarginClassifier().fit(X, np.full((60, 2), np.nan))

@@ -66,6 +66,16 @@ def test_reasons_are_labels_of_the_theme_and_add_up(world):
     assert "entries of 400 rows, 10 labels" in repr(found)
 
 
+def test_what_is_known_of_labels_is_asked_first(world):
+    scores, recorded, flips = (table[:60] for table in world)
+    values = []
+    for related in (True, np.kron(np.eye(2), np.ones((5, 5))), np.eye(L)):
+        found = find_label_errors(None, recorded, scores=scores, related=related)
+        values.append(average_precision_score(flips.ravel(), suspicion(found, recorded).ravel()))
+    assert values[1] > values[0] - 0.01
+    assert values[2] == pytest.approx(values[0])
+
+
 def test_forgotten_labels_leave_present_ones_alone(world):
     scores, recorded, _ = world
     found = find_label_errors(None, recorded, scores=scores, flip_rates=(None, 0.0)).ranked(50)

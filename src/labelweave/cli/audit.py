@@ -12,6 +12,9 @@ from labelweave.cli.answer_files import Columns, Record, chosen_format, write_an
 from labelweave.cli.fitting import read_training_rows
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.messages import Waiting, console, note, require_writable, say, short, visible
+from labelweave.cli.relation_files import read_covariance
+from labelweave.datasets import read_taxonomy
+from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.noise import LabelErrors, Reason, find_label_errors
 
 _SHOWN = 20
@@ -27,6 +30,8 @@ def run(
         raise click.UsageError(
             "--forgotten says that no label is recorded wrongly, so --false is 0; leave it out."
         )
+    if options["taxonomy"] is not None and options["covariance"] is not None:
+        raise click.UsageError("--taxonomy and --covariance both relate the labels; give one of them.")
     is_printed = out in (None, "-") and output_format is None
     out = None if out == "-" else out
     format = chosen_format(out, output_format)
@@ -39,9 +44,10 @@ def run(
         time_budget=options["time_budget"], n_jobs=options["jobs"], random_state=options["seed"],
         verbose=int(not quiet),
     )  # fmt: skip
+    related = _structure(rows.Y, options["taxonomy"], options["covariance"])
     rates = (options["missed"], 0.0 if options["forgotten"] else options["false"])
     found = find_label_errors(
-        rows.X, rows.Y, scores=model, flip_rates=rates, random_state=options["seed"],
+        rows.X, rows.Y, scores=model, flip_rates=rates, related=related, random_state=options["seed"],
         on_progress=None if quiet else Waiting(),
     )  # fmt: skip
     found = found if top is None else found.ranked(top)
@@ -52,6 +58,14 @@ def run(
         write_answers(_records(found, ids, format), Columns(_COLUMNS, []), out, format)
     if out is not None and not quiet:
         note(f"{len(found)} entries are in {out}.")
+
+
+def _structure(Y: LabelMatrix, taxonomy: str | None, covariance: str | None) -> Any:
+    """Read how labels are related; True where nothing is known."""
+    names = [str(name) for name in (range(Y.n_labels) if Y.names is None else Y.names)]
+    if taxonomy is not None:
+        return LabelCovariance.from_taxonomy(read_taxonomy(taxonomy), names, normalized=True)
+    return True if covariance is None else read_covariance(covariance, names)
 
 
 def _records(found: LabelErrors, ids: Sequence[Any], format: str) -> Iterator[Record]:

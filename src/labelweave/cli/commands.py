@@ -230,6 +230,10 @@ def label(**flags: Any) -> None:
               help="How many of the labels that are there are not recorded [estimated].")  # fmt: skip
 @click.option("--false", metavar="SHARE", type=click.FloatRange(0, 1, max_open=True),
               help="How many of the labels that are not there are recorded [estimated].")  # fmt: skip
+@click.option("--taxonomy", metavar="FILE",
+              help="A hierarchy over the labels, as for fit: near labels are asked first.")  # fmt: skip
+@click.option("--covariance", metavar="FILE",
+              help="A matrix over the labels, as for fit: related labels are asked first.")  # fmt: skip
 @click.option("--time-budget", metavar="SECONDS", type=click.FloatRange(0, min_open=True),
               help="How long the model may take that scores the rows [300].")  # fmt: skip
 @click.option("--out", "-o", metavar="FILE",

@@ -18,7 +18,7 @@ from labelweave.labels import LabelMatrix
 from labelweave.labels.flip_rates import FlipRates, read_flip_rates
 from labelweave.noise.left_out_scores import as_log_odds, left_out_scores
 from labelweave.noise.noisy_curves import NoisyCurves, fit_noisy_curves
-from labelweave.noise.related_labels import RelatedLabels, relate_labels
+from labelweave.noise.related_labels import RelatedLabels, label_strengths, relate_labels
 from labelweave.splits import IterativeStratifiedKFold
 
 _FOLDS = 5
@@ -231,7 +231,7 @@ class LabelErrors:
 
 @checked
 def find_label_errors(
-    X: Any, y: Any, *, scores: Any = None, flip_rates: Any = None, related: bool = True,
+    X: Any, y: Any, *, scores: Any = None, flip_rates: Any = None, related: Any = True,
     random_state: int = 0, on_progress: Callable[[str], object] | None = None,
 ) -> LabelErrors:  # fmt: skip
     """Find the entries of a label matrix that are probably wrong, by left-out scores and related labels.
@@ -240,7 +240,8 @@ def find_label_errors(
     2.  A logistic curve a label between a floor and a ceiling says what labels truly are and how often they
         are recorded wrongly (class-conditional noise, Natarajan et al. 2013), by likelihood.
     3.  Ridge regressions explain what is left of every label by the other labels of the row, as recorded or
-        by their probabilities, whichever explains other folds better; no label explains itself.
+        by their probabilities, whichever explains other folds better; no label explains itself.  Labels
+        that ``related`` names are asked first.
     4.  Curves are fitted to scores and explanations together, and Bayes' rule gives the probability that an
         entry is wrong, given what was recorded.
 
@@ -257,8 +258,10 @@ def find_label_errors(
     flip_rates : FlipRates or (missed, false), default=None
         Known rates: of present labels recorded as absent, and of absent ones recorded as present.  Each is
         one number, one a label, or None to be estimated; ``(None, 0)`` says that labels are only forgotten.
-    related : bool, default=True
-        Whether labels say something of each other; not above 1,000 labels.
+    related : bool, LabelCovariance, Taxonomy, CliqueGraph or array-like of shape (L, L), default=True
+        Whether labels say something of each other; not above 1,000 labels.  A structure says which labels are
+        asked first: those of large correlations, of either sign, or in the same clique.  Where rows of other
+        folds do not gain by it, it changes nothing.
     random_state : int, default=0
         Draws the folds.
     on_progress : callable or None, default=None
@@ -272,8 +275,8 @@ def find_label_errors(
     Raises
     ------
     ValueError
-        If there is one class a row, rows or labels differ in number, scores are not finite, or rates are no
-        shares.
+        If there is one class a row, rows or labels differ in number, scores are not finite, rates are no
+        shares, or the structure is of other labels.
 
     Examples
     --------
@@ -291,17 +294,19 @@ def find_label_errors(
     if not 0 <= random_state < 2**32:
         raise ValueError(f"random_state is {random_state}; give a whole number from 0 to 2**32 - 1.")
     rates = read_flip_rates(flip_rates, labels.n_labels)
+    strengths = None if isinstance(related, bool | np.bool_) else label_strengths(related, labels)
     folds = _folds(labels, random_state)
     table = _scores(X, labels, scores, folds, tell)
     targets = labels.to_dense()
     tell("estimating how often labels are wrong")
     alone = fit_noisy_curves(targets, table, rates)
     found, relations = alone, None
-    if related and 1 < labels.n_labels <= _MOST_LABELS and len(labels) >= _FEWEST_ROWS:
+    is_asked = strengths is not None or bool(related)
+    if is_asked and 1 < labels.n_labels <= _MOST_LABELS and len(labels) >= _FEWEST_ROWS:
         tell("asking related labels")
         own = alone.posterior(targets)
         known = np.where(np.isnan(targets), alone.truth, targets)
-        relations = relate_labels(targets - alone.expected(), [known, own], folds)
+        relations = relate_labels(targets - alone.expected(), [known, own], folds, strengths)
     if relations is not None:
         tell("estimating with related labels")
         found = fit_noisy_curves(targets, table, rates, relations.evidence, alone)

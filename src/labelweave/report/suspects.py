@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
+from labelweave.decisions.layers import innermost
+from labelweave.facts import covariance_of
 from labelweave.noise import find_label_errors
 from labelweave.report.measured import Measured
 from labelweave.report.reported_rows import ReportedRows
@@ -28,7 +32,8 @@ def suspects(rows: ReportedRows, measured: Measured) -> list[SimpleNamespace]:
     scores = scores if measured.probabilities is None else measured.probabilities
     if not np.isfinite(scores).all() or not truth.observed_counts().any():
         return []
-    found = find_label_errors(None, truth, scores=scores).ranked(_MOST_SHOWN)
+    related = _known_structure(rows.classifier, truth.n_labels)
+    found = find_label_errors(None, truth, scores=scores, related=related).ranked(_MOST_SHOWN)
     return [
         SimpleNamespace(
             row=rows.names[outcomes.rows[found.rows[place]]],
@@ -40,3 +45,12 @@ def suspects(rows: ReportedRows, measured: Measured) -> list[SimpleNamespace]:
         for place in range(len(found))
         if found.probability[place] >= _LEAST
     ]
+
+
+def _known_structure(classifier: Any, n_labels: int) -> Any:
+    """Give the graph or the covariance that a model relates its labels by; True where it has none."""
+    found = getattr(innermost(classifier), "label_graph_", None)
+    with suppress(ValueError):
+        found = covariance_of(classifier) if found is None else found
+    is_known = found is not None and found.n_labels == n_labels
+    return found if is_known and getattr(found, "ties_labels", True) else True

@@ -270,7 +270,7 @@ class ZeroShotClassifier(
         signatures, names = self.signatures, None
         if not has_many_labels(y):
             y, signatures, names, groups = attributes_of_classes(signatures, y)
-        labels, self._form = read_targets(y)
+        labels, self._form = read_targets(y, is_related=True)  # the estimator says where it is not
         if _num_samples(X) != len(labels):
             raise ValueError(f"X has {_num_samples(X)} rows but y has {len(labels)}; they must agree.")
         signs = read_signatures(signatures, labels)
