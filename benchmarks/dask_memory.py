@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import subprocess
 import sys
 import tempfile
@@ -68,9 +69,7 @@ def main() -> int:
     ):
         n_rows = write_rows(Path(folder), megabytes)
         print(f"{n_rows} rows, {megabytes:.0f} MB; limits of {_N_WORKERS} workers {given.limit:.0f} MB each")
-        pids = list(
-            client.run(lambda dask_worker: dask_worker.metrics and __import__("os").getpid()).values()
-        )
+        pids = list(client.run(os.getpid).values())
         peaks: dict[int, int] = {}
         done = threading.Event()
         thread = threading.Thread(target=watch, args=(pids, peaks, done))

@@ -8,11 +8,12 @@ import time
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import CancelledError, Client, KilledWorker, LocalCluster
 
-from labelweave.dask import MaxMarginClassifier
+from labelweave.dask import LowRankClassifier, MaxMarginClassifier
 from labelweave.dask import fit as fit_module
 from labelweave.dask.fit import spread
+from labelweave.dask.waiting import gathered
 
 SETTINGS = {"C": 0.1, "tol": 0.05}
 
@@ -116,6 +117,48 @@ def test_silence_is_explained(client, apart, monkeypatch):
         MaxMarginClassifier(client, C=0.1, tol=0.5, max_iter=1).fit(X, Y)
 
 
+@pytest.mark.parametrize("model", [MaxMarginClassifier, LowRankClassifier])
+def test_a_cluster_without_workers_is_told_of(monkeypatch, model):
+    monkeypatch.setattr("labelweave.dask.waiting.SILENCE", 0.2)
+    X, Y = map(chunks, table())
+    parts = {"processes": False, "n_workers": 0, "dashboard_address": ":0", "set_as_default": False}
+    said = r"no worker is connected to inproc.*; start some"
+    with Client(**parts) as alone, pytest.raises(RuntimeWarning, match=said):
+        model(alone).fit(X, Y)  # warnings are errors here; else it waits
+
+
+class Lost:
+    """A future whose worker died, so often."""
+
+    def __init__(self, error):
+        self.error, self.status, self.retried = error, "error", 0
+
+    def done(self):
+        return True
+
+    def retry(self):
+        self.retried += 1
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "retried"),
+    [
+        (KilledWorker("task", None, 4), "Workers died each time that a task was done", 1),
+        (CancelledError("part"), "cannot be made again", 0),
+    ],
+)
+def test_work_that_workers_lose_again_and_again(client, monkeypatch, error, said, retried):
+    def raising(futures):
+        raise error
+
+    future = Lost(error)
+    monkeypatch.setattr("labelweave.dask.waiting.wait", lambda futures, timeout: None)
+    monkeypatch.setattr(client, "gather", raising)
+    with pytest.raises(RuntimeError, match=said):
+        gathered(client, [future])
+    assert future.retried == retried
+
+
 def test_partitions_are_spread_evenly():
     assert spread([["a"], ["a"], ["a"], ["a"]], ["a", "b"]) == [["a"], ["a"], ["b"], ["b"]]
     assert spread([["b"], ["a"]], ["a", "b"]) == [["b"], ["a"]]
@@ -134,6 +177,7 @@ def kill(cluster, count, random):
 def test_processes_of_any_number_and_killed_ones_give_the_same_bits(client, apart):
     X, Y = map(chunks, table())
     whole = MaxMarginClassifier(client, **SETTINGS).fit(X, Y)
+    of_low_rank = LowRankClassifier(client, rank=3).fit(X, Y)
     random = np.random.default_rng(1)
     for n_workers in (1, 2, 3, 4):
         parts = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": ":0"}
@@ -144,3 +188,5 @@ def test_processes_of_any_number_and_killed_ones_give_the_same_bits(client, apar
                 model = MaxMarginClassifier(other, **SETTINGS).fit(X, Y)
                 timer.join()
                 assert np.array_equal(model.coef_, whole.coef_), (n_workers, n_killed)
+            model = LowRankClassifier(other, rank=3).fit(X, Y)
+            assert np.array_equal(model.feature_factors_, of_low_rank.feature_factors_), n_workers

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 import dask
 import labelweave as lw
 from labelweave.dask import LowRankClassifier
+from labelweave.solvers.alternating_minimization import AlternatingMinimization
 
 
 def table(n=60, d=12, n_labels=5, seed=0):
@@ -92,13 +93,25 @@ def test_one_row_one_label_and_a_label_that_nobody_has(client):
 
 def test_a_killed_client_goes_on_with_the_same_bits(client, tmp_path, monkeypatch):
     X, Y = map(chunks, table())
-    whole = LowRankClassifier(client, rank=3, tol=0, max_iter=6)
-    again = LowRankClassifier(client, rank=3, tol=0, max_iter=6, checkpoint=tmp_path / "fit")
+    settings = {"rank": 3, "tol": 0, "max_iter": 5}
+    monkeypatch.setattr("labelweave.estimators.journal._SECONDS", 0.0)
+    real, path = AlternatingMinimization.round, tmp_path / "fit"
+
+    def stop(solver, problem, state):
+        if state.rounds == 3:
+            raise RuntimeError("killed")
+        return real(solver, problem, state)
+
+    monkeypatch.setattr(AlternatingMinimization, "round", stop)
+    with pytest.raises(RuntimeError, match="killed"):
+        LowRankClassifier(client, checkpoint=path, **settings).fit(X, Y)
+    rounds = []
+    monkeypatch.setattr(AlternatingMinimization, "round", lambda *given: rounds.append(1) or real(*given))
     with pytest.warns(UserWarning, match="iteration limit"):
-        whole.fit(X, Y)
-    monkeypatch.setattr("labelweave.estimators.journal._SHORTEST", 0.0, raising=False)
+        again = LowRankClassifier(client, checkpoint=path, **settings).fit(X, Y)
+    assert len(rounds) == 2
     with pytest.warns(UserWarning, match="iteration limit"):
-        again.fit(X, Y)
+        whole = LowRankClassifier(client, **settings).fit(X, Y)
     assert np.array_equal(again.feature_factors_, whole.feature_factors_)
 
 

@@ -346,13 +346,13 @@ class Visit(NamedTuple):
     """Which rows of a partition a block visits.
 
     round: of the block; is_full: whether all rows are visited in it.
-    piece: which of so many pieces (count) of the rows.
+    piece: which of so many pieces of the rows.
     """
 
     round: int
     is_full: bool
     piece: int
-    count: int
+    n_pieces: int
 
 
 def visit(
@@ -370,7 +370,7 @@ def visit(
         traveller = first_traveller(common.n_features, common.dtype)
     if seat is None:
         seat = first_seat(rows.n_rows, common.dtype)
-    piece = Piece(visit.piece, visit.count, common.stream(block, 1 + partition.number, visit.round))
+    piece = Piece(visit.piece, visit.n_pieces, common.stream(block, 1 + partition.number, visit.round))
     return rows.visit(traveller, seat, piece, is_full=visit.is_full)
 
 

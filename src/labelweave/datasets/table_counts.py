@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -69,7 +68,7 @@ class TableCounts:
             if not found:
                 raise ValueError(f"The numeric column {name!r} has no number in any row; leave it out.")
         least = vectorizer.min_df
-        fewest = least if isinstance(least, Integral) else least * self.n_rows
+        fewest = least if isinstance(least, int) else least * self.n_rows
         words = [sorted(word for word, n in counts.items() if n >= fewest) for counts in self.words]
         for name, kept in zip(vectorizer.text, words, strict=True):
             if not kept:

@@ -72,17 +72,17 @@ class Seat(State):
 class Piece(NamedTuple):
     """Some rows of a partition.
 
-    number: which of so many pieces (count).
+    number: which of so many pieces.
     generator: draws the pieces of a round, the same for all of them.
     """
 
     number: int
-    count: int
+    n_pieces: int
     generator: np.random.Generator
 
     def rows(self, n_rows: int) -> Array:
         """Give the rows, run by run."""
-        runs = np.array_split(self.generator.permutation(-(-n_rows // RUN)), self.count)[self.number]
+        runs = np.array_split(self.generator.permutation(-(-n_rows // RUN)), self.n_pieces)[self.number]
         rows = (runs[:, None] * RUN + np.arange(RUN)).ravel()
         return np.asarray(rows[rows < n_rows])
 
