@@ -49,8 +49,8 @@ def run_ranking(program: RankingProgram, problem: Path, answer: Path, threads: i
     Returns
     -------
     dict
-        ``top`` (test rows, 5); ``seconds`` and ``clock``, of the processor and of the wall, of training and of
-        predicting; ``bytes`` of the model; ``peak``, the largest resident memory up to the end of training.
+        ``top`` (test rows, 5); ``seconds`` and ``clock``, of the processor and of the wall, of training and
+        of predicting; ``bytes`` of the model; ``peak``, the largest resident memory up to the end of training.
 
     Raises
     ------

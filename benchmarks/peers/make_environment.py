@@ -32,6 +32,7 @@ _WHEELS = [
     "iterative-stratification==0.1.9",
     "PyMaxflow==1.3.2",
     "cleanlab==2.9.0",
+    "pandas<3",  # that of cleanlab, with numpy below 2
 ]
 _WITHOUT_DEPENDENCIES = ["libpecos==1.2.8"]
 _CHECK = (
@@ -44,7 +45,7 @@ def main() -> None:
     venv.create(ENVIRONMENT, with_pip=True, clear=True)
     _install(_BASE)
     _install(["--no-cache-dir", *_COMPILED_HERE])
-    _install(_WHEELS)
+    _install([*_BASE, *_WHEELS])  # whose own dependencies are to leave these versions as they are
     _install(["--no-deps", *_WITHOUT_DEPENDENCIES])
     subprocess.run([ENVIRONMENT / "bin" / "python", "-c", _CHECK], check=True, cwd=ENVIRONMENT)
     print(f"The peers' environment is ready in {ENVIRONMENT.name}.")

@@ -272,3 +272,42 @@ def test_no_cell_is_a_formula_and_all_are_read_back(tmp_path_factory, text):
     with path.open("w", newline="") as stream:
         csv.writer(stream).writerows([["x", "y"], [written, "1"]])
     assert next(raw_tables(path)).columns["x"] == [text]
+
+
+@pytest.mark.parametrize("block_rows", [1, 7, 40, 1000])
+@pytest.mark.parametrize("labels", ["tags", ["yes", "no"]])
+def test_blocks_of_rows_give_the_same_features_and_labels(tmp_path, block_rows, labels):
+    path, random = tmp_path / "d.jsonl", np.random.default_rng(0)
+    rows = [
+        {
+            "id": f"row {row}",
+            "text": " ".join(f"w{word}" for word in random.integers(0, 20, 4)),
+            "tags": None if row % 9 == 4 else [f"t{tag}" for tag in random.integers(0, 5, row % 3)],
+            "yes": int(row % 2),
+            "no": None if row % 5 == 0 else 0,
+            "cat": f"c{row % 3}",
+            "num": row**2,
+        }
+        for row in range(40)
+    ]
+    rows[33]["late"] = "rare words"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    roles = {"labels": labels, "text": ["text", "late"], "categorical": "cat", "numeric": "num", "id": "id"}
+    if isinstance(labels, list):  # may be patterns of names, which are looked for in the first block
+        roles["text"] = "text"
+    whole, blocks = read_table(path, **roles), read_table(path, block_rows=block_rows, **roles)
+    for one, other in ((whole.X, blocks.X), (whole.Y.positives, blocks.Y.positives)):
+        np.testing.assert_array_equal(one.toarray(), other.toarray())
+    np.testing.assert_array_equal(whole.Y.to_dense(), blocks.Y.to_dense())
+    for name in ("feature_names", "row_ids", "label_names"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(blocks, name))
+    again = read_table(path, whole.vectorizer, label_names=whole.label_names, block_rows=block_rows,
+                       labels=labels)  # fmt: skip
+    np.testing.assert_array_equal(again.X.toarray(), whole.X.toarray())
+
+
+def test_a_column_that_no_block_has_is_refused(tmp_path):
+    path = tmp_path / "d.jsonl"
+    path.write_text('{"text": "a b", "y": ["l"]}\n' * 5)
+    with pytest.raises(DataFileError, match="no column 'other'"):
+        read_table(path, block_rows=2, labels="y", text=["text", "other"])

@@ -105,6 +105,6 @@ def test_a_compiled_round_is_its_sweeps_one_by_one(intercept):
             orders = random.permuted(np.tile(np.arange(6), (4, 1)), axis=1)
             met, mean_gain, visits = round_of(dual, point, 0, orders, 4, 0.3, 0.02, mean_gain)
         points.append((met, mean_gain, visits, *(getattr(point, name)[0] for name in _CHANGED)))
-        points[-1] += point.moves.of_block(0) + (point.moves.sweeps,)
+        points[-1] += *point.moves.of_block(0), point.moves.sweeps
     for compiled, plain in zip(*points, strict=True):
         np.testing.assert_allclose(compiled, plain, rtol=1e-12)

@@ -9,7 +9,7 @@ from labelweave._loops.compiling import LOOP, njit
 
 @njit(**LOOP)
 def _smallest_above(sizes, count, place):
-    """Give the number that would stand at a place if the first ``count`` were sorted; moves them (quickselect)."""
+    """Give the number that would stand at a place if the first ``count`` were sorted, by quickselect."""
     low, high = 0, count - 1
     while low < high:
         pivot, left, right = sizes[(low + high) // 2], low, high

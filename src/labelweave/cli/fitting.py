@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
@@ -25,9 +26,11 @@ from labelweave.cli.flags import DataFlags
 from labelweave.cli.label_relations import Targets, hint_at_classes, structures, training_targets
 from labelweave.cli.messages import note
 from labelweave.cli.model_table import class_of, model_table
-from labelweave.cli.progress import show_progress
+from labelweave.cli.progress import ReadLines, show_progress
 from labelweave.datasets import LabeledData, TableColumns, TableVectorizer, read_any
-from labelweave.datasets.table import table_features
+from labelweave.datasets.data_file import is_gzip
+from labelweave.datasets.table import Known, table_features
+from labelweave.datasets.table_blocks import columns_of_first_block, features_in_blocks
 from labelweave.datasets.table_files import raw_tables
 from labelweave.decisions.base import layers
 from labelweave.decisions.layers import innermost
@@ -37,6 +40,9 @@ from labelweave.interrupts import config_context
 from labelweave.labels import LabelMatrix
 
 _SEPARATORS = (",", ";", "|")
+_LARGEST_AT_ONCE = 2**26  # bytes of a table, beyond which it is read in blocks
+_PACKED = 4  # times as large as their file are the cells of a compressed one
+_BLOCK_ROWS = 20_000
 
 
 class Prepared(NamedTuple):
@@ -57,7 +63,7 @@ class Prepared(NamedTuple):
 def prepared(request: FitRequest) -> Prepared:
     """Read the rows, and make the model that was asked for."""
     has_one = bool(request.one_class or request.relations.class_paths)
-    rows, columns, words = read_training_rows(request.data, request.source, has_one)
+    rows, columns, words = read_training_rows(request.data, request.source, has_one, request.quiet)
     if request.source.answers is not None:
         rows = _answered(rows, request.source.answers, request.quiet)
     rows, means = _with_means(rows, request.quiet)
@@ -128,11 +134,12 @@ def run_fit(request: FitRequest) -> int:
 
 
 def read_training_rows(
-    path: str, source: DataFlags, has_one: bool
+    path: str, source: DataFlags, has_one: bool, quiet: bool = False
 ) -> tuple[LabeledData, TableColumns | None, ColumnWords | None]:
     """Read the rows to train on, and what the columns of a table were, in words too; None for other formats.
 
     has_one: whether rows are said to have one class.
+    A large table is read twice in blocks, so that its cells are never held together.
     """
     format = source.format_of(path)
     if format != "table":
@@ -140,18 +147,30 @@ def read_training_rows(
     given = source.columns()
     if given.labels is None and source.answers is None:
         raise click.UsageError("A table needs --labels or --label-column to say what its labels are.")
-    table = next(raw_tables(path))
-    columns = given.resolved(table)
+    is_large = _is_large(path)
+    table = next(raw_tables(path, _BLOCK_ROWS if is_large else None))
+    columns = columns_of_first_block(table, given) if is_large else given.resolved(table)
     settings: Any = {"min_df": source.min_df or 1, "ngram_range": (1, source.ngrams or 1)}
     settings["missing_numeric"] = source.missing_numeric or "error"
     vectorizer = TableVectorizer(columns.text, columns.categorical, columns.numeric, **settings)
-    data = table_features(table, columns, vectorizer, ([] if columns.labels is None else None, "error"))
+    known: Known = ([] if columns.labels is None else None, "error")
+    if is_large:
+        said = ReadLines(path, quiet)
+        data = features_in_blocks(path, columns, vectorizer, known, _BLOCK_ROWS, said)
+    else:
+        data = table_features(table, columns, vectorizer, known)
     if isinstance(columns.labels, str) and not has_one:
         if columns.label_separator is None:
             _note_uncut_cells(columns.labels, [str(name) for name in np.asarray(data.label_names)])
         if source.empty_labels is None:
             _note_blank_cells(columns.labels, data.Y)
     return data, columns, column_words(table, given, columns)
+
+
+def _is_large(path: str) -> bool:
+    """Say whether a file is too large to hold its cells; one that is not there is refused by its reader."""
+    size = Path(path).stat().st_size if Path(path).is_file() else 0
+    return size * (_PACKED if is_gzip(path) else 1) > _LARGEST_AT_ONCE
 
 
 def _with_means(rows: LabeledData, quiet: bool) -> tuple[LabeledData, Floats | None]:

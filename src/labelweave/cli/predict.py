@@ -113,6 +113,9 @@ def _answers(classifier: Any, options: dict[str, Any]) -> Answers:
         terms: Terms = options["terms"] or "predicted"
         lists = partial(_label_lists, classifier, top, threshold, number, terms)
         are_sets = top is None and threshold is None and terms == "predicted"
+        if top is not None and threshold is None and terms == "predicted" and number == "score":
+            # which a model of very many labels finds without scoring them all
+            lists = lists if one_class else partial(_best_labels, classifier, top)
         return Answers(Columns(["id", "label", number], []), lists, are_sets)
     if wants:
         columns = Columns(["id", "class"] if one_class else ["id"], [*map(str, classifier.label_names_)])
@@ -153,6 +156,15 @@ def _label_lists(
         candidates = np.flatnonzero(is_candidate)
         chosen = candidates[np.argsort(-values[candidates], kind="stable")][:top]
         yield {"id": name, "labels": [{"label": str(names[k]), number: short(values[k])} for k in chosen]}
+
+
+def _best_labels(classifier: Any, top: int, block: RowBlock) -> Iterator[Record]:
+    """Give the labels with the highest scores of every row."""
+    names = classifier.label_names_
+    best = classifier.predict_top(block.X, min(top, len(names)))
+    for name, labels, scores in zip(block.ids, *best, strict=True):
+        found = zip(labels, scores, strict=True)
+        yield {"id": name, "labels": [{"label": str(names[k]), "score": short(score)} for k, score in found]}
 
 
 def _certified_sets(classifier: Any, block: RowBlock) -> Iterator[Record]:

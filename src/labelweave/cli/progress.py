@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from rich.console import Console
@@ -13,6 +14,8 @@ from labelweave.decisions.base import DecisionClassifier
 from labelweave.estimators.held_out import count_parts
 from labelweave.estimators.progress_lines import GapCallback, GapLines
 
+_SECONDS_BETWEEN = 2.0
+
 
 def show_progress(estimator: Any, n_rows: int, title: str = "fitting") -> Any:
     """Let an estimator, or one that decides on its scores, show the progress of its fits to so many rows."""
@@ -22,6 +25,18 @@ def show_progress(estimator: Any, n_rows: int, title: str = "fitting") -> Any:
     )
     unfitted_scorer(estimator).set_callbacks(shown)
     return estimator
+
+
+class ReadLines:
+    """Say how many rows of a table were read, in a line every few seconds."""
+
+    def __init__(self, path: str, quiet: bool) -> None:
+        self.path, self.quiet, self.last = path, quiet, time.monotonic()
+
+    def __call__(self, number: int, n_rows: int) -> None:
+        if not self.quiet and time.monotonic() - self.last >= _SECONDS_BETWEEN:
+            self.last = time.monotonic()
+            note(f"reading {self.path}, {('words', 'features')[number - 1]}: {n_rows:,} rows")
 
 
 class GapBar(GapCallback):

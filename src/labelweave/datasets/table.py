@@ -41,6 +41,7 @@ def read_table(
     *,
     label_names: Sequence[str] | None = None,
     unknown_labels: UnknownLabels = "error",
+    block_rows: int | None = None,
     **roles: Unpack[ColumnRoles],
 ) -> LabeledData:
     """Read a table and turn its columns into features.
@@ -58,6 +59,9 @@ def read_table(
         The labels there are; by default those of the file, sorted.
     unknown_labels : {"error", "ignore"}, default="error"
         What to do with a label that is not among them.
+    block_rows : int or None, default=None
+        None holds all cells while the features are made.  A number reads the file twice, so many rows at a
+        time, and finds the kinds of columns, where none is named, in the first of them.
     **roles
         ``labels``, ``label_separator``, ``empty_labels``, ``text``, ``categorical``, ``numeric``, ``drop``
         and ``id``, as in :class:`TableColumns`.
@@ -72,9 +76,15 @@ def read_table(
     DataFileError
         If the file is malformed, naming line, row and column.
     """
-    columns = _columns(roles, vectorizer)
-    table = next(raw_tables(path))
-    return table_features(table, columns.resolved(table), vectorizer, (label_names, unknown_labels))
+    columns, known = _columns(roles, vectorizer), (label_names, unknown_labels)
+    table = next(raw_tables(path, block_rows))
+    if block_rows is None:
+        return table_features(table, columns.resolved(table), vectorizer, known)
+    from labelweave.datasets.table_blocks import columns_of_first_block, features_in_blocks
+
+    columns = columns_of_first_block(table, columns)
+    vectorizer = vectorizer or TableVectorizer(columns.text, columns.categorical, columns.numeric)
+    return features_in_blocks(path, columns, vectorizer, known, block_rows)
 
 
 def table_features(
@@ -85,12 +95,12 @@ def table_features(
     if vectorizer is None:
         vectorizer = TableVectorizer(columns.text, columns.categorical, columns.numeric)
     if vectorizer.missing_numeric == "error":
-        _refuse_missing_numbers(table, data.X, vectorizer.numeric)
+        refuse_missing_numbers(table, data.X, vectorizer.numeric)
     X = vectorizer.transform(data.X) if vectorizer.is_fitted else vectorizer.fit_transform(data.X)
     return LabeledData(X, data.Y, vectorizer.get_feature_names_out(), data.row_ids, vectorizer=vectorizer)
 
 
-def _refuse_missing_numbers(table: RawTable, frame: Any, names: Sequence[str]) -> None:
+def refuse_missing_numbers(table: RawTable, frame: Any, names: Sequence[str]) -> None:
     for name in names:
         missing = np.flatnonzero(np.isnan(frame[name]))
         if missing.size:
@@ -283,12 +293,20 @@ def _binary(table: RawTable, row: int, name: str) -> float:
     return value
 
 
+def names_in(table: RawTable, columns: TableColumns) -> list[str]:
+    """List the labels that the cells of one column name, sorted."""
+    return _named(_written_labels(table, columns))
+
+
+def _named(written: _Written) -> list[str]:
+    is_used = np.bincount(written.codes, minlength=len(written.texts)) > 0
+    return sorted({text.strip() for text, used in zip(written.texts, is_used, strict=True) if used} - {""})
+
+
 def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> LabelMatrix:
     label_names, unknown_labels = known
     written = _written_labels(table, columns)
-    meant = [text.strip() for text in written.texts]
-    is_used = np.bincount(written.codes, minlength=len(meant)) > 0
-    found = sorted({name for name, used in zip(meant, is_used, strict=True) if name and used})
+    meant, found = [text.strip() for text in written.texts], _named(written)
     names = found if label_names is None else list(label_names)
     if not names:
         raise DataFileError(table.path, None, f"no label in column {columns.labels!r}", "at least one label")

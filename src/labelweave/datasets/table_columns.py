@@ -85,12 +85,12 @@ class TableColumns:
         if self.empty_labels not in ("none", "unknown"):
             raise ValueError(f"empty_labels is {self.empty_labels!r}; it is 'none' or 'unknown'.")
         roles: dict[str, str] = {}
-        for role, name in self._named():
+        for role, name in self.named():
             if name in roles:
                 raise ValueError(f"The column {name!r} is given as {roles[name]} and as {role}; choose one.")
             roles[name] = role
 
-    def _named(self) -> Iterator[tuple[str, str]]:
+    def named(self) -> Iterator[tuple[str, str]]:
         """Give every column that is named, after its role."""
         for role in ("labels", *_FEATURES, "drop", "id"):
             for name in column_names(getattr(self, role)) or ():
@@ -120,7 +120,7 @@ class TableColumns:
             If a named column is not there, or nothing is left to learn from.
         """
         columns = self._with_label_columns(table)
-        named = [name for _, name in columns._named()]
+        named = [name for _, name in columns.named()]
         absent = next((name for name in named if name not in table.columns), None)
         if absent is not None:
             expected = f"one among its columns{listed_columns(absent, table.columns)}"
@@ -157,7 +157,7 @@ def columns_of_frame(frame: Any, columns: TableColumns) -> TableColumns:
     """Find the kinds of the columns of a pandas frame, as of a table that is read from a file."""
     import pandas as pd
 
-    named = {name for _, name in columns._named()}
+    named = {name for _, name in columns.named()}
     cells = {}
     for name in frame.columns:
         if not isinstance(name, str):

@@ -6,7 +6,9 @@ scikit-learn does each; the fitted state is plain data and arrays, as a model fi
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -146,11 +148,46 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ValueError
             If a column is absent, a number is missing, or a text column has no words.
         """
-        frame = as_pandas(frame)
-        _refuse_absent(frame, (*self.text, *self.categorical, *self.numeric))
-        self.text_vectorizers_ = [self._fitted_text(frame, name) for name in self.text]
-        self.categories_ = [sorted(set(cells_of(frame, name))) for name in self.categorical]
-        numbers = self._numbers(frame)
+        return self.fit_blocks([frame])
+
+    def fit_blocks(self, frames: Iterable[Any]) -> Self:
+        """Learn as :meth:`fit` does from rows that come in blocks, of which one at a time is held.
+
+        Parameters
+        ----------
+        frames : iterable of DataFrame
+            The training rows.
+
+        Returns
+        -------
+        TableVectorizer
+            This object, fitted.
+
+        Raises
+        ------
+        ValueError
+            If a column is absent, a number is missing, or a text column has no words.
+        """
+        counts, n_rows = [Counter[str]() for _ in self.text], 0
+        categories: list[set[str]] = [set() for _ in self.categorical]
+        numbers = [np.empty((0, len(self.numeric)))]
+        words_of = self._text_vectorizer().build_analyzer()
+        for frame in map(as_pandas, frames):
+            _refuse_absent(frame, (*self.text, *self.categorical, *self.numeric))
+            n_rows += len(frame)
+            for name, found in zip(self.text, counts, strict=True):
+                for cell in cells_of(frame, name):
+                    found.update(set(words_of(cell)))
+            for name, values in zip(self.categorical, categories, strict=True):
+                values.update(cells_of(frame, name))
+            numbers.append(self._numbers(frame))
+        texts = zip(self.text, counts, strict=True)
+        self.text_vectorizers_ = [self._fitted_text(name, found, n_rows) for name, found in texts]
+        self.categories_ = [sorted(values) for values in categories]
+        self._fit_numbers(np.concatenate(numbers))
+        return self
+
+    def _fit_numbers(self, numbers: npt.NDArray[np.float64]) -> None:
         for column, name in enumerate(self.numeric):
             if np.isnan(numbers[:, column]).all():
                 raise ValueError(f"The numeric column {name!r} has no number in any row; leave it out.")
@@ -158,7 +195,6 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         scaler = StandardScaler().fit(numbers) if self.numeric else None
         self.means_ = np.zeros(0) if scaler is None else np.asarray(scaler.mean_)
         self.scales_ = np.ones(0) if scaler is None else np.asarray(scaler.scale_)
-        return self
 
     def transform(self, frame: Any) -> sp.csr_array:
         """Make features.
@@ -248,11 +284,17 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             vocabulary=None if words is None else {word: place for place, word in enumerate(words)},
         )
 
-    def _fitted_text(self, frame: Any, name: str) -> TfidfVectorizer:
-        try:
-            return self._text_vectorizer().fit(cells_of(frame, name))
-        except ValueError as error:
-            raise ValueError(f"The text column {name!r} cannot be used ({error}).") from None
+    def _fitted_text(self, name: str, counts: Counter[str], n_rows: int) -> TfidfVectorizer:
+        """Make the vectorizer of words from the numbers of rows that have each."""
+        least = self.min_df if isinstance(self.min_df, Integral) else self.min_df * n_rows
+        words = sorted(word for word, count in counts.items() if count >= least)
+        if not words:
+            why = f"no word is in {self.min_df!r} rows or more (min_df)" if counts else "it has no words"
+            raise ValueError(f"The text column {name!r} cannot be used: {why}.")
+        made = self._text_vectorizer(words)
+        # smoothed as scikit-learn does it, in the same order of operations
+        made.idf_ = np.log((n_rows + 1) / (np.array([counts[word] for word in words], float) + 1)) + 1
+        return made
 
     def _encoder(self) -> OneHotEncoder:
         categories = [np.array(values, dtype=object) for values in self.categories_]

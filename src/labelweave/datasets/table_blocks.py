@@ -1,0 +1,126 @@
+"""Tables that are read twice, a block of rows at a time: words and label names first, then features.
+
+What is held is the features and labels of all rows, and the cells of one block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelweave.datasets.columns import Columns
+from labelweave.datasets.csr_parts import MOST_ENTRIES, joined
+from labelweave.datasets.data_file import PathLike
+from labelweave.datasets.labeled_data import LabeledData
+from labelweave.datasets.table import Known, labeled_frame, names_in, refuse_missing_numbers
+from labelweave.datasets.table_columns import TableColumns
+from labelweave.datasets.table_files import RawTable, raw_tables
+from labelweave.datasets.table_vectorizer import TableVectorizer
+from labelweave.labels import LabelMatrix
+
+OnRows = Callable[[int, int], Any]
+
+
+def columns_of_first_block(table: RawTable, columns: TableColumns) -> TableColumns:
+    """Find the kinds of columns by the first block, as far as they are not given.
+
+    Columns that are named may come later, as names of JSON objects do, where labels stand in one column.
+    """
+    has_patterns = columns.labels is not None and not isinstance(columns.labels, str)
+    return columns if columns.are_resolved and not has_patterns else columns.resolved(table)
+
+
+def _blocks_of(path: PathLike, columns: TableColumns, block_rows: int) -> Iterator[RawTable]:
+    """Give the rows in blocks; cells of columns that no row of a block has are missing ones.
+
+    Raises DataFileError at the end if no block had a column.
+    """
+    named, seen = [name for _, name in columns.named()], dict[str, list[Any]]()
+    for table in raw_tables(path, block_rows):
+        seen |= dict.fromkeys(table.columns, [])
+        absent = [name for name in named if name not in table.columns]
+        cells = {name: table.columns.given(name) for name in table.columns}
+        cells |= {name: [None] * len(table) for name in absent}
+        yield RawTable(table.path, Columns(cells), table.lines, table.first_row) if absent else table
+    columns.resolved(RawTable(path, Columns(seen), None, 0))
+
+
+def features_in_blocks(
+    path: PathLike, columns: TableColumns, vectorizer: TableVectorizer, known: Known, block_rows: int,
+    on_rows: OnRows | None = None,
+) -> LabeledData:  # fmt: skip
+    """Turn a table into features, as :func:`labelweave.datasets.table.table_features` does.
+
+    columns: with all feature columns named.
+    on_rows: called after every block with the number of the pass, from 1, and of the rows read in it.
+    """
+    told = on_rows or (lambda number, rows: None)
+    label_names, unknown_labels = known
+    if not vectorizer.is_fitted or (label_names is None and isinstance(columns.labels, str)):
+        found: set[str] = set()
+        _learn(_first_pass(path, columns, vectorizer, found, block_rows, told), vectorizer)
+        if label_names is None and isinstance(columns.labels, str):
+            label_names = sorted(found)
+    parts: dict[str, list[Any]] = {"X": [], "Y": [], "ids": []}
+    for table in _blocks_of(path, columns, block_rows):
+        one = labeled_frame(table, columns, (label_names, unknown_labels))
+        parts["X"].append(vectorizer.transform(one.X))
+        parts["Y"].append(one.Y)
+        parts["ids"].append(one.row_ids)
+        told(2, table.first_row + len(table))
+    ids = None if columns.id is None else np.concatenate(parts["ids"])
+    Y = _joined_labels(parts["Y"])
+    return LabeledData(
+        _stacked(parts["X"]), Y, vectorizer.get_feature_names_out(), ids, vectorizer=vectorizer
+    )
+
+
+def _learn(frames: Iterator[Any], vectorizer: TableVectorizer) -> None:
+    if vectorizer.is_fitted:
+        for _ in frames:  # for the names of labels
+            continue
+    else:
+        vectorizer.fit_blocks(frames)
+
+
+def _first_pass(
+    path: PathLike, columns: TableColumns, vectorizer: TableVectorizer, found: set[str], block_rows: int,
+    told: OnRows,
+) -> Iterator[Any]:  # fmt: skip
+    """Give the cells of features of every block, and collect the names of labels."""
+    for table in _blocks_of(path, columns, block_rows):
+        if isinstance(columns.labels, str):
+            found.update(names_in(table, columns))
+        frame = labeled_frame(table, replace(columns, labels=None), (None, "error")).X
+        if vectorizer.missing_numeric == "error":
+            refuse_missing_numbers(table, frame, vectorizer.numeric)
+        yield frame
+        told(1, table.first_row + len(table))
+
+
+def _stacked(parts: list[sp.csr_array]) -> sp.csr_array:
+    """Put blocks of rows below each other, and let go of them."""
+    width, ends = parts[0].shape[1], np.cumsum([0, *(part.nnz for part in parts)], dtype=np.int64)
+    starts = [part.indptr[:-1] + end for part, end in zip(parts, ends, strict=False)]
+    indptr = np.concatenate([*starts, ends[-1:]])
+    indices, data = joined([part.indices for part in parts]), joined([part.data for part in parts])
+    width_of_places = indices.dtype if ends[-1] <= np.iinfo(np.int32).max else np.int64
+    return sp.csr_array((data, indices, indptr.astype(width_of_places)), shape=(len(indptr) - 1, width))
+
+
+def _joined_labels(parts: list[LabelMatrix]) -> LabelMatrix:
+    """Put the labels of blocks of rows below each other."""
+    names, positives = parts[0].names, sp.vstack([part.positives for part in parts], format="csr")
+    if not any(part.has_missing for part in parts):
+        return LabelMatrix(positives, None, names)
+    if positives.shape[0] * positives.shape[1] > MOST_ENTRIES:
+        raise ValueError(
+            f"Some of {positives.shape[0]} rows and {positives.shape[1]} labels are unobserved, and the others "
+            f"would have to be listed one by one; with unobserved ones give at most {MOST_ENTRIES:,} entries."
+        )
+    ones = (np.ones(part.shape, np.int8) if part.observed is None else part.observed for part in parts)
+    return LabelMatrix(positives, sp.vstack([sp.csr_array(one) for one in ones], format="csr"), names)
