@@ -478,7 +478,12 @@ def _label_contracts() -> dict[str, Contract]:
     some_nodes = _of(["a", "c"], np.array(["a", "left"]), ("b",))
     return {
         "LabelMatrix": _plain(
-            lw.LabelMatrix, positives=_known_targets_table, observed=_of(None), names=_named
+            lw.LabelMatrix, positives=_known_targets_table, observed=_of(None), names=_named, doubts=_of(None)
+        ),
+        "LabelMatrix.from_probabilities": _plain(
+            lw.LabelMatrix.from_probabilities,
+            P=lambda world: [0.8 * world.Y, sp.csr_array(0.3 * world.Y), world.labels],
+            names=_of(None),
         ),
         "LabelMatrix.from_any": _plain(lw.LabelMatrix.from_any, Y=_targets, names=_of(None)),
         "LabelMatrix.masked": _on(

@@ -21,6 +21,7 @@ from labelweave import (
     KernelLogisticClassifier,
     LabelCovariance,
     LabelGraphClassifier,
+    LabelMatrix,
     LabelTreeClassifier,
     LowRankClassifier,
     MaxMarginClassifier,
@@ -158,6 +159,7 @@ def _both(*trials: Callable[[type], bool]) -> Callable[[type], bool]:
 
 
 _LABELS = np.tile([[1.0, 0, np.nan], [0, 1, 1]], (8, 1))
+_PROBABLE = LabelMatrix.from_probabilities(np.abs(_LABELS - 0.1))
 _CLASSES = np.array(["cat", "dog", "elm", "oak"] * 4, object)
 _UNKNOWN = np.array(["cat", "dog", None, "oak"] * 4, object)
 _INNER = np.array(["cat", "dog", "tree", "oak", "elm", "cat", "dog", "animal"] * 2, object)
@@ -177,6 +179,8 @@ def _tree_over_labels(kind: type) -> bool:
 CAPABILITIES: dict[str, Callable[[type], bool]] = {
     "missing features (NaN)": lambda kind: kind().__sklearn_tags__().input_tags.allow_nan,
     "many labels, some unobserved": _fits(_LABELS),
+    "labels as probabilities (`LabelMatrix.from_probabilities`)": _fits(_PROBABLE),
+    "known flip rates, labels only forgotten (`flip_rates=`)": _fits(_LABELS, flip_rates=(0.2, 0.05)),
     "one class a row": _fits(_CLASSES),
     "a class that is not known (None)": _fits(_UNKNOWN),
     "a row known to an inner node": _inner_node,

@@ -26,6 +26,9 @@ ROWS_TO_CROSS_FIT = 5000  # of more, what a combination has learned is negligibl
 _NEGLIGIBLE = 1e-3
 _STEPS = 50
 _HALF = 0.5
+_MOST_WEIGHT = (
+    100.0  # of log-odds, whose weights are about 1 unless targets outside of 0 and 1 pull them away
+)
 _RANGE = np.finfo(np.float64).tiny, 1.0  # thresholds of all rows, and of none
 
 
@@ -98,7 +101,7 @@ def member_weights(table: TrainingTable, odds: Sequence[RowsByLabels]) -> Floats
     seen /= max(
         loss(start)[0], 1e-300
     )  # rare labels have so small a loss that the search would end at its start
-    bounds = [(0.0, None)] * len(odds)
+    bounds = [(0.0, _MOST_WEIGHT)] * len(odds)
     found = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options={"maxiter": _STEPS}).x
     found[found < _NEGLIGIBLE] = 0.0
     if not found.any():  # no score says anything

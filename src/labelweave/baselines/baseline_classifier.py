@@ -80,6 +80,7 @@ class BaselineClassifier(LabelClassifier):
         features = self._read_features(X, reset=True)
         labels, self._form = read_targets(y)
         check_lengths(len(features), len(labels))
+        labels = labels.likelier()
         self._check_labels(labels)
         self.classes_ = self._form.classes
         self.trace_ = []

@@ -217,7 +217,8 @@ class TreeBlocks:
             if self.labels.observed is None:
                 found.append(float(upper.sum()) * (len(columns) if upper.ndim == 1 else 1))
                 continue
-            seen: Any = abs(self._targets(columns, rows).observed)
+            known: Any = self._targets(columns, rows).observed
+            seen = abs(known)
             of_rows = seen.sum(axis=1) if upper.ndim == 1 else seen.multiply(upper).sum(axis=1)
             found.append(float(upper @ of_rows) if upper.ndim == 1 else float(of_rows.sum()))
         return np.array(found)

@@ -155,6 +155,12 @@ def _label_notes(truth: LabelMatrix, n_labels: int) -> list[str]:
     if truth.has_missing:
         share = 1 - truth.observed_counts().sum() / (len(truth) * truth.n_labels)
         notes.append(f"{share:.1%} of the entries of the label table are missing and are not counted.")
+    if truth.doubts is not None:
+        share = truth.doubts.nnz / (len(truth) * truth.n_labels)
+        notes.append(
+            f"{share:.1%} of the entries of the label table are probabilities: label sets are counted by "
+            "them, rankings see the likelier labels."
+        )
     if truth.n_labels < n_labels:
         notes.append(f"{n_labels - truth.n_labels} of the model's {n_labels} labels are not in the data.")
     if empty:

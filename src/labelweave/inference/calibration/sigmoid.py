@@ -30,6 +30,7 @@ _FEWEST_LABELS, _MOST_LABELS = 30, 1000
 _MOST_ROUNDS = 30
 _CONVERGED = 1e-2
 _LEAST_VARIANCE = 1e-4
+_WEAK = 0.1  # precision of curves of standardised scores
 
 
 @storable("SigmoidCalibration", {"slopes": Numbers("L"), "intercepts": Numbers("L")})
@@ -64,8 +65,11 @@ def fit_sigmoid(table: LabeledScores, *, pooled: bool) -> SigmoidCalibration:
     """
     center, size = scale = _center_and_size(table)
     common = _targets_of_all(table)
-    flat = CurvePrior(np.zeros(2), np.zeros((2, 2)))
-    prior = _learn_prior(table, scale, common) if pooled else flat
+    doubts = table.labels.doubts
+    is_bounded = doubts is None or bool((doubts.data >= 0).all())
+    # targets outside of 0 and 1 may have no best curve
+    flat = CurvePrior(np.zeros(2), np.eye(2) * (0.0 if is_bounded else _WEAK))
+    prior = _learn_prior(table, scale, common) if pooled and is_bounded else flat
     curves = np.empty((table.shape[1], 2))
     for lines in table.label_blocks():
         targets = np.tile(common, (len(lines.signs), 1))

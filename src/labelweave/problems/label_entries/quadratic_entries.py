@@ -5,10 +5,10 @@ This is Algorithm 2 of Yu et al. (2014).  With weights ``u_i v_j`` times 1 at po
 
     u_i [ b/2 a_i^T G a_i  -  a_i . p_i  +  sum over listed j of v_j ((e_ij - b)/2 s_ij^2 + e_ij q_ij/2) ],
 
-with G = sum_j v_j h_j h_j^T and p_i the sum of v_j e_ij q_ij h_j over the entries of targets q_ij other than 0,
-where e_ij is 1 above one half and b below: no array of all entries is made.  Targets that are not certain have
-the loss q (s - 1)^2 / 2 + (1 - q) s^2 / 2.  b < 1 is for labels of which only positive ones are known (absent
-means unknown).
+with G = sum_j v_j h_j h_j^T and p_i the sum of v_j e_ij q_ij h_j over the entries of targets q_ij other than
+0, where e_ij is 1 above one half and b below: no array of all entries is made.  Targets that are not certain
+have the loss q (s - 1)^2 / 2 + (1 - q) s^2 / 2.  b < 1 is for labels of which only positive ones are known
+(absent means unknown).
 """
 
 from __future__ import annotations
