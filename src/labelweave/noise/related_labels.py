@@ -170,7 +170,7 @@ class _Part:
         lines = [self._line(label, strengths) for label, strengths in enumerate(self.strengths.T)]
 
         def at(penalty: float) -> Array:
-            found = np.zeros_like(self.gram)
+            found: Array = np.zeros_like(self.gram)
             for label, (near, vectors, values, pulled) in enumerate(lines):
                 found[near, label] = vectors @ (pulled / (values + penalty))
             return found

@@ -98,6 +98,7 @@ class LowRankModel(AddsLabels, LearningClassifier):
     _seen: the rows of all calls to ``partial_fit``, or of a fit with ``warm_start``.
     """
 
+    label_covariance_: LabelCovariance | None
     _end: End | None = None
     _seen: SeenRows | None = None
 
