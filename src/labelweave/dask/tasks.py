@@ -110,8 +110,8 @@ class Facts:
         labels = targets if isinstance(targets, LabelMatrix) else None
         if labels is not None and labels.doubts is not None:
             return ValueError(
-                "y has labels by probability, which models on a cluster do not read yet; give labels of 0 and "
-                "1, or fit the estimator of labelweave without dask."
+                "y has labels by probability, which models on a cluster do not read yet; give labels of 0 "
+                "and 1, or fit the estimator of labelweave without dask."
             )
         classes = None if isinstance(targets, LabelMatrix) else _classes_of(targets)
         y = [labels.positives, labels.observed] if labels is not None else np.asarray(targets).astype(np.str_)
