@@ -4,7 +4,7 @@
     python -m benchmarks.before_after --before ../before/src --out benchmarks/results/before_after.json
 
 Every fit runs once to compile, then so many times in turn with the other version, one thread, each in a
-process that stays.
+process that stays.  It ends with exit code 1 if a fit takes more than ``--most`` times as long as before.
 """
 
 from __future__ import annotations
@@ -109,6 +109,7 @@ def main() -> None:
     parser.add_argument("--fits", nargs="*", default=list(FITS))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
+    parser.add_argument("--most", type=float, default=1.15, help="ratio of seconds that is allowed")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     found: dict[str, Any] = {}
@@ -130,6 +131,9 @@ def main() -> None:
             process.kill()
     if options.out:
         write_json(options.out, found)
+    slower = [name for name, run in found.items() if run["ratio"] > options.most]
+    if slower:
+        raise SystemExit(f"slower than {options.most:g} times: {'; '.join(slower)}")
 
 
 if __name__ == "__main__":
