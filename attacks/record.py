@@ -74,9 +74,8 @@ ATTACKERS = {
     "killed_workers": (
         "--runs 20",
         "`kill -9` to half of the workers of Dask, or to one of them five times, at random moments: "
-        "the same bits, within the tolerance.  The fit that ended with an error had lost all of its "
-        "workers; fits wait for new ones since, and say so.  A run after that was stopped at its "
-        "third fit, which waited and said so: the local cluster had started no workers again.",
+        "the same bits, within the tolerance.  Workers are started again by the attacker, as managers of "
+        "clusters do: LocalCluster gives them up that are killed while they start.",
     ),
     "killed_commands": (
         "--runs 60",

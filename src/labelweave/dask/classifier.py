@@ -110,7 +110,8 @@ class PartitionedClassifier(CheckedParameters):
         """
         local = self.to_local()
         if not (is_lazy(X) or is_listed(X)):
-            return local.predict_top(X, k)
+            found: tuple[Any, Any] = local.predict_top(X, k)
+            return found
         local.predict_top(sp.csr_array((1, local.n_features_in_)), k)  # says if there are not so many
         labels = self._lazily("predict_top", X, np.empty((0, k), np.intp), k, k=k, part=0)
         return labels, self._lazily("predict_top", X, np.empty((0, k)), k, k=k, part=1)

@@ -139,7 +139,8 @@ class PartitionedFeatures(FeatureMatrix):
     def __init__(self, client: Client, read: ReadData) -> None:
         self.names = read.facts[0].names
         self._parts = Parts(client, read.rows, [facts.n_rows for facts in read.facts])
-        self._facts, self._constant, self._dtype = list(read.facts), 0.0, np.dtype(np.float64)
+        self._facts, self._constant = list(read.facts), 0.0
+        self._dtype: np.dtype[Any] = np.dtype(np.float64)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -152,7 +153,7 @@ class PartitionedFeatures(FeatureMatrix):
     def __repr__(self) -> str:
         return f"PartitionedFeatures({self.shape[0]} rows, {self.shape[1]} features)"
 
-    @property  # type: ignore[override]
+    @property
     def data(self) -> PartitionedMap:
         """The map that stands for the table."""
         shape = self.shape[0], self._facts[0].n_features
