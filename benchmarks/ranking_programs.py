@@ -50,7 +50,7 @@ def run_ranking(program: RankingProgram, problem: Path, answer: Path, threads: i
     -------
     dict
         ``top`` (test rows, 5); ``seconds`` and ``clock``, of the processor and of the wall, of training and
-        of predicting; ``bytes`` of the model; ``peak``, the largest resident memory up to the end of training.
+        of predicting; ``bytes`` of the model; ``peak``, the largest resident memory until trained.
 
     Raises
     ------

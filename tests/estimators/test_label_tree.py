@@ -16,7 +16,7 @@ from labelweave.features import FeatureMatrix
 from labelweave.labels.label_tree import LabelTree
 from labelweave.model_files import ModelFileError
 from labelweave.model_files.storable import made_of_state
-from labelweave.problems.tree_blocks import TreeBlocks, margin_data
+from labelweave.problems.tree_blocks import TreeBlocks, _ends, margin_data
 
 TEXTS = make_text_like(200, 300, 40, labels_per_row=3, random_state=0)
 X, Y = TEXTS.X, TEXTS.Y
@@ -343,3 +343,9 @@ def test_damaged_trees_are_refused(targets):
     made_of_state("LabelTree", LabelTree, good)
     with pytest.raises(ModelFileError):
         made_of_state("LabelTree", LabelTree, good | {"targets": np.array(targets)})
+
+
+def test_places_of_weights_pass_two_to_the_31():
+    ends = _ends([2**31 - 1, 2**31, 5])
+    assert ends.dtype == np.int64
+    assert ends.tolist() == [0, 2**31 - 1, 2**32 - 1, 2**32 + 4]

@@ -30,8 +30,8 @@ from labelweave.cli.progress import ReadLines, show_progress
 from labelweave.datasets import LabeledData, TableColumns, TableVectorizer, read_any
 from labelweave.datasets.data_file import is_gzip
 from labelweave.datasets.table import Known, table_features
-from labelweave.datasets.table_blocks import columns_of_first_block, features_in_blocks
 from labelweave.datasets.table_files import raw_tables
+from labelweave.datasets.table_reading import columns_of_first_block, features_in_blocks
 from labelweave.decisions.base import layers
 from labelweave.decisions.layers import innermost
 from labelweave.estimators import TableModel, UnobservedLabelWarning

@@ -8,8 +8,9 @@ from labelweave.datasets.labeled_data import LabeledData
 from labelweave.datasets.mulan import read_mulan, write_mulan
 from labelweave.datasets.svmlight import read_svmlight, write_svmlight
 from labelweave.datasets.synthetic import make_clique_toy, make_taxonomy, make_text_like
-from labelweave.datasets.table import iterate_table, read_table, read_table_columns
+from labelweave.datasets.table import iterate_table, read_table_columns
 from labelweave.datasets.table_columns import TableColumns
+from labelweave.datasets.table_reading import read_table
 from labelweave.datasets.table_vectorizer import TableVectorizer
 from labelweave.datasets.taxonomy_files import read_taxonomy
 from labelweave.datasets.xmc import read_xmc, write_xmc

@@ -14,9 +14,9 @@ from labelweave.datasets.hierarchical_arff import read_hierarchical_arff
 from labelweave.datasets.labeled_data import LabeledData
 from labelweave.datasets.mulan import read_mulan
 from labelweave.datasets.svmlight import read_svmlight
-from labelweave.datasets.table import read_table
 from labelweave.datasets.table_columns import ColumnRoles
 from labelweave.datasets.table_files import table_kind
+from labelweave.datasets.table_reading import read_table
 from labelweave.datasets.xmc import read_xmc
 
 _READERS: dict[str, Callable[..., LabeledData]] = {

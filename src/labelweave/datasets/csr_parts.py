@@ -60,13 +60,13 @@ def with_missing_entries(
     """Make targets whose listed rows and columns are unobserved; the mask lists all ``n L`` other entries."""
     if not len(missing[0]):
         return LabelMatrix(positives, None, names)
-    _refuse_large_mask(*positives.shape)
+    refuse_large_mask(*positives.shape)
     observed = np.ones(positives.shape, bool)
     observed[missing] = False
     return LabelMatrix(positives, sp.csr_array(observed), names)
 
 
-def _refuse_large_mask(n_rows: int, n_labels: int) -> None:
+def refuse_large_mask(n_rows: int, n_labels: int) -> None:
     if n_rows * n_labels > MOST_ENTRIES:
         raise ValueError(
             f"Some of {n_rows} rows and {n_labels} labels are unobserved, and the others would have to be "
@@ -95,7 +95,7 @@ def targets_of_rows(
     positives = ones_from_counts(labels, counts, n_labels)
     if not is_missing.any():
         return LabelMatrix(positives, None, names)
-    _refuse_large_mask(len(counts), n_labels)
+    refuse_large_mask(len(counts), n_labels)
     columns = np.tile(np.arange(n_labels, dtype=np.int32), int((~is_missing).sum()))
     observed = ones_from_counts(columns, np.where(is_missing, 0, n_labels), n_labels)
     return LabelMatrix(positives, observed, names)

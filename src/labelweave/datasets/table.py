@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 from itertools import chain
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple, Unpack
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +23,7 @@ from labelweave.datasets.columns import as_array, coded, has_any, is_missing, is
 from labelweave.datasets.csr_parts import ones_from_counts, targets_of_rows
 from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.labeled_data import LabeledData
-from labelweave.datasets.table_columns import ColumnRoles, TableColumns, refuse_nested
+from labelweave.datasets.table_columns import TableColumns, refuse_nested
 from labelweave.datasets.table_files import RawTable, raw_tables
 from labelweave.datasets.table_vectorizer import TableVectorizer
 from labelweave.labels import LabelMatrix
@@ -32,59 +31,6 @@ from labelweave.labels import LabelMatrix
 _STRIPPED = re.compile(r"[\s?]")
 UnknownLabels = Literal["error", "ignore"]
 Known = tuple[Sequence[str] | None, UnknownLabels]  # the labels there are, and what to do with others
-
-
-@checked
-def read_table(
-    path: PathLike,
-    vectorizer: TableVectorizer | None = None,
-    *,
-    label_names: Sequence[str] | None = None,
-    unknown_labels: UnknownLabels = "error",
-    block_rows: int | None = None,
-    **roles: Unpack[ColumnRoles],
-) -> LabeledData:
-    """Read a table and turn its columns into features.
-
-    Name the columns of a table to train on; for later ones give its ``vectorizer`` and ``label_names``.
-
-    Parameters
-    ----------
-    path : path-like
-        A ``.csv``, ``.tsv``, ``.jsonl``, ``.ndjson`` or ``.parquet`` file, text also as ``.gz``.
-    vectorizer : TableVectorizer or None, default=None
-        A fitted one transforms; an unfitted one is fitted; None makes one for
-        the text, categorical and numeric columns.
-    label_names : sequence of str or None, default=None
-        The labels there are; by default those of the file, sorted.
-    unknown_labels : {"error", "ignore"}, default="error"
-        What to do with a label that is not among them.
-    block_rows : int or None, default=None
-        None holds all cells while the features are made.  A number reads the file twice, so many rows at a
-        time, and finds the kinds of columns, where none is named, in the first of them.
-    **roles
-        ``labels``, ``label_separator``, ``empty_labels``, ``text``, ``categorical``, ``numeric``, ``drop``
-        and ``id``, as in :class:`TableColumns`.
-
-    Returns
-    -------
-    LabeledData
-        CSR features, labels, and the fitted ``vectorizer``.
-
-    Raises
-    ------
-    DataFileError
-        If the file is malformed, naming line, row and column.
-    """
-    columns, known = _columns(roles, vectorizer), (label_names, unknown_labels)
-    table = next(raw_tables(path, block_rows))
-    if block_rows is None:
-        return table_features(table, columns.resolved(table), vectorizer, known)
-    from labelweave.datasets.table_blocks import columns_of_first_block, features_in_blocks
-
-    columns = columns_of_first_block(table, columns)
-    vectorizer = vectorizer or TableVectorizer(columns.text, columns.categorical, columns.numeric)
-    return features_in_blocks(path, columns, vectorizer, known, block_rows)
 
 
 def table_features(
@@ -106,17 +52,6 @@ def refuse_missing_numbers(table: RawTable, frame: Any, names: Sequence[str]) ->
         if missing.size:
             expected = "a number; a TableVectorizer with missing_numeric='mean' fills it in"
             raise table.error(int(missing[0]), name, "no number", expected)
-
-
-def _columns(roles: ColumnRoles, vectorizer: TableVectorizer | None) -> TableColumns:
-    columns = TableColumns(**roles)
-    if vectorizer is None:
-        return columns
-    given = [kind for kind in ("text", "categorical", "numeric", "drop") if kind in roles]
-    if given:
-        raise ValueError(f"{given[0]} is given beside a vectorizer, which has its own columns; leave it out.")
-    kinds = {kind: getattr(vectorizer, kind) for kind in ("text", "categorical", "numeric")}
-    return replace(columns, **kinds)
 
 
 @checked

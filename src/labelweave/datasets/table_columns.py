@@ -91,7 +91,7 @@ class TableColumns:
             roles[name] = role
 
     def named(self) -> Iterator[tuple[str, str]]:
-        """Give every column that is named, after its role."""
+        """Pair every column that is named with its role."""
         for role in ("labels", *_FEATURES, "drop", "id"):
             for name in column_names(getattr(self, role)) or ():
                 yield role, name

@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from numbers import Integral
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -286,7 +285,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fitted_text(self, name: str, counts: Counter[str], n_rows: int) -> TfidfVectorizer:
         """Make the vectorizer of words from the numbers of rows that have each."""
-        least = self.min_df if isinstance(self.min_df, Integral) else self.min_df * n_rows
+        least = self.min_df if not isinstance(self.min_df, float) else self.min_df * n_rows
         words = sorted(word for word, count in counts.items() if count >= least)
         if not words:
             why = f"no word is in {self.min_df!r} rows or more (min_df)" if counts else "it has no words"

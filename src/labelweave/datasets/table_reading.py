@@ -1,28 +1,99 @@
-"""Tables that are read twice, a block of rows at a time: words and label names first, then features.
+"""Tables as features: made of all cells at once, or of a block of rows at a time.
 
-What is held is the features and labels of all rows, and the cells of one block.
+In blocks a file is read twice, for words and label names and then for features.  What is held is the features
+and labels of all rows, and the cells of one block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import scipy.sparse as sp
 
+from labelweave.arguments import checked
 from labelweave.datasets.columns import Columns
-from labelweave.datasets.csr_parts import MOST_ENTRIES, joined
+from labelweave.datasets.csr_parts import joined, refuse_large_mask
 from labelweave.datasets.data_file import PathLike
 from labelweave.datasets.labeled_data import LabeledData
-from labelweave.datasets.table import Known, labeled_frame, names_in, refuse_missing_numbers
-from labelweave.datasets.table_columns import TableColumns
+from labelweave.datasets.table import (
+    Known,
+    UnknownLabels,
+    labeled_frame,
+    names_in,
+    refuse_missing_numbers,
+    table_features,
+)
+from labelweave.datasets.table_columns import ColumnRoles, TableColumns
 from labelweave.datasets.table_files import RawTable, raw_tables
 from labelweave.datasets.table_vectorizer import TableVectorizer
 from labelweave.labels import LabelMatrix
 
 OnRows = Callable[[int, int], Any]
+
+
+@checked
+def read_table(
+    path: PathLike,
+    vectorizer: TableVectorizer | None = None,
+    *,
+    label_names: Sequence[str] | None = None,
+    unknown_labels: UnknownLabels = "error",
+    block_rows: int | None = None,
+    **roles: Unpack[ColumnRoles],
+) -> LabeledData:
+    """Read a table and turn its columns into features.
+
+    Name the columns of a table to train on; for later ones give its ``vectorizer`` and ``label_names``.
+
+    Parameters
+    ----------
+    path : path-like
+        A ``.csv``, ``.tsv``, ``.jsonl``, ``.ndjson`` or ``.parquet`` file, text also as ``.gz``.
+    vectorizer : TableVectorizer or None, default=None
+        A fitted one transforms; an unfitted one is fitted; None makes one for
+        the text, categorical and numeric columns.
+    label_names : sequence of str or None, default=None
+        The labels there are; by default those of the file, sorted.
+    unknown_labels : {"error", "ignore"}, default="error"
+        What to do with a label that is not among them.
+    block_rows : int or None, default=None
+        None holds all cells while the features are made.  A number reads the file twice, so many rows at a
+        time, and finds the kinds of columns, where none is named, in the first of them.
+    **roles
+        ``labels``, ``label_separator``, ``empty_labels``, ``text``, ``categorical``, ``numeric``, ``drop``
+        and ``id``, as in :class:`TableColumns`.
+
+    Returns
+    -------
+    LabeledData
+        CSR features, labels, and the fitted ``vectorizer``.
+
+    Raises
+    ------
+    DataFileError
+        If the file is malformed, naming line, row and column.
+    """
+    columns, known = _columns(roles, vectorizer), (label_names, unknown_labels)
+    table = next(raw_tables(path, block_rows))
+    if block_rows is None:
+        return table_features(table, columns.resolved(table), vectorizer, known)
+    columns = columns_of_first_block(table, columns)
+    vectorizer = vectorizer or TableVectorizer(columns.text, columns.categorical, columns.numeric)
+    return features_in_blocks(path, columns, vectorizer, known, block_rows)
+
+
+def _columns(roles: ColumnRoles, vectorizer: TableVectorizer | None) -> TableColumns:
+    columns = TableColumns(**roles)
+    if vectorizer is None:
+        return columns
+    given = [kind for kind in ("text", "categorical", "numeric", "drop") if kind in roles]
+    if given:
+        raise ValueError(f"{given[0]} is given beside a vectorizer, which has its own columns; leave it out.")
+    kinds = {kind: getattr(vectorizer, kind) for kind in ("text", "categorical", "numeric")}
+    return replace(columns, **kinds)
 
 
 def columns_of_first_block(table: RawTable, columns: TableColumns) -> TableColumns:
@@ -41,7 +112,7 @@ def _blocks_of(path: PathLike, columns: TableColumns, block_rows: int) -> Iterat
     """
     named, seen = [name for _, name in columns.named()], dict[str, list[Any]]()
     for table in raw_tables(path, block_rows):
-        seen |= dict.fromkeys(table.columns, [])
+        seen |= {name: [] for name in table.columns}
         absent = [name for name in named if name not in table.columns]
         cells = {name: table.columns.given(name) for name in table.columns}
         cells |= {name: [None] * len(table) for name in absent}
@@ -117,10 +188,6 @@ def _joined_labels(parts: list[LabelMatrix]) -> LabelMatrix:
     names, positives = parts[0].names, sp.vstack([part.positives for part in parts], format="csr")
     if not any(part.has_missing for part in parts):
         return LabelMatrix(positives, None, names)
-    if positives.shape[0] * positives.shape[1] > MOST_ENTRIES:
-        raise ValueError(
-            f"Some of {positives.shape[0]} rows and {positives.shape[1]} labels are unobserved, and the others "
-            f"would have to be listed one by one; with unobserved ones give at most {MOST_ENTRIES:,} entries."
-        )
+    refuse_large_mask(*positives.shape)
     ones = (np.ones(part.shape, np.int8) if part.observed is None else part.observed for part in parts)
     return LabelMatrix(positives, sp.vstack([sp.csr_array(one) for one in ones], format="csr"), names)
