@@ -27,6 +27,7 @@ from labelweave import (
     LowRankClassifier,
     MaxMarginClassifier,
 )
+from labelweave.labels import LabelMatrix
 
 _ROUNDING = 1e-9  # of the objective
 
@@ -247,6 +248,46 @@ def learned_graph(draw: Draw) -> Fit:
     return Fit(model, model.objective_, _least([own, *parts], penalty * squares + shares @ worst))
 
 
+def soft_targets(draw: Draw) -> Fit:
+    """Fit probabilities of labels, half of the time with known flip rates, in three models."""
+    random, P = draw.random, draw.with_gaps()
+    P = np.where(random.random(P.shape) < 0.6, np.round(random.random(P.shape), 1) + 0.0 * P, P)
+    rates = tuple(random.uniform(0, 0.4, 2)) if random.random() < 0.5 else (0.0, 0.0)
+    seen, labels = ~np.isnan(P), LabelMatrix.from_probabilities(P)
+    q = np.where(seen, (P - rates[1]) / (1.0 - sum(rates)), 0.0)
+    weights = draw.weights[:, None] * seen
+    sure, signs = weights * np.abs(2 * q - 1), np.where(q > 0.5, 1.0, -1.0)
+    kind = str(random.choice(["max-margin", "kernel-logistic", "squared", "logistic"]))
+    features = draw.features("rbf" if kind == "kernel-logistic" else "linear", 0.5)
+    V = cp.Variable((features.shape[1], draw.n_labels))
+    scores = features @ V
+    exact = cp.sum(cp.multiply(weights, cp.logistic(scores) - cp.multiply(q, scores)))
+    if kind == "kernel-logistic":
+        model = KernelLogisticClassifier(
+            kernel="rbf", gamma=0.5, scale=1.0, hyperparameters="fixed", tol=draw.tol, flip_rates=rates
+        ).fit(draw.X, labels, draw.weights)  # fmt: skip
+        return Fit(model, model.trace_[-1].primal, _least([V], cp.sum_squares(V) / 2 + exact))
+    if kind == "max-margin":
+        C = draw.power(-3, 2)
+        model = MaxMarginClassifier(C, tol=draw.tol, flip_rates=rates).fit(draw.X, labels, draw.weights)
+        found = np.vstack([model.coef_.T, model.intercept_])
+        objective = np.square(found).sum() / 2
+        objective += 2 * C * np.sum(sure * np.maximum(0, 1 - signs * (features @ found)))
+        loss = 2 * C * cp.sum(cp.multiply(sure, cp.pos(1 - cp.multiply(signs, scores))))
+        return Fit(model, float(objective), _least([V], cp.sum_squares(V) / 2 + loss))
+    model = LowRankClassifier(
+        int(random.integers(1, 6)), loss=kind, regularization=draw.power(-3, 2), tol=draw.tol, max_iter=300,
+        flip_rates=rates,
+    ).fit(draw.X, labels, draw.weights)  # fmt: skip
+    loss = cp.sum(cp.multiply(weights, cp.square(scores) - cp.multiply(2 * q, scores) + q)) / 2
+    if kind == "logistic":  # beyond 0 and 1 with weights
+        inside = (q >= 0) & (q <= 1)
+        hard = cp.sum(cp.multiply(sure * ~inside, cp.logistic(-cp.multiply(signs, scores))))
+        inner = cp.logistic(scores) - cp.multiply(q * inside, scores)
+        loss = hard + cp.sum(cp.multiply(weights * inside, inner))
+    return Fit(model, model.objective_, _least([V], loss + model.regularization_ * cp.normNuc(V)))
+
+
 def _states(labelings: np.ndarray, edges: list[tuple[int, int]]) -> np.ndarray:
     parts = [(label,) for label in range(labelings.shape[1])] + edges
     states = [labelings[:, list(part)] @ (1 << np.arange(len(part))) for part in parts]
@@ -260,6 +301,7 @@ ESTIMATORS: dict[str, Callable[[Draw], Fit]] = {
     "low-rank-ridge": low_rank_ridge,
     "label-graph": label_graph,
     "learned-graph": learned_graph,
+    "soft-targets": soft_targets,
 }
 
 

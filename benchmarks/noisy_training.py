@@ -104,15 +104,16 @@ def _table(results: dict[str, Any]) -> str:
     lines = [f"{'':34}" + "".join(f"{kind:>14}" for kind in _KINDS)]
     for name, noises in results["sets"].items():
         for noise, runs in noises.items():
-            means = {key: np.mean([run[key] for run in runs]) for key in runs[0]}
+            means = {key: float(np.mean([run[key] for run in runs])) for key in runs[0]}
             for ending in ("", " at 0"):
-                cells = [f"{means[kind + ending]:.4f}" for kind in _KINDS]
+                cells = [f"{means[kind + ending]:.4f}" if kind + ending in means else "" for kind in _KINDS]
                 lines.append(f"{name + ', ' + noise + ending:34}" + "".join(f"{cell:>14}" for cell in cells))
-            bases = means["flipped"], max(means["flipped"], means["flipped at 0"])
+            bases = means["flipped"], max(means["flipped"], means.get("flipped at 0", 0.0))
             for words, base in zip(("  recovered", "  of the better"), bases, strict=True):
-                shares = [(means[kind] - base) / (means["clean"] - base) for kind in _KINDS[2:]]
+                found = [kind for kind in _KINDS[2:] if kind in means]
+                shares = [(means[kind] - base) / (means["clean"] - base) for kind in found]
                 lines.append(f"{words:34}{'':>28}" + "".join(f"{share:>14.0%}" for share in shares))
-    return "\n".join([*lines, "micro-F1 of test rows, means over draws"])
+    return "\n".join([*lines, "micro-F1 of test rows, means over draws; no figure where it was not measured"])
 
 
 def _parse_arguments() -> argparse.Namespace:

@@ -252,3 +252,14 @@ def test_help_has_a_section_a_model_and_shows_one_model_alone(run):
     assert "--rank" in alone
     assert len(alone.splitlines()) < 0.7 * len(whole.splitlines())
     assert "\n--model low-rank:\n" in run("cross-validate", "--help").out
+
+
+@pytest.mark.parametrize(("text", "value"), [("0.1,0.02", [0.1, 0.02]), ("propensity", "propensity")])
+def test_flip_rates_are_shares_or_a_word(text, value):
+    assert model_flags._flip_rates(text) == value
+
+
+@pytest.mark.parametrize("text", ["0.1", "0.6,0.5", "a,b", "-0.1,0", "0.1,0.1,0.1", "1,0"])
+def test_other_flip_rates_are_refused(text):
+    with pytest.raises(click.BadParameter, match="propensity"):
+        model_flags._flip_rates(text)

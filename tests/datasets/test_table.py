@@ -311,3 +311,16 @@ def test_a_column_that_no_block_has_is_refused(tmp_path):
     path.write_text('{"text": "a b", "y": ["l"]}\n' * 5)
     with pytest.raises(DataFileError, match="no column 'other'"):
         read_table(path, block_rows=2, labels="y", text=["text", "other"])
+
+
+def test_numbers_between_0_and_1_in_label_columns_are_probabilities(tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_text("x,a,b\n1,0.8,1\n2,,0\n3,0,0.25\n")
+    labels = read_table(path, labels=["a", "b"]).Y
+    np.testing.assert_array_equal(labels.to_dense(), [[0.8, 1], [np.nan, 0], [0, 0.25]])
+    path.write_text("x,a,b\n1,0.8,1\n2,-1,0\n")
+    with pytest.raises(DataFileError, match="-1 beside probabilities"):
+        read_table(path, labels=["a", "b"])
+    path.write_text("x,a,b\n1,0.8,1\n2,1.5,0\n")
+    with pytest.raises(DataFileError, match="probability"):
+        read_table(path, labels=["a", "b"])

@@ -125,3 +125,58 @@ def test_what_is_no_label_is_refused(Y, names, message):
 def test_a_mask_of_another_shape_is_refused():
     with pytest.raises(ValueError, match=r"observed has shape \(1, 2\)"):
         LabelMatrix(sp.csr_array((1, 3)), sp.csr_array((1, 2)))
+
+
+_SHARES = hnp.arrays(
+    np.float64,
+    hnp.array_shapes(min_dims=2, max_dims=2, max_side=6),
+    elements=st.sampled_from([0.0, 1.0, np.nan, 0.5, 0.2, 0.75]),
+)
+
+
+@settings(deadline=None)
+@given(_SHARES)
+def test_probabilities_come_back(table):
+    labels = LabelMatrix.from_probabilities(table)
+    np.testing.assert_array_equal(labels.to_dense(), table)
+    np.testing.assert_array_equal(labels[::-1].to_dense(), table[::-1])
+    columns = np.arange(table.shape[1])[::-1]
+    np.testing.assert_array_equal(labels.select_labels(columns).to_dense(), table[:, columns])
+    hard = np.where(np.isnan(table) | (table == 0.5), np.nan, table > 0.5)
+    np.testing.assert_array_equal(labels.likelier().to_dense(), hard)
+    assert (labels.doubts is None) == (not (np.nan_to_num(table) % 1).any())
+    graded = labels.to_graded_signs()
+    np.testing.assert_allclose(graded, np.nan_to_num(2 * table - 1), atol=1e-8)
+    assert ((graded == 0) == np.isnan(table)).all()
+
+
+def test_probabilities_in_every_kind_of_table():
+    pd = pytest.importorskip("pandas")
+    table = np.array([[0.2, 1.0], [0.0, 0.7]])
+    for given_as in (table, table.tolist(), sp.csr_array(table), sp.coo_matrix(table), pd.DataFrame(table),
+                     table.astype(object), np.ma.masked_array(table, table < 0)):  # fmt: skip
+        np.testing.assert_array_equal(LabelMatrix.from_probabilities(given_as).to_dense(), table)
+    masked = LabelMatrix.from_probabilities(np.ma.masked_array(table, table == 0))
+    assert np.isnan(masked.to_dense()[1, 0])
+    named = LabelMatrix.from_probabilities(pd.DataFrame(table, columns=["a", "b"]))
+    assert named.names.tolist() == ["a", "b"]
+    assert LabelMatrix.from_probabilities(named) is named
+
+
+@pytest.mark.parametrize("bad", [1.2, -0.1, np.inf])
+@pytest.mark.parametrize("kind", [np.array, sp.csr_array])
+def test_other_numbers_are_no_probabilities(bad, kind):
+    with pytest.raises(ValueError, match="row 1, label 0"):
+        LabelMatrix.from_probabilities(kind([[0.5, 1.0], [bad, 0.0]]))
+
+
+def test_a_table_of_shares_as_labels_says_how_probabilities_are_given():
+    with pytest.raises(ValueError, match="from_probabilities"):
+        LabelMatrix.from_any([[0.3, 1.0]])
+
+
+def test_doubts_are_checked():
+    with pytest.raises(ValueError, match=r"0\.5 at most"):
+        LabelMatrix(np.eye(2), doubts=sp.csr_array([[0.6, 0.0], [0.0, 0.0]]))
+    with pytest.raises(ValueError, match="shape"):
+        LabelMatrix(np.eye(2), doubts=sp.csr_array((3, 2)))

@@ -191,7 +191,8 @@ class TakesMoreRows:
         assert rows.form is not None, "the form is known with the labels"
         self._form, self.classes_ = rows.form, rows.form.classes
         self._check_threshold()
-        return self._corrected(rows.labels)  # type: ignore[no-any-return]
+        labels: LabelMatrix = self._corrected(rows.labels)
+        return labels
 
     @available_if(_takes_more_rows)
     @fit_method

@@ -79,7 +79,7 @@ class LabelMatrix:
         self.doubts = None if doubts is None else checked_doubts(doubts, self.positives, self.observed)
 
     @classmethod
-    def from_any(cls, Y: Any, names: Sequence[str] | None = None) -> LabelMatrix:
+    def from_any(cls, Y: Any, names: Sequence[str] | Array | None = None) -> LabelMatrix:
         """Read targets from whatever a user holds.
 
         Parameters
@@ -111,11 +111,11 @@ class LabelMatrix:
             return cls._from_dense(checked_table(numbers_in(Y)), names)
         rows = tag_rows(Y)
         if rows is not None:
-            return cls(*read_tags(rows, names))
+            return cls(*read_tags(rows, None if names is None else list(names)))
         return cls._from_dense(checked_table(numbers_in(Y)), frame_names(Y) if names is None else names)
 
     @classmethod
-    def _from_dense(cls, table: npt.NDArray[Any], names: Sequence[str] | None) -> LabelMatrix:
+    def _from_dense(cls, table: npt.NDArray[Any], names: Sequence[str] | Array | None) -> LabelMatrix:
         missing = np.isnan(table) if table.dtype.kind == "f" else np.zeros(table.shape, bool)
         bad = ~missing & (table != 1) & (table != 0) & (table != -1)
         if bad.any():
@@ -133,7 +133,7 @@ class LabelMatrix:
         return cls(table == 1, ~missing if missing.any() else None, names)
 
     @classmethod
-    def from_probabilities(cls, P: Any, names: Sequence[str] | None = None) -> LabelMatrix:
+    def from_probabilities(cls, P: Any, names: Sequence[str] | Array | None = None) -> LabelMatrix:
         """Read the probabilities that labels hold, of annotators, language models or other models.
 
         Every model then has the expected loss of an entry, ``p`` times that of a positive and ``1 - p`` times

@@ -72,7 +72,9 @@ def or_probabilities(table: npt.NDArray[Any]) -> str:
     return "; probabilities are given as LabelMatrix.from_probabilities(Y)" if is_share else ""
 
 
-def read_probabilities(P: Any, names: Sequence[str] | None) -> tuple[sp.csr_array, Any, Any]:
+def read_probabilities(
+    P: Any, names: Sequence[Any] | npt.NDArray[Any] | None
+) -> tuple[sp.csr_array, Any, Any]:
     """Read the probabilities that labels hold.
 
     Returns those that are not 0, the pattern of what was observed, None for everything, and names.
@@ -93,7 +95,7 @@ def read_probabilities(P: Any, names: Sequence[str] | None) -> tuple[sp.csr_arra
     return shares, None if seen.all() else seen, names
 
 
-def _refuse_others(shares: sp.coo_array, names: Sequence[str] | None) -> None:
+def _refuse_others(shares: sp.coo_array, names: Sequence[Any] | npt.NDArray[Any] | None) -> None:
     bad = np.flatnonzero(~((shares.data >= 0) & (shares.data <= 1)))
     if len(bad):
         row, label = (int(part[bad[0]]) for part in shares.coords)

@@ -105,10 +105,11 @@ def combine_annotators(answers: Any, *, smoothing: float = 5.0, max_iter: int = 
     is_seen = model.counts > 0
     probabilities = np.where(is_seen, found.probabilities, np.nan)
     named = next((one.names for one in given if one.names is not None), None)
+    labels = LabelMatrix.from_probabilities(probabilities, named)
+    sensitivity, specificity = found.right[0], found.right[1]
     return CombinedAnswers(
-        LabelMatrix.from_probabilities(probabilities, named), probabilities, names, *found.right,
-        found.prevalence, found.rounds,
-    )  # fmt: skip
+        labels, probabilities, names, sensitivity, specificity, found.prevalence, found.rounds
+    )
 
 
 class _Found(NamedTuple):
