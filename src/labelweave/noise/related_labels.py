@@ -11,7 +11,7 @@ by the matrix of the other folds; the penalty has the least squared error there.
 
 Where it is known how labels are related, strengths S_kl from 0 to 1, another regression of a label takes
 those alone that are related to it, the most related ones, entry B_kl with the penalty ``penalty / S_kl``; and
-the one on all labels explains what that leaves.  Either is kept where it lowers the error.
+the one on all labels explains what that leaves.  Either is left out where it does not lower the error.
 """
 
 from __future__ import annotations
@@ -95,15 +95,13 @@ def relate_labels(
     seen = ~np.isnan(residuals)
     residuals = np.where(seen, residuals, 0.0)
     best, least = None, float(np.square(residuals).sum())
-    chains = [[_Part.of_all]] if strengths is None else [[_Part.of_all], [_Part.among, _Part.of_all]]
     for table in tables:
-        for chain in chains:
-            parts = [_Part(table, residuals, folds, fold, strengths) for fold in range(int(folds.max()) + 1)]
-            error = np.inf
-            for way in chain:
-                error = _explain(parts, [way(part) for part in parts], seen)
-            if error < least:
-                best, least = (table, parts), error
+        parts = [_Part(table, residuals, folds, fold, strengths) for fold in range(int(folds.max()) + 1)]
+        if strengths is not None:
+            _explain(parts, [part.among() for part in parts], seen)
+        error = _explain(parts, [part.of_all() for part in parts], seen)
+        if error < least:
+            best, least = (table, parts), error
     if best is None:
         return None
     table, parts = best
