@@ -22,10 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg as sl
 
+from labelweave.arguments import shown
 from labelweave.array_types import Array, PerRow, RowsByLabels
 from labelweave.arrays import ratios
 from labelweave.estimators.targets import read_covariance
-from labelweave.labels import CliqueGraph, LabelMatrix
+from labelweave.labels import CliqueGraph, LabelCovariance, LabelMatrix, Taxonomy
 
 _PENALTIES = 3.0 * 10.0 ** (np.arange(9) / 2.0)
 _MOST_RELATED = 50
@@ -58,6 +59,11 @@ def label_strengths(structure: Any, labels: LabelMatrix) -> Array:
         makes one; or a graph, whose cliques count.
     """
     n_labels = labels.n_labels
+    is_structure = isinstance(structure, CliqueGraph | LabelCovariance | Taxonomy)
+    if not is_structure and (not hasattr(structure, "__len__") or isinstance(structure, str | dict)):
+        raise ValueError(
+            f"related is {shown(structure)}; give True, False, or a covariance, a taxonomy or a graph of labels."
+        )
     names = [str(name) for name in (range(n_labels) if labels.names is None else labels.names)]
     if isinstance(structure, CliqueGraph):
         found = _in_cliques(structure, names)
