@@ -62,7 +62,7 @@ def label_strengths(structure: Any, labels: LabelMatrix) -> Array:
     is_structure = isinstance(structure, CliqueGraph | LabelCovariance | Taxonomy)
     if not is_structure and (not hasattr(structure, "__len__") or isinstance(structure, str | dict)):
         raise ValueError(
-            f"related is {shown(structure)}; give True, False, or a covariance, a taxonomy or a graph of labels."
+            f"related is {shown(structure)}; give True, False, or a covariance, taxonomy or graph of labels."
         )
     names = [str(name) for name in (range(n_labels) if labels.names is None else labels.names)]
     if isinstance(structure, CliqueGraph):
