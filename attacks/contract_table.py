@@ -1373,7 +1373,7 @@ def _noise_contracts() -> dict[str, Contract]:
                 "y": _targets,
                 "scores": _of(_LINEAR),
                 "flip_rates": _of(None, (None, 0.0), (0.1, [0.1, 0.0, 0.2, 0.1])),
-                "related": _of(True, False),
+                "related": _of(True, False, np.eye(4) + 0.5),
                 "random_state": _of(0, 7),
             },
         ),

@@ -18,6 +18,8 @@ shuffled     both, with the names of labels dealt out anew at random: what words
 Numbers are means over draws with standard errors: AUC over all labels that the test rows have, over those
 without a positive training row, and micro- and macro-F1 of labels of a probability above 1/2.
 
+``--sets hidden`` hides a fifth of the Debian tags from the training rows and measures their probabilities.
+
 Animals with Attributes has no words in its features (PHOG): there attributes covary by their names, with 20
 images of each of the 40 training classes.  Ten classes are new: their signatures are the given ones, or made
 of the classes' names alone (an attribute is where its name is nearer to the class's than to most classes').
@@ -37,6 +39,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import expit, logit
 from sklearn.preprocessing import normalize
 
 from benchmarks.machine import describe_machine
@@ -181,6 +184,31 @@ def _compare(kept: dict[str, Any]) -> None:
             found["AUC less identity's"] = float(away.mean()), float(away.std(ddof=1) / np.sqrt(len(away)))
 
 
+def _hidden(chosen: argparse.Namespace, results: dict[str, Any]) -> None:
+    """Measure what probabilities of labels are worth that no training row tells of: a fifth of the tags."""
+    problem, found = _debtags(chosen.data), []
+    held = np.sort(np.random.default_rng(0).permutation(problem.X_test.shape[0])[:_TEST_ROWS])
+    for seed in range(chosen.draws):
+        rng = np.random.default_rng(seed)
+        rows = np.sort(rng.permutation(problem.X.shape[0])[: chosen.sizes[0]])
+        hidden = np.sort(rng.permutation(len(problem.labels))[: len(problem.labels) // 5])
+        Y, truth = problem.Y[rows].toarray().astype(float), problem.Y_test[held][:, hidden].toarray()
+        Y[:, hidden] = np.nan
+        model = LabelTextClassifier(feature_names=problem.features)
+        model.fit(problem.X[rows], LabelMatrix.from_any(Y, names=problem.labels))
+        shares = np.clip(model.predict_proba(problem.X_test[held])[:, hidden], 1e-12, 1.0 - 1e-12)
+        spread = expit(logit(shares) / np.sqrt(1.0 + np.pi / 8.0))  # as for scores of variance 1 (MacKay)
+        constant = np.full_like(shares, np.nanmean(Y))
+        tables = {"log loss": shares, "log loss, variance 1": spread, "log loss, constant": constant}
+        losses = {
+            name: float(-np.log(np.where(truth, table, 1.0 - table)).mean()) for name, table in tables.items()
+        }
+        found.append(losses | {"mean": float(shares.mean()), "true mean": float(truth.mean())})
+    results.setdefault("debtags, a fifth hidden", {})[str(chosen.sizes[0])] = _summary(found)
+    _show("hidden", chosen.sizes[0], "both", _summary(found))
+    write_json(chosen.out, results)
+
+
 def _show(name: str, size: int, kind: str, summary: dict[str, Any]) -> None:
     numbers = "  ".join(f"{key} {value[0]:.4f} +- {value[1]:.4f}" for key, value in summary.items())
     print(f"{name} {size:5d} {kind:10s} {numbers}", flush=True)
@@ -236,6 +264,9 @@ def _named_signatures(classes: list[str], attributes: list[str]) -> Any:
     return np.where(near > np.median(near, axis=0), 1, 0)
 
 
+_OTHERS: dict[str, Callable[[argparse.Namespace, dict[str, Any]], None]] = {"hidden": _hidden, "awa": _awa}
+
+
 @needs_data
 def main() -> None:
     """Measure, print and write the results."""
@@ -251,7 +282,7 @@ def main() -> None:
         "rank alone",
         "shuffled",
     ]
-    parser.add_argument("--sets", nargs="+", default=[*_PROBLEMS, "awa"], choices=[*_PROBLEMS, "awa"])
+    parser.add_argument("--sets", nargs="+", default=[*_PROBLEMS, *_OTHERS], choices=[*_PROBLEMS, *_OTHERS])
     parser.add_argument("--models", nargs="+", default=every, choices=every)
     parser.add_argument("--sizes", nargs="+", type=int, default=list(_SIZES))
     parser.add_argument("--draws", type=int, default=_DRAWS)
@@ -262,8 +293,8 @@ def main() -> None:
     results: dict[str, Any] = json.loads(chosen.out.read_text()) if chosen.out.exists() else {}
     results |= describe_machine()
     for name in chosen.sets:
-        if name == "awa":
-            _awa(chosen, results)
+        if name in _OTHERS:
+            _OTHERS[name](chosen, results)
         else:
             _run(name, chosen, results)
 

@@ -260,8 +260,8 @@ def find_label_errors(
         one number, one a label, or None to be estimated; ``(None, 0)`` says that labels are only forgotten.
     related : bool, LabelCovariance, Taxonomy, CliqueGraph or array-like of shape (L, L), default=True
         Whether labels say something of each other; not above 1,000 labels.  A structure says which labels are
-        asked first: those of large correlations, of either sign, or in the same clique.  Where rows of other
-        folds do not gain by it, it changes nothing.
+        asked first: those of large correlations, of either sign, or in the same clique.  Where what was
+        recorded is not likelier by it, it changes nothing.
     random_state : int, default=0
         Draws the folds.
     on_progress : callable or None, default=None
@@ -304,12 +304,16 @@ def find_label_errors(
     is_asked = strengths is not None or bool(related)
     if is_asked and 1 < labels.n_labels <= _MOST_LABELS and len(labels) >= _FEWEST_ROWS:
         tell("asking related labels")
-        own = alone.posterior(targets)
-        known = np.where(np.isnan(targets), alone.truth, targets)
-        relations = relate_labels(targets - alone.expected(), [known, own], folds, strengths)
-    if relations is not None:
-        tell("estimating with related labels")
-        found = fit_noisy_curves(targets, table, rates, relations.evidence, alone)
+        known = [np.where(np.isnan(targets), alone.truth, targets), alone.posterior(targets)]
+        residuals, least = targets - alone.expected(), np.inf
+        for structure in (None,) if strengths is None else (None, strengths):
+            asked = relate_labels(residuals, known, folds, structure)
+            if asked is None:
+                continue
+            tell("estimating with related labels")
+            curves = fit_noisy_curves(targets, table, rates, asked.evidence, alone)
+            if (loss := curves.log_loss(targets)) < least:
+                found, relations, least = curves, asked, loss
     return _Findings(labels, targets, alone, found, relations).ranked(None)
 
 

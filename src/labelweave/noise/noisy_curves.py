@@ -45,6 +45,12 @@ class NoisyCurves(NamedTuple):
         """Compute the probability that a label is recorded as there."""
         return np.asarray(self.rates.false + (1.0 - self.rates.missed - self.rates.false) * self.truth)
 
+    def log_loss(self, targets: RowsByLabels) -> float:
+        """Compute the mean log loss of what was recorded; NaN in the targets is nothing recorded."""
+        expected = self.expected()
+        losses = -np.log(np.maximum(np.where(targets == 1, expected, 1.0 - expected), 1e-300))
+        return float(losses[~np.isnan(targets)].mean())
+
     def posterior(self, targets: RowsByLabels) -> RowsByLabels:
         """Compute the probability that a label is there, given what was recorded; NaN is nothing recorded."""
         missed, false, truth = self.rates.missed, self.rates.false, self.truth

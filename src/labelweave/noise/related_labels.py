@@ -11,7 +11,7 @@ by the matrix of the other folds; the penalty has the least squared error there.
 
 Where it is known how labels are related, strengths S_kl from 0 to 1, another regression of a label takes
 those alone that are related to it, the most related ones, entry B_kl with the penalty ``penalty / S_kl``; and
-the one on all labels explains what that leaves.  Either is kept where it lowers the error.
+the one on all labels explains what that leaves.  Either is left out where it does not lower the error.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg as sl
 
+from labelweave.arguments import shown
 from labelweave.array_types import Array, PerRow, RowsByLabels
 from labelweave.arrays import ratios
 from labelweave.estimators.targets import read_covariance
-from labelweave.labels import CliqueGraph, LabelMatrix
+from labelweave.labels import CliqueGraph, LabelCovariance, LabelMatrix, Taxonomy
 
 _PENALTIES = 3.0 * 10.0 ** (np.arange(9) / 2.0)
 _MOST_RELATED = 50
@@ -58,6 +59,11 @@ def label_strengths(structure: Any, labels: LabelMatrix) -> Array:
         makes one; or a graph, whose cliques count.
     """
     n_labels = labels.n_labels
+    is_structure = isinstance(structure, CliqueGraph | LabelCovariance | Taxonomy)
+    if not is_structure and (not hasattr(structure, "__len__") or isinstance(structure, str | dict)):
+        raise ValueError(
+            f"related is {shown(structure)}; give True, False, or a covariance, taxonomy or graph of labels."
+        )
     names = [str(name) for name in (range(n_labels) if labels.names is None else labels.names)]
     if isinstance(structure, CliqueGraph):
         found = _in_cliques(structure, names)
@@ -95,15 +101,13 @@ def relate_labels(
     seen = ~np.isnan(residuals)
     residuals = np.where(seen, residuals, 0.0)
     best, least = None, float(np.square(residuals).sum())
-    chains = [[_Part.of_all]] if strengths is None else [[_Part.of_all], [_Part.among, _Part.of_all]]
     for table in tables:
-        for chain in chains:
-            parts = [_Part(table, residuals, folds, fold, strengths) for fold in range(int(folds.max()) + 1)]
-            error = np.inf
-            for way in chain:
-                error = _explain(parts, [way(part) for part in parts], seen)
-            if error < least:
-                best, least = (table, parts), error
+        parts = [_Part(table, residuals, folds, fold, strengths) for fold in range(int(folds.max()) + 1)]
+        if strengths is not None:
+            _explain(parts, [part.among() for part in parts], seen)
+        error = _explain(parts, [part.of_all() for part in parts], seen)
+        if error < least:
+            best, least = (table, parts), error
     if best is None:
         return None
     table, parts = best
