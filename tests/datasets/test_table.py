@@ -318,6 +318,8 @@ def test_numbers_between_0_and_1_in_label_columns_are_probabilities(tmp_path):
     path.write_text("x,a,b\n1,0.8,1\n2,,0\n3,0,0.25\n")
     labels = read_table(path, labels=["a", "b"]).Y
     np.testing.assert_array_equal(labels.to_dense(), [[0.8, 1], [np.nan, 0], [0, 0.25]])
+    blocks = read_table(path, labels=["a", "b"], block_rows=1).Y
+    np.testing.assert_array_equal(blocks.to_dense(), labels.to_dense())
     path.write_text("x,a,b\n1,0.8,1\n2,-1,0\n")
     with pytest.raises(DataFileError, match="-1 beside probabilities"):
         read_table(path, labels=["a", "b"])

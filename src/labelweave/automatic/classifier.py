@@ -29,7 +29,7 @@ from labelweave.automatic.members import Members
 from labelweave.automatic.plan import Plan, Shape, make_plan
 from labelweave.automatic.scorers import CombinedScorer
 from labelweave.automatic.set_values import value_of_sets
-from labelweave.automatic.table import Member, TrainingTable
+from labelweave.automatic.table import Member, TrainingTable, folds_of
 from labelweave.estimators.base import CALLER, LabelClassifier, fit_method, warn_of_end
 from labelweave.estimators.held_out import HeldOutScores
 from labelweave.estimators.parameters import (
@@ -61,7 +61,6 @@ from labelweave.model_files.schema import (
     count,
 )
 from labelweave.sklearn_compat import StrOptions
-from labelweave.splits import IterativeStratifiedKFold
 
 _METRICS = {"micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"}
 Metric = Literal["micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"]
@@ -306,7 +305,7 @@ class AutoLabelClassifier(LabelClassifier):
         targets = labels.to_dense()
         self.scaling_ = choose_scaling(features, targets, lambda rows: RBFKernel("scale").resolved(rows))
         features, seed = self._scaled(features), int(check_random_state(self.random_state).randint(2**31 - 1))
-        folds = _folds(labels, plan.folds, seed)
+        folds = folds_of(labels, plan.folds, seed)
         return TrainingTable(features, targets, weights, folds, plan.trees, plan.pivots, seed, self.n_jobs)
 
     def _read_rows(self, X: Any, sample_weight: Any) -> tuple[FeatureMatrix, Array]:
@@ -502,12 +501,3 @@ def _shape(features: FeatureMatrix, labels: LabelMatrix) -> Shape:
     n, d = features.shape
     filled = features.data.nnz / n if features.is_sparse else float(d)
     return Shape(n, d, labels.n_labels, filled)
-
-
-def _folds(labels: LabelMatrix, parts: int, seed: int) -> Array:
-    """Number the fold of every row."""
-    folds = np.empty(len(labels), np.intp)
-    splitter = IterativeStratifiedKFold(parts, shuffle=True, random_state=seed)
-    for number, (_, held) in enumerate(splitter.split(np.arange(len(labels)), labels)):
-        folds[held] = number
-    return folds

@@ -14,6 +14,7 @@ from labelweave.estimators.scorers import Scorer
 from labelweave.features import FeatureMatrix
 from labelweave.inference import SigmoidCalibration, calibrate_labels
 from labelweave.labels import LabelMatrix
+from labelweave.splits import IterativeStratifiedKFold
 
 
 @dataclass(frozen=True)
@@ -87,3 +88,12 @@ class Member(NamedTuple):
     scores: RowsByLabels
     scorer: Scorer
     words: str
+
+
+def folds_of(labels: LabelMatrix, parts: int, seed: int) -> PerRow:
+    """Number the fold of every row."""
+    folds = np.empty(len(labels), np.intp)
+    splitter = IterativeStratifiedKFold(parts, shuffle=True, random_state=seed)
+    for number, (_, held) in enumerate(splitter.split(np.arange(len(labels)), labels)):
+        folds[held] = number
+    return folds

@@ -12,7 +12,7 @@ from labelweave.dask.classifier import PartitionedClassifier
 from labelweave.dask.data import read
 from labelweave.dask.features import PartitionedFeatures
 from labelweave.dask.partitions import row_partitions
-from labelweave.dask.tasks import joined_labels, labels_of, weights_of
+from labelweave.dask.tasks import labels_of, weights_of
 from labelweave.dask.waiting import gathered
 from labelweave.estimators import LowRankClassifier as LocalLowRankClassifier
 from labelweave.estimators.base import fit_method
@@ -25,6 +25,7 @@ from labelweave.estimators.parameters import (
 )
 from labelweave.estimators.progress import FitArguments
 from labelweave.estimators.seen_rows import SeenRows
+from labelweave.labels import LabelMatrix
 from labelweave.losses.entry_losses import EntryLoss
 
 
@@ -210,7 +211,8 @@ class LowRankClassifier(PartitionedClassifier):
         client = self._connected()
         data = read(client, local, row_partitions(X, y, sample_weight))
         features = PartitionedFeatures(client, data)
-        labels = joined_labels(gathered(client, client.map(labels_of, data.rows, form=data.form, pure=False)))
+        parts = gathered(client, client.map(labels_of, data.rows, form=data.form, pure=False))
+        labels = LabelMatrix.stacked(parts)
         weights = np.concatenate(gathered(client, client.map(weights_of, data.rows, pure=False)))
         local.scaling_, local.n_features_in_ = None, data.n_features
         if features.names is not None:

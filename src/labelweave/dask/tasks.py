@@ -15,7 +15,7 @@ from sklearn.utils import column_or_1d
 from labelweave.array_types import Array
 from labelweave.estimators.class_weights import counts_by_class, entries_by_sign, weighted_by_factors
 from labelweave.estimators.journal import data_fingerprint
-from labelweave.estimators.seen_rows import SeenRows, observed_of
+from labelweave.estimators.seen_rows import SeenRows
 from labelweave.estimators.targets import (
     TargetForm,
     check_lengths,
@@ -302,18 +302,9 @@ def joined(stretches: Sequence[MarginData]) -> MarginData:
     return replace(
         stretches[0],
         features=FeatureMatrix(rows),
-        labels=joined_labels([data.labels for data in stretches]),
+        labels=LabelMatrix.stacked([data.labels for data in stretches]),
         upper=np.concatenate([data.upper for data in stretches]),
     )
-
-
-def joined_labels(parts: Sequence[LabelMatrix]) -> LabelMatrix:
-    """Put the labels of rows under one another."""
-    positives = sp.vstack([part.positives for part in parts], format="csr")
-    observed = None
-    if any(part.observed is not None for part in parts):
-        observed = sp.vstack([observed_of(part) for part in parts], format="csr")
-    return LabelMatrix(positives, observed, parts[0].names)
 
 
 @dataclass(frozen=True)

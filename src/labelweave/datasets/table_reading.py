@@ -185,9 +185,6 @@ def _stacked(parts: list[sp.csr_array]) -> sp.csr_array:
 
 def _joined_labels(parts: list[LabelMatrix]) -> LabelMatrix:
     """Put the labels of blocks of rows below each other."""
-    names, positives = parts[0].names, sp.vstack([part.positives for part in parts], format="csr")
-    if not any(part.has_missing for part in parts):
-        return LabelMatrix(positives, None, names)
-    refuse_large_mask(*positives.shape)
-    ones = (np.ones(part.shape, np.int8) if part.observed is None else part.observed for part in parts)
-    return LabelMatrix(positives, sp.vstack([sp.csr_array(one) for one in ones], format="csr"), names)
+    if any(part.has_missing for part in parts):
+        refuse_large_mask(sum(len(part) for part in parts), parts[0].n_labels)
+    return LabelMatrix.stacked(parts)

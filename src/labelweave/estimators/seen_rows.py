@@ -282,18 +282,15 @@ def _joined_labels(first: LabelMatrix, second: LabelMatrix) -> LabelMatrix:
     columns, names = _places(first, second)
     width = max(first.n_labels, int(columns.max(initial=-1)) + 1)
     parts = [(first, np.arange(first.n_labels)), (second, columns)]
-    positives = sp.vstack([_widened(part.positives, place, width) for part, place in parts], format="csr")
-    doubts = None
-    if any(part.doubts is not None for part, _ in parts):
-        tables = [sp.csr_array(part.shape) if part.doubts is None else part.doubts for part, _ in parts]
-        doubts = sp.vstack(
-            [_widened(table, place, width) for table, (_, place) in zip(tables, parts, strict=True)], "csr"
-        )
-    if all(part.observed is None and part.n_labels == width for part, _ in parts):
-        return LabelMatrix(positives, None, names, doubts)
-    seen = sp.vstack([_widened(observed_of(part), place, width) for part, place in parts], format="csr")
-    is_whole = seen.nnz == seen.shape[0] * seen.shape[1]
-    return LabelMatrix(positives, None if is_whole else seen, names, doubts)
+    return LabelMatrix.stacked([_widened_labels(part, place, width, names) for part, place in parts])
+
+
+def _widened_labels(labels: LabelMatrix, columns: Array, width: int, names: Any) -> LabelMatrix:
+    """Give labels other columns of more of them, those that it has not unobserved."""
+    is_whole = labels.observed is None and labels.n_labels == width
+    seen = None if is_whole else _widened(labels.observed_pattern(), columns, width)
+    doubts = None if labels.doubts is None else _widened(labels.doubts, columns, width)
+    return LabelMatrix(_widened(labels.positives, columns, width), seen, names, doubts)
 
 
 def _places(first: LabelMatrix, second: LabelMatrix) -> tuple[Array, Any]:
@@ -313,15 +310,6 @@ def _places(first: LabelMatrix, second: LabelMatrix) -> tuple[Array, Any]:
     for name in second.names:
         known.setdefault(str(name), len(known))
     return np.asarray([known[str(name)] for name in second.names], np.intp), list(known)
-
-
-def observed_of(labels: LabelMatrix) -> sp.csr_array:
-    """Give the pattern of what was observed, also where that is everything."""
-    if labels.observed is not None:
-        return labels.observed
-    (n_rows, n_labels), every = labels.shape, np.arange(labels.n_labels)
-    indices, indptr = np.tile(every, n_rows), n_labels * np.arange(n_rows + 1)
-    return sp.csr_array((np.ones(len(indices), np.int8), indices, indptr), shape=labels.shape)
 
 
 def _widened(table: sp.csr_array, columns: Array, width: int) -> sp.csr_array:

@@ -177,6 +177,29 @@ class LabelMatrix:
         positives, doubts = split_targets(targets)
         return cls(positives, observed, names, doubts)
 
+    @classmethod
+    def stacked(cls, parts: Sequence[LabelMatrix]) -> LabelMatrix:
+        """Put the rows of several below one another.
+
+        Parameters
+        ----------
+        parts : sequence of LabelMatrix
+            With the same labels; those of the first give the names.
+
+        Returns
+        -------
+        LabelMatrix
+            All rows.
+        """
+        seen, doubts = None, None
+        if any(part.observed is not None for part in parts):
+            seen = sp.vstack([part.observed_pattern() for part in parts], format="csr")
+        if any(part.doubts is not None for part in parts):
+            none = (sp.csr_array(part.shape) if part.doubts is None else part.doubts for part in parts)
+            doubts = sp.vstack(list(none), format="csr")
+        positives = sp.vstack([part.positives for part in parts], format="csr")
+        return cls(positives, seen, parts[0].names, doubts)
+
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and labels, ``(n, L)``."""
@@ -196,6 +219,16 @@ class LabelMatrix:
             The arrays, None where everything was observed.
         """
         return [self.positives, self.observed, *([] if self.doubts is None else [self.doubts])]
+
+    def observed_pattern(self) -> sp.csr_array:
+        """Give the pattern of what was observed, also where that is everything.
+
+        Returns
+        -------
+        csr_array of shape (n, L)
+            An entry where a label was observed.
+        """
+        return sp.csr_array(np.ones(self.shape, np.int8)) if self.observed is None else self.observed
 
     @property
     def has_missing(self) -> bool:

@@ -366,7 +366,8 @@ class LabelGraphClassifier(LabelGraphModel):
             for name in ("false_negative_cost", "false_positive_cost")
         ]
         table = np.where(labels.to_signs() > 0, *costs)
-        entries = sure_weights(labels, read_entry_weights(entry_weight, labels))
+        entries = read_entry_weights(entry_weight, labels)
+        entries = entries if labels.doubts is None else sure_weights(labels, entries)
         if entries is None:
             return labels, table
         weights = weights_of_entries(np.ones(len(labels)), entries)

@@ -25,8 +25,7 @@ def read_doubts(
     norm does not hold; these become weights, as all doubts of losses whose values of both signs do not
     differ by the score.
     """
-    if labels.doubts is None:
-        return labels, loss, factors
+    assert labels.doubts is not None, "labels without doubts are read by any loss as they are"
     least = {SquaredEntryLoss: -np.inf, LogisticEntryLoss: 0.0}.get(type(loss), np.inf)
     exact, weighed = labels.doubts.copy(), labels.doubts.copy()
     exact.data[exact.data < least] = 0.0
