@@ -10,15 +10,15 @@ from import_graph import cycles, import_graph
 from source_size import measure
 
 LONGEST_FUNCTION, LONGEST_FILE = 60, 500
-# 9,000 more than before there were fits on Dask, trees over labels, label texts, wrong labels and queries
-LINES = 72_000
-CODE = 40_100
+# of what this is, fits on Dask, trees over labels, label texts, wrong labels, probabilities and queries are 11,000
+LINES = 74_100
+CODE = 41_150
 FILES_ENTERED = {
-    "max-margin, RBF": 24,
+    "max-margin, RBF": 25,
     "kernel logistic, learned": 35,
-    "kernel logistic, learned, tree": 35,
-    "low rank": 28,
-    "label graph, learned": 28,
+    "kernel logistic, learned, tree": 36,
+    "low rank": 29,
+    "label graph, learned": 29,
 }
 # imports inside functions that go back; none in the end
 GOING_BACK: set[tuple[str, str]] = set()

@@ -229,9 +229,8 @@ class AutoLabelClassifier(LabelClassifier):
     def __init__(
         self, metric: Metric = "micro_f1", *,
         time_budget: float | None = None, members: Literal["auto"] | Sequence[Any] = "auto",
-        class_weight: ClassWeight = None,
-        flip_rates: FlipRatesLike = None, n_jobs: int | None = None, random_state: RandomState = 0,
-        verbose: int = 0,
+        class_weight: ClassWeight = None, flip_rates: FlipRatesLike = None, n_jobs: int | None = None,
+        random_state: RandomState = 0, verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
@@ -260,7 +259,7 @@ class AutoLabelClassifier(LabelClassifier):
         """
         given = {} if isinstance(self.members, str) else named_members(self.members)
         features, labels, weights = self._read(X, y, sample_weight)
-        plan = make_plan(_shape(features, labels), tuple(given) or None, self.time_budget)
+        plan = make_plan(Shape.of(features, labels), tuple(given) or None, self.time_budget)
         progress = FitProgress(self, FitArguments(X, y, sample_weight), plan.steps() + 2)
         table = self._table(features, labels, weights, plan)
         del features  # not scaled, and as large as those in the table
@@ -495,9 +494,3 @@ class AutoLabelClassifier(LabelClassifier):
             raise ModelFileError("it has neither thresholds_ nor known_sets_, or both.")
         if not is_by_sets and not state["fitted"]["thresholds_"].min() > 0:
             raise ModelFileError("its thresholds are no probabilities above 0.")
-
-
-def _shape(features: FeatureMatrix, labels: LabelMatrix) -> Shape:
-    n, d = features.shape
-    filled = features.data.nnz / n if features.is_sparse else float(d)
-    return Shape(n, d, labels.n_labels, filled)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import log2
 
+from labelweave.features import FeatureMatrix
+from labelweave.labels import LabelMatrix
+
 MEMBERS = ("linear", "max-margin", "rbf", "forest", "rbf+forest")
 
 _FOLDS = 5
@@ -51,6 +54,12 @@ class Shape:
     d: int
     labels: int
     filled: float
+
+    @classmethod
+    def of(cls, features: FeatureMatrix, labels: LabelMatrix) -> Shape:
+        """Look at the data."""
+        n, d = features.shape
+        return cls(n, d, labels.n_labels, features.data.nnz / n if features.is_sparse else float(d))
 
     @property
     def is_sparse(self) -> bool:
