@@ -10,7 +10,7 @@ from import_graph import cycles, import_graph
 from source_size import measure
 
 LONGEST_FUNCTION, LONGEST_FILE = 60, 500
-# of what this is, fits on Dask, trees over labels, label texts, wrong labels, probabilities and queries are 11,000
+# of these, 11,000 are fits on Dask, trees over labels, label texts, wrong labels, probabilities, queries
 LINES = 74_100
 CODE = 41_150
 FILES_ENTERED = {

@@ -259,7 +259,7 @@ class AutoLabelClassifier(LabelClassifier):
         """
         given = {} if isinstance(self.members, str) else named_members(self.members)
         features, labels, weights = self._read(X, y, sample_weight)
-        plan = make_plan(Shape.of(features, labels), tuple(given) or None, self.time_budget)
+        plan = make_plan(Shape.of_data(features, labels), tuple(given) or None, self.time_budget)
         progress = FitProgress(self, FitArguments(X, y, sample_weight), plan.steps() + 2)
         table = self._table(features, labels, weights, plan)
         del features  # not scaled, and as large as those in the table

@@ -56,7 +56,7 @@ class Shape:
     filled: float
 
     @classmethod
-    def of(cls, features: FeatureMatrix, labels: LabelMatrix) -> Shape:
+    def of_data(cls, features: FeatureMatrix, labels: LabelMatrix) -> Shape:
         """Look at the data."""
         n, d = features.shape
         return cls(n, d, labels.n_labels, features.data.nnz / n if features.is_sparse else float(d))
