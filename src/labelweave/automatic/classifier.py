@@ -32,14 +32,7 @@ from labelweave.automatic.set_values import value_of_sets
 from labelweave.automatic.table import Member, TrainingTable
 from labelweave.estimators.base import CALLER, LabelClassifier, fit_method, warn_of_end
 from labelweave.estimators.held_out import HeldOutScores
-from labelweave.estimators.parameters import (
-    POSITIVE,
-    SHARED,
-    ClassWeight,
-    FlipRatesLike,
-    RandomState,
-    keep_parameters,
-)
+from labelweave.estimators.parameters import POSITIVE, SHARED, ClassWeight, RandomState, keep_parameters
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.scaling import choose_scaling
 from labelweave.estimators.targets import check_lengths, read_targets
@@ -122,11 +115,7 @@ class AutoLabelClassifier(LabelClassifier):
         many labels a row: all labels of a row share a factorisation; thresholds for ``metric`` weigh rare
         labels there.
     flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
-        How often labels are recorded wrongly: the shares of present labels recorded as absent, and of absent
-        ones recorded as present, one number or one a label each.  "propensity" is for labels that are only
-        forgotten, as often as the formula of Jain et al. (2016) says, see
-        :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
-        average (:mod:`labelweave.labels.flip_rates`).
+        How often labels are recorded wrongly, see :class:`MaxMarginClassifier`.
     n_jobs : int or None, default=None
         Threads that grow trees; the result does not depend on it.
     random_state : int, RandomState instance or None, default=0
@@ -228,11 +217,9 @@ class AutoLabelClassifier(LabelClassifier):
     }
 
     def __init__(
-        self, metric: Metric = "micro_f1", *,
-        time_budget: float | None = None, members: Literal["auto"] | Sequence[Any] = "auto",
-        class_weight: ClassWeight = None,
-        flip_rates: FlipRatesLike = None, n_jobs: int | None = None, random_state: RandomState = 0,
-        verbose: int = 0,
+        self, metric: Metric = "micro_f1", *, time_budget: float | None = None,
+        members: Literal["auto"] | Sequence[Any] = "auto", class_weight: ClassWeight = None,
+        flip_rates: Any = None, n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 

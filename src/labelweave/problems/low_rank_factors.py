@@ -368,8 +368,11 @@ def choose_entries(
     Returns :class:`QuadraticEntries` for the squared loss without missing labels, :class:`SampledEntries`
         where few entries are observed, else :class:`DenseEntries`.
     """
-    labels, entry_loss, factors = read_doubts(labels, make_entry_loss(loss), factors)
-    lists_all, signs = labels.observed is not None, listed_signs(labels)
+    entry_loss, lists_all = make_entry_loss(loss), labels.observed is not None
+    signs = labels.observed if lists_all else labels.positives
+    if labels.doubts is not None:
+        labels, entry_loss, factors = read_doubts(labels, entry_loss, factors)
+        signs = listed_signs(labels)
     if not lists_all:
         own = entry_loss.loss if isinstance(entry_loss, GradedEntryLoss) else entry_loss
         if type(own) is SquaredEntryLoss and factors is None:  # not one that was made from it

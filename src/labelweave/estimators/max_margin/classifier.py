@@ -318,7 +318,7 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         labels = self._begin(rows)
         mean = self._mean(rows.features, labels.n_labels)
         row_weights, factors = self._weighted_by_class(labels, rows.weights)
-        entries = sure_weights(labels, entries)
+        entries = entries if labels.doubts is None else sure_weights(labels, entries)
         if factors is not None:
             entries = entries_by_sign(labels, factors, entries)
         weights, start = weights_of_entries(row_weights, entries), before and [before.variables, before.C]
