@@ -369,7 +369,7 @@ def choose_entries(
         where few entries are observed, else :class:`DenseEntries`.
     """
     entry_loss, lists_all = make_entry_loss(loss), labels.observed is not None
-    signs = labels.observed if lists_all else labels.positives
+    signs: Any = labels.observed if lists_all else labels.positives
     if labels.doubts is not None:
         labels, entry_loss, factors = read_doubts(labels, entry_loss, factors)
         signs = listed_signs(labels)
