@@ -121,11 +121,7 @@ class AutoLabelClassifier(LabelClassifier):
         many labels a row: all labels of a row share a factorisation; thresholds for ``metric`` weigh rare
         labels there.
     flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
-        How often labels are recorded wrongly: the shares of present labels recorded as absent, and of absent
-        ones recorded as present, one number or one a label each.  "propensity" is for labels that are only
-        forgotten, as often as the formula of Jain et al. (2016) says, see
-        :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
-        average (:mod:`labelweave.labels.flip_rates`).
+        How often labels are recorded wrongly, see :class:`MaxMarginClassifier`.
     n_jobs : int or None, default=None
         Threads that grow trees; the result does not depend on it.
     random_state : int, RandomState instance or None, default=0

@@ -52,7 +52,8 @@ def corrected_like(estimator: Any, labels: LabelMatrix) -> LabelMatrix:
 
 def sure_weights(labels: LabelMatrix, entries: Any) -> RowsByLabels | sp.coo_array | None:
     """Multiply the weights of entries, 1 where not stored, by ``|2 q - 1|`` of their targets."""
-    assert labels.doubts is not None, "labels without doubts have the weights that they were given"
+    if labels.doubts is None:
+        return entries
     table = 1.0 - 2.0 * labels.doubts.toarray() if entries is not None and not sp.issparse(entries) else None
     if table is not None:
         return np.asarray(entries * table)

@@ -366,10 +366,9 @@ class LabelGraphClassifier(LabelGraphModel):
             for name in ("false_negative_cost", "false_positive_cost")
         ]
         table = np.where(labels.to_signs() > 0, *costs)
-        entries = read_entry_weights(entry_weight, labels)
-        entries = entries if labels.doubts is None else sure_weights(labels, entries)
-        if entries is None:
+        if entry_weight is None and labels.doubts is None:
             return labels, table
+        entries = sure_weights(labels, read_entry_weights(entry_weight, labels))
         weights = weights_of_entries(np.ones(len(labels)), entries)
         return labels if (weights > 0).all() else labels.masked(sp.csr_array(weights > 0)), table * weights
 
