@@ -200,13 +200,14 @@ def _draw(programs: dict[str, Any], path: Path) -> None:
             panel.scatter(seconds, value, color=color, zorder=2)
             side, shift = ("left", 6) if color == "tab:red" else ("right", -6)
             panel.annotate(
-                title, (seconds, value), xytext=(shift, -10 if color == "tab:red" else 4),
-                textcoords="offset points", fontsize=8, color=color, ha=side,
+                title.removeprefix("labelweave, "), (seconds, value), ha=side, fontsize=8, color=color,
+                xytext=(shift, -10 if color == "tab:red" else 4), textcoords="offset points",
             )  # fmt: skip
         panel.set(xscale="log", xlabel="seconds of the processor to train", ylabel=_AXES[kind])
         panel.set_xticks([3, 5, 10, 20, 50], ["3", "5", "10", "20", "50"])
         panel.minorticks_off()
-        panel.margins(x=0.45, y=0.1)
+        panel.margins(x=0.6, y=0.1)
+    figure.suptitle("labelweave in red, peers in blue", fontsize=9)
     figure.savefig(path, dpi=110)
     plt.close(figure)
 
