@@ -91,7 +91,13 @@ class TableColumns:
             roles[name] = role
 
     def named(self) -> Iterator[tuple[str, str]]:
-        """Pair every column that is named with its role."""
+        """Pair every column that is named with its role.
+
+        Yields
+        ------
+        (str, str)
+            A role and a column's name.
+        """
         for role in ("labels", *_FEATURES, "drop", "id"):
             for name in column_names(getattr(self, role)) or ():
                 yield role, name

@@ -75,7 +75,11 @@ def read_table(
     ------
     DataFileError
         If the file is malformed, naming line, row and column.
+    ValueError
+        If a number of rows is none.
     """
+    if block_rows is not None and block_rows < 1:
+        raise ValueError(f"block_rows is {block_rows}; it is a positive number of rows.")
     columns, known = _columns(roles, vectorizer), (label_names, unknown_labels)
     table = next(raw_tables(path, block_rows))
     if block_rows is None:
