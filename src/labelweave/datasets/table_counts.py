@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 
 from labelweave.datasets.table_vectorizer import TableVectorizer, cells_of
@@ -59,7 +60,7 @@ class TableCounts:
         )
 
     def fitted(self, vectorizer: TableVectorizer) -> TableVectorizer:
-        """Fit a vectorizer to the rows that were counted: up to rounding as to all of them at once.
+        """Give a vectorizer fitted to the rows that were counted: up to rounding as to all of them at once.
 
         Raises ValueError if a text column has no word that is frequent enough, or a numeric one no number.
         """
@@ -67,25 +68,14 @@ class TableCounts:
         for name, found in zip(vectorizer.numeric, count, strict=True):
             if not found:
                 raise ValueError(f"The numeric column {name!r} has no number in any row; leave it out.")
-        least = vectorizer.min_df
-        fewest = least if isinstance(least, int) else least * self.n_rows
-        words = [sorted(word for word, n in counts.items() if n >= fewest) for counts in self.words]
-        for name, kept in zip(vectorizer.text, words, strict=True):
-            if not kept:
-                raise ValueError(f"The text column {name!r} cannot be used (it has no words in enough rows).")
         scales = np.sqrt(squares / np.maximum(count, 1))
-        kept_counts = zip(self.words, words, strict=True)
-        rows = [np.array([counts[word] for word in kept], np.float64) for counts, kept in kept_counts]
-        state = {
-            **{name: getattr(vectorizer, name) for name in ("text", "categorical", "numeric", "ngram_range")},
-            **{name: getattr(vectorizer, name) for name in ("min_df", "sublinear_tf", "missing_numeric")},
-            "words": words,
-            "idf": [np.log((1 + self.n_rows) / (1 + n)) + 1 for n in rows],
-            "categories": [sorted(values) for values in self.values],
-            "means": means,
-            "scales": np.where(scales > 10 * np.finfo(np.float64).eps * np.abs(means), scales, 1.0),
-        }
-        return TableVectorizer.from_state(state)
+        made: TableVectorizer = clone(vectorizer)
+        texts = zip(vectorizer.text, self.words, strict=True)
+        made.text_vectorizers_ = [made._fitted_text(name, counts, self.n_rows) for name, counts in texts]
+        made.categories_ = [sorted(values) for values in self.values]
+        made.means_ = means
+        made.scales_ = np.where(scales > 10 * np.finfo(np.float64).eps * np.abs(means), scales, 1.0)
+        return made
 
 
 def _rows_by_word(vectorizer: TableVectorizer, cells: list[str]) -> Counter[str]:
