@@ -21,7 +21,7 @@ from labelweave.arrays import checked_csr, numbers_of, unmasked
 from labelweave.frames import FrameForm, frame_values, is_frame, library_of
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.labels.class_probabilities import is_missing
-from labelweave.labels.label_tables import is_plain_array
+from labelweave.labels.label_matrix import is_plain_array
 from labelweave.labels.tags import numbered_tags, tag_rows
 
 

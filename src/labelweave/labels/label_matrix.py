@@ -18,17 +18,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.array_types import Array
-from labelweave.arrays import checked_csr, numbers_of, refuse_lazy
+from labelweave.arrays import checked_csr, numbers_of, refuse_lazy, unmasked
+from labelweave.frames import frame_values, is_frame
 from labelweave.labels.doubts import checked_doubts, expected_positives, graded, split_targets
-from labelweave.labels.label_tables import (
-    checked_table,
-    frame_names,
-    is_plain_array,
-    numbers_in,
-    or_probabilities,
-    read_probabilities,
-    shown_name,
-)
+from labelweave.labels.label_tables import frame_names, or_probabilities, read_probabilities, shown_name
 from labelweave.labels.tags import read_tags, tag_rows
 
 
@@ -168,7 +161,9 @@ class LabelMatrix:
         """
         if isinstance(P, cls):
             return cls.from_any(P, names)
-        targets, observed, names = read_probabilities(P, names)
+        targets, observed, names = read_probabilities(
+            P, names, lambda table: checked_table(numbers_in(table))
+        )
         return cls._of_targets(targets, observed, names)
 
     @classmethod
@@ -470,6 +465,44 @@ def _checked_sparse(Y: Any) -> sp.csr_array:
             "entries are 1 (what is not stored is negative); give a LabelMatrix with a mask for the rest."
         )
     return csr
+
+
+def is_plain_array(Y: Any) -> bool:
+    """Say whether targets are an array of numbers or text: no frame, no lists, no objects."""
+    return isinstance(Y, np.ndarray) and Y.dtype.kind != "O"
+
+
+def numbers_in(Y: Any) -> npt.NDArray[Any]:
+    """Read a table of numbers; see :func:`checked_table`."""
+    if is_plain_array(Y):
+        return np.asarray(unmasked(Y))
+    try:
+        table = frame_values(Y) if is_frame(Y) else np.asarray(unmasked(Y))
+        return table.astype(float) if table.dtype.kind == "O" else table
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(_why_no_table(error)) from None
+
+
+def checked_table(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Check that a table has two dimensions and numbers."""
+    if table.ndim != 2:
+        raise ValueError(
+            f"Y has {table.ndim} dimension(s) and shape {table.shape}; labels need two, (rows, labels)."
+        )
+    if table.dtype.kind == "b":
+        return table.astype(np.int8)
+    if table.dtype.kind not in "iuf":
+        raise ValueError(f"Y has type {table.dtype}. Labels are 0/1 or -1/1, NaN where not observed.")
+    return table
+
+
+def _why_no_table(error: Exception) -> str:
+    if "inhomogeneous" in str(error):
+        return (
+            "Y has rows of different lengths; give a table of 0 and 1, or lists of tags: text, or sets of "
+            "numbers."
+        )
+    return f"Y has entries that are not numbers ({error}). Labels are 0/1 or -1/1, NaN if not observed."
 
 
 def checked_names(names: Sequence[Any] | Array | None, n_labels: int | None) -> Array | None:

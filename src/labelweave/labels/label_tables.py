@@ -2,56 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.arrays import checked_csr, refuse_lazy, unmasked
-from labelweave.frames import column_labels, frame_values, is_frame
+from labelweave.arrays import checked_csr, refuse_lazy
+from labelweave.frames import column_labels, is_frame
 from labelweave.labels.tags import tag_rows
 
 _NAME = "The table of probabilities"
-
-
-def is_plain_array(Y: Any) -> bool:
-    """Say whether targets are an array of numbers or text: no frame, no lists, no objects."""
-    return isinstance(Y, np.ndarray) and Y.dtype.kind != "O"
-
-
-def numbers_in(Y: Any) -> npt.NDArray[Any]:
-    """Read a table of numbers; see :func:`checked_table`."""
-    if is_plain_array(Y):
-        return np.asarray(unmasked(Y))
-    try:
-        table = frame_values(Y) if is_frame(Y) else np.asarray(unmasked(Y))
-        return table.astype(float) if table.dtype.kind == "O" else table
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(_why_no_table(error)) from None
-
-
-def checked_table(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Check that a table has two dimensions and numbers."""
-    if table.ndim != 2:
-        raise ValueError(
-            f"Y has {table.ndim} dimension(s) and shape {table.shape}; labels need two, (rows, labels)."
-        )
-    if table.dtype.kind == "b":
-        return table.astype(np.int8)
-    if table.dtype.kind not in "iuf":
-        raise ValueError(f"Y has type {table.dtype}. Labels are 0/1 or -1/1, NaN where not observed.")
-    return table
-
-
-def _why_no_table(error: Exception) -> str:
-    if "inhomogeneous" in str(error):
-        return (
-            "Y has rows of different lengths; give a table of 0 and 1, or lists of tags: text, or sets of "
-            "numbers."
-        )
-    return f"Y has entries that are not numbers ({error}). Labels are 0/1 or -1/1, NaN if not observed."
 
 
 def frame_names(table: Any) -> list[str] | None:
@@ -72,11 +34,10 @@ def or_probabilities(table: npt.NDArray[Any]) -> str:
     return "; probabilities are given as LabelMatrix.from_probabilities(Y)" if is_share else ""
 
 
-def read_probabilities(
-    P: Any, names: Sequence[Any] | npt.NDArray[Any] | None
-) -> tuple[sp.csr_array, Any, Any]:
+def read_probabilities(P: Any, names: Any, read: Callable[[Any], Any]) -> tuple[sp.csr_array, Any, Any]:
     """Read the probabilities that labels hold.
 
+    read: gives the numbers of a table that is not sparse.
     Returns those that are not 0, the pattern of what was observed, None for everything, and names.
     """
     refuse_lazy(P, _NAME)
@@ -85,10 +46,11 @@ def read_probabilities(
         shares.sum_duplicates()
         _refuse_others(sp.coo_array(shares), names)
         return shares, None, names
-    if not is_plain_array(P) and not is_frame(P) and tag_rows(P) is not None:
+    is_array = isinstance(P, np.ndarray) and P.dtype.kind != "O"
+    if not is_array and not is_frame(P) and tag_rows(P) is not None:
         raise ValueError("The probabilities are lists of tags; give a table of numbers, a column a label.")
     names = frame_names(P) if names is None else names
-    table = checked_table(numbers_in(P)).astype(np.float64)
+    table = read(P).astype(np.float64)
     seen = ~np.isnan(table)
     shares = sp.csr_array(np.where(seen, table, 0.0))
     _refuse_others(sp.coo_array(shares), names)
