@@ -485,6 +485,10 @@ def _label_contracts() -> dict[str, Contract]:
             P=lambda world: [0.8 * world.Y, sp.csr_array(0.3 * world.Y), world.labels],
             names=_of(None),
         ),
+        "LabelMatrix.stacked": Contract(
+            lambda world, names: lw.LabelMatrix.stacked([world.labels, lw.LabelMatrix(world.Y, None, names)]),
+            {"names": _of(None)},
+        ),
         "LabelMatrix.from_any": _plain(lw.LabelMatrix.from_any, Y=_targets, names=_of(None)),
         "LabelMatrix.masked": _on(
             _get_labels,
@@ -1119,6 +1123,12 @@ def _dataset_contracts() -> dict[str, Contract]:
                 datasets.TableVectorizer("words", "kind", "size").fit(frame, y).transform(frame)
             ),
             {"frame": _get("frame"), "y": _of(None)},
+        ),
+        "TableVectorizer.fit_blocks": Contract(
+            lambda world, frame: (
+                datasets.TableVectorizer("words", "kind", "size").fit_blocks([frame, frame]).transform(frame)
+            ),
+            {"frame": _get("frame")},
         ),
         "TableVectorizer.fit_transform": Contract(
             lambda world, frame, y: datasets.TableVectorizer("words", "kind", "size").fit_transform(frame, y),

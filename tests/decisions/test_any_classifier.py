@@ -215,9 +215,9 @@ def test_of_too_many_scores_some_rows_are_kept(wrap, cv, rows, monkeypatch):
     kept = []
     true = HeldOutScores.__init__
 
-    def watched(self, labels, scores, *others):
+    def watched(self, labels, scores, *others, **more):
         kept.append((labels.shape, scores.shape, scores.dtype))
-        true(self, labels, scores, *others)
+        true(self, labels, scores, *others, **more)
 
     monkeypatch.setattr(HeldOutScores, "__init__", watched)
     model = wrap(MaxMarginClassifier().fit(X, Y), cv=cv).fit(X, Y)

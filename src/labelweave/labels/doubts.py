@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.arrays import checked_csr
+from labelweave.arrays import checked_csr, numbers_of
 
 LEAST_GRADE = 1e-9  # of what is as likely as not, where 0 is what was not observed
 
@@ -30,7 +30,8 @@ def checked_doubts(
     doubts: Any, positives: sp.csr_array, observed: sp.csr_array | None
 ) -> sp.csr_array | None:
     """Check doubts (n, L), which are kept where an entry was observed; None if none is left."""
-    table = sp.csr_array(checked_csr(sp.csr_array(doubts), "doubts"), dtype=np.float64)
+    given = doubts if sp.issparse(doubts) else sp.csr_array(np.atleast_2d(numbers_of(doubts, "doubts")))
+    table = sp.csr_array(checked_csr(given, "doubts"), dtype=np.float64)
     if table.shape != positives.shape:
         raise ValueError(
             f"doubts has shape {table.shape} but the positives have shape {positives.shape}; both must be "

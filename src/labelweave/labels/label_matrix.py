@@ -185,7 +185,15 @@ class LabelMatrix:
         -------
         LabelMatrix
             All rows.
+
+        Raises
+        ------
+        ValueError
+            If there is none, or numbers of labels differ.
         """
+        widths = sorted({part.n_labels for part in parts})
+        if len(widths) != 1:
+            raise ValueError(f"Labels of rows are stacked that have {widths} labels; all must have the same.")
         seen, doubts = None, None
         if any(part.observed is not None for part in parts):
             seen = sp.vstack([part.observed_pattern() for part in parts], format="csr")
