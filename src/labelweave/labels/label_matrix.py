@@ -21,7 +21,14 @@ from labelweave.array_types import Array
 from labelweave.arrays import checked_csr, numbers_of, refuse_lazy, unmasked
 from labelweave.frames import frame_values, is_frame
 from labelweave.labels.doubts import checked_doubts, expected_positives, graded, split_targets
-from labelweave.labels.label_tables import frame_names, or_probabilities, read_probabilities, shown_name
+from labelweave.labels.label_tables import (
+    frame_names,
+    label_places,
+    or_probabilities,
+    read_probabilities,
+    shown_name,
+    signed_pattern,
+)
 from labelweave.labels.tags import read_tags, tag_rows
 
 
@@ -67,7 +74,7 @@ class LabelMatrix:
         doubts: Any | None = None,
     ) -> None:
         self.positives = _pattern(positives)
-        self.observed = None if observed is None else _signed(self.positives, _pattern(observed))
+        self.observed = None if observed is None else signed_pattern(self.positives, _pattern(observed))
         self.names = checked_names(names, self.positives.shape[1])
         self.doubts = None if doubts is None else checked_doubts(doubts, self.positives, self.observed)
 
@@ -308,7 +315,7 @@ class LabelMatrix:
         LabelMatrix
             The same rows and labels.
         """
-        kept = np.setdiff1d(np.arange(self.n_labels), _places(labels, self.n_labels))
+        kept = np.setdiff1d(np.arange(self.n_labels), label_places(labels, self.n_labels))
         ends = len(kept) * np.arange(len(self) + 1)
         every = (np.ones(ends[-1], np.int8), np.tile(kept, len(self)), ends)
         return self.masked(sp.csr_array(every, shape=self.shape))
@@ -326,7 +333,7 @@ class LabelMatrix:
         LabelMatrix
             The same rows with these labels only.
         """
-        labels = _places(labels, self.n_labels)
+        labels = label_places(labels, self.n_labels)
         observed, doubts = (None if one is None else one[:, labels] for one in (self.observed, self.doubts))
         names = None if self.names is None else self.names[labels]
         return LabelMatrix(self.positives[:, labels], observed, names, doubts)
@@ -404,22 +411,6 @@ class LabelMatrix:
         return np.where(self.observed.toarray() == 0, np.nan, self.expected_positives.toarray())
 
 
-def _places(labels: Any, n_labels: int) -> npt.NDArray[np.int64]:
-    """Read places of labels: whole numbers, those below 0 counted from the end, or a mask."""
-    try:
-        places = np.asarray(labels)
-    except ValueError:
-        places = np.empty((0, 0))
-    if places.dtype.kind == "b" and places.shape == (n_labels,):
-        return np.flatnonzero(places)
-    places = places.astype(np.int64) if places.size == 0 and places.ndim == 1 else places
-    if places.dtype.kind not in "iu" or places.ndim != 1:
-        raise ValueError(f"labels is {labels!r}; give a list of the places of labels, whole numbers.")
-    if len(places) and not (-n_labels <= places.min() and places.max() < n_labels):
-        raise ValueError(f"labels go from {places.min()} to {places.max()}, but there are {n_labels} labels.")
-    return places.astype(np.int64, copy=False)
-
-
 def _pattern(matrix: Any) -> sp.csr_array:
     """Keep where a matrix is non-zero, as a CSR array of int8 ones with sorted indices."""
     if sp.issparse(matrix):
@@ -438,27 +429,6 @@ def _pattern(matrix: Any) -> sp.csr_array:
         pattern.sum_duplicates()
         pattern.data[:] = 1
     return pattern
-
-
-def _signed(positives: sp.csr_array, observed: sp.csr_array) -> sp.csr_array:
-    """Give every observed entry its sign: +1 where positive, else -1."""
-    if observed.shape != positives.shape:
-        raise ValueError(
-            f"observed has shape {observed.shape} but the positives have shape {positives.shape}; "
-            "both must be (rows, labels)."
-        )
-    # a positive adds 3 to what is -1 or 0, so that no entry cancels: 2 inside the mask, 3 outside
-    signed = 3 * positives - observed
-    outside = np.flatnonzero(signed.data == 3)
-    if len(outside):
-        row = int(np.searchsorted(signed.indptr, outside[0], side="right")) - 1
-        raise ValueError(
-            f"The entry at row {row}, label {signed.indices[outside[0]]} is positive but not in the observed "
-            f"mask ({len(outside)} are); put it in, or hide it with LabelMatrix(positives).masked(observed)."
-        )
-    signed.data = np.where(signed.data > 0, 1, -1).astype(np.int8)
-    signed.sort_indices()
-    return signed
 
 
 def _checked_sparse(Y: Any) -> sp.csr_array:

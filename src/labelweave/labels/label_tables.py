@@ -1,4 +1,4 @@
-"""Tables that users hold, read as labels or as probabilities of labels."""
+"""Tables that users hold, read as labels or as probabilities of labels; masks and places of labels."""
 
 from __future__ import annotations
 
@@ -65,3 +65,40 @@ def _refuse_others(shares: sp.coo_array, names: Sequence[Any] | npt.NDArray[Any]
             f"The probability at row {row}, label {shown_name(names, label)} is {shares.data[bad[0]]:g}; "
             "probabilities are numbers from 0 to 1, NaN where nothing is known."
         )
+
+
+def label_places(labels: Any, n_labels: int) -> npt.NDArray[np.int64]:
+    """Read places of labels: whole numbers, those below 0 counted from the end, or a mask."""
+    try:
+        places = np.asarray(labels)
+    except ValueError:
+        places = np.empty((0, 0))
+    if places.dtype.kind == "b" and places.shape == (n_labels,):
+        return np.flatnonzero(places)
+    places = places.astype(np.int64) if places.size == 0 and places.ndim == 1 else places
+    if places.dtype.kind not in "iu" or places.ndim != 1:
+        raise ValueError(f"labels is {labels!r}; give a list of the places of labels, whole numbers.")
+    if len(places) and not (-n_labels <= places.min() and places.max() < n_labels):
+        raise ValueError(f"labels go from {places.min()} to {places.max()}, but there are {n_labels} labels.")
+    return places.astype(np.int64, copy=False)
+
+
+def signed_pattern(positives: sp.csr_array, observed: sp.csr_array) -> sp.csr_array:
+    """Give every observed entry its sign: +1 where positive, else -1."""
+    if observed.shape != positives.shape:
+        raise ValueError(
+            f"observed has shape {observed.shape} but the positives have shape {positives.shape}; "
+            "both must be (rows, labels)."
+        )
+    # a positive adds 3 to what is -1 or 0, so that no entry cancels: 2 inside the mask, 3 outside
+    signed = 3 * positives - observed
+    outside = np.flatnonzero(signed.data == 3)
+    if len(outside):
+        row = int(np.searchsorted(signed.indptr, outside[0], side="right")) - 1
+        raise ValueError(
+            f"The entry at row {row}, label {signed.indices[outside[0]]} is positive but not in the observed "
+            f"mask ({len(outside)} are); put it in, or hide it with LabelMatrix(positives).masked(observed)."
+        )
+    signed.data = np.where(signed.data > 0, 1, -1).astype(np.int8)
+    signed.sort_indices()
+    return signed
