@@ -75,10 +75,10 @@ ATTACKERS = {
         "--runs 20",
         "`kill -9` to half of the workers of Dask, or to one of them five times, at random moments: "
         "the same bits, within the tolerance.  Workers are started again by the attacker, as managers of "
-        "clusters do: LocalCluster gives them up that are killed while they start.  A worker that stood still "
-        "for ten seconds, and a killed client whose fit went on from its checkpoint, were tried once each "
-        "(`--others 1`), with the same bits; workers with less memory than rows take died, and the fit said "
-        "that no worker was connected.",
+        "clusters do: LocalCluster gives them up that are killed while they start.  A worker that stood "
+        "still for ten seconds, and a killed client whose fit went on from its checkpoint, were tried once "
+        "each (`--others 1`), with the same bits; workers with less memory than rows take died, and the fit "
+        "said that no worker was connected.",
     ),
     "killed_commands": (
         "--runs 60",
