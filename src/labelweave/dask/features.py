@@ -20,7 +20,7 @@ from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.dask.data import ReadData
 from labelweave.dask.graphs import in_pairs
-from labelweave.dask.tasks import ReadRows, Sized
+from labelweave.dask.tasks import ReadRows, Sized, aligned
 from labelweave.dask.waiting import LostRowsError, gathered
 from labelweave.features import FeatureMatrix
 from labelweave.features.factor_maps import FactorMap, explicit_map
@@ -39,12 +39,12 @@ class Mapped(Sized):
     def product(self, name: str, table: Array) -> Array:
         """Call a method of the map, which gives an array."""
         with Workers().running():
-            return np.asarray(getattr(self.map, name)(table))
+            return np.asarray(getattr(self.map, name)(aligned(table)))
 
 
 def _of_rows(of_rows: Callable[..., Any], rows: ReadRows, *by_row: Any) -> Any:
     with Workers().running():
-        return of_rows(rows.features, *by_row)
+        return of_rows(rows.features, *map(aligned, by_row))
 
 
 class Parts:

@@ -50,6 +50,22 @@ class Sized:
     def __sizeof__(self) -> int:
         return _bytes(vars(self))
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({name: aligned(part) for name, part in state.items()})
+
+
+def aligned(value: Any) -> Any:
+    """Copy arrays that a message has brought to odd addresses: NumPy multiplies these otherwise.
+
+    Arrays in the attributes of this library's and of SciPy's objects are put in their places.
+    """
+    if isinstance(value, np.ndarray):
+        return value if value.flags.aligned else value.copy()
+    if type(value).__module__.startswith(("labelweave.", "scipy.")) and hasattr(value, "__dict__"):
+        inner = vars(value)
+        inner.update({name: aligned(part) for name, part in inner.items()})
+    return value
+
 
 def _bytes(value: Any) -> int:
     if isinstance(value, np.ndarray):

@@ -336,7 +336,8 @@ class DecisionClassifier(
         own = cls._kind_inside(state["form"]["kind"]), sizes["C"], state["fitted"].get("n_features_in_")
         if sizes.get("o", 0) not in (0, 1 if form.kind == "binary" else sizes["C"]):
             raise ModelFileError(f"its {cls.__name__} has {sizes['o']} offsets.")
-        if kinds != own or not (response == "auto" or hasattr(inner, response)):
+        is_known = form.kind == "labels" or set(form.classes.tolist()) <= set(state["classes"].tolist())
+        if kinds != own or not (is_known and (response == "auto" or hasattr(inner, response))):
             raise ModelFileError(f"its {cls.__name__} does not fit to the classifier inside.")
 
     @classmethod

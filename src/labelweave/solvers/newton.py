@@ -145,7 +145,9 @@ class NewtonConjugateGradient(Solver[NewtonProblem, NewtonState]):
         """Share the gap that is allowed among the groups, half by their values and half evenly."""
         sizes = np.abs(state.values)
         total = float(sizes.sum())
-        return np.asarray(self.tol * (sizes + total / len(sizes)) / 2)
+        # losses of corrected targets may be negative: what is allowed is a share of the sum, not of the sizes
+        left = abs(float(state.values.sum())) / total if total > 0 else 1.0
+        return np.asarray(self.tol * left * (sizes + total / len(sizes)) / 2)
 
     def _stepped(self, problem: NewtonProblem, state: NewtonState) -> tuple[NewtonState, float]:
         """Take a Newton step in the groups that need one; the longest step length is given with it."""
