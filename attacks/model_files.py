@@ -20,6 +20,7 @@ shape   scores or predictions have another shape than rows and labels say.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import faulthandler
 import json
 import multiprocessing
@@ -186,12 +187,22 @@ def attack_one(seed: int, path: Path, outcome: Outcome) -> None:
     except Exception as error:
         where = _where(error)
         problems = [f"{stage}: {type(error).__name__} in {where}: {' '.join(str(error).split())[:100]}"]
-    grown = _peak() - before
-    if grown > MULTIPLE * len(data) + FREE:
+    grown, most = _peak() - before, MULTIPLE * len(data) + FREE
+    if grown > most:
+        grown = min(grown, _grown_again(name, path))
+    if grown > most:
         problems.append(f"memory: {grown:,} bytes for a file of {len(data):,}")
     outcome.found += [(seed, f"{name}: {problem}") for problem in problems]
     for kind in {problem.partition(":")[0] for problem in problems}:
         outcome.counts[kind] += 1
+
+
+def _grown_again(name: str, path: Path) -> int:
+    """Measure memory once more: pages of libraries that came with the first time are there now."""
+    before = _reset_peak()
+    with contextlib.suppress(Exception):
+        list(violations(opened(name, path)))
+    return _peak() - before
 
 
 def _where(error: BaseException) -> str:
