@@ -65,7 +65,9 @@ ATTACKERS = {
         "checkpoints with an end of the wrong kind or without a record (2).  Eight are refused now, with "
         "tests; the column is refused by place in a sentence when it predicts, and rows are tried within the "
         "training scale.  One more was stopped from outside, and the outcomes of 166 were lost with it: run "
-        "again, they did no harm (--seed 376500 --files 167).  What follows is of other seeds.",
+        "again, they did no harm (--seed 376500 --files 167).  What follows is of other seeds, of "
+        "which three waited for a processor for 120 s at a load of 30, and 569 outcomes were lost with them: "
+        "run again, they did no harm (--seed 1597900 --files 1000).",
     ),
     "killed_fits": (
         "--fits 100",
