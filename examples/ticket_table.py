@@ -4,8 +4,9 @@
 A table of support tickets: texts, categories, numbers, and tags of which a third were never given.
 
 The table is made here, with a seed.  A blank cell in its column of tags means that nobody has looked, not
-that the ticket has no tag.  Read so, the blanks add nothing to the loss; read as "none", they teach the model
-to predict fewer tags.  Each model is saved and loaded, and gets a page for whoever has to decide.
+that the ticket has no tag, which a separator alone says.  Read so, the blanks add nothing to the loss; read as
+"none", they teach the model to predict fewer tags.  Each model is saved and loaded, and gets a page for
+whoever has to decide.
 Run ``python examples/ticket_table.py [FOLDER]``; it takes some seconds.
 """
 
@@ -67,7 +68,7 @@ def write_tickets(path: Path, count: int, seed: int, blank: float) -> None:
             minutes = (
                 "" if random.random() < 0.1 else round(random.gamma(2.0, 20.0 - 12.0 * ("urgent" in tags)))
             )
-            shown = "" if random.random() < blank else ",".join(tags) or "-"
+            shown = "" if random.random() < blank else ",".join(tags) or ","  # a separator alone: looked at, none
             text = " ".join(random.permutation(words))
             rows.writerow([f"T{seed}{number:05d}", text, channel, minutes, shown])
 
