@@ -17,8 +17,9 @@ def count_gaps(indptr, indices, largest, ends):
     for row in range(len(indptr) - 1):
         last, count = -1, 0
         for entry in range(indptr[row], indptr[row + 1]):
-            count += (indices[entry] - last - 1) // largest + 1
-            last = indices[entry]
+            index = int(indices[entry])  # differences in a type of its own would wrap in plain Python
+            count += (index - last - 1) // largest + 1
+            last = index
         ends[row + 1] = ends[row] + count
 
 
@@ -29,14 +30,15 @@ def write_gaps(indptr, indices, values, largest, gaps, spread):
     for row in range(len(indptr) - 1):
         last = -1
         for entry in range(indptr[row], indptr[row + 1]):
-            gap = indices[entry] - last
+            index = int(indices[entry])
+            gap = index - last
             while gap > largest:
                 gaps[place], spread[place] = largest, 0
                 gap -= largest
                 place += 1
             gaps[place], spread[place] = gap, values[entry]
             place += 1
-            last = indices[entry]
+            last = index
 
 
 @njit(**LOOP)
@@ -45,5 +47,5 @@ def read_gaps(indptr, gaps, indices):
     for row in range(len(indptr) - 1):
         last = -1
         for entry in range(indptr[row], indptr[row + 1]):
-            last += gaps[entry]
+            last += int(gaps[entry])
             indices[entry] = last
