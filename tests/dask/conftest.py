@@ -1,3 +1,5 @@
+import contextlib
+
 import pytest
 
 distributed = pytest.importorskip("distributed")
@@ -6,10 +8,12 @@ distributed = pytest.importorskip("distributed")
 @pytest.fixture(scope="session")
 def client():
     """A cluster of threads in this process."""
-    with distributed.Client(
+    made = distributed.Client(
         processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0", set_as_default=False
-    ) as made:
-        yield made
+    )
+    yield made
+    with contextlib.suppress(RuntimeError):  # its loop may have ended before the tests did
+        made.close()
 
 
 @pytest.fixture
