@@ -283,7 +283,7 @@ def _ascend(table: LabeledScores, start: PerLabel, kept: list[_Ranked] | None) -
             moved = np.flatnonzero(above != before)
             thresholds[ranked.labels[moved]] = _cut_at(ranked, moved, above[moved])
         last, total = total, counts.total()
-        if total - last <= _LEAST_GAIN * max(total, 1.0):
+        if total - last <= _LEAST_GAIN * total:
             break
     return thresholds, total
 
