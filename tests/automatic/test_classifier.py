@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from sklearn.base import clone
-from sklearn.datasets import make_multilabel_classification
+from sklearn.datasets import make_classification, make_multilabel_classification
 from sklearn.metrics import jaccard_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -315,6 +315,16 @@ def test_a_single_row_is_refused():
     with pytest.raises(ValueError, match="1 row"):
         small().fit([[0.0]], [[1, 0]])
     assert small().fit([[0.0], [1.0]], [[1, 0], [0, 1]]).predict([[0.0]]).shape == (1, 2)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_classes_have_an_accuracy_on_left_out_rows(n_classes):
+    X, y = make_classification(240, 6, n_informative=4, n_classes=n_classes, random_state=0)
+    model = small(members=["rbf"]).fit(X[:120], np.array(["a", "b", "c"])[y[:120]])
+    assert abs(model.score(X[120:], np.array(["a", "b", "c"])[y[120:]]) - model.left_out_value_) < 0.12
+    share = model.left_out_value_
+    assert_allclose(model.left_out_error_, np.sqrt(share * (1 - share) / 119))
+    assert f"accuracy {share:.4f}" in model._repr_html_()
 
 
 def test_it_explains_itself(data, fitted):

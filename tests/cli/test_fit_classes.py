@@ -257,6 +257,39 @@ def test_single_labels_are_hinted_at(fit_things):
     assert "--one-class" not in known.split("\nrows ")[0]
 
 
+@pytest.mark.parametrize(
+    ("cells", "words", "has_classes"),
+    [
+        ("ab", [], True),
+        ("01", [], False),  # one label, there or not
+        ("ab", ["--many-labels"], False),
+        ("ab", ["--label-separator", ","], False),
+        ("ab", ["--empty-labels", "unknown"], False),
+        ("ab", ["--threshold", "f1"], False),
+        (["a", ""], [], False),
+        (["a", "?"], [], False),
+        (["a;b", "b;c", "a;c", "b"], [], False),
+        ([str(k) for k in range(12)], [], False),
+    ],
+)
+def test_a_column_of_single_labels_holds_classes(run, tmp_path, cells, words, has_classes):
+    rows = "".join(f"{k},{cells[k % len(cells)]}\n" for k in range(12))
+    (tmp_path / "single.csv").write_text("x,kind\n" + rows)
+    labels = ["--label-column" if cells == "01" else "--labels", "kind"]
+    fit = ["fit", "single.csv", "--numeric", "x", *labels, "--model", "max-margin", "--out", "m.lw"]
+    told = run(*fit, *words).err
+    assert ("so they are its classes; --many-labels" in told) == has_classes
+    assert ("\nclasses " in told) == has_classes
+
+
+def test_lists_of_one_label_are_lists(run, tmp_path):
+    (tmp_path / "l.jsonl").write_text("".join(f'{{"x": {k}, "y": ["{"ab"[k % 2]}"]}}\n' for k in range(8)))
+    (tmp_path / "l.svm").write_text("".join(f"{k % 3} 1:{k}\n" for k in range(9)))
+    margins = ["--model", "max-margin", "--out", "m.lw"]
+    assert "classes" not in run("fit", "l.jsonl", "--numeric", "x", "--labels", "y", *margins).err
+    assert "every row has one of 3 labels, so they are its classes" in run("fit", "l.svm", *margins).err
+
+
 def test_max_margin_with_one_class_a_row(fit_things, run, tmp_path):
     fit_things("--model", "max-margin", "--one-class", "-q")
     model = _classifier()

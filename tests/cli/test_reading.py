@@ -165,10 +165,10 @@ def test_messages_name_flags(run, tmp_path):
     ).err
     assert "a.csv:2: found 'games' in column 'section'" in told
     (tmp_path / "b.csv").write_text("f,y\n1,x\n,x\n")
-    told = run(
-        "fit", "b.csv", "--model", "max-margin", "--labels", "y", "--numeric", "f", "--out", "m.lw", code=2
-    ).err
+    words = ["fit", "b.csv", "--model", "max-margin", "--labels", "y", "--numeric", "f", "--out", "m.lw"]
+    told = run(*words, "--missing-numeric", "error", code=2).err
     assert "expected a number; --missing-numeric mean fills it in" in told
+    assert "missing       f (the mean is taken)" in run(*words).err
     (tmp_path / "c.jsonl").write_text('{"f": {"a": 1}, "y": "x"}\n')
     assert (
         "name it with --drop"

@@ -46,5 +46,5 @@ def test_flags_that_do_not_go_together(run, tmp_path):
         assert words in run(*margins, "--covariance", name, code=2).err
     run(*margins, "--covariance", "r.npy")
     assert json.loads(run("inspect", "m.lw", "--covariance", "--json").out)["covariance"] == [[1, 0], [0, 1]]
-    told = run(*margins, "--compare", "low-rank", "--compare-folds", 40, code=2).err
+    told = run(*margins, "--many-labels", "--compare", "low-rank", "--compare-folds", 40, code=2).err
     assert "needs as many rows, but DATA has 12" in told

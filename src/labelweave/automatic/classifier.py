@@ -28,7 +28,7 @@ from labelweave.automatic.known_sets import KnownSets
 from labelweave.automatic.members import Members
 from labelweave.automatic.plan import Plan, Shape, make_plan
 from labelweave.automatic.scorers import CombinedScorer
-from labelweave.automatic.set_values import value_of_sets
+from labelweave.automatic.set_values import most_probable, value_of_sets
 from labelweave.automatic.table import Member, TrainingTable, folds_of
 from labelweave.estimators.base import CALLER, LabelClassifier, fit_method, warn_of_end
 from labelweave.estimators.held_out import HeldOutScores
@@ -145,8 +145,8 @@ class AutoLabelClassifier(LabelClassifier):
         The same without what labels say of each other; equal where left-out rows did not gain by that.
     left_out_value_, left_out_error_ : float
         The metric on left-out rows with thresholds from the other folds, and its standard error over rows;
-        NaN where y has one class a row.  What new rows show has a standard error of its own: the difference
-        is to be compared with the root of the sum of both squares.
+        where y has one class a row, the accuracy.  What new rows show has a standard error of its own: the
+        difference is to be compared with the root of the sum of both squares.
     thresholds_ : ndarray of float64, shape (L,)
         Probabilities above are positive; not where ``known_sets_`` decide.
     known_sets_ : KnownSets
@@ -418,8 +418,11 @@ class AutoLabelClassifier(LabelClassifier):
         for name in ("thresholds_", "known_sets_"):
             self.__dict__.pop(name, None)
         if self._form.kind != "labels":  # the most probable class
-            self.thresholds_ = np.full(left_out.held.labels.n_labels, 0.5)
-            self.left_out_value_, self.left_out_error_ = np.nan, np.nan
+            honest = left_out.honest
+            self.thresholds_ = np.full(honest.labels.n_labels, 0.5)
+            self.left_out_value_, self.left_out_error_ = value_of_sets(
+                honest.labels, most_probable(honest.scores), "subset_accuracy", honest.weights
+            )
             return
         decision, sets = left_out.decide(self.metric)
         if isinstance(decision, KnownSets):

@@ -41,6 +41,15 @@ def value_of_sets(
     return value, _error((above - value * below) / total if total > 0 else above, weights)
 
 
+def most_probable(probabilities: RowsByLabels) -> Array:
+    """Give sets of the most probable class, (n, L); of one label, which stands for two classes, if it is."""
+    if probabilities.shape[1] == 1:
+        return probabilities > 0.5
+    sets = np.zeros(probabilities.shape, bool)
+    np.put_along_axis(sets, probabilities.argmax(axis=1)[:, np.newaxis], True, axis=1)
+    return sets
+
+
 def _entries(labels: LabelMatrix, sets: RowsByLabels, rows: slice) -> tuple[Array, Array, Array]:
     """Say of some rows how much entries are positive, which are predicted, and which are observed."""
     signs = labels[rows].to_graded_signs()

@@ -37,7 +37,7 @@ def run(
     format = chosen_format(out, output_format)
     if out is not None:
         require_writable(out)
-    rows, _, words = read_training_rows(data, DataFlags.of(options), has_one=False)
+    rows, _, words, _ = read_training_rows(data, DataFlags.of(options), has_one=False)
     if words is not None and not quiet:
         words.show()
     model = AutoLabelClassifier(

@@ -17,7 +17,6 @@ from labelweave.cli.fit_request import FitRequest
 from labelweave.cli.fit_words import explain_end, print_summary
 from labelweave.cli.messages import note
 from labelweave.cli.model_table import model_table
-from labelweave.datasets import TableVectorizer
 from labelweave.estimators import TableModel
 
 _LOCAL = "local"
@@ -105,8 +104,5 @@ def _pairs(client: Any, parts: list[Any], request: FitRequest) -> tuple[list[Any
     columns = given.resolved(first)
     if not request.quiet:
         column_words(first, given, columns).show()
-    settings: Any = {"min_df": source.min_df or 1, "ngram_range": (1, source.ngrams or 1)}
-    settings["missing_numeric"] = source.missing_numeric or "error"
-    vectorizer = TableVectorizer(columns.text, columns.categorical, columns.numeric, **settings)
-    plan = planned(client, parts, columns, vectorizer)
+    plan = planned(client, parts, columns, source.vectorizer(columns))
     return table_pairs(parts, plan), plan.vectorizer, plan.columns

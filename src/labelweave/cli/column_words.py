@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from labelweave.cli.messages import note, print_lines
 from labelweave.datasets import TableColumns
 from labelweave.datasets.columns import is_missing
+from labelweave.datasets.table import numbers_of
 from labelweave.datasets.table_files import RawTable
 
 _MOST_NAMES = 20
@@ -40,6 +43,7 @@ def column_words(table: RawTable, given: TableColumns, columns: TableColumns) ->
     roles = {
         "labels": _listed(labels),
         **{kind: _listed(getattr(columns, kind)) for kind in ("text", "categorical", "numeric")},
+        "missing": _listed(_with_gaps(table, columns), "the mean is taken"),
         "names of rows": "" if columns.id is None else columns.id,
         "left out": _listed(_left_out(table, given, columns, labels)),
     }
@@ -49,11 +53,17 @@ def column_words(table: RawTable, given: TableColumns, columns: TableColumns) ->
     return ColumnWords({name: names for name, names in roles.items() if names}, alike)
 
 
-def _listed(names: Sequence[str] | None) -> str:
+def _listed(names: Sequence[str] | None, reason: str = "") -> str:
     """List names, not all of very many."""
     names = names or ()
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + more
+    said = f" ({reason})" if names and reason else ""
+    return ", ".join(names[:_MOST_NAMES]) + more + said
+
+
+def _with_gaps(table: RawTable, columns: TableColumns) -> list[str]:
+    """Name the columns of numbers in which cells are missing."""
+    return [name for name in columns.numeric or () if np.isnan(numbers_of(table, name)).any()]
 
 
 def _left_out(

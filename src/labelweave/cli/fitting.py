@@ -27,7 +27,8 @@ from labelweave.cli.label_relations import Targets, hint_at_classes, structures,
 from labelweave.cli.messages import note
 from labelweave.cli.model_table import class_of, model_table
 from labelweave.cli.progress import ReadLines, show_progress
-from labelweave.datasets import LabeledData, TableColumns, TableVectorizer, read_any
+from labelweave.datasets import LabeledData, TableColumns, read_any
+from labelweave.datasets.columns import is_text_lists
 from labelweave.datasets.data_file import is_gzip
 from labelweave.datasets.table import Known, table_features
 from labelweave.datasets.table_files import raw_tables
@@ -60,10 +61,24 @@ class Prepared(NamedTuple):
     words: ColumnWords | None
 
 
+class TrainingRows(NamedTuple):
+    """Rows to train on, and what the columns of a table were, in words too; None for other formats.
+
+    is_listed: whether rows are of a format in which each lists its labels, however many.
+    """
+
+    data: LabeledData
+    columns: TableColumns | None = None
+    words: ColumnWords | None = None
+    is_listed: bool = True
+
+
 def prepared(request: FitRequest) -> Prepared:
     """Read the rows, and make the model that was asked for."""
     has_one = bool(request.one_class or request.relations.class_paths)
-    rows, columns, words = read_training_rows(request.data, request.source, has_one, request.quiet)
+    read = read_training_rows(request.data, request.source, has_one, request.quiet)
+    request = _with_classes(request, read)
+    rows, columns, words, _ = read
     if request.source.answers is not None:
         rows = _answered(rows, request.source.answers, request.quiet)
     rows, means = _with_means(rows, request.quiet)
@@ -81,6 +96,24 @@ def prepared(request: FitRequest) -> Prepared:
     if request.why_this_model is not None and not request.quiet:
         note(request.why_this_model)
     return Prepared(request, rows, means, targets, model, columns, words)
+
+
+def _with_classes(request: FitRequest, read: TrainingRows) -> FitRequest:
+    """Take labels for classes where every row has just one, in a cell that is no list, and no flag tells."""
+    source, Y = request.source, read.data.Y
+    is_told = request.one_class is not None or any(vars(request.relations).values()) or request.graph
+    says_labels = source.answers or source.empty_labels or request.decisions or "threshold" in request.given
+    if read.is_listed or is_told or says_labels:
+        return request
+    is_single = Y.observed is None and bool((np.diff(Y.positives.indptr) == 1).all())
+    if not is_single or not 2 <= Y.n_labels <= len(Y) / 2:
+        return request
+    if not request.quiet:
+        note(
+            f"every row has one of {Y.n_labels} labels, so they are its classes; --many-labels reads them as "
+            "labels, of which later rows may have several or none."
+        )
+    return replace(request, one_class=True)
 
 
 def _answered(rows: LabeledData, path: str, quiet: bool) -> LabeledData:
@@ -133,38 +166,40 @@ def run_fit(request: FitRequest) -> int:
     return explain_end(model, request.out)
 
 
-def read_training_rows(
-    path: str, source: DataFlags, has_one: bool, quiet: bool = False
-) -> tuple[LabeledData, TableColumns | None, ColumnWords | None]:
-    """Read the rows to train on, and what the columns of a table were, in words too; None for other formats.
+def read_training_rows(path: str, source: DataFlags, has_one: bool, quiet: bool = False) -> TrainingRows:
+    """Read the rows to train on.
 
     has_one: whether rows are said to have one class.
     A large table is read twice in blocks, so that its cells are never held together.
     """
     format = source.format_of(path)
     if format != "table":
-        return read_any(path, format, **source.matrix_keywords()), None, None
+        data = read_any(path, format, **source.matrix_keywords())
+        return TrainingRows(data, is_listed=format != "svmlight")
     given = source.columns()
     if given.labels is None and source.answers is None:
         raise click.UsageError("A table needs --labels or --label-column to say what its labels are.")
     is_large = _is_large(path)
     table = next(raw_tables(path, _BLOCK_ROWS if is_large else None))
     columns = columns_of_first_block(table, given) if is_large else given.resolved(table)
-    settings: Any = {"min_df": source.min_df or 1, "ngram_range": (1, source.ngrams or 1)}
-    settings["missing_numeric"] = source.missing_numeric or "error"
-    vectorizer = TableVectorizer(columns.text, columns.categorical, columns.numeric, **settings)
+    vectorizer = source.vectorizer(columns)
     known: Known = ([] if columns.labels is None else None, "error")
     if is_large:
         said = ReadLines(path, quiet)
         data = features_in_blocks(path, columns, vectorizer, known, _BLOCK_ROWS, said)
     else:
         data = table_features(table, columns, vectorizer, known)
+    is_listed = True
     if isinstance(columns.labels, str) and not has_one:
+        names = [str(name) for name in np.asarray(data.label_names)]
+        cells = table.columns.given(columns.labels)
+        is_listed = columns.label_separator is not None or is_text_lists(cells)
+        is_listed |= isinstance(cells, list) and any(isinstance(cell, list) for cell in cells)
         if columns.label_separator is None:
-            _note_uncut_cells(columns.labels, [str(name) for name in np.asarray(data.label_names)])
+            is_listed |= _note_uncut_cells(columns.labels, names)
         if source.empty_labels is None:
             _note_blank_cells(columns.labels, data.Y)
-    return data, columns, column_words(table, given, columns)
+    return TrainingRows(data, columns, column_words(table, given, columns), is_listed)
 
 
 def _is_large(path: str) -> bool:
@@ -208,8 +243,8 @@ def _note_probabilities(Y: LabelMatrix) -> None:
         note(f"{Y.doubts.nnz} entries of the label columns are neither 0 nor 1, and taken as probabilities.")
 
 
-def _note_uncut_cells(column: str, names: list[str]) -> None:
-    """Say so if cells that were each taken as one label look like lists."""
+def _note_uncut_cells(column: str, names: list[str]) -> bool:
+    """Say so, and return True, if cells that were each taken as one label look like lists."""
     for separator in _SEPARATORS:
         lists = [name for name in names if separator in name]
         parts = {part.strip() for name in names for part in name.split(separator)}
@@ -218,7 +253,8 @@ def _note_uncut_cells(column: str, names: list[str]) -> None:
                 f"each cell of column {column!r} is taken as one label, such as {lists[0][:40]!r}; if cells "
                 f"list several, give --label-separator {separator!r}."
             )
-            return
+            return True
+    return False
 
 
 def _model(request: FitRequest, targets: Targets, columns: TableColumns | None) -> Any:

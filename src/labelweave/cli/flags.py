@@ -12,7 +12,7 @@ from labelweave.cli.messages import flag_of
 from labelweave.cli.standard_input import data_path
 
 if TYPE_CHECKING:
-    from labelweave.datasets import TableColumns
+    from labelweave.datasets import TableColumns, TableVectorizer
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -104,6 +104,15 @@ class DataFlags:
             **{kind: getattr(self, kind) or None for kind in _KINDS},
         )
 
+    def vectorizer(self, columns: TableColumns) -> TableVectorizer:
+        """Make what turns columns of a table into features; missing numbers get the mean without a flag."""
+        from labelweave.datasets import TableVectorizer
+
+        return TableVectorizer(
+            columns.text, columns.categorical, columns.numeric, min_df=self.min_df or 1,
+            ngram_range=(1, self.ngrams or 1), missing_numeric=self.missing_numeric or "mean",
+        )  # fmt: skip
+
 
 def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Put several flags together, in the order of the help."""
@@ -163,7 +172,7 @@ column_options = with_options(
                  help="Table: in how many rows, or what share of them, a word must occur [1]."),
     click.option("--ngrams", type=click.IntRange(1), help="Table: the longest run of words [1]."),
     click.option("--missing-numeric", type=click.Choice(["error", "mean"]),
-                 help="Table: what to do with a missing number [error]."),
+                 help="Table: what to do with a missing number [mean]."),
 )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from labelweave.active.answers import with_more_labels
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.messages import note
 from labelweave.cli.queries import row_text
-from labelweave.datasets import LabeledData, TableVectorizer, read_any, read_table_columns
+from labelweave.datasets import LabeledData, read_any, read_table_columns
 from labelweave.datasets.table import table_features
 from labelweave.datasets.table_files import raw_tables
 from labelweave.features.feature_matrix import column_means, filled
@@ -84,12 +84,8 @@ def _read_table(path: str, source: DataFlags, more: list[str]) -> tuple[LabeledD
         given = replace(given, empty_labels="unknown")
     table = next(raw_tables(path))
     columns = given.resolved(table)
-    vectorizer = TableVectorizer(
-        columns.text, columns.categorical, columns.numeric, missing_numeric="mean",
-        min_df=source.min_df or 1, ngram_range=(1, source.ngrams or 1),
-    )  # fmt: skip
     known: Any = (more, "error") if columns.labels is None else (None, "error")
-    rows = table_features(table, columns, vectorizer, known)
+    rows = table_features(table, columns, source.vectorizer(columns), known)
     shown = read_table_columns(path, replace(columns, labels=None))
     return rows, lambda row: row_text(shown, row)
 

@@ -128,7 +128,7 @@ def labeled_frame(table: RawTable, columns: TableColumns, known: Known) -> Label
         raise ImportError("Tables need pandas: install labelweave[table].") from None
     strings = (*(columns.text or ()), *(columns.categorical or ()))
     cells: dict[str, Any] = {name: _strings(table, name) for name in strings}
-    cells |= {name: _numbers(table, name) for name in columns.numeric or ()}
+    cells |= {name: numbers_of(table, name) for name in columns.numeric or ()}
     frame = pd.DataFrame(cells, index=range(table.first_row, table.first_row + len(table)))
     Y = table_labels(table, columns, known)
     return LabeledData(frame, Y, np.array(frame.columns, np.str_), _row_ids(table, columns.id))
@@ -145,7 +145,8 @@ def _strings(table: RawTable, name: str) -> Any:
     return ["" if is_missing(cell) else str(cell) for cell in cells]
 
 
-def _numbers(table: RawTable, name: str) -> npt.NDArray[np.float64]:
+def numbers_of(table: RawTable, name: str) -> npt.NDArray[np.float64]:
+    """Read a column of numbers, NaN where a cell is missing."""
     found = table.columns.numbers(name)
     if found is not None:
         return found

@@ -223,7 +223,7 @@ def _combination(model: AutoLabelClassifier) -> CombinationFacts:
         members=[one | {"words": _short_numbers(one["words"])} for one in model.members_],
         loss=float(model.left_out_loss_),
         uncoupled_loss=float(model.uncoupled_loss_),
-        metric=model.metric,
+        metric=model.metric if model._form.kind == "labels" else "accuracy",
         value=value if is_known else None,
         error=error if is_known else None,
         plan=model.plan_,

@@ -129,7 +129,8 @@ class CombinationFacts:
     members: of each its name, weight, left-out loss, seconds and words on what was chosen.
     loss: the squared error of left-out probabilities, as a share of the labels' variance.
     uncoupled_loss: the same before scores of other labels add to a label's.
-    value, error: the metric on left-out rows, and its standard error; None with one class a row.
+    metric: the accuracy with one class a row.
+    value, error: the metric on left-out rows, and its standard error; None in files of earlier versions.
     """
 
     members: list[Plain]
