@@ -68,7 +68,8 @@ def write_tickets(path: Path, count: int, seed: int, blank: float) -> None:
             minutes = (
                 "" if random.random() < 0.1 else round(random.gamma(2.0, 20.0 - 12.0 * ("urgent" in tags)))
             )
-            shown = "" if random.random() < blank else ",".join(tags) or ","  # a separator alone: looked at, none
+            given = ",".join(tags) or ","  # a separator alone: looked at, none
+            shown = "" if random.random() < blank else given
             text = " ".join(random.permutation(words))
             rows.writerow([f"T{seed}{number:05d}", text, channel, minutes, shown])
 
