@@ -341,11 +341,22 @@ class Runs:
             items = [self._items[test] for test in tests]
             items[0].config.pluginmanager.register(report)
             for item, following in zip(items, [*items[1:], None], strict=True):
-                item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
+                with _told_of_interrupts(item.nodeid, write_end):
+                    item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
             os._exit(0)
         except BaseException:
             os.write(write_end, traceback.format_exc().encode())
             os._exit(_OURS)
+
+
+@contextlib.contextmanager
+def _told_of_interrupts(test: str, write_end: int) -> Iterator[None]:
+    """Take an interrupt, which a changed fit may raise and pytest lets through, for a failed test."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        os.write(write_end, test.encode() + b"\n")
+        os._exit(1)
 
 
 def _changed_in_place(path: str, text: str) -> bool:

@@ -4,9 +4,9 @@
 A table of support tickets: texts, categories, numbers, and tags of which a third were never given.
 
 The table is made here, with a seed.  A blank cell in its column of tags means that nobody has looked, not
-that the ticket has no tag, which a separator alone says.  Read so, the blanks add nothing to the loss; read as
-"none", they teach the model to predict fewer tags.  Each model is saved and loaded, and gets a page for
-whoever has to decide.
+that the ticket has no tag, which a separator alone says.  Read so, the blanks add nothing to the loss;
+read as "none", they teach the model to predict fewer tags.  Each model is saved and loaded, and gets a page
+for whoever has to decide.
 Run ``python examples/ticket_table.py [FOLDER]``; it takes some seconds.
 """
 
