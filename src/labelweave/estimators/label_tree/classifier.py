@@ -54,7 +54,7 @@ class ShortlistRecall(NamedTuple):
     """What a beam in a label tree keeps and misses.
 
     reached : float
-        The share of the rows' labels at whose nodes the beam looks; NaN without labels.
+        The share of the rows' labels at whose nodes the beam looks, in some tree; NaN without labels.
     kept : float
         The share of the k best of all labels that the beam finds, in rows where they are proven.
     proven : float
@@ -295,7 +295,7 @@ class LabelTreeClassifier(LabelClassifier):
     def _deciding_blocks(self, X: Any) -> Iterator[Any]:
         """Score every column for ``predict``; of many labels give the predicted ones alone, as CSR."""
         is_one_node = all(tree.n_nodes == 1 for tree in self.label_trees_)
-        if self._form.kind != "labels" or is_one_node or len(self.label_trees_) > 1:
+        if self._form.kind != "labels" or is_one_node:
             yield from self._score_blocks(X)
             return
         features = self._read_features(X, reset=False)
@@ -334,7 +334,8 @@ class LabelTreeClassifier(LabelClassifier):
             for which rows that is proven: nodes are looked into in the order of bounds of their labels'
             scores.
         budget : int or None, default=None
-            With ``exact=True`` the largest number of nodes for a row; None for all.
+            With ``exact=True`` the largest number of nodes for a row, which several trees share; None for
+            all.
 
         Returns
         -------
@@ -351,7 +352,7 @@ class LabelTreeClassifier(LabelClassifier):
         Raises
         ------
         ValueError
-            If k is not between 1 and the number of labels, or ``exact=True`` is asked of several trees.
+            If k is not between 1 and the number of labels, or ``budget`` goes without ``exact=True``.
         """
         if not exact:
             if budget is not None:
@@ -359,17 +360,9 @@ class LabelTreeClassifier(LabelClassifier):
             return super().predict_top(X, k)
         check_is_fitted(self)
         self._check_k(k)
-        self._require_one_tree("exact=True")
         most = _NO_BUDGET if budget is None else _count_of_nodes("budget", budget)
         features = self._read_features(X, reset=False)
         return self.scorer_.proven_top(features, k, most)
-
-    def _require_one_tree(self, what: str) -> None:
-        if len(self.label_trees_) > 1:
-            raise ValueError(
-                f"{what} is of one tree, and this model has {len(self.label_trees_)}, whose mean "
-                "probabilities have no such bound; fit with n_trees=1."
-            )
 
     def _best_blocks(self, X: Any, k: int) -> Iterator[tuple[Array, Array]]:
         features = self._read_features(X, reset=False)
@@ -404,9 +397,8 @@ class LabelTreeClassifier(LabelClassifier):
         Raises
         ------
         ValueError
-            If there are several trees, or the data make no sense.
+            If the data make no sense.
         """
-        self._require_one_tree("shortlist_recall")
         exact = self.predict_top(X, k, exact=True, budget=budget)
         features, beam = self._read_features(X, reset=False), _count_of_nodes("beam", beam)
         found, _ = self.scorer_.top(features, k, beam)
@@ -419,16 +411,20 @@ class LabelTreeClassifier(LabelClassifier):
         )
 
     def _reached(self, features: FeatureMatrix, y: Any, beam: int) -> float:
-        truth, (tree,) = self._positives(y), self.label_trees_
+        truth = self._positives(y)
         check_lengths(len(features), truth.shape[0])
-        most = int(np.minimum(np.bincount(tree.depths), beam).sum())
-        homes, n_reached = tree.owners[tree.columns_of_labels], 0
-        for start in range(0, len(features), _ROWS_AT_ONCE):
-            rows = slice(start, start + _ROWS_AT_ONCE)
-            opened, some = self.scorer_.opened(features.rows(rows), beam, most), truth[rows]
-            places = np.repeat(np.arange(some.shape[0]), np.diff(some.indptr))
-            n_reached += int((opened[places] == homes[some.indices][:, None]).any(axis=1).sum())
-        return n_reached / truth.nnz if truth.nnz else np.nan
+        is_reached = np.zeros(truth.nnz, bool)
+        for number, tree in enumerate(self.label_trees_):
+            most = int(np.minimum(np.bincount(tree.depths), beam).sum())
+            homes = tree.owners[tree.columns_of_labels][truth.indices]
+            for start in range(0, len(features), _ROWS_AT_ONCE):
+                ends = truth.indptr[start : start + _ROWS_AT_ONCE + 1]
+                opened = self.scorer_.opened(
+                    number, features.rows(slice(start, start + _ROWS_AT_ONCE)), beam, most
+                )
+                places, own = np.repeat(np.arange(len(opened)), np.diff(ends)), slice(ends[0], ends[-1])
+                is_reached[own] |= (opened[places] == homes[own][:, None]).any(axis=1)
+        return float(is_reached.mean()) if truth.nnz else np.nan
 
     def _positives(self, y: Any) -> sp.csr_array:
         """Read labels or classes as the columns of the model."""
