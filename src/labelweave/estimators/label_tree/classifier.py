@@ -371,6 +371,9 @@ class LabelTreeClassifier(LabelClassifier):
         else:
             yield self.scorer_.top(features, k, int(self.beam or _BEAM))
 
+    def _searches(self, k: int) -> bool:
+        return True
+
     def shortlist_recall(
         self, X: Any, y: Any = None, k: int = 5, *, beam: int = _BEAM, budget: int | None = None
     ) -> ShortlistRecall:
