@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,7 @@ class TreeBlocks:
         self.groups = [group for node in range(tree.n_nodes) for group in self._groups(node, counts)]
         self.n_blocks = len(self.groups)
         self.zero_losses = self._zero_losses()
+        self._lock = Lock()
         self._rows_of_node = lru_cache(maxsize=_NODES_AT_ONCE)(self._node_rows)
         self._all_rows = lru_cache(maxsize=1)(lambda: OrderedRows(data, dtype))
         if sees_all:
@@ -143,7 +145,8 @@ class TreeBlocks:
         columns = self.groups[number]
         if self._is_of_all(columns):
             return self._block_of_all(columns)
-        shared = self._rows_of_node(int(self.tree.owners[columns[0]]))
+        with self._lock:  # or threads would all make the rows of the next node
+            shared = self._rows_of_node(int(self.tree.owners[columns[0]]))
         of_tree = np.arange(shared.first, shared.first + shared.ordered.data.labels.n_labels)
         return NodeBlock(shared.ordered, columns - shared.first, of_tree, shared.used)
 
@@ -234,12 +237,18 @@ class TreeBlocks:
         widest = int(np.diff(tree.ends).max())
         kind = np.uint8 if widest <= 2**8 else np.uint16 if widest <= 2**16 else np.int32
         number = np.int16 if self.is_short else np.float64
-        parts = [_by_feature(some, int(tree.ends[node]), kind, number) for node, some in enumerate(of_node)]
-        features, counts, columns, values = (np.concatenate(part) for part in zip(*parts, strict=True))
+        ends = _ends([sum(len(block.values) for block in some) for some in of_node])
+        columns, values = np.empty(ends[-1], kind), np.empty(ends[-1], number)
+        features, counts = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
+        for node, some in enumerate(of_node):
+            own, n_weights, *weights = _by_feature(some, int(tree.ends[node]), kind, number)
+            columns[ends[node] : ends[node + 1]], values[ends[node] : ends[node + 1]] = weights
+            features.append(own)
+            counts.append(n_weights)
         return TreeWeights(
-            pair_ends=_ends([len(part[0]) for part in parts]),
-            features=features,
-            starts=_ends(counts),
+            pair_ends=_ends([len(own) for own in features[1:]]),
+            features=np.concatenate(features),
+            starts=_ends(np.concatenate(counts)),
             columns=columns,
             values=values,
             scales=scales,
@@ -295,12 +304,17 @@ def _by_feature(blocks: Sequence[KeptBlock], first: int, kind: Any, number: Any)
     """Order the weights of a node: its features, how many weights each has, and columns and weights."""
     if not blocks:
         return np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, kind), np.empty(0, number)
+    labels = np.concatenate([block.labels for block in blocks]) - first
     features = np.concatenate([block.features for block in blocks])
     values = np.concatenate([block.values for block in blocks])
-    columns = np.concatenate([np.repeat(block.labels - first, block.counts) for block in blocks])
-    order = np.lexsort((columns, features))
-    features, counts = np.unique(features[order], return_counts=True)
-    return features.astype(np.int32), counts, columns[order].astype(kind), values[order]
+    ends = _ends(np.concatenate([block.counts for block in blocks]))
+    order = np.argsort(labels)
+    shape = len(labels), int(features.max(initial=0)) + 1
+    turned = sp.csr_array((values, features, ends), shape=shape)[order].tocsc()
+    counts = np.diff(turned.indptr)
+    used = np.flatnonzero(counts)
+    columns = labels[order].astype(kind)[turned.indices]
+    return used.astype(np.int32), counts[used].astype(np.int64), columns, turned.data
 
 
 def _doubts_by_sign(labels: LabelMatrix) -> tuple[sp.csc_array, sp.csc_array]:
