@@ -3,8 +3,8 @@
 A column of a node asks whether a row has a label below it.  It learns from the rows that have a label below
 the node, the root from all rows: what the parent would send there, were it always right (Prabhu et al. 2018,
 Parabel, section 4.2).  A row is positive for a column if it has a label below, negative if it is observed to
-have none, and else unobserved.  The target of a column is the greatest of the labels below, of which the
-likelier value is asked with the weight of how sure it is.  Columns are independent, so primal and dual
+have none, and else unobserved.  Where entries have weights, a positive column has the greatest of the row's
+labels below, a negative one the least of all below.  Columns are independent, so primal and dual
 values of all nodes add up, and the relative gap is one of the whole tree.
 """
 
@@ -94,18 +94,20 @@ class TreeBlocks:
     """All blocks of columns of a tree, each made when it is asked for.
 
     data: all rows and labels, with weights of rows.
+    entries (n, L): weights of entries, which those of rows are multiplied with; sparse where others are 1.
     sees_all: whether labels learn from all rows instead of those that reach their node.
     """
 
     def __init__(
         self, tree: LabelTree, data: MarginData, workers: Workers, *, dtype: npt.DTypeLike, is_short: bool,
-        sees_all: bool = False,
+        sees_all: bool = False, entries: Any = None,
     ) -> None:  # fmt: skip
         self.tree, self.data, self.workers, self.dtype = tree, data, workers, dtype
         self.features, self.labels, self.upper = data.features, data.labels, data.upper
         self.is_short, self.sees_all = is_short, sees_all
-        self.rows_below = _rows_below(tree, data.labels)
-        self._doubts = None if data.labels.doubts is None else _doubts_by_sign(data.labels)
+        self._entries = None if entries is None else _weights_by_sign(data.labels, entries)
+        positives = data.labels.positives.tocsc() if self._entries is None else self._entries[0]
+        self.rows_below = _rows_below(tree, positives)
         counts = np.array([len(rows) for rows in self.rows_below])
         self.groups = [group for node in range(tree.n_nodes) for group in self._groups(node, counts)]
         self.n_blocks = len(self.groups)
@@ -153,7 +155,7 @@ class TreeBlocks:
     def _block_of_all(self, columns: Array) -> NodeBlock:
         """Make a block of labels that learn from all rows."""
         ordered, labels = self._all_rows(), self.tree.targets[columns]
-        if self._doubts is None:
+        if self._entries is None:
             return NodeBlock(ordered, labels, self.tree.columns_of_labels, None)
         some = ordered.some_labels(labels)
         some.data = replace(some.data, upper=self._upper_of(columns, some.order))
@@ -172,17 +174,16 @@ class TreeBlocks:
         return NodeRows(ordered, int(columns[0]), used)
 
     def _upper_of(self, columns: Array, rows: Array | None) -> Array:
-        """Give the weights of rows (r,), all where None, or of entries (r, columns) if some are doubtful."""
+        """Give the weights of rows (r,), all where None, or of entries (r, columns) if some have their own."""
         upper = self.upper if rows is None else self.upper[rows]
-        if self._doubts is None:
+        if self._entries is None:
             return upper
         weights = np.empty((len(upper), len(columns)))
         for place, column in enumerate(columns):
-            # what is not stored is 0, as is the doubt of a label that is absent for certain
-            below = [table[:, self.tree.labels_below[column]].tocsr() for table in self._doubts]
+            below = [table[:, self.tree.labels_below[column]].tocsr() for table in self._entries]
             parts = [table if rows is None else table[rows] for table in below]
-            sure, doubt = (np.ravel(part.max(axis=1).toarray()) for part in parts)
-            weights[:, place] = np.where(sure > 0, sure, 1.0 - 2.0 * doubt)
+            own, less = (np.ravel(part.max(axis=1).toarray()) for part in parts)
+            weights[:, place] = np.where(own > 0, own, 1.0 - less)
         return np.asarray(upper[:, None] * weights)
 
     def _targets(self, columns: Array, rows: Array | None) -> LabelMatrix:
@@ -317,18 +318,23 @@ def _by_feature(blocks: Sequence[KeptBlock], first: int, kind: Any, number: Any)
     return used.astype(np.int32), counts[used].astype(np.int64), columns, turned.data
 
 
-def _doubts_by_sign(labels: LabelMatrix) -> tuple[sp.csc_array, sp.csc_array]:
-    """Give how sure positive entries are, and the doubts of negative ones, 0 where not stored."""
-    of_positives = labels.positives.multiply(labels.doubts)
-    return (
-        sp.csc_array(labels.positives - 2.0 * of_positives),
-        sp.csc_array(labels.doubts - of_positives),
-    )
+def _weights_by_sign(labels: LabelMatrix, entries: Any) -> tuple[sp.csc_array, sp.csc_array]:
+    """Give the weights of positive entries, and how far those of others are below 1, or 0.
+
+    A positive entry of weight 0 is none.
+    """
+    if sp.issparse(entries):
+        above = sp.csr_array(entries)
+        above.data = above.data - 1.0
+    else:
+        above = sp.csr_array(entries - 1.0)
+    own = sp.csr_array(labels.positives + labels.positives.multiply(above))
+    own.eliminate_zeros()
+    return sp.csc_array(own), sp.csc_array(above.multiply(own > 0) - above)
 
 
-def _rows_below(tree: LabelTree, labels: LabelMatrix) -> list[Array]:
+def _rows_below(tree: LabelTree, by_label: sp.csc_array) -> list[Array]:
     """List the rows that have a label below each column, in rising order."""
-    by_label = labels.positives.tocsc()
     found: list[Array] = [np.empty(0, np.int32)] * len(tree.targets)
     for node in range(tree.n_nodes - 1, -1, -1):
         for column in range(tree.ends[node], tree.ends[node + 1]):

@@ -36,7 +36,8 @@ from labelweave.estimators.parameters import (
     keep_parameters,
 )
 from labelweave.estimators.progress import FitArguments, FitProgress
-from labelweave.estimators.targets import check_lengths, read_targets
+from labelweave.estimators.soft_targets import sure_weights
+from labelweave.estimators.targets import check_lengths, read_entry_weights, read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.metrics.known_labels import known_labels, tags_of_model
@@ -210,7 +211,7 @@ class LabelTreeClassifier(LabelClassifier):
         keep_parameters(self, locals())
 
     @fit_method
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -222,6 +223,10 @@ class LabelTreeClassifier(LabelClassifier):
             known.  A row is unobserved at a node whose label it may have and is not known to have.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows' losses.
+        entry_weight : {array-like, sparse matrix} of shape (n, L), default=None
+            Non-negative weights of single entries' losses; an entry that is not stored has the weight 1.
+            Where a node asks whether a row has some label below, the loss has the greatest weight of those
+            that the row has there, or the least of all.
 
         Returns
         -------
@@ -238,23 +243,28 @@ class LabelTreeClassifier(LabelClassifier):
         labels, self._form = read_targets(y)
         check_lengths(len(features), len(labels))
         self.classes_, labels = self._form.classes, self._corrected(labels)
+        entries = sure_weights(labels, read_entry_weights(entry_weight, labels))
+        entries = sp.csr_array(entries) if sp.issparse(entries) else entries
         weights = self._rows_by_class(labels, self._row_weights(sample_weight, features))
         if not weights.all():
             kept = np.flatnonzero(weights)
             features, labels, weights = features.rows(kept), labels[kept], weights[kept]
-        self._learn(features, labels, weights, FitArguments(X, y, sample_weight))
+            entries = None if entries is None else entries[kept]
+        self._learn(features, labels, (weights, entries), FitArguments(X, y, sample_weight))
         return self
 
     def _learn(
-        self, features: FeatureMatrix, labels: LabelMatrix, weights: Array, arguments: FitArguments
+        self, features: FeatureMatrix, labels: LabelMatrix, losses: tuple[Array, Any], arguments: FitArguments
     ) -> None:
+        """Fit with weights of the losses: of rows, and of entries or None."""
+        weights, entries = losses
         if self.n_trees > 1 and self.negatives == "all":
             raise ValueError(
                 f"n_trees={self.n_trees} with negatives='all' fits the same labels more than once; use "
                 "n_trees=1, or negatives='reached'."
             )
         vectors = None if self.tree is None or isinstance(self.tree, Taxonomy) else self.tree
-        journal = self._open_journal(X=features.data, y=labels.parts(), weights=weights, tree=vectors)
+        journal = self._open_journal(X=features.data, y=labels.parts(), weights=losses, tree=vectors)
         seed = journal.recall("seed", lambda: int(check_random_state(self.random_state).randint(2**31 - 1)))
         self.__dict__.pop("scorer_", None)
         progress = FitProgress(self, arguments, tol=self.tol)
@@ -262,7 +272,7 @@ class LabelTreeClassifier(LabelClassifier):
             settings = self._settings(seed, workers, journal, progress)
             names = [str(name) for name in self.classes_] if labels.n_labels > 1 else ["the label"]
             trees = make_trees(self.tree, features, labels, names, settings)
-            problem = tree_problem(trees, features, labels, 2.0 * self.C * weights, settings)
+            problem = tree_problem(trees, features, labels, 2.0 * self.C * weights, entries, settings)
             progress.keep = lambda model, fitted: model._keep(fitted)
             fitted = settings.solve(problem)
         self._keep(fitted)
