@@ -887,6 +887,15 @@ def _inference_contracts() -> dict[str, Contract]:
         "expected_f1_sizes": _plain(
             inference.expected_f1_sizes, probabilities=_probabilities, empty_value=_of(0.0, 1.0)
         ),
+        "favour_rare_labels": _plain(
+            inference.favour_rare_labels,
+            labels=lambda world: [np.tile(np.arange(world.S.shape[1]), (len(world.S), 1))],
+            scores=_get("S"),
+            propensity=lambda world: [np.linspace(0.2, 1.0, world.S.shape[1])],
+            k=_of(1, 2),
+            power=_of(0.5, 0.0, 1.0),
+            sharpness=_of(3.0, 1.0),
+        ),
         "least_expected_loss": _plain(
             inference.least_expected_loss,
             probabilities=_class_probabilities,

@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
 import labelweave as lw
 from labelweave import LabelMatrix, LabelTreeClassifier, MaxMarginClassifier, Taxonomy
@@ -178,9 +179,9 @@ def test_several_trees_average_their_probabilities(tmp_path):
     np.testing.assert_allclose(scores, top)
     lw.save(trees, tmp_path / "trees.lw")
     np.testing.assert_array_equal(lw.load(tmp_path / "trees.lw").predict_top(X, 5)[1], scores)
-    for call in (lambda: trees.predict_top(X, 2, exact=True), lambda: trees.shortlist_recall(X)):
-        with pytest.raises(ValueError, match="one tree, and this model has 3"):
-            call()
+    found = trees.shortlist_recall(X, Y, beam=100)
+    assert found[:3] == (1.0, 1.0, 1.0)
+    assert trees.shortlist_recall(X, Y, beam=1).reached < 1.0
 
 
 def _features(model, X):
@@ -349,3 +350,43 @@ def test_places_of_weights_pass_two_to_the_31():
     ends = _ends([2**31 - 1, 2**31, 5])
     assert ends.dtype == np.int64
     assert ends.tolist() == [0, 2**31 - 1, 2**32 - 1, 2**32 + 4]
+
+
+@pytest.mark.parametrize("negatives", ["reached", "all"])
+def test_weights_of_entries(negatives):
+    """A weight of 0 is an entry that is not observed; sparse weights are 1 where they are not stored."""
+    random, table = np.random.default_rng(0), Y.to_dense()
+    hidden = random.random(table.shape) < 0.2
+    settings = {**SMALL, "tol": 1e-4, "tree": random.normal(size=(Y.n_labels, 3))}
+    model = LabelTreeClassifier(**settings, negatives=negatives)
+    unseen = clone(model).fit(X, np.where(hidden, np.nan, table))
+    zero = clone(model).fit(X, table, entry_weight=np.where(hidden, 0.0, 1.0))
+    np.testing.assert_allclose(zero.trace_[-1].primal, unseen.trace_[-1].primal, rtol=1e-3)
+    np.testing.assert_allclose(zero.decision_function(X), unseen.decision_function(X), atol=0.05)
+    weights = np.where(hidden, random.exponential(2.0, table.shape), 1.0)
+    dense = clone(model).fit(X, table, entry_weight=weights)
+    rows, labels = np.nonzero(weights != 1)
+    sparse = sp.coo_array((weights[rows, labels], (rows, labels)), shape=table.shape)
+    same = clone(model).fit(X, table, entry_weight=sparse)
+    np.testing.assert_allclose(same.decision_function(X), dense.decision_function(X), atol=1e-6)
+    assert np.abs(dense.decision_function(X) - unseen.decision_function(X)).max() > 0.1
+
+
+def test_a_single_node_takes_weights_of_entries_as_independent_labels_do():
+    weights = np.random.default_rng(1).exponential(size=(len(Y), Y.n_labels))
+    tree = LabelTreeClassifier(leaf_size=1000, tol=1e-5, prune="off").fit(X, Y, entry_weight=weights)
+    plain = MaxMarginClassifier(tol=1e-5).fit(X, Y, entry_weight=weights)
+    np.testing.assert_allclose(tree.decision_function(X), plain.decision_function(X), atol=0.02)
+
+
+def test_a_node_weighs_a_row_by_the_labels_below():
+    """The greatest weight of the labels that the row has there, or the least of all."""
+    tree = LabelTree.from_nested([[0, 1], [2, 3]])
+    table = LabelMatrix(sp.csr_array([[1, 1, 0, 0], [0, 1, 0, 0]]))
+    weights = np.array([[2.0, 3.0, 0.5, 4.0], [5.0, 0.25, 1.5, 1.25]])
+    data = margin_data(FeatureMatrix(np.eye(2)), table, np.array([1.0, 10.0]), intercept=True)
+    for given in (weights, sp.csr_array(weights)):
+        blocks = TreeBlocks(tree, data, Workers(1), dtype=np.float64, is_short=False, entries=given)
+        root = blocks._upper_of(np.arange(2), None)
+        np.testing.assert_allclose(root, [[3.0, 0.5], [2.5, 12.5]])
+        np.testing.assert_allclose(blocks._upper_of(np.arange(2, 4), np.arange(2)), [[2, 3], [50, 2.5]])

@@ -5,6 +5,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from labelweave.estimators.label_tree.scorer import LabelTreeScorer
 from labelweave.estimators.label_tree.weighted_tree import WeightedTree
 from labelweave.features import FeatureMatrix
 from labelweave.labels.label_tree import LabelTree
@@ -23,8 +24,8 @@ def _nested(random, labels, depth):
     ]
 
 
-def _weighted(random):
-    n_labels = int(random.integers(1, 40))
+def _weighted(random, n_labels=None):
+    n_labels = n_labels or int(random.integers(1, 40))
     tree = LabelTree.from_nested(_nested(random, random.permutation(n_labels).tolist(), 4))
     features, counts, columns, pair_ends = [], [], [], [0]
     for node in range(tree.n_nodes):
@@ -67,6 +68,28 @@ def test_what_is_proven_is_what_brute_force_finds(seed, by_margin, has_negatives
     np.testing.assert_array_equal((above.labels >= 0).sum(axis=1), (scores > 0).sum(axis=1))
     beam = weighted.by_beam(rows, k, weighted.tree.n_nodes, by_margin=by_margin)
     np.testing.assert_array_equal(beam[0], order)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_what_is_proven_of_several_trees_is_what_brute_force_finds(seed):
+    random = np.random.default_rng(seed)
+    n_labels = int(random.choice([1, 7, 40, 300]))
+    scorer = LabelTreeScorer.of(
+        tuple(_weighted(random, n_labels) for _ in range(3)), N_FEATURES, by_margin=False
+    )
+    rows = FeatureMatrix(sp.csr_array(random.normal(size=(6, N_FEATURES)) * (random.random((6, 1)) < 0.9)))
+    scores, k = scorer.scores(rows), int(random.integers(1, min(n_labels, 20) + 1))
+    order = np.lexsort((np.broadcast_to(np.arange(n_labels), scores.shape), -scores), axis=1)[:, :k]
+    whole = scorer.proven_top(rows, k, 2**63 - 1)
+    assert whole.proven.all()
+    np.testing.assert_array_equal(whole.labels, order)
+    np.testing.assert_array_equal(whole.scores, np.take_along_axis(scores, order, axis=1))
+    some = scorer.proven_top(rows, k, int(random.integers(1, 40)))
+    np.testing.assert_array_equal(some.labels[some.proven], order[some.proven])
+    found = np.zeros(scores.shape, bool)
+    found[scorer.positive(rows)] = True
+    np.testing.assert_array_equal(found, scores > 0)
 
 
 @settings(max_examples=20, deadline=None)

@@ -141,6 +141,37 @@ def score_tree(indptr, indices, values, n_features, tree, widest, sharpness, by_
 
 
 @njit(**LOOP)
+def score_labels(
+    indptr, indices, values, n_features, tree, sharpness, above, owners, ends_of_rows, wanted, scores
+):
+    """Write the scores of some labels of every row, those whose columns are ``wanted``.
+
+    ``above`` (nodes,): the column that leads to a node; ``owners`` (columns,): the node of a column;
+    ``ends_of_rows`` (rows + 1,): where the columns wanted of each row begin.
+    """
+    ends = tree[0]
+    spread, margins = np.zeros(n_features), np.empty(len(owners))
+    seen, path = np.full(len(above), -1, np.int64), np.empty(len(above), np.int64)
+    for row in range(len(ends_of_rows) - 1):
+        own, numbers = indices[indptr[row] : indptr[row + 1]], values[indptr[row] : indptr[row + 1]]
+        _spread_row(own, numbers, spread)
+        for place in range(ends_of_rows[row], ends_of_rows[row + 1]):
+            column, length = wanted[place], 0
+            while column >= 0:
+                path[length] = column
+                node, length = owners[column], length + 1
+                if seen[node] != row:
+                    _margins(node, own, numbers, spread, tree, margins[ends[node] :])
+                    seen[node] = row
+                column = above[node]
+            score = np.inf
+            for step in range(length - 1, -1, -1):
+                score = joined(score, margins[path[step]], sharpness)
+            scores[place] = score
+        _clear_row(own, spread)
+
+
+@njit(**LOOP)
 def search_by_beam(
     indptr, indices, values, n_features, tree, widest, sharpness, by_margin, beam, best, best_scores, opened
 ):

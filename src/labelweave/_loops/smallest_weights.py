@@ -1,4 +1,4 @@
-"""Taking the smallest weights of labels away."""
+"""Taking the smallest weights of labels away, and going back where that was too many."""
 
 from __future__ import annotations
 
@@ -37,23 +37,34 @@ def drop_smallest(weights, share, active):
 
     Of equal ones the first features go.
     """
-    sizes = np.empty(len(weights), weights.dtype)
-    for label in range(len(active)):
-        count = 0
-        if active[label]:
-            for feature in range(len(weights)):
-                if weights[feature, label] != 0:
-                    sizes[count] = abs(weights[feature, label])
-                    count += 1
-        if count == 0:
+    d, n_labels = weights.shape
+    sizes, counts = np.empty((n_labels, d), weights.dtype), np.zeros(n_labels, np.int64)
+    for feature in range(d):  # labels inside, as they lie
+        for label in range(n_labels):
+            if weights[feature, label] != 0:
+                sizes[label, counts[label]] = abs(weights[feature, label])
+                counts[label] += 1
+    largest, n_equal = np.full(n_labels, -1, weights.dtype), np.zeros(n_labels, np.int64)
+    for label in range(n_labels):
+        count = counts[label]
+        if count == 0 or not active[label]:
             continue
         n_dropped = min(count, 1 + int((1 - share[label]) * count))
-        largest, n_equal = _smallest_above(sizes, count, n_dropped - 1), n_dropped
+        largest[label], n_equal[label] = _smallest_above(sizes[label], count, n_dropped - 1), n_dropped
         for place in range(count):
-            n_equal -= sizes[place] < largest
-        for feature in range(len(weights)):
+            n_equal[label] -= sizes[label, place] < largest[label]
+    for feature in range(d):
+        for label in range(n_labels):
             size = abs(weights[feature, label])
-            if size == 0 or size > largest or (size == largest and n_equal == 0):
+            if size == 0 or size > largest[label] or (size == largest[label] and n_equal[label] == 0):
                 continue
-            n_equal -= size == largest
+            n_equal[label] -= size == largest[label]
             weights[feature, label] = 0
+
+
+@njit(**LOOP)
+def copy_labels(target, source, chosen):
+    """Copy the columns of chosen labels; both tables (rows, labels)."""
+    for row in range(len(target)):
+        for label in range(len(chosen)):
+            target[row, label] = source[row, label] if chosen[label] else target[row, label]

@@ -15,7 +15,7 @@ from labelweave.decisions.layers import guarantee_words
 from labelweave.estimators import LabelGraphClassifier
 from labelweave.report.label_numbers import label_numbers
 from labelweave.report.measured import Measured, measure
-from labelweave.report.reported_rows import read_rows
+from labelweave.report.reported_rows import SEARCHED, read_rows
 
 
 def run(model: str, data: str, as_json: bool, as_csv: bool, key: bytes | None, **options: Any) -> None:
@@ -30,6 +30,8 @@ def run(model: str, data: str, as_json: bool, as_csv: bool, key: bytes | None, *
     counts = {"rows": len(rows), "labels": measured.outcomes.truth.n_labels}
     if measured.true_nodes is not None:
         counts = {"rows": len(measured.true_nodes), "classes": len(rows.label_names)}
+    if measured.outcomes.is_searched:
+        counts |= {"searched_labels": SEARCHED}
     if isinstance(rows.classifier, LabelGraphClassifier):
         metrics |= {"proven_optimal": float(rows.classifier.predict_map(rows.X).proven.mean())}
     for words in measured.notes:
@@ -41,7 +43,7 @@ def run(model: str, data: str, as_json: bool, as_csv: bool, key: bytes | None, *
         lines = _label_rows(measured)
         print_table(list(lines[0]), ([*line.values()] for line in lines))
         return
-    console().print(", ".join(f"{count} {what}" for what, count in counts.items()))
+    console().print(", ".join(f"{count} {what.replace('_', ' ')}" for what, count in counts.items()))
     console().print(metric_table({"value": metrics}))
     promise = guarantee_words(classifier_of(loaded))
     if promise is not None:

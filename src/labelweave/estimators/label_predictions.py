@@ -126,6 +126,10 @@ class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
             labels = largest_columns(block, k)
             yield labels, np.take_along_axis(block, labels, axis=1)
 
+    def _searches(self, k: int) -> bool:
+        """Say whether the k best labels of rows are found without the scores of all."""
+        return False
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Compute the share of rows whose labels are all right.
 

@@ -14,6 +14,7 @@ from labelweave.inference.decisions import best_parent, least_expected_loss, mos
 from labelweave.inference.expected_f1 import ExpectedF1Sizes, expected_f1_sizes
 from labelweave.inference.hierarchy import enforce_hierarchy, h_loss_sets
 from labelweave.inference.map import MapInference, MapResult
+from labelweave.inference.rare_labels import favour_rare_labels
 from labelweave.inference.terms import term_lists
 from labelweave.inference.thresholds.choice import (
     ThresholdChoice,
@@ -44,6 +45,7 @@ __all__ = [
     "control_mistakes",
     "enforce_hierarchy",
     "expected_f1_sizes",
+    "favour_rare_labels",
     "h_loss_sets",
     "least_expected_loss",
     "most_probable",

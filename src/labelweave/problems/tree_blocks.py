@@ -3,8 +3,8 @@
 A column of a node asks whether a row has a label below it.  It learns from the rows that have a label below
 the node, the root from all rows: what the parent would send there, were it always right (Prabhu et al. 2018,
 Parabel, section 4.2).  A row is positive for a column if it has a label below, negative if it is observed to
-have none, and else unobserved.  The target of a column is the greatest of the labels below, of which the
-likelier value is asked with the weight of how sure it is.  Columns are independent, so primal and dual
+have none, and else unobserved.  Where entries have weights, a positive column has the greatest of the row's
+labels below, a negative one the least of all below.  Columns are independent, so primal and dual
 values of all nodes add up, and the relative gap is one of the whole tree.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -93,22 +94,25 @@ class TreeBlocks:
     """All blocks of columns of a tree, each made when it is asked for.
 
     data: all rows and labels, with weights of rows.
+    entries (n, L): weights of entries, which those of rows are multiplied with; sparse where others are 1.
     sees_all: whether labels learn from all rows instead of those that reach their node.
     """
 
     def __init__(
         self, tree: LabelTree, data: MarginData, workers: Workers, *, dtype: npt.DTypeLike, is_short: bool,
-        sees_all: bool = False,
+        sees_all: bool = False, entries: Any = None,
     ) -> None:  # fmt: skip
         self.tree, self.data, self.workers, self.dtype = tree, data, workers, dtype
         self.features, self.labels, self.upper = data.features, data.labels, data.upper
         self.is_short, self.sees_all = is_short, sees_all
-        self.rows_below = _rows_below(tree, data.labels)
-        self._doubts = None if data.labels.doubts is None else _doubts_by_sign(data.labels)
+        self._entries = None if entries is None else _weights_by_sign(data.labels, entries)
+        positives = data.labels.positives.tocsc() if self._entries is None else self._entries[0]
+        self.rows_below = _rows_below(tree, positives)
         counts = np.array([len(rows) for rows in self.rows_below])
         self.groups = [group for node in range(tree.n_nodes) for group in self._groups(node, counts)]
         self.n_blocks = len(self.groups)
         self.zero_losses = self._zero_losses()
+        self._lock = Lock()
         self._rows_of_node = lru_cache(maxsize=_NODES_AT_ONCE)(self._node_rows)
         self._all_rows = lru_cache(maxsize=1)(lambda: OrderedRows(data, dtype))
         if sees_all:
@@ -143,14 +147,15 @@ class TreeBlocks:
         columns = self.groups[number]
         if self._is_of_all(columns):
             return self._block_of_all(columns)
-        shared = self._rows_of_node(int(self.tree.owners[columns[0]]))
+        with self._lock:  # or threads would all make the rows of the next node
+            shared = self._rows_of_node(int(self.tree.owners[columns[0]]))
         of_tree = np.arange(shared.first, shared.first + shared.ordered.data.labels.n_labels)
         return NodeBlock(shared.ordered, columns - shared.first, of_tree, shared.used)
 
     def _block_of_all(self, columns: Array) -> NodeBlock:
         """Make a block of labels that learn from all rows."""
         ordered, labels = self._all_rows(), self.tree.targets[columns]
-        if self._doubts is None:
+        if self._entries is None:
             return NodeBlock(ordered, labels, self.tree.columns_of_labels, None)
         some = ordered.some_labels(labels)
         some.data = replace(some.data, upper=self._upper_of(columns, some.order))
@@ -169,17 +174,16 @@ class TreeBlocks:
         return NodeRows(ordered, int(columns[0]), used)
 
     def _upper_of(self, columns: Array, rows: Array | None) -> Array:
-        """Give the weights of rows (r,), all where None, or of entries (r, columns) if some are doubtful."""
+        """Give the weights of rows (r,), all where None, or of entries (r, columns) if some have their own."""
         upper = self.upper if rows is None else self.upper[rows]
-        if self._doubts is None:
+        if self._entries is None:
             return upper
         weights = np.empty((len(upper), len(columns)))
         for place, column in enumerate(columns):
-            # what is not stored is 0, as is the doubt of a label that is absent for certain
-            below = [table[:, self.tree.labels_below[column]].tocsr() for table in self._doubts]
+            below = [table[:, self.tree.labels_below[column]].tocsr() for table in self._entries]
             parts = [table if rows is None else table[rows] for table in below]
-            sure, doubt = (np.ravel(part.max(axis=1).toarray()) for part in parts)
-            weights[:, place] = np.where(sure > 0, sure, 1.0 - 2.0 * doubt)
+            own, less = (np.ravel(part.max(axis=1).toarray()) for part in parts)
+            weights[:, place] = np.where(own > 0, own, 1.0 - less)
         return np.asarray(upper[:, None] * weights)
 
     def _targets(self, columns: Array, rows: Array | None) -> LabelMatrix:
@@ -234,12 +238,18 @@ class TreeBlocks:
         widest = int(np.diff(tree.ends).max())
         kind = np.uint8 if widest <= 2**8 else np.uint16 if widest <= 2**16 else np.int32
         number = np.int16 if self.is_short else np.float64
-        parts = [_by_feature(some, int(tree.ends[node]), kind, number) for node, some in enumerate(of_node)]
-        features, counts, columns, values = (np.concatenate(part) for part in zip(*parts, strict=True))
+        ends = _ends([sum(len(block.values) for block in some) for some in of_node])
+        columns, values = np.empty(ends[-1], kind), np.empty(ends[-1], number)
+        features, counts = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
+        for node, some in enumerate(of_node):
+            own, n_weights, *weights = _by_feature(some, int(tree.ends[node]), kind, number)
+            columns[ends[node] : ends[node + 1]], values[ends[node] : ends[node + 1]] = weights
+            features.append(own)
+            counts.append(n_weights)
         return TreeWeights(
-            pair_ends=_ends([len(part[0]) for part in parts]),
-            features=features,
-            starts=_ends(counts),
+            pair_ends=_ends([len(own) for own in features[1:]]),
+            features=np.concatenate(features),
+            starts=_ends(np.concatenate(counts)),
             columns=columns,
             values=values,
             scales=scales,
@@ -295,26 +305,36 @@ def _by_feature(blocks: Sequence[KeptBlock], first: int, kind: Any, number: Any)
     """Order the weights of a node: its features, how many weights each has, and columns and weights."""
     if not blocks:
         return np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, kind), np.empty(0, number)
+    labels = np.concatenate([block.labels for block in blocks]) - first
     features = np.concatenate([block.features for block in blocks])
     values = np.concatenate([block.values for block in blocks])
-    columns = np.concatenate([np.repeat(block.labels - first, block.counts) for block in blocks])
-    order = np.lexsort((columns, features))
-    features, counts = np.unique(features[order], return_counts=True)
-    return features.astype(np.int32), counts, columns[order].astype(kind), values[order]
+    ends = _ends(np.concatenate([block.counts for block in blocks]))
+    order = np.argsort(labels)
+    shape = len(labels), int(features.max(initial=0)) + 1
+    turned = sp.csr_array((values, features, ends), shape=shape)[order].tocsc()
+    counts = np.diff(turned.indptr)
+    used = np.flatnonzero(counts)
+    columns = labels[order].astype(kind)[turned.indices]
+    return used.astype(np.int32), counts[used].astype(np.int64), columns, turned.data
 
 
-def _doubts_by_sign(labels: LabelMatrix) -> tuple[sp.csc_array, sp.csc_array]:
-    """Give how sure positive entries are, and the doubts of negative ones, 0 where not stored."""
-    of_positives = labels.positives.multiply(labels.doubts)
-    return (
-        sp.csc_array(labels.positives - 2.0 * of_positives),
-        sp.csc_array(labels.doubts - of_positives),
-    )
+def _weights_by_sign(labels: LabelMatrix, entries: Any) -> tuple[sp.csc_array, sp.csc_array]:
+    """Give the weights of positive entries, and how far those of others are below 1, or 0.
+
+    A positive entry of weight 0 is none.
+    """
+    if sp.issparse(entries):
+        above = sp.csr_array(entries)
+        above.data = above.data - 1.0
+    else:
+        above = sp.csr_array(entries - 1.0)
+    own = sp.csr_array(labels.positives + labels.positives.multiply(above))
+    own.eliminate_zeros()
+    return sp.csc_array(own), sp.csc_array(above.multiply(own > 0) - above)
 
 
-def _rows_below(tree: LabelTree, labels: LabelMatrix) -> list[Array]:
+def _rows_below(tree: LabelTree, by_label: sp.csc_array) -> list[Array]:
     """List the rows that have a label below each column, in rising order."""
-    by_label = labels.positives.tocsc()
     found: list[Array] = [np.empty(0, np.int32)] * len(tree.targets)
     for node in range(tree.n_nodes - 1, -1, -1):
         for column in range(tree.ends[node], tree.ends[node + 1]):

@@ -58,7 +58,8 @@ class LabelNumbers(Counts):
     """Counts of rows and shares, one a label; unobserved entries are in none.
 
     observed: rows where the label is observed.
-    auc: the share of pairs of a row with and one without the label that its score puts in order.
+    auc: the share of pairs of a row with and one without the label that its score puts in order; NaN where
+        scores of the best labels alone are known.
     calibration: the calibration error of its probabilities above 0.05, NaN where none is; None without
         probabilities.
     """
@@ -77,7 +78,9 @@ def label_numbers(outcomes: Outcomes, probabilities: RowsByLabels | None = None)
     """Count and divide."""
     truth = outcomes.truth
     hits, predicted, positive, observed = label_counts(truth, outcomes.predicted, np.ones(len(truth)))
-    areas = per_line(*transposed(truth, outcomes.scores), area_under_curve)[0]
+    areas = np.full(truth.n_labels, np.nan)
+    if not outcomes.is_searched:
+        areas = per_line(*transposed(truth, outcomes.scores), area_under_curve)[0]
     calibration = None
     if probabilities is not None:
         how: Any = {"average": None, "least": CALIBRATION_FROM}

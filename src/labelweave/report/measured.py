@@ -20,7 +20,15 @@ from labelweave.metrics._classes import class_codes
 from labelweave.metrics.known_labels import Unknown, known_classes, known_labels
 from labelweave.metrics.probabilities import CALIBRATION_FROM
 from labelweave.metrics.responses import label_probabilities
-from labelweave.report.reported_rows import OnProgress, Outcomes, ReportedRows, all_labels, all_scores
+from labelweave.report.reported_rows import (
+    MOST_SCORES,
+    SEARCHED,
+    OnProgress,
+    Outcomes,
+    ReportedRows,
+    all_labels,
+    all_scores,
+)
 
 _WORDS = {
     "accuracy": ("Accuracy", "share of rows whose class is right"),
@@ -56,6 +64,13 @@ _LOSSES = (
     "ranking_loss",
     "coverage_error",
 )
+_OF_WHOLE_RANKINGS = {
+    "auc_label",
+    "auc_example",
+    "ranking_loss",
+    "coverage_error",
+    "label_ranking_average_precision",
+}
 _LOW_IS_GOOD = {*_LOSSES, "false_negatives", "false_discoveries"}
 
 
@@ -112,6 +127,8 @@ def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: O
 
     def metrics_of(part: Any) -> dict[str, float]:
         found = score_table(truth[part], scores[part], predicted[part])
+        if sp.issparse(scores):
+            return {name: value for name, value in found.items() if name not in _OF_WHOLE_RANKINGS}
         if probabilities is None:
             return found
         found["log_loss"] = log_loss(truth[part], probabilities[part])
@@ -122,8 +139,22 @@ def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: O
     limits = None if limits is None else limits[columns]
     outcomes = Outcomes(truth, predicted, scores, np.arange(len(rows)), columns, number, limits)
     notes = _label_notes(truth, len(rows.label_names))
+    if outcomes.is_searched:
+        notes.append(_search_note(outcomes, len(rows.label_names)))
     metrics |= _controlled_share(rows.classifier, outcomes)
     return Measured(outcomes, metrics, notes, len(truth), metrics_of, probabilities=probabilities)
+
+
+def _search_note(outcomes: Outcomes, n_labels: int) -> str:
+    """Say what was searched for, what of the truth that holds, and what is not measured."""
+    is_found = sp.csr_array(outcomes.scores, copy=True)
+    is_found.data[:] = 1
+    share = outcomes.truth.positives.multiply(is_found).sum() / max(1, outcomes.truth.positives.nnz)
+    return (
+        f"The {SEARCHED} best labels of each row were searched for, and {share:.1%} of the rows' labels are "
+        "among them. What needs the ranks of all labels is not measured: AUC, ranking loss, coverage error "
+        f"and ranking precision; up to {MOST_SCORES // n_labels:,} rows have these."
+    )
 
 
 def _calibration(truth: LabelMatrix, probabilities: Any) -> dict[str, float]:

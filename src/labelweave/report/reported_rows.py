@@ -15,8 +15,8 @@ from sklearn.pipeline import Pipeline
 
 from labelweave.arguments import shown
 from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
-from labelweave.arrays import checked_csr, numbers_of
-from labelweave.decisions.label_scores import row_blocks, rows_of, score_blocks
+from labelweave.arrays import checked_csr, numbers_of, panels
+from labelweave.decisions.label_scores import row_blocks, rows_of, score_blocks, take_rows
 from labelweave.decisions.layers import Shown, innermost, shown_labels
 from labelweave.estimators import TableModel
 from labelweave.facts.model_facts import feature_names
@@ -24,6 +24,9 @@ from labelweave.features.feature_matrix import filled
 from labelweave.frames import as_pandas
 from labelweave.labels import LabelMatrix
 
+SEARCHED = 64  # best labels of a row that are searched for
+MOST_SCORES = 16_000_000  # of all labels, beyond which they are
+_FEW_LABELS, _ROWS_AT_ONCE = 1000, 1000
 _LONGEST_CELL = 600
 _MOST_COLUMNS = 12  # of a frame that goes into a pipeline
 
@@ -142,7 +145,8 @@ class Outcomes:
     """Truth and prediction of n rows and L labels, or of one class a row as labels.
 
     truth (n, L): named; unobserved entries are neither missed nor wrong.
-    scores: scores, or probabilities where the model has them.
+    scores: scores, or probabilities where the model has them; CSR of the best labels of each row where these
+        were searched for.
     thresholds (L,): what the scores of predicted labels are above; None where that is not what predicts them.
     rows: the numbers of the rows in the data.
     columns: the numbers of the labels in the model.
@@ -151,7 +155,7 @@ class Outcomes:
 
     truth: LabelMatrix
     predicted: sp.csr_array
-    scores: RowsByLabels
+    scores: Any
     rows: PerRow
     columns: PerLabel
     number: str = "score"
@@ -161,6 +165,22 @@ class Outcomes:
     def names(self) -> list[str]:
         """The names of the labels."""
         return [] if self.truth.names is None else self.truth.names.tolist()
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether scores are known of the best labels alone."""
+        return bool(sp.issparse(self.scores))
+
+    def scores_of(self, labels: Any) -> Array:
+        """Give the scores of some labels, or of one; what was not found in a search is below all that was."""
+        table = self.scores[:, labels]
+        if not self.is_searched:
+            return np.asarray(table)
+        lowest = float(self.scores.data.min(initial=0.0)) - 1.0
+        found = sp.coo_array(table)
+        filled = np.full(found.shape, lowest)
+        filled[found.coords] = found.data
+        return filled
 
     @cached_property
     def counted(self) -> sp.csr_array:
@@ -192,7 +212,13 @@ def _ones(matrix: Any) -> sp.csr_array:
 
 
 def all_labels(rows: ReportedRows, columns: Array, on_progress: OnProgress) -> Shown:
-    """Score and predict rows of many labels a block at a time, for some labels."""
+    """Score and predict rows of many labels a block at a time, for some labels.
+
+    Of a large table from a model that searches for labels, the numbers are those of the best labels of a row.
+    """
+    n_labels, searches = len(rows.label_names), getattr(rows.classifier, "_searches", lambda k: False)
+    if n_labels > _FEW_LABELS and len(rows) * n_labels > MOST_SCORES and searches(SEARCHED):
+        return _searched_labels(rows, columns, on_progress)
     parts, word = list[Shown](), "score"
     for block in row_blocks(rows.classifier, rows.X, len(rows.label_names)):
         word, numbers, predicted = shown_labels(rows.classifier, block)
@@ -200,6 +226,23 @@ def all_labels(rows: ReportedRows, columns: Array, on_progress: OnProgress) -> S
         on_progress(f"scored {sum(len(part.numbers) for part in parts)} of {len(rows)} rows")
     predicted = sp.csr_array(sp.vstack([part.predicted for part in parts]))
     return Shown(word, np.concatenate([part.numbers for part in parts]), predicted)
+
+
+def _searched_labels(rows: ReportedRows, columns: Array, on_progress: OnProgress) -> Shown:
+    n_labels, parts = len(rows.label_names), list[Shown]()
+    for part in panels(len(rows), _ROWS_AT_ONCE):
+        block = take_rows(rows.X, np.arange(part.start, part.stop))
+        labels, scores = rows.classifier.predict_top(block, SEARCHED)
+        entries = scores.ravel(), labels.ravel(), SEARCHED * np.arange(len(labels) + 1)
+        numbers = sp.csr_array(entries, shape=(len(labels), n_labels))
+        deciding = rows.classifier._deciding_blocks(block)
+        predicted = sp.vstack([sp.csr_array(one > 0).astype(np.int8) for one in deciding])
+        parts.append(Shown("score", numbers, sp.csr_array(predicted)))
+        on_progress(f"scored {part.stop} of {len(rows)} rows")
+    tables = (sp.vstack(tables, format="csr") for tables in list(zip(*parts, strict=True))[1:])
+    numbers, predicted = (sp.csr_array(table)[:, columns] for table in tables)
+    numbers.sort_indices()
+    return Shown("score", numbers, predicted)
 
 
 def all_scores(rows: ReportedRows, response: str, on_progress: OnProgress) -> Array:

@@ -167,11 +167,11 @@ class RowExamples:
 
     def __init__(self, rows: ReportedRows, outcomes: Outcomes) -> None:
         self.rows, self.outcomes = rows, outcomes
-        self.linear = LinearScores(rows.classifier)
+        self.linear, self._scored = LinearScores(rows.classifier), dict[int, Array]()
 
     def of_label(self, label: int) -> list[Shown]:
         """Show the row where a label was missed by most, and the one where it was wrong by most."""
-        scores, found = self.outcomes.scores[:, label], []
+        scores, found = self.outcomes.scores_of(label), []
         for errors, sign in ((self.outcomes.missed, 1.0), (self.outcomes.wrong, -1.0)):
             places = errors[:, [label]].nonzero()[0]
             if len(places):
@@ -187,13 +187,23 @@ class RowExamples:
         places = np.unique(np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(np.intp))
         return [self._example(int(row), self._labels_of(int(row))) for row in order[places]]
 
+    def _numbers(self, row: int) -> Array:
+        """Give what the model says of all labels in a row."""
+        outcomes = self.outcomes
+        if not outcomes.is_searched:
+            return np.asarray(outcomes.scores[row])
+        if row not in self._scored:
+            one = take_rows(self.rows.X, outcomes.rows[[row]])
+            self._scored[row] = self.rows.classifier.decision_function(one)[0, outcomes.columns]
+        return self._scored[row]
+
     def _labels_of(self, row: int) -> list[int]:
         """List labels of a row: errors first, then hits, by score."""
         parts = (self.outcomes.missed, self.outcomes.wrong, self.outcomes.hits)
         missed, wrong, hits = (part[[row]].indices for part in parts)
         labels = np.concatenate([missed, wrong, hits])
         is_hit = np.arange(len(labels)) >= len(missed) + len(wrong)
-        order = np.lexsort((-self.outcomes.scores[row, labels], is_hit))
+        order = np.lexsort((-self._numbers(row)[labels], is_hit))
         return [int(label) for label in labels[order][:_MOST_LABELS]]
 
     def _example(self, row: int, labels: list[int]) -> Shown:
@@ -214,7 +224,7 @@ class RowExamples:
 
     def _explain(self, features: Any, row: int, label: int) -> Explanation:
         outcomes = self.outcomes
-        number, limits = float(outcomes.scores[row, label]), outcomes.thresholds
+        number, limits = float(self._numbers(row)[label]), outcomes.thresholds
         threshold = None if limits is None else float(limits[label])
         return self.linear.explain(features, int(outcomes.columns[label]), number, threshold)
 
@@ -229,7 +239,7 @@ class RowExamples:
         words = {"found": self.outcomes.hits, "missed": self.outcomes.missed, "wrong": self.outcomes.wrong}
         verdict = next(word for word, matrix in words.items() if label in matrix[[row]].indices)
         total, parts = (np.nan, []) if explained is None else (explained.margin, self._parts(explained))
-        name, number = self.outcomes.names[label], float(self.outcomes.scores[row, label])
+        name, number = self.outcomes.names[label], float(self._numbers(row)[label])
         limits = self.outcomes.thresholds
         limit = np.nan if limits is None else float(limits[label])
         return Shown(name=name, verdict=verdict, number=number, threshold=limit, total=total, parts=parts)

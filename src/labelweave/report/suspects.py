@@ -22,12 +22,15 @@ _LEAST = 0.5
 def suspects(rows: ReportedRows, measured: Measured) -> list[SimpleNamespace]:
     """Give the entries that are more likely wrong than right, the likeliest first, and why.
 
-    None are looked for where rows have one class, or are few, or make more than two million entries.
+    None are looked for where rows have one class, or are few, make more than two million entries, or have
+    scores of their best labels alone.
     """
     outcomes = measured.outcomes
     truth, scores = outcomes.truth, outcomes.scores
     n_entries = scores.size
-    if rows.has_classes or len(truth) < _FEWEST_ROWS or not 0 < n_entries <= _MOST_ENTRIES:
+    if rows.has_classes or outcomes.is_searched or len(truth) < _FEWEST_ROWS:
+        return []
+    if not 0 < n_entries <= _MOST_ENTRIES:
         return []
     scores = scores if measured.probabilities is None else measured.probabilities
     if not np.isfinite(scores).all() or not truth.observed_counts().any():

@@ -58,8 +58,12 @@ def _best(counts: sp.csr_array, names: list[str], expected: Array) -> list[Compa
 def chief_confusions(outcomes: Outcomes) -> list[Companion | None]:
     """Find for every label what is most often predicted wrongly where it was missed, if anything."""
     counts, names = sp.csr_array(outcomes.missed.T @ outcomes.wrong), outcomes.names
-    nothing = np.zeros(len(names))
-    return [next(iter(_best(counts[[k]], names, nothing)), None) for k in range(len(names))]
+    rows = np.repeat(np.arange(len(names)), np.diff(counts.indptr))
+    order = np.lexsort((counts.indices, -counts.data, rows))[counts.indptr[:-1][np.diff(counts.indptr) > 0]]
+    found: list[Companion | None] = [None] * len(names)
+    for row, place in zip(rows[order], order, strict=True):
+        found[row] = Companion(names[counts.indices[place]], int(counts.data[place]))
+    return found
 
 
 def weak_labels(
@@ -82,7 +86,7 @@ def weak_labels(
 
 def _best_f1(outcomes: Outcomes, labels: list[int]) -> list[tuple[float, float]]:
     """Find the threshold that would be best on these rows, and its F1 score."""
-    truth, scores = outcomes.truth.select_labels(labels), outcomes.scores[:, labels]
+    truth, scores = outcomes.truth.select_labels(labels), outcomes.scores_of(labels)
     thresholds = choose_thresholds(truth, scores, "macro_f1").thresholds
     predicted = sp.csr_array((scores > thresholds).astype(np.int8))
     f1 = np.asarray(f1_score(truth, predicted, average=None))
@@ -98,7 +102,7 @@ def _counts(outcomes: Outcomes, numbers: LabelNumbers, label: int, has_classes: 
         rows = f"Only {positive} row{'s have' if positive > 1 else ' has'} it here"
         said.append(f"{rows}, so these numbers are rough.")
     if not predicted:
-        highest = outcomes.scores[:, label].max()
+        highest = outcomes.scores_of(label).max()
         limit = None if outcomes.thresholds is None else outcomes.thresholds[label]
         needed = "" if has_classes or limit is None else f"; it is predicted above {_number(limit)}"
         said.append(f"It is never predicted: its highest {outcomes.number} is {_number(highest)}{needed}.")
@@ -122,6 +126,8 @@ def _ranking(
         return [f"Its scores hardly tell its rows from others (AUC {auc:.2f}, 0.5 is chance)."]
     if not f1 > numbers.f1[label] + _WORTH_SAYING:
         return []
+    if np.isnan(auc):
+        return [f"With the threshold {_number(threshold)} its F1 here would be {f1:.2f}."]
     ranked = f"Its scores rank rows well (AUC {auc:.2f})" if auc >= _WELL_RANKED else f"The AUC is {auc:.2f}"
     instead = "" if limit is None else f", not {_number(limit)}"
     return [f"{ranked}; with the threshold {_number(threshold)}{instead}, its F1 here would be {f1:.2f}."]

@@ -14,12 +14,14 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from labelweave.array_types import Array
 from labelweave.arrays import ratios
 from labelweave.labels import Taxonomy
 from labelweave.metrics import class_summary, log_loss, score_table
 from labelweave.metrics.probabilities import CALIBRATION_FROM
 from labelweave.report.label_numbers import LabelNumbers
 from labelweave.report.measured import Measured, metric_line
+from labelweave.report.reported_rows import SEARCHED
 
 _DRAWS = 50
 _ENTRIES_A_DRAW = 200_000
@@ -50,13 +52,14 @@ def baseline_metrics(measured: Measured, taxonomy: Taxonomy | None) -> dict[str,
     truth, names = measured.outcomes.truth, measured.outcomes.names
     frequencies = ratios(truth.positive_counts(), truth.observed_counts(), 0.0)
     scores = np.broadcast_to(frequencies, (len(truth), len(names)))
-    chosen = np.zeros(len(names), np.int8)
     usual = 1 if measured.true_nodes is not None else max(1, round(float(frequencies.sum())))
-    chosen[np.argsort(-frequencies, kind="stable")[:usual]] = 1
-    predicted = sp.csr_array(np.broadcast_to(chosen, scores.shape))
+    order = np.argsort(-frequencies, kind="stable")
+    predicted = _same_in_all_rows(np.ones(len(names), np.int8), order[:usual], len(truth))
+    if measured.outcomes.is_searched:
+        scores = _same_in_all_rows(frequencies, order[:SEARCHED], len(truth))
     if measured.true_nodes is not None and "log_loss" in measured.metrics:
         shares = np.broadcast_to(frequencies, (len(measured.true_nodes), len(names)))
-        always = np.full(len(shares), names[int(chosen.argmax())], object)
+        always = np.full(len(shares), names[int(order[0])], object)
         true = measured.true_nodes.astype(object)
         return class_summary(true, shares, names, taxonomy=taxonomy, y_pred=always)
     found = score_table(truth, scores, predicted)
@@ -65,6 +68,14 @@ def baseline_metrics(measured: Measured, taxonomy: Taxonomy | None) -> dict[str,
     if "log_loss" in measured.metrics:
         found["log_loss"] = log_loss(truth, scores)
     return found
+
+
+def _same_in_all_rows(values: Array, labels: Array, n_rows: int) -> sp.csr_array:
+    """Give the values of some labels, as a sparse table whose rows are all the same."""
+    labels = np.sort(labels)
+    ends = len(labels) * np.arange(n_rows + 1)
+    parts = np.tile(values[labels], n_rows), np.tile(labels, n_rows), ends
+    return sp.csr_array(parts, shape=(n_rows, len(values)))
 
 
 def intervals(measured: Measured, seed: int = 0) -> dict[str, Interval]:

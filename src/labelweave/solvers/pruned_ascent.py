@@ -147,7 +147,7 @@ def _pruned(
     exact: the weights made anew from the variables, without what rounding left in those in use.
     active: the labels to prune.
     """
-    from labelweave._loops.smallest_weights import drop_smallest
+    from labelweave._loops.smallest_weights import copy_labels, drop_smallest
 
     block.keeps_zeros = True
     now, active = block.columns(state.point), active.copy()
@@ -160,8 +160,8 @@ def _pruned(
         is_good = block.primal(state.point) <= most
         fails = active & ~is_good
         for part, good in zip(now, best, strict=True):
-            np.copyto(good, part, where=active & is_good)
-            np.copyto(part, good, where=fails)
+            copy_labels(np.atleast_2d(good), np.atleast_2d(part), active & is_good)
+            copy_labels(np.atleast_2d(part), np.atleast_2d(good), fails)
         share[fails] **= 0.5
         active &= (share <= _LARGEST_SHARE) & weights.any(axis=0)
     return best[0], best[2]

@@ -36,7 +36,8 @@ from labelweave.estimators.parameters import (
     keep_parameters,
 )
 from labelweave.estimators.progress import FitArguments, FitProgress
-from labelweave.estimators.targets import check_lengths, read_targets
+from labelweave.estimators.soft_targets import sure_weights
+from labelweave.estimators.targets import check_lengths, read_entry_weights, read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.metrics.known_labels import known_labels, tags_of_model
@@ -54,7 +55,7 @@ class ShortlistRecall(NamedTuple):
     """What a beam in a label tree keeps and misses.
 
     reached : float
-        The share of the rows' labels at whose nodes the beam looks; NaN without labels.
+        The share of the rows' labels at whose nodes the beam looks, in some tree; NaN without labels.
     kept : float
         The share of the k best of all labels that the beam finds, in rows where they are proven.
     proven : float
@@ -210,7 +211,7 @@ class LabelTreeClassifier(LabelClassifier):
         keep_parameters(self, locals())
 
     @fit_method
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -222,6 +223,10 @@ class LabelTreeClassifier(LabelClassifier):
             known.  A row is unobserved at a node whose label it may have and is not known to have.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows' losses.
+        entry_weight : {array-like, sparse matrix} of shape (n, L), default=None
+            Non-negative weights of single entries' losses; an entry that is not stored has the weight 1.
+            Where a node asks whether a row has some label below, the loss has the greatest weight of those
+            that the row has there, or the least of all.
 
         Returns
         -------
@@ -238,23 +243,28 @@ class LabelTreeClassifier(LabelClassifier):
         labels, self._form = read_targets(y)
         check_lengths(len(features), len(labels))
         self.classes_, labels = self._form.classes, self._corrected(labels)
+        entries = sure_weights(labels, read_entry_weights(entry_weight, labels))
+        entries = sp.csr_array(entries) if sp.issparse(entries) else entries
         weights = self._rows_by_class(labels, self._row_weights(sample_weight, features))
         if not weights.all():
             kept = np.flatnonzero(weights)
             features, labels, weights = features.rows(kept), labels[kept], weights[kept]
-        self._learn(features, labels, weights, FitArguments(X, y, sample_weight))
+            entries = None if entries is None else entries[kept]
+        self._learn(features, labels, (weights, entries), FitArguments(X, y, sample_weight))
         return self
 
     def _learn(
-        self, features: FeatureMatrix, labels: LabelMatrix, weights: Array, arguments: FitArguments
+        self, features: FeatureMatrix, labels: LabelMatrix, losses: tuple[Array, Any], arguments: FitArguments
     ) -> None:
+        """Fit with weights of the losses: of rows, and of entries or None."""
+        weights, entries = losses
         if self.n_trees > 1 and self.negatives == "all":
             raise ValueError(
                 f"n_trees={self.n_trees} with negatives='all' fits the same labels more than once; use "
                 "n_trees=1, or negatives='reached'."
             )
         vectors = None if self.tree is None or isinstance(self.tree, Taxonomy) else self.tree
-        journal = self._open_journal(X=features.data, y=labels.parts(), weights=weights, tree=vectors)
+        journal = self._open_journal(X=features.data, y=labels.parts(), weights=losses, tree=vectors)
         seed = journal.recall("seed", lambda: int(check_random_state(self.random_state).randint(2**31 - 1)))
         self.__dict__.pop("scorer_", None)
         progress = FitProgress(self, arguments, tol=self.tol)
@@ -262,7 +272,7 @@ class LabelTreeClassifier(LabelClassifier):
             settings = self._settings(seed, workers, journal, progress)
             names = [str(name) for name in self.classes_] if labels.n_labels > 1 else ["the label"]
             trees = make_trees(self.tree, features, labels, names, settings)
-            problem = tree_problem(trees, features, labels, 2.0 * self.C * weights, settings)
+            problem = tree_problem(trees, features, labels, 2.0 * self.C * weights, entries, settings)
             progress.keep = lambda model, fitted: model._keep(fitted)
             fitted = settings.solve(problem)
         self._keep(fitted)
@@ -295,7 +305,7 @@ class LabelTreeClassifier(LabelClassifier):
     def _deciding_blocks(self, X: Any) -> Iterator[Any]:
         """Score every column for ``predict``; of many labels give the predicted ones alone, as CSR."""
         is_one_node = all(tree.n_nodes == 1 for tree in self.label_trees_)
-        if self._form.kind != "labels" or is_one_node or len(self.label_trees_) > 1:
+        if self._form.kind != "labels" or is_one_node:
             yield from self._score_blocks(X)
             return
         features = self._read_features(X, reset=False)
@@ -334,7 +344,8 @@ class LabelTreeClassifier(LabelClassifier):
             for which rows that is proven: nodes are looked into in the order of bounds of their labels'
             scores.
         budget : int or None, default=None
-            With ``exact=True`` the largest number of nodes for a row; None for all.
+            With ``exact=True`` the largest number of nodes for a row, which several trees share; None for
+            all.
 
         Returns
         -------
@@ -351,7 +362,7 @@ class LabelTreeClassifier(LabelClassifier):
         Raises
         ------
         ValueError
-            If k is not between 1 and the number of labels, or ``exact=True`` is asked of several trees.
+            If k is not between 1 and the number of labels, or ``budget`` goes without ``exact=True``.
         """
         if not exact:
             if budget is not None:
@@ -359,17 +370,9 @@ class LabelTreeClassifier(LabelClassifier):
             return super().predict_top(X, k)
         check_is_fitted(self)
         self._check_k(k)
-        self._require_one_tree("exact=True")
         most = _NO_BUDGET if budget is None else _count_of_nodes("budget", budget)
         features = self._read_features(X, reset=False)
         return self.scorer_.proven_top(features, k, most)
-
-    def _require_one_tree(self, what: str) -> None:
-        if len(self.label_trees_) > 1:
-            raise ValueError(
-                f"{what} is of one tree, and this model has {len(self.label_trees_)}, whose mean "
-                "probabilities have no such bound; fit with n_trees=1."
-            )
 
     def _best_blocks(self, X: Any, k: int) -> Iterator[tuple[Array, Array]]:
         features = self._read_features(X, reset=False)
@@ -377,6 +380,9 @@ class LabelTreeClassifier(LabelClassifier):
             yield self.scorer_.proven_top(features, k, _NO_BUDGET)[:2]
         else:
             yield self.scorer_.top(features, k, int(self.beam or _BEAM))
+
+    def _searches(self, k: int) -> bool:
+        return True
 
     def shortlist_recall(
         self, X: Any, y: Any = None, k: int = 5, *, beam: int = _BEAM, budget: int | None = None
@@ -404,9 +410,8 @@ class LabelTreeClassifier(LabelClassifier):
         Raises
         ------
         ValueError
-            If there are several trees, or the data make no sense.
+            If the data make no sense.
         """
-        self._require_one_tree("shortlist_recall")
         exact = self.predict_top(X, k, exact=True, budget=budget)
         features, beam = self._read_features(X, reset=False), _count_of_nodes("beam", beam)
         found, _ = self.scorer_.top(features, k, beam)
@@ -419,16 +424,20 @@ class LabelTreeClassifier(LabelClassifier):
         )
 
     def _reached(self, features: FeatureMatrix, y: Any, beam: int) -> float:
-        truth, (tree,) = self._positives(y), self.label_trees_
+        truth = self._positives(y)
         check_lengths(len(features), truth.shape[0])
-        most = int(np.minimum(np.bincount(tree.depths), beam).sum())
-        homes, n_reached = tree.owners[tree.columns_of_labels], 0
-        for start in range(0, len(features), _ROWS_AT_ONCE):
-            rows = slice(start, start + _ROWS_AT_ONCE)
-            opened, some = self.scorer_.opened(features.rows(rows), beam, most), truth[rows]
-            places = np.repeat(np.arange(some.shape[0]), np.diff(some.indptr))
-            n_reached += int((opened[places] == homes[some.indices][:, None]).any(axis=1).sum())
-        return n_reached / truth.nnz if truth.nnz else np.nan
+        is_reached = np.zeros(truth.nnz, bool)
+        for number, tree in enumerate(self.label_trees_):
+            most = int(np.minimum(np.bincount(tree.depths), beam).sum())
+            homes = tree.owners[tree.columns_of_labels][truth.indices]
+            for start in range(0, len(features), _ROWS_AT_ONCE):
+                ends = truth.indptr[start : start + _ROWS_AT_ONCE + 1]
+                opened = self.scorer_.opened(
+                    number, features.rows(slice(start, start + _ROWS_AT_ONCE)), beam, most
+                )
+                places, own = np.repeat(np.arange(len(opened)), np.diff(ends)), slice(ends[0], ends[-1])
+                is_reached[own] |= (opened[places] == homes[own][:, None]).any(axis=1)
+        return float(is_reached.mean()) if truth.nnz else np.nan
 
     def _positives(self, y: Any) -> sp.csr_array:
         """Read labels or classes as the columns of the model."""

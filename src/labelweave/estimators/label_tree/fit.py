@@ -110,13 +110,16 @@ def make_trees(
 
 
 def tree_problem(
-    trees: list[LabelTree], features: FeatureMatrix, labels: LabelMatrix, upper: Array, settings: TreeSettings
-) -> Forest:
+    trees: list[LabelTree], features: FeatureMatrix, labels: LabelMatrix, upper: Array, entries: Any,
+    settings: TreeSettings,
+) -> Forest:  # fmt: skip
     """State the problem of all nodes.
 
     upper (n,): the weights of the losses.
+    entries (n, L): those of entries, which rows' are multiplied with; sparse where others are 1, or None.
     """
-    is_single = settings.solver.block_tol >= max(_SINGLE_TOL, upper.max(initial=0.0) / _LARGEST_SINGLE)
+    largest = upper.max(initial=0.0) * (1.0 if entries is None else max(1.0, entries.max()))
+    is_single = settings.solver.block_tol >= max(_SINGLE_TOL, largest / _LARGEST_SINGLE)
     data = margin_data(features, labels, upper, intercept=settings.intercept)
     made = [
         TreeBlocks(
@@ -126,6 +129,7 @@ def tree_problem(
             dtype=np.float32 if is_single else np.float64,
             is_short=settings.tol >= _SHORT_TOL,
             sees_all=settings.sees_all,
+            entries=entries,
         )
         for tree in trees
     ]

@@ -16,6 +16,8 @@ from labelweave.model_files import storable
 from labelweave.model_files.schema import FLAG, Items, Made, Numbers, count
 
 _LEAST = 1e-300  # a probability, so that logarithms are finite
+_ROUNDING = 1e-9  # of joint scores, by which one must be above the bound of all others
+_NO_BUDGET = int(np.iinfo(np.int64).max)
 _FEWEST, _TIMES = 64, 4  # labels of each of several trees that are kept for k of all: so many, or times k
 
 
@@ -108,31 +110,95 @@ class LabelTreeScorer(Scorer):
         chosen = np.take_along_axis(labels, best, axis=1)
         return np.where(np.isfinite(found), chosen, -1), found
 
-    def opened(self, features: FeatureMatrix, beam: int, most: int) -> Array:
-        """Give the nodes that a beam looks into, (n, most), -1 for none; of one tree."""
-        return self.trees[0].by_beam(features, 1, beam, by_margin=self.by_margin, n_opened=most)[2]
+    def opened(self, number: int, features: FeatureMatrix, beam: int, most: int) -> Array:
+        """Give the nodes of a tree that a beam looks into, (n, most), -1 for none."""
+        return self.trees[number].by_beam(features, 1, beam, by_margin=self.by_margin, n_opened=most)[2]
 
     def proven_top(self, features: FeatureMatrix, k: int, budget: int) -> FoundLabels:
-        """Find the k best of all labels, as far as ``budget`` nodes a row prove them; of one tree."""
-        found = self.trees[0].by_bound(features, k, budget, by_margin=self.by_margin)
-        return found._replace(
-            **dict(zip(("labels", "scores"), _filled(*found[:2], self.n_labels), strict=True))
-        )
+        """Find the k best of all labels, as far as ``budget`` nodes a row prove them."""
+        if len(self.trees) == 1:
+            found = self.trees[0].by_bound(features, k, budget, by_margin=self.by_margin)
+        else:
+            found = self._joint_proven(features, k, budget)
+        labels, scores = _filled(found.labels, found.scores, self.n_labels)
+        return found._replace(labels=labels, scores=scores)
+
+    def _joint_proven(self, features: FeatureMatrix, k: int, budget: int) -> FoundLabels:
+        """Find the k best of several trees: score all that are among the m best of some tree.
+
+        Any other label has at most the probability of the m-th best in each; where the k-th is not above
+        the mean of these, m grows (the threshold algorithm of Fagin, Lotem and Naor 2003, section 4).  A
+        budget is shared by the trees, and then there is no second m.
+        """
+        n_rows, n_trees, n_labels = len(features), len(self.trees), self.n_labels
+        found = FoundLabels(
+            np.full((n_rows, k), -1), np.full((n_rows, k), -np.inf), np.zeros(n_rows, bool),
+            np.zeros(n_rows, np.int64),
+        )  # fmt: skip
+        left, m = np.arange(n_rows), min(n_labels, max(_FEWEST, _TIMES * k))
+        while len(left):
+            some = features.rows(left)
+            parts = [
+                tree.by_bound(some, m, max(1, budget // n_trees), by_margin=False) for tree in self.trees
+            ]
+            labels = np.concatenate([part.labels for part in parts], axis=1)
+            pairs = (n_labels * np.arange(len(left))[:, None] + labels)[labels >= 0]
+            rows, columns = np.divmod(np.unique(pairs), n_labels)
+            best = _best_pairs(rows, columns, self._of_pairs(some, rows, columns), len(left), k)
+            on, off = np.zeros(len(left)), np.zeros(len(left))
+            for part in parts:
+                _add(on, off, part.scores[:, -1])
+            is_clear = best[1][:, -1] > _log_odds(on, off) + _ROUNDING
+            is_proven = np.all([part.proven for part in parts], axis=0) & (is_clear | (m == n_labels))
+            found.labels[left], found.scores[left], found.proven[left] = *best, is_proven
+            found.opened[left] += np.sum([part.opened for part in parts], axis=0)
+            if budget < _NO_BUDGET:
+                break
+            left, m = left[~is_proven], min(n_labels, _TIMES * m)
+        return found
+
+    def _of_pairs(self, features: FeatureMatrix, rows: Array, labels: Array) -> Array:
+        """Score pairs of a row and a label, the rows rising, by the mean of all trees."""
+        on, off = np.zeros(len(rows)), np.zeros(len(rows))
+        for tree in self.trees:
+            _add(on, off, tree.of_pairs(features, rows, labels))
+        return _log_odds(on, off)
 
     def positive(self, features: FeatureMatrix) -> tuple[Array, Array]:
-        """Find all entries with scores above 0: rows and labels; of one tree."""
+        """Find all entries with scores above 0: rows and labels.
+
+        The mean of probabilities is above a half only where one of them is.
+        """
+        parts = [self._positive_of(tree, features) for tree in self.trees]
+        if len(parts) == 1:
+            return parts[0]
+        keys = np.unique(np.concatenate([rows * self.n_labels + labels for rows, labels in parts]))
+        rows, labels = np.divmod(keys, self.n_labels)
+        is_above = self._of_pairs(features, rows, labels) > 0
+        return rows[is_above], labels[is_above]
+
+    def _positive_of(self, tree: WeightedTree, features: FeatureMatrix) -> tuple[Array, Array]:
         rows, labels = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         left, k = np.arange(len(features)), min(self.n_labels, _FEWEST)
         while len(left):
-            found = self.trees[0].by_bound(
-                features.rows(left), k, np.iinfo(np.int64).max, by_margin=self.by_margin, above=0.0
-            )
+            found = tree.by_bound(features.rows(left), k, _NO_BUDGET, by_margin=self.by_margin, above=0.0)
             is_whole = (found.labels[:, -1] < 0) | (k == self.n_labels)
             places, columns = np.nonzero((found.labels >= 0) & is_whole[:, None])
             rows.append(left[places])
             labels.append(found.labels[places, columns])
             left, k = left[~is_whole], min(self.n_labels, _TIMES * k)
         return np.concatenate(rows), np.concatenate(labels)
+
+
+def _best_pairs(rows: Array, labels: Array, scores: Array, n_rows: int, k: int) -> tuple[Array, Array]:
+    """Give the k best of scored pairs, rows rising, of every row: labels and scores, -1 where there are fewer."""
+    order = np.lexsort((labels, -scores, rows))
+    places = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    best, found = np.full((n_rows, k), -1), np.full((n_rows, k), -np.inf)
+    kept = places < k
+    best[rows[kept], places[kept]] = labels[order][kept]
+    found[rows[kept], places[kept]] = scores[order][kept]
+    return best, found
 
 
 def _add(on: Array, off: Array, scores: Array) -> None:

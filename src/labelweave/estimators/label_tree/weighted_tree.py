@@ -138,6 +138,24 @@ class WeightedTree(StoredParameters):
         _by_panels(features, score)
         return table
 
+    def of_pairs(self, features: FeatureMatrix, rows: Array, labels: Array) -> Array:
+        """Score pairs of a row and a label, the rows rising."""
+        from labelweave._loops.label_tree import score_labels
+
+        scores, wanted = np.empty(len(rows)), self.tree.columns_of_labels[labels]
+        ends = np.searchsorted(rows, np.arange(len(features) + 1))
+        above = self.tree.columns_above, self.tree.owners
+
+        def score(part: slice, numbers: Any, n_features: int) -> None:
+            own = slice(ends[part.start], ends[part.stop])
+            starts = ends[part.start : part.stop + 1] - ends[part.start]
+            score_labels(
+                *numbers, n_features, self._walked[0], SHARPNESS, *above, starts, wanted[own], scores[own]
+            )
+
+        _by_panels(features, score)
+        return scores
+
     def by_beam(
         self, features: FeatureMatrix, k: int, beam: int, *, by_margin: bool, n_opened: int = 0
     ) -> tuple[Array, Array, Array]:

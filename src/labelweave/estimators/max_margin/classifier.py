@@ -414,11 +414,14 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
             self.pruning_ = fitted.kept[1]
 
     def _best_blocks(self, X: Any, k: int) -> Iterator[tuple[Array, Array]]:
-        if not (isinstance(self.scorer_, SparseScorer) and self.scorer_.finds(k)):
+        if not self._searches(k):
             yield from super()._best_blocks(X, k)
             return
         labels, scores = self.scorer_.top(self._read_features(X, reset=False), k)
         yield labels, scores - self._lowest_threshold
+
+    def _searches(self, k: int) -> bool:
+        return isinstance(self.scorer_, SparseScorer) and self.scorer_.finds(k)
 
     @classmethod
     def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> Scorer:
