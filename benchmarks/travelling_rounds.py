@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,15 @@ from labelweave.dask.graphs import order_of_round
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.problems import MarginData
-from labelweave.problems.independent_margins import label_objectives
+from labelweave.problems.coupled_margins import CoupledMargins
 from labelweave.problems.margin_dual import OrderedRows
 from labelweave.problems.travelling_margins import (
     Piece,
     RowsBlock,
     TravellingBlock,
+    TravellingLabels,
+    block_objectives,
     end_of_round,
-    first_seat,
-    first_traveller,
     in_tree_order,
 )
 from labelweave.solvers import DualCoordinateAscent
@@ -43,10 +44,12 @@ def travel(data: MarginData, labels: Any, n_parts: int, n_visits: int, tol: floa
     """Let a block travel to a gap; give its rounds and seconds of the processor."""
     order = np.random.default_rng(5).permutation(len(data.features))
     pieces = np.array_split(order, n_parts)
-    parts = [TravellingBlock(OrderedRows(data.rows(np.sort(rows)), np.float32), labels) for rows in pieces]
+    is_coupled = not data.covariance.is_diagonal
+    kind = TravellingLabels if is_coupled else TravellingBlock
+    parts = [kind(OrderedRows(data.rows(np.sort(rows)), np.float32), labels) for rows in pieces]
+    covariance = data.covariance.columns(labels).to_dense() if is_coupled else None
     counts = [max(1, round(n_visits / n_parts))] * n_parts
-    traveller = first_traveller(data.features.shape[1], np.float32)
-    seats = [first_seat(part.n_rows, np.float32) for part in parts]
+    traveller, seats = parts[0].first_traveller(), [part.first_seat() for part in parts]
     seconds, gap, number = 0.0, np.inf, 0
     while gap > tol and number < 500:
         is_full, done = number < 2 or number % 3 == 0, [0] * n_parts
@@ -55,13 +58,19 @@ def travel(data: MarginData, labels: Any, n_parts: int, n_visits: int, tol: floa
             piece = Piece(done[at], counts[at], np.random.default_rng([number, at]))
             traveller, seats[at] = parts[at].visit(traveller, seats[at], piece, is_full=is_full)
             done[at] += 1
-        traveller = end_of_round(traveller, was_full=is_full, intercept=True)
+        traveller = end_of_round(traveller, was_full=is_full, intercept=True, covariance=covariance)
         seconds += time.process_time() - begun
         found = [part.sums_in_use(traveller, seat) for part, seat in zip(parts, seats, strict=True)]
-        sums, constants = in_tree_order(found), traveller.intercepts.astype(np.float64)
-        primal, dual = label_objectives(sums, constants, traveller.moves.totals[0], intercept=True)
-        gap, number = relative_gap(float(primal.sum()), float(dual.sum())), number + 1
+        sums, totals = in_tree_order(found), traveller.moves.totals
+        values = block_objectives(traveller, sums, totals, intercept=True, covariance=covariance)
+        gap, number = relative_gap(*values), number + 1
     return number, seconds
+
+
+def coupled(data: MarginData, n_rows: int) -> MarginData:
+    """Take some rows, with a covariance of labels that their correlations make."""
+    data = data.rows(np.random.default_rng(0).permutation(len(data.features))[:n_rows])
+    return replace(data, covariance=LabelCovariance.from_labels(data.labels))
 
 
 def main() -> None:
@@ -70,13 +79,17 @@ def main() -> None:
     parser.add_argument("--problem", default="rcv1")
     parser.add_argument("--blocks", type=int, nargs="+", default=[0, 2])
     parser.add_argument("--plans", nargs="+", default=["1x1", "2x2", "2x16", "4x32", "16x16", "16x32"])
+    parser.add_argument("--coupled", type=int, help="so many rows, with all labels coupled")
     parser.add_argument("--tol", type=float, default=1e-3)
     given = parser.parse_args()
     data = load(given.problem)
+    if given.coupled:
+        data = coupled(data, given.coupled)
     order = np.argsort(-data.labels.positive_counts(), kind="stable")
-    for block in given.blocks:
-        labels = order[16 * block : 16 * block + 16]
-        whole, solver = RowsBlock(OrderedRows(data, np.float32), labels), DualCoordinateAscent(given.tol, 500)
+    for block in [0] if given.coupled else given.blocks:
+        labels = order if given.coupled else order[16 * block : 16 * block + 16]
+        rows, solver = OrderedRows(data, np.float32), DualCoordinateAscent(given.tol, 500)
+        whole = CoupledMargins(rows, np.float32) if given.coupled else RowsBlock(rows, labels)
         DualCoordinateAscent(1.0, 2).solve(whole, solver.start(whole))  # loops are compiled
         begun = time.process_time()
         result, _ = solver.solve(whole, solver.start(whole))

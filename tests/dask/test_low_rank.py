@@ -120,7 +120,7 @@ def test_a_killed_client_goes_on_with_the_same_bits(client, tmp_path, monkeypatc
     [
         ({"kernel": "rbf"}, "kernel='rbf' is for data in memory; labelweave.dask.LowRankClassifier takes"),
         ({"hyperparameters": "learn"}, "is for data in memory"),
-        ({"threshold": "f1"}, "rows that are held out"),
+        ({"flip_rates": 0.1}, "flip_rates"),
         ({"rank": 0}, "rank"),
     ],
 )

@@ -198,8 +198,9 @@ def test_partitions_that_end_differently_are_brought_together(client):
     [
         ({"kernel": "rbf"}, "kernel='rbf' is for data in memory"),
         ({"prune": "certified"}, "prune='certified' is for data in memory"),
-        ({"threshold": "f1"}, "rows that are held out"),
-        ({"label_covariance": 0.5 * np.eye(5) + 0.5}, "couples labels"),
+        ({"threshold": "best"}, "threshold"),
+        ({"flip_rates": (0.5, 0.6)}, "add up to 1 or more"),
+        ({"label_mean": np.ones((5, 3))}, "label_mean is of 5 labels and 3 features"),
         ({"label_covariance": np.eye(4)}, "over 4 labels but y has 5"),
         ({"memory_budget": 1e-6}, "memory_budget"),
         ({"client": "tcp://here"}, "client"),

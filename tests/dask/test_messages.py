@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.dask.tasks import Sized, aligned
+from labelweave.dask.rows import Sized, aligned
 from labelweave.features import FeatureMatrix
 
 

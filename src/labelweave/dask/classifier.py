@@ -12,8 +12,11 @@ from distributed import Client, get_client
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from labelweave.dask.partitions import is_lazy, is_listed, lazily
+from labelweave.array_types import Array
+from labelweave.dask.data import ReadData, read
+from labelweave.dask.partitions import is_lazy, is_listed, lazily, row_partitions
 from labelweave.estimators.base import CheckedParameters
+from labelweave.estimators.held_out import Share, held_out_count
 
 
 class PartitionedClassifier(CheckedParameters):
@@ -24,11 +27,63 @@ class PartitionedClassifier(CheckedParameters):
     """
 
     client: Client | None
-    threshold: str | float
+    memory_budget: float
+    validation_fraction: Share
     _ordinary: ClassVar[Any]
     _one_machine: ClassVar[Mapping[str, tuple[Any, ...]]]
     _local: Any = None
     _n_rows = 0
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, entry_weight: Any = None) -> Self:
+        """Fit the model on the cluster.
+
+        Parameters
+        ----------
+        X : dask array or DataFrame of shape (n, d), or list of delayed values or futures
+            The training rows, in blocks that are dense or CSR, of sizes that may be unknown; or a list with
+            the rows of each partition.
+        y : dask array or DataFrame of shape (n, L) or (n,), list as X, or None, default=None
+            Labels 0/1 or -1/1 with NaN where unobserved, dense or CSR, or LabelMatrix partitions, those of
+            probabilities too; or one class a row.  In the same partitions as X.  None for a list of pairs
+            (X, y).
+        sample_weight : dask array or Series of shape (n,), or list as X, default=None
+            Non-negative weights of the rows' losses.
+        entry_weight : dask array of shape (n, L), or list as X, default=None
+            Non-negative weights of single entries' losses, dense or CSR, where an entry that is not stored
+            has the weight 1.
+
+        Returns
+        -------
+        MaxMarginClassifier or LowRankClassifier
+            The fitted model itself.
+
+        Raises
+        ------
+        ValueError
+            If data or parameters make no sense, or are for one machine; the partition is named.
+        RuntimeError
+            If workers die again and again, or lost what cannot be made again.
+
+        Warns
+        -----
+        RuntimeWarning
+            If no task has ended for a minute; it says why, as far as the scheduler knows.
+        """
+        self._validate_params()
+        local, client = self._reader(), self._connected()
+        data = read(client, local, row_partitions(X, y, sample_weight, entry_weight))
+        n_rows = data.n_rows
+        local.scaling_, local.n_features_in_ = None, data.n_features
+        names = data.facts[0].names
+        if names is not None:
+            local.feature_names_in_ = names.astype(object)
+        self._fit_local(local, client, data)
+        self._local, self._n_rows = local, n_rows
+        return self
+
+    def _fit_local(self, local: Any, client: Client, data: ReadData) -> None:
+        """Fit the ordinary estimator to partitions that were read."""
+        raise NotImplementedError
 
     def to_local(self) -> Any:
         """Give the model as the ordinary estimator, for data in memory and model files.
@@ -71,17 +126,9 @@ class PartitionedClassifier(CheckedParameters):
         return self._lazily("predict", X, meta, width)
 
     def decision_function(self, X: Any) -> Any:
-        """Score every label, when it is asked for.
+        """Score every label, when it is asked for: shape (n, L), or (n,) for two classes.
 
-        Parameters
-        ----------
-        X : dask array or DataFrame, list of delayed values or futures, or rows in memory
-            The rows.
-
-        Returns
-        -------
-        dask array of shape (n, L), or (n,) for two classes, list of delayed values, or ndarray
-            The scores, as those of the ordinary estimator.
+        X and what is returned are as those of :meth:`predict`, the scores as those of the ordinary estimator.
         """
         width = None if self.to_local()._form.kind == "binary" else len(self.to_local().classes_)
         return self._lazily("decision_function", X, np.empty((0, width) if width else 0), width)
@@ -137,8 +184,8 @@ class PartitionedClassifier(CheckedParameters):
     def __sklearn_is_fitted__(self) -> bool:
         return self._local is not None
 
-    def _reader(self, **others: Any) -> Any:
-        """Make the ordinary estimator, with other parameters; refuse what it has and this one has not."""
+    def _reader(self) -> Any:
+        """Make the ordinary estimator; refuse what it has and this one has not."""
         for name, allowed in self._one_machine.items():
             value = getattr(self, name)
             if not any(value is one or (isinstance(value, type(one)) and value == one) for one in allowed):
@@ -146,12 +193,19 @@ class PartitionedClassifier(CheckedParameters):
                     f"{name}={value!r} is for data in memory; labelweave.dask.{type(self).__name__} takes "
                     f"{' or '.join(map(repr, allowed))}."
                 )
-        if isinstance(self.threshold, str) and self.threshold != "auto":
+        return self._ordinary(**self._given())
+
+    def _refuse_many_held(self, local: Any, n_labels: int, weights: Array) -> None:
+        """Refuse to bring more scores of rows that are held out to the client than it takes."""
+        n_rows = int(np.count_nonzero(weights))
+        n_held = n_rows if local._n_parts(weights) > 1 else held_out_count(self.validation_fraction, n_rows)
+        megabytes = 8e-6 * n_held * n_labels
+        if local._holds_out and megabytes > self.memory_budget:
             raise ValueError(
-                f"threshold={self.threshold!r} is chosen on rows that are held out, which is not done "
-                "here; give 'auto' or a number, or wrap to_local() in TunedThresholdClassifier."
+                f"threshold={local.threshold!r} holds {n_held} rows out, whose scores of {n_labels} labels "
+                f"take {megabytes:.0f} MB on the client, but memory_budget is {self.memory_budget:g}; "
+                "give a smaller validation_fraction."
             )
-        return self._ordinary(**self._given() | others)
 
     def _given(self) -> dict[str, Any]:
         return {name: value for name, value in self.get_params(deep=False).items() if name != "client"}

@@ -14,8 +14,11 @@ from labelweave._loops import WIDTH
 from labelweave.array_types import Array
 from labelweave.dask import tasks
 from labelweave.dask.graphs import Place
-from labelweave.dask.tasks import Common, Counts, Facts
+from labelweave.dask.rows import Counts, Facts, corrected, labels_of, read_rows, some_rows, weights_of
+from labelweave.dask.tasks import Common
 from labelweave.dask.waiting import gathered
+from labelweave.estimators.base import refuse_no_weight
+from labelweave.estimators.soft_targets import RATES_OF_CLASSES, rates_by
 from labelweave.estimators.targets import TargetForm, read_targets, require_observed
 from labelweave.labels import LabelMatrix
 from labelweave.problems.travelling_margins import in_tree_order
@@ -23,9 +26,11 @@ from labelweave.solvers.dual_coordinate_ascent import RUN
 
 _BYTES_AN_ENTRY = 24  # of features, in both precisions and while they are brought together
 _BYTES_A_ROW = 256  # of a block of labels over them
+_BYTES_A_LABEL = 16  # of a row, where all labels are one block, or each has a weight of its own
 _JOINED_SHARE = (
     1 / 8
 )  # of the memory budget: where rows are not all in one place, partitions up to it are joined
+_MOST_COUPLED = 4096  # labels whose covariance is written out
 _FEWEST_VISITS, _MOST_VISITS = 16, 32  # of a block in a round
 _ENTRIES_A_VISIT = 2**24  # features that it walks: some 50 ms for 16 labels
 
@@ -57,16 +62,31 @@ class ReadData:
         order = np.argsort(-self.counts.positives, kind="stable")
         return [order[start : start + WIDTH] for start in range(0, len(order), WIDTH)]
 
-    def _megabytes(self) -> Array:
-        sizes = [_BYTES_AN_ENTRY * facts.entries + _BYTES_A_ROW * facts.n_rows for facts in self.facts]
+    def some_rows(self, client: Client, which: Array) -> ReadData:
+        """Keep some rows, whose numbers over all partitions rise."""
+        ends = np.cumsum([facts.n_rows for facts in self.facts])
+        own = np.split(which, np.searchsorted(which, ends[:-1]))
+        kept = [number for number, places in enumerate(own) if len(places)]
+        begins = ends - [facts.n_rows for facts in self.facts]
+        rows = [
+            client.submit(some_rows, self.rows[number], own[number] - begins[number], pure=False)
+            for number in kept
+        ]
+        facts = [self.facts[number].of_rows(len(own[number])) for number in kept]
+        return ReadData(rows, facts, self.form, _counted(client, rows, self.form))
+
+    def _megabytes(self, *, is_wide: bool) -> Array:
+        a_row = _BYTES_A_ROW + (_BYTES_A_LABEL * len(self.counts.positives) if is_wide else 0)
+        sizes = [_BYTES_AN_ENTRY * facts.entries + a_row * facts.n_rows for facts in self.facts]
         return 1e-6 * np.array(sizes, np.float64)
 
-    def groups(self, budget: float) -> list[list[int]]:
+    def groups(self, budget: float, *, is_wide: bool = False) -> list[list[int]]:
         """Say which partitions are brought together: all, or neighbours, as long as they are small.
 
         budget: megabytes that rows may take on a worker.
+        is_wide: whether there is a number for each label of a row.
         """
-        sizes = self._megabytes()
+        sizes = self._megabytes(is_wide=is_wide)
         if sizes.sum() <= budget:
             return [list(range(len(sizes)))]
         groups: list[list[int]] = []
@@ -92,7 +112,7 @@ class ReadData:
         return [int(count) for count in np.minimum(counts, -(-n_rows // RUN))]
 
 
-def read(client: Client, reader: Any, parts: Sequence[tuple[Any, Any, Any]]) -> ReadData:
+def read(client: Client, reader: Any, parts: Sequence[tuple[Any, Any, Any, Any]]) -> ReadData:
     """Read partitions on the cluster.
 
     reader: an ordinary estimator, which reads rows as it does in a fit.
@@ -100,10 +120,10 @@ def read(client: Client, reader: Any, parts: Sequence[tuple[Any, Any, Any]]) -> 
     """
     import dask
 
-    read_one = dask.delayed(tasks.read_rows, pure=False)
+    read_one = dask.delayed(read_rows, pure=False)
     read_parts = [read_one(reader, *part, number) for number, part in enumerate(parts)]
     rows = client.compute(read_parts)
-    facts = gathered(client, client.map(tasks.Facts.of, rows, pure=False))
+    facts = gathered(client, client.map(Facts.of, rows, pure=False))
     for fact in facts:
         if isinstance(fact, ValueError):
             raise fact
@@ -112,11 +132,35 @@ def read(client: Client, reader: Any, parts: Sequence[tuple[Any, Any, Any]]) -> 
         raise ValueError("X has no rows in any of its partitions; at least one row is needed.")
     rows, facts = [rows[number] for number in kept], [facts[number] for number in kept]
     form = _form_of(facts)
-    counts = in_tree_order(gathered(client, client.map(Counts.of, rows, form=form, pure=False)))
-    _refuse_unobserved(counts, facts[0].label_names)
+    counts = _counted(client, rows, form)
+    refuse_no_weight(np.array([facts.largest_weight for facts in facts]))
+    _refuse_unobserved(counts, facts[0].label_names, is_related=reader._relates_labels)
     if form.kind == "labels":
         form = replace(form, unobserved=tuple(np.flatnonzero(counts.observed == 0).tolist()))
     return ReadData(rows, facts, form, counts)
+
+
+def _counted(client: Client, rows: Sequence[Future], form: TargetForm) -> Counts:
+    counts: Counts = in_tree_order(gathered(client, client.map(Counts.of, rows, form=form, pure=False)))
+    return counts
+
+
+def corrected_by(client: Client, data: ReadData, flip_rates: Any) -> ReadData:
+    """Give labels the targets that undo flips at known rates, of all partitions where these are counted."""
+    if flip_rates is None:
+        return data
+    if data.form.kind != "labels":
+        raise ValueError(RATES_OF_CLASSES)
+    missed, false = rates_by(flip_rates, data.counts.n_rows, data.counts.positives)
+    rows = client.map(corrected, data.rows, missed=missed, false=false, pure=False)
+    return ReadData(rows, data.facts, data.form, _counted(client, rows, data.form))
+
+
+def gathered_labels(client: Client, data: ReadData) -> tuple[LabelMatrix, Array]:
+    """Bring the labels and weights of all rows to the client."""
+    labels = gathered(client, client.map(labels_of, data.rows, form=data.form, pure=False))
+    weights = gathered(client, client.map(weights_of, data.rows, pure=False))
+    return LabelMatrix.stacked(labels), np.concatenate(weights)
 
 
 def _form_of(facts: Sequence[Facts]) -> TargetForm:
@@ -134,7 +178,15 @@ def _form_of(facts: Sequence[Facts]) -> TargetForm:
             )
     if first.form is None:
         classes = np.unique(np.concatenate([fact.classes for fact in facts if fact.classes is not None]))
-        return read_targets(classes)[1]
+        form = read_targets(classes)[1]
+        n_columns = 1 if form.kind == "binary" else len(form.classes)
+        for fact in facts:
+            if fact.n_weighted not in (None, n_columns):
+                raise ValueError(
+                    f"A partition of entry_weight has {fact.n_weighted} columns, but y has "
+                    f"{len(form.classes)} classes; give {n_columns}."
+                )
+        return form
     forms = [fact.form for fact in facts if fact.form is not None]
     if any(form.container == "tags" for form in forms):
         raise ValueError(
@@ -156,9 +208,10 @@ def _same(one: Array | None, other: Array | None) -> bool:
     )
 
 
-def _refuse_unobserved(counts: Counts, names: Array | None) -> None:
+def _refuse_unobserved(counts: Counts, names: Array | None, *, is_related: bool) -> None:
     seen = sp.csr_array((counts.observed > 0)[None].astype(np.int8))
-    require_observed(LabelMatrix(sp.csr_array(seen.shape, dtype=np.int8), seen, names))
+    labels = LabelMatrix(sp.csr_array(seen.shape, dtype=np.int8), seen, names)
+    require_observed(labels, is_related=is_related)
 
 
 def arrange(client: Client, data: ReadData, common: Common, budget: float) -> tuple[list[Place], Future]:
@@ -166,7 +219,14 @@ def arrange(client: Client, data: ReadData, common: Common, budget: float) -> tu
 
     budget: megabytes that rows may take on a worker.
     """
-    groups = data.groups(budget)
+    by_entry = common.factors is not None or common.roots is not None or data.counts.has_weights
+    groups = data.groups(budget, is_wide=by_entry or common.covariance is not None)
+    if common.covariance is not None and len(groups) > 1 and common.covariance.n_labels > _MOST_COUPLED:
+        raise ValueError(
+            f"label_covariance couples {common.covariance.n_labels} labels, which travel all together where "
+            f"rows are in several places, and are {_MOST_COUPLED} at most there; raise memory_budget, so "
+            "that all rows are brought to one place, or give a diagonal."
+        )
     shared = client.submit(Common.itself, common, pure=False)
     places = [
         Place(

@@ -20,7 +20,7 @@ from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.dask.data import ReadData
 from labelweave.dask.graphs import in_pairs
-from labelweave.dask.tasks import ReadRows, Sized, aligned
+from labelweave.dask.rows import ReadRows, Sized, aligned
 from labelweave.dask.waiting import LostRowsError, gathered
 from labelweave.features import FeatureMatrix
 from labelweave.features.factor_maps import FactorMap, explicit_map
@@ -47,6 +47,11 @@ def _of_rows(of_rows: Callable[..., Any], rows: ReadRows, *by_row: Any) -> Any:
         return of_rows(rows.features, *map(aligned, by_row))
 
 
+def _of_some_rows(rows: ReadRows, of_rows: Callable[..., Any], which: Array) -> Array:
+    with Workers().running():
+        return np.asarray(of_rows(rows.features.rows(which)))
+
+
 class Parts:
     """Partitions of rows on the cluster.
 
@@ -57,6 +62,25 @@ class Parts:
         self.client, self.futures = client, list(futures)
         ends = np.cumsum(sizes).tolist()
         self._slices = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
+
+    def mapped(self, of_rows: Callable[..., Any], which: Array) -> Array:
+        """Call a function of some rows of every partition; put the results in the order of these rows."""
+        order = np.argsort(which, kind="stable")
+        own = np.split(which[order], np.searchsorted(which[order], [part.stop for part in self._slices[:-1]]))
+
+        def send() -> list[Future]:
+            function = self.client.scatter(of_rows, hash=False)
+            parts = zip(self.futures, self._slices, own, strict=True)
+            return [
+                self.client.submit(_of_some_rows, part, function, places - rows.start, pure=False)
+                for part, rows, places in parts
+                if len(places)
+            ]
+
+        found = np.concatenate(self._done(send))
+        made = np.empty_like(found)
+        made[order] = found
+        return made
 
     def each(self, of_part: Callable[..., Any], table: Any) -> list[Any]:
         """Call a function of every partition and the same table; give the results in order."""
@@ -112,6 +136,13 @@ class PartitionedMap(FactorMap):
     def image(self, factor: Array) -> Array:
         return np.concatenate(self._parts.each(_image, factor))
 
+    def __matmul__(self, factor: Array) -> Array:
+        return self.image(np.asarray(factor, self.dtype))
+
+    def toarray(self) -> Array:
+        """Bring the features to the client; where there are fewer of them than labels."""
+        return self.image(np.eye(self.shape[1], dtype=self.dtype))
+
     def gradient(self, derivatives: Array) -> Array:
         return np.asarray(self._parts.summed(_gradient, derivatives))
 
@@ -137,7 +168,7 @@ class PartitionedFeatures(FeatureMatrix):
     is_apart = True
 
     def __init__(self, client: Client, read: ReadData) -> None:
-        self.names = read.facts[0].names
+        self.names, self._client, self._read = read.facts[0].names, client, read
         self._parts = Parts(client, read.rows, [facts.n_rows for facts in read.facts])
         self._facts, self._constant = list(read.facts), 0.0
         self._dtype: np.dtype[Any] = np.dtype(np.float64)
@@ -180,7 +211,12 @@ class PartitionedFeatures(FeatureMatrix):
         return made
 
     def rows(self, which: Any) -> FeatureMatrix:
-        raise ValueError("Some rows of partitions are asked for, which stay where they are.")
+        made = PartitionedFeatures(self._client, self._read.some_rows(self._client, np.asarray(which)))
+        made._constant, made._dtype = self._constant, self._dtype
+        return made
+
+    def mapped(self, of_rows: Callable[..., Any], which: Any, size: int) -> Any:
+        return self._parts.mapped(of_rows, np.asarray(which))
 
     def row_counts(self) -> npt.NDArray[Any] | None:
         counts = self._parts.each(_row_counts, None)

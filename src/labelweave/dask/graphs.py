@@ -75,7 +75,9 @@ class BlockTasks:
             # the next visit takes the pair: a task for the traveller would double the way of a round
             seats[at_place] = self._task(f"seat-{name}-{step}", home, operator.itemgetter(1), traveller)
             done[at_place] += 1
-        ended = self._task(f"round-{name}", None, tasks.round_ended, traveller, self.common, was_full=is_full)
+        ended = self._task(
+            f"round-{name}", None, tasks.round_ended, traveller, self.labels, self.common, was_full=is_full
+        )
         return BlockState(ended, tuple(seats)), self._task(f"gap-{name}", None, tasks.met_gap, ended)
 
     def _at_places(self, prefix: str, of_rows: Callable[..., Any], seats: Sequence[Any], *others: Any) -> Any:
@@ -88,26 +90,22 @@ class BlockTasks:
         """Compute primal and dual value at the weights in use."""
         name = f"{self.name}-{number}"
         sums = self._at_places(f"sums-{name}", tasks.sums_in_use, at.seats, at.traveller)
-        return self._task(f"check-{name}", None, tasks.values_in_use, at.traveller, self.common, *sums)
+        return self._task(
+            f"check-{name}", None, tasks.values_in_use, at.traveller, self.labels, self.common, *sums
+        )
 
     def certificate(self, number: int, at: BlockState) -> Any:
         """Make weights anew from the variables in double precision, and measure them."""
         name = f"{self.name}-{number}"
-        weights = in_pairs(
-            self._at_places(f"product-{name}", tasks.exact_product, at.seats), f"weights-{name}"
-        )
-        sums = self._at_places(f"exact-{name}", tasks.exact_sums, at.seats, weights, at.traveller)
+        product = in_pairs(self._at_places(f"product-{name}", tasks.exact_product, at.seats), f"sum-{name}")
+        of_all = self.labels, self.common
+        weights = self._task(f"weights-{name}", None, tasks.exact_weights, product, *of_all)
+        constants = self._task(f"constants-{name}", None, tasks.exact_constants, at.traveller, *of_all)
+        sums = self._at_places(f"exact-{name}", tasks.exact_sums, at.seats, weights, constants)
         return self._task(
-            f"settled-{name}",
-            None,
-            tasks.settled,
-            weights,
-            at.traveller,
-            self.labels,
-            number,
-            self.common,
-            *sums,
-        )
+            f"settled-{name}", None, tasks.settled, weights, constants, at.traveller, self.labels, number,
+            self.common, *sums,
+        )  # fmt: skip
 
     def whole(self) -> Any:
         """Fit the block where all rows are together."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 from os import PathLike
 from typing import Any, ClassVar, Literal
 
-import numpy as np
 from distributed import Client
 
 from labelweave.dask.classifier import PartitionedClassifier
-from labelweave.dask.data import read
+from labelweave.dask.data import ReadData, gathered_labels
 from labelweave.dask.features import PartitionedFeatures
-from labelweave.dask.partitions import row_partitions
-from labelweave.dask.tasks import labels_of, weights_of
+from labelweave.dask.rows import given_entries, stacked_entries
 from labelweave.dask.waiting import gathered
 from labelweave.estimators import LowRankClassifier as LocalLowRankClassifier
 from labelweave.estimators.base import fit_method
@@ -20,12 +18,13 @@ from labelweave.estimators.parameters import (
     ClassWeight,
     Costs,
     CovarianceLike,
+    FlipRatesLike,
+    MeanLike,
     RandomState,
     keep_parameters,
 )
 from labelweave.estimators.progress import FitArguments
 from labelweave.estimators.seen_rows import SeenRows
-from labelweave.labels import LabelMatrix
 from labelweave.losses.entry_losses import EntryLoss
 
 
@@ -68,12 +67,16 @@ class LowRankClassifier(PartitionedClassifier):
         Weight of the loss of entries that are not positive.
     label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L) or None, default=None
         A prior covariance between labels.
+    label_mean : LabelMean, array-like of shape (L, d) or None, default=None
+        Scores that are known before the fit.
     false_positive_cost : float or array-like of shape (L,), default=1.0
         What the losses of negative entries are multiplied with.
     false_negative_cost : float or array-like of shape (L,), default=1.0
         What the losses of positive entries are multiplied with.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
         Weights of classes, counted over all partitions.
+    flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
+        How often labels are recorded wrongly; "propensity" counts over all partitions.
     hyperparameters : {"fixed"}, default="fixed"
         Not learned here.
     cv : int, splitter, iterable or None, default=5
@@ -84,10 +87,11 @@ class LowRankClassifier(PartitionedClassifier):
         For learning; not read.
     start : {"svd", "random"}, default="svd"
         The labels' factor to start from.
-    threshold : "auto" or float, default="auto"
-        Scores above it are predicted; none is chosen on rows that are held out.
+    threshold : {"auto", "f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"} or float, default="auto"
+        Scores above it are predicted; a name is a measure, for which thresholds are chosen on rows that are
+        held out.
     validation_fraction : "auto" or float, default="auto"
-        Of rows that are held out; not read.
+        Share of those rows, whose scores of all labels are brought to the client.
     warm_start : False, default=False
         Fits begin at ``start``, or at their checkpoint.
     checkpoint : path-like or None, default=None
@@ -164,8 +168,9 @@ class LowRankClassifier(PartitionedClassifier):
         regularization: float = 1.0, *, penalty: Literal["trace_norm", "ridge"] = "trace_norm",
         kernel: str = "linear", gamma: str | float = "scale", degree: int = 3, coef0: float = 1.0,
         scaling: str = "none", fit_intercept: bool = True, intercept_scaling: float = 1.0,
-        negative_weight: float = 1.0, label_covariance: CovarianceLike = None,
+        negative_weight: float = 1.0, label_covariance: CovarianceLike = None, label_mean: MeanLike = None,
         false_positive_cost: Costs = 1.0, false_negative_cost: Costs = 1.0, class_weight: ClassWeight = None,
+        flip_rates: FlipRatesLike = None,
         hyperparameters: Literal["fixed", "learn"] = "fixed", cv: Any = 5, learning_rows: int | None = None,
         max_learning_iter: int = 100, start: Literal["svd", "random"] = "svd",
         threshold: str | float = "auto", validation_fraction: float | str = "auto", warm_start: bool = False,
@@ -175,55 +180,18 @@ class LowRankClassifier(PartitionedClassifier):
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LowRankClassifier:
-        """Fit the model on the cluster.
-
-        Parameters
-        ----------
-        X : dask array or DataFrame of shape (n, d), or list of delayed values or futures
-            The training rows, in blocks that are dense or CSR, of sizes that may be unknown; or a list with
-            the rows of each partition.
-        y : dask array or DataFrame of shape (n, L) or (n,), list as X, or None, default=None
-            Labels 0/1 or -1/1 with NaN where unobserved, dense or CSR, or LabelMatrix partitions; or one
-            class a row.  In the same partitions as X.  None for a list of pairs (X, y).
-        sample_weight : dask array or Series of shape (n,), or list as X, default=None
-            Non-negative weights of the rows' losses.
-
-        Returns
-        -------
-        LowRankClassifier
-            The fitted model itself.
-
-        Raises
-        ------
-        ValueError
-            If data or parameters make no sense, or are for one machine; the partition is named.
-        RuntimeError
-            If workers die again and again, or lost what cannot be made again.
-
-        Warns
-        -----
-        RuntimeWarning
-            If no task has ended for a minute; it says why, as far as the scheduler knows.
-        """
-        self._validate_params()
-        local: LocalLowRankClassifier = self._reader()
-        client = self._connected()
-        data = read(client, local, row_partitions(X, y, sample_weight))
-        features = PartitionedFeatures(client, data)
-        parts = gathered(client, client.map(labels_of, data.rows, form=data.form, pure=False))
-        labels = LabelMatrix.stacked(parts)
-        weights = np.concatenate(gathered(client, client.map(weights_of, data.rows, pure=False)))
-        local.scaling_, local.n_features_in_ = None, data.n_features
-        if features.names is not None:
-            local.feature_names_in_ = features.names.astype(object)
-        _fit_rows(local, SeenRows(features, labels, weights, data.form))
-        self._local, self._n_rows = local, data.n_rows
-        return self
+    def _fit_local(self, local: LocalLowRankClassifier, client: Client, data: ReadData) -> None:
+        labels, weights = gathered_labels(client, data)
+        self._refuse_many_held(local, labels.n_labels, weights)
+        entries = None
+        if data.facts[0].n_weighted is not None:
+            entries = stacked_entries(gathered(client, client.map(given_entries, data.rows, pure=False)))
+        rows = SeenRows(PartitionedFeatures(client, data), labels, weights, data.form)
+        _fit_rows(local, rows, entries)
 
 
 @fit_method
-def _fit_rows(local: LocalLowRankClassifier, rows: SeenRows) -> LocalLowRankClassifier:
+def _fit_rows(local: LocalLowRankClassifier, rows: SeenRows, entries: Any) -> LocalLowRankClassifier:
     """Fit the ordinary estimator to rows elsewhere."""
-    local._fit(rows, None, None, FitArguments(None, None, None))
+    local._fit(rows, entries, None, FitArguments(None, None, None))
     return local

@@ -5,35 +5,39 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import scipy.sparse as sp
 from distributed import Client
 from sklearn.utils import check_random_state
 
+from labelweave.array_types import Array
 from labelweave.dask.classifier import PartitionedClassifier
-from labelweave.dask.data import ReadData, arrange, read
+from labelweave.dask.data import ReadData, arrange, corrected_by, gathered_labels
+from labelweave.dask.features import PartitionedFeatures
 from labelweave.dask.fit import FitPlan, Progress, TravellingFit
-from labelweave.dask.partitions import row_partitions
 from labelweave.dask.store import Store
-from labelweave.dask.tasks import Common, FittedBlock
+from labelweave.dask.tasks import Common, FittedBlock, never_stops
 from labelweave.estimators import MaxMarginClassifier as LocalMaxMarginClassifier
 from labelweave.estimators.class_weights import class_factors
-from labelweave.estimators.journal import data_fingerprint
-from labelweave.estimators.max_margin.fit import choose_precision
+from labelweave.estimators.held_out import tolerance_of_part
+from labelweave.estimators.journal import Journal, data_fingerprint
+from labelweave.estimators.max_margin.fit import choose_precision, read_covariances
 from labelweave.estimators.parameters import (
     ClassWeight,
     Costs,
     CovarianceLike,
+    FlipRatesLike,
     MeanLike,
     RandomState,
     keep_parameters,
 )
 from labelweave.estimators.scorers import LinearScorer
-from labelweave.estimators.targets import read_covariance
-from labelweave.features import make_kernel
-from labelweave.labels import LabelCovariance
+from labelweave.features import FeatureMatrix, make_kernel
+from labelweave.labels import LabelMatrix, LabelMean
 from labelweave.solvers import SolverResult, Status, TraceRecord
 
 _LARGEST_SINGLE = 1e15  # squared norms beyond which products leave the range of float32
@@ -42,11 +46,11 @@ _LARGEST_SINGLE = 1e15  # squared norms beyond which products leave the range of
 class MaxMarginClassifier(PartitionedClassifier):
     """:class:`labelweave.MaxMarginClassifier` on Dask's collections, with the same certificate.
 
-    Linear, with labels that do not covary.  Rows stay in their partitions; blocks of 16 labels with their
-    weights travel from one to the next, in an order drawn anew each round, which is dual coordinate ascent
-    in another order of the rows.  Small partitions are brought together first: where all rows are in one
-    place, each block is fitted there by the ordinary algorithm.  The bits depend on the partitions and the
-    seed alone, not on the number of workers, nor on which of them died meanwhile.
+    Linear.  Rows stay in their partitions; blocks of 16 labels with their weights travel from one to the
+    next, in an order drawn anew each round, which is dual coordinate ascent in another order of the rows.
+    Small partitions are brought together first: where all rows are in one place, each block is fitted there
+    by the ordinary algorithm.  The bits depend on the partitions and the seed alone, not on the number of
+    workers, nor on which of them died meanwhile.
 
     Parameters
     ----------
@@ -65,9 +69,9 @@ class MaxMarginClassifier(PartitionedClassifier):
     scaling : {"none"}, default="none"
         Features are taken as they are.
     label_covariance : LabelCovariance, array-like of shape (L, L) or None, default=None
-        The variances of labels; one that couples labels is refused.
-    label_mean : None, default=None
-        Weights are drawn to 0.
+        How labels vary and covary.  Labels that it couples travel all together; see the notes.
+    label_mean : LabelMean, array-like of shape (L, d) or None, default=None
+        What weights are drawn to; None is 0.
     coupling : None, default=None
         Not learned here.
     hyperparameters : {"fixed"}, default="fixed"
@@ -80,10 +84,13 @@ class MaxMarginClassifier(PartitionedClassifier):
         Cost of predicting a label that is not there.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
         Weights of classes, counted over all partitions.
-    threshold : "auto" or float, default="auto"
-        Scores above it are predicted; none is chosen on rows that are held out.
+    flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
+        How often labels are recorded wrongly; "propensity" counts over all partitions.
+    threshold : {"auto", "f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"} or float, default="auto"
+        Scores above it are predicted; a name is a measure, for which thresholds are chosen on rows that are
+        held out.
     validation_fraction : "auto" or float, default="auto"
-        Of rows that are held out; not read.
+        Share of those rows, whose scores of all labels are brought to the client.
     warm_start : False, default=False
         Fits begin at 0, or at their checkpoint.
     checkpoint : path-like, URL or None, default=None
@@ -125,6 +132,12 @@ class MaxMarginClassifier(PartitionedClassifier):
     n_iter_ : int
         The most rounds of a block.
 
+    Notes
+    -----
+    Labels that a covariance couples are one block, so that one worker at a time is busy: that serves data
+    which no machine holds, and is not faster than one.  Where rows are in several places they are 4,096 at
+    most.
+
     Examples
     --------
     >>> import dask.array as da
@@ -151,7 +164,6 @@ class MaxMarginClassifier(PartitionedClassifier):
     _one_machine: ClassVar[dict[str, tuple[Any, ...]]] = {
         "kernel": ("linear",),
         "scaling": ("none",),
-        "label_mean": (None,),
         "coupling": (None,),
         "hyperparameters": ("fixed",),
         "warm_start": (False,),
@@ -168,7 +180,7 @@ class MaxMarginClassifier(PartitionedClassifier):
         coupling: Literal["full"] | int | None = None,
         hyperparameters: Literal["fixed", "learn"] = "fixed", fit_intercept: bool = True,
         false_negative_cost: Costs = 1.0, false_positive_cost: Costs = 1.0,
-        class_weight: ClassWeight = None, threshold: str | float = "auto",
+        class_weight: ClassWeight = None, flip_rates: FlipRatesLike = None, threshold: str | float = "auto",
         validation_fraction: float | str = "auto", warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None, tol: float = 1e-3, max_iter: int = 1000,
         solver: str = "auto", factorization: str = "auto", memory_budget: float = 2000.0,
@@ -177,100 +189,98 @@ class MaxMarginClassifier(PartitionedClassifier):
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MaxMarginClassifier:
-        """Fit the model on the cluster.
-
-        Parameters
-        ----------
-        X : dask array or DataFrame of shape (n, d), or list of delayed values or futures
-            The training rows, in blocks that are dense or CSR, of sizes that may be unknown; or a list with
-            the rows of each partition.
-        y : dask array or DataFrame of shape (n, L) or (n,), list as X, or None, default=None
-            Labels 0/1 or -1/1 with NaN where unobserved, dense or CSR, or LabelMatrix partitions; or one
-            class a row.  In the same partitions as X.  None for a list of pairs (X, y).
-        sample_weight : dask array or Series of shape (n,), or list as X, default=None
-            Non-negative weights of the rows' losses.
-
-        Returns
-        -------
-        MaxMarginClassifier
-            The fitted model itself.
-
-        Raises
-        ------
-        ValueError
-            If data or parameters make no sense, or are for one machine; the partition is named.
-        RuntimeError
-            If workers die again and again, or lost what cannot be made again.
-
-        Warns
-        -----
-        RuntimeWarning
-            If no task has ended for a minute; it says why, as far as the scheduler knows.
-        """
-        self._validate_params()
-        local: LocalMaxMarginClassifier = self._reader(checkpoint=None, verbose=0)
-        client, begun = self._connected(), time.perf_counter()
-        data = read(client, local, row_partitions(X, y, sample_weight))
+    def _fit_local(self, local: LocalMaxMarginClassifier, client: Client, data: ReadData) -> None:
+        local.checkpoint, local.verbose = None, 0
         local._form, local.classes_ = data.form, data.form.classes
         local._check_threshold()
-        common = self._common(local, data)
         self._refuse_wide(data)
-        places, shared = arrange(client, data, common, self.memory_budget)
-        marks = [facts.mark for facts in data.facts]
-        del data.rows[:]
-        blocks = data.label_blocks
-        plan = FitPlan(blocks, places, shared, common.seed, self.tol, self.max_iter)
-        store = Store(self.checkpoint, self._marks(local, marks))
+        marks = self._marks(local, [facts.mark for facts in data.facts])
+        data = corrected_by(client, data, self.flip_rates)
+        common = self._common(local, data)
+        self._choose_thresholds(local, client, data, common)
+        local._keep_result(self._travel(local, client, data, common, Store(self.checkpoint, marks)))
+
+    def _choose_thresholds(
+        self, local: LocalMaxMarginClassifier, client: Client, data: ReadData, common: Common
+    ) -> None:
+        """Choose them as the ordinary estimator does, whose fits of some rows are made on the cluster."""
+        lines: Any = _Lines(self.verbose, "a part of the rows")
+        if not local._holds_out:
+            local._set_thresholds(None, None, None, lines, 0, None)  # type: ignore[arg-type]
+            return
+        labels, weights = gathered_labels(client, data)
+        self._refuse_many_held(local, labels.n_labels, weights)
+
+        def fit_part(kept: Array, stage: str) -> SolverResult:
+            tol = tolerance_of_part(self.tol, by_rows=True)
+            loose = replace(common, tol=tol, settings=common.settings and replace(common.settings, tol=tol))
+            return self._travel(local, client, data.some_rows(client, kept), loose, Store(None, {}), lines)
+
+        features = PartitionedFeatures(client, data)
+        part = local._set_thresholds(features, lambda: labels, weights, lines, common.seed, fit_part)
+        if part is not None and part.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+
+    def _travel(
+        self, local: LocalMaxMarginClassifier, client: Client, data: ReadData, common: Common, store: Store,
+        lines: _Lines | None = None,
+    ) -> SolverResult:  # fmt: skip
+        """Fit all labels to these rows, and keep the model."""
+        begun = time.perf_counter()
+        blocks = data.label_blocks if common.covariance is None else [np.concatenate(data.label_blocks)]
         is_done = False
         try:
-            ends = TravellingFit(client, plan, store, _Lines(self.verbose)).run()
+            places, shared = arrange(client, data, common, self.memory_budget)
+            del data.rows[:]
+            plan = FitPlan(blocks, places, shared, common.seed, common.tol, common.max_iter)
+            ends = TravellingFit(client, plan, store, lines or _Lines(self.verbose)).run()
             is_done = True
         finally:
             store.close(is_done=is_done)
-        self._keep(local, data, common, ends, begun)
-        self._local, self._n_rows = local, data.n_rows
-        return self
+        return self._keep(local, blocks, common, ends, begun)
 
     def _common(self, local: LocalMaxMarginClassifier, data: ReadData) -> Common:
-        n_labels = len(data.counts.positives)
-        form = data.form
-        names = [str(name) for name in form.classes]
-        covariance: LabelCovariance = LabelCovariance.identity(n_labels)
-        if self.label_covariance is not None:
-            covariance = read_covariance(self.label_covariance, n_labels, names)
-        covariance.check_variances(names)
+        form, n_labels = data.form, len(data.counts.positives)
+        covariance = local.label_covariance_ = read_covariances(
+            self.label_covariance, None, LabelMatrix(sp.csr_array((1, n_labels), dtype=np.int8)), form.classes
+        )[0]
+        local.C_ = float(self.C)
         variances = covariance.variances()
-        if variances is None:
-            raise ValueError(
-                "label_covariance couples labels, which then cannot travel one block at a time; "
-                "labelweave.dask.MaxMarginClassifier takes None or a diagonal."
-            )
-        local.label_covariance_, local.C_ = covariance, float(self.C)
-        roots = None if covariance.is_diagonal else np.sqrt(variances)
-        margins = local._margins(n_labels, None)
+        roots = None if covariance.is_diagonal or variances is None else np.sqrt(variances)
+        mean = self._mean(local, data, n_labels)
+        margins = local._margins(n_labels, mean)
+        if mean is not None and roots is not None:
+            mean = LabelMean(mean.label_factors / roots[:, None], mean.feature_factors)
         factors = (
             None if self.class_weight is None else class_factors(self.class_weight, form, data.counts.weights)
         )
-        largest = 2.0 * float(self.C) * max(facts.largest_weight for facts in data.facts)
+        largest = 2.0 * float(self.C) * data.counts.largest
         for factor in (factors, roots):
             largest *= 1.0 if factor is None else float(np.max(factor))
         norm = max(facts.largest_norm for facts in data.facts)
         single = max(norm, largest) < _LARGEST_SINGLE
-        random_state = check_random_state(self.random_state)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        settings = replace(local._settings(never_stops, Journal()), n_threads=1, seed=seed)  # type: ignore[arg-type]
         return Common(
             form=form,
             upper=2.0 * float(self.C),
             margins=margins if roots is None else margins / roots,
             intercept=bool(self.fit_intercept),
             dtype=choose_precision(self.precision, self.tol, largest) if single else np.float64,
-            seed=int(random_state.randint(2**31 - 1)),
+            seed=seed,
             tol=float(self.tol),
             max_iter=int(self.max_iter),
             n_features=data.n_features,
             factors=factors,
             roots=roots,
+            covariance=covariance if variances is None else None,
+            mean=mean,
+            settings=settings,
         )
+
+    def _mean(self, local: LocalMaxMarginClassifier, data: ReadData, n_labels: int) -> LabelMean | None:
+        shape = FeatureMatrix(sp.csr_array((0, data.n_features)))
+        return local._mean(shape, n_labels)
 
     def _refuse_wide(self, data: ReadData) -> None:
         megabytes = 8e-6 * data.n_features * len(data.counts.positives)
@@ -288,35 +298,36 @@ class MaxMarginClassifier(PartitionedClassifier):
         return {"the parameters": data_fingerprint(parameters), "the partitions": data_fingerprint(marks)}
 
     def _keep(
-        self, local: LocalMaxMarginClassifier, data: ReadData, common: Common, ends: Sequence[FittedBlock],
-        begun: float,
-    ) -> None:  # fmt: skip
+        self, local: LocalMaxMarginClassifier, blocks: Sequence[Array], common: Common,
+        ends: Sequence[FittedBlock], begun: float,
+    ) -> SolverResult:  # fmt: skip
         """Put the model together."""
-        n_labels = len(data.counts.positives)
-        coefficients, intercepts = np.empty((n_labels, data.n_features)), np.empty(n_labels)
-        for labels, end in zip(data.label_blocks, ends, strict=True):
+        n_labels = sum(map(len, blocks))
+        coefficients, intercepts = np.empty((n_labels, common.n_features)), np.empty(n_labels)
+        for labels, end in zip(blocks, ends, strict=True):
             coefficients[labels], intercepts[labels] = end.weights, end.intercepts
         if common.roots is not None:
             coefficients, intercepts = coefficients * common.roots[:, None], intercepts * common.roots
+        if local.label_mean_ is not None:
+            intercepts = intercepts + local.label_mean_.intercepts
         local.kernel_ = make_kernel("linear", "scale", 3, 1.0)
         local.scorer_ = LinearScorer(intercepts, coefficients, local.kernel_)
-        local.thresholds_ = np.full(local._n_columns, local._level)
-        local.n_features_in_, local.scaling_ = data.n_features, None
-        names = data.facts[0].names
-        if names is not None:
-            local.feature_names_in_ = names.astype(object)
         n_rounds = max(end.rounds for end in ends)
         record = TraceRecord.of(sum(end.primal for end in ends), sum(end.dual for end in ends))
         record = record._replace(iteration=n_rounds, time=time.perf_counter() - begun)
-        status = Status.CONVERGED if record.gap <= self.tol else Status.ITERATION_LIMIT
-        local._keep_result(SolverResult(status, n_rounds, [record]))
+        status = Status.CONVERGED if record.gap <= common.tol else Status.ITERATION_LIMIT
+        return SolverResult(status, n_rounds, [record])
 
 
 class _Lines:
     """Write to stderr how far a fit is, a line every two seconds."""
 
-    def __init__(self, verbose: int | bool) -> None:
+    def __init__(self, verbose: int | bool, what: str = "") -> None:
         self.is_on, self.begun, self.last = bool(verbose), time.monotonic(), time.monotonic()
+        self.what = f", {what}" if what else ""
+
+    def end_part(self) -> None:
+        """Go on to the next part of the rows, of which nothing is to be said."""
 
     def __call__(self, progress: Progress) -> None:
         now = time.monotonic()
@@ -325,7 +336,7 @@ class _Lines:
         self.last = now
         done, blocks, rounds = progress
         sys.stderr.write(
-            f"labelweave: MaxMarginClassifier on Dask, {now - self.begun:.0f} s: {done} of {blocks} "
-            f"blocks of labels fitted, {rounds} rounds\n"
+            f"labelweave: MaxMarginClassifier on Dask{self.what}, {now - self.begun:.0f} s: {done} of "
+            f"{blocks} blocks of labels fitted, {rounds} rounds\n"
         )
         sys.stderr.flush()

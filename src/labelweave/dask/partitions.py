@@ -10,11 +10,14 @@ import numpy as np
 _GIVE = "give a dask array, a dask DataFrame, or a list of delayed partitions"
 
 
-def row_partitions(X: Any, y: Any, sample_weight: Any = None) -> list[tuple[Any, Any, Any]]:
+def row_partitions(
+    X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None
+) -> list[tuple[Any, Any, Any, Any]]:
     """Take collections apart: features, targets and weights of every partition, as delayed values or futures.
 
     X: a dask array or DataFrame, or a list of delayed values or futures, each the rows of a partition; with
         ``y=None`` each a pair of features and targets.
+    sample_weight, entry_weight: of rows and of entries, None of partitions where there are none.
     Raises ValueError if they are of other kinds, or not of the same partitions.
     """
     rows = _parts_of(X, "X")
@@ -25,18 +28,16 @@ def row_partitions(X: Any, y: Any, sample_weight: Any = None) -> list[tuple[Any,
         rows, targets = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     else:
         targets = _parts_of(_aligned(y, X), "y")
-    weights = (
-        [None] * len(rows)
-        if sample_weight is None
-        else _parts_of(_aligned(sample_weight, X), "sample_weight")
-    )
-    for name, parts in (("y", targets), ("sample_weight", weights)):
+    found = [rows, targets]
+    for name, given in (("sample_weight", sample_weight), ("entry_weight", entry_weight)):
+        found.append([None] * len(rows) if given is None else _parts_of(_aligned(given, X), name))
+    for name, parts in zip(("y", "sample_weight", "entry_weight"), found[1:], strict=True):
         if len(parts) != len(rows):
             raise ValueError(
                 f"X has {len(rows)} partitions but {name} has {len(parts)}; give both in the same partitions "
                 "of rows (rechunk or repartition one of them)."
             )
-    return list(zip(rows, targets, weights, strict=True))
+    return list(zip(*found, strict=True))
 
 
 def _pair(part: Any) -> tuple[Any, Any]:

@@ -8,26 +8,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from dask.sizeof import sizeof
-from sklearn.base import clone
-from sklearn.utils import column_or_1d
 
 from labelweave.array_types import Array
-from labelweave.estimators.class_weights import counts_by_class, entries_by_sign, weighted_by_factors
-from labelweave.estimators.journal import data_fingerprint
-from labelweave.estimators.seen_rows import SeenRows
-from labelweave.estimators.targets import (
-    TargetForm,
-    check_lengths,
-    has_many_labels,
-    label_form,
-    weights_of_entries,
-)
-from labelweave.features import FeatureMatrix
-from labelweave.labels import LabelCovariance, LabelMatrix
-from labelweave.labels.class_probabilities import is_missing
+from labelweave.arrays import Workers
+from labelweave.dask.rows import ReadRows, Sized, entries_of, labels_of, size_in_bytes
+from labelweave.estimators.class_weights import entries_by_sign, weighted_by_factors
+from labelweave.estimators.journal import Journal
+from labelweave.estimators.max_margin.fit import MarginSettings, MarginTask
+from labelweave.estimators.targets import TargetForm, weights_of_entries
+from labelweave.features import FeatureMatrix, make_kernel
+from labelweave.features.gram.sources import KernelSource
+from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean
 from labelweave.problems import MarginData
-from labelweave.problems.independent_margins import label_objectives
 from labelweave.problems.margin_dual import OrderedRows
 from labelweave.problems.travelling_margins import (
     Piece,
@@ -35,123 +27,13 @@ from labelweave.problems.travelling_margins import (
     Seat,
     Traveller,
     TravellingBlock,
+    TravellingLabels,
+    block_objectives,
     end_of_round,
-    first_seat,
-    first_traveller,
     in_tree_order,
+    spread_by,
 )
 from labelweave.solvers import DualCoordinateAscent
-from labelweave.solvers.frame import State
-
-
-class Sized:
-    """Base of what workers keep: tells Dask how large it is, for where tasks go and what spills."""
-
-    def __sizeof__(self) -> int:
-        return _bytes(vars(self))
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update({name: aligned(part) for name, part in state.items()})
-
-
-def aligned(value: Any) -> Any:
-    """Copy arrays that a message has brought to odd addresses: NumPy multiplies these otherwise.
-
-    Arrays in the attributes of this library's and of SciPy's objects are put in their places.
-    """
-    if isinstance(value, np.ndarray):
-        return value if value.flags.aligned else value.copy()
-    if type(value).__module__.startswith(("labelweave.", "scipy.")) and hasattr(value, "__dict__"):
-        inner = vars(value)
-        inner.update({name: aligned(part) for name, part in inner.items()})
-    return value
-
-
-def _bytes(value: Any) -> int:
-    if isinstance(value, np.ndarray):
-        return int(value.nbytes)
-    if hasattr(value, "indptr"):
-        return int(value.data.nbytes + value.indices.nbytes + value.indptr.nbytes)
-    if isinstance(value, list | tuple):
-        return sum(map(_bytes, value))
-    inner = value if isinstance(value, dict) else getattr(value, "__dict__", {})
-    return sum(map(_bytes, inner.values()))
-
-
-sizeof.register(State, _bytes)
-
-
-@dataclass(frozen=True)
-class ReadRows(Sized):
-    """A partition as it was read.
-
-    targets: many labels a row, or the class of each, of which there is no form.
-    """
-
-    features: FeatureMatrix
-    targets: LabelMatrix | Array
-    weights: Array
-    form: TargetForm | None
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What the client knows of a partition.
-
-    form: how many labels a row looked; None for classes.
-    classes: those that occur; None for labels.
-    largest_weight, largest_norm: of rows; the norm squared.
-    entries: stored features; largest: the largest size of one.
-    mark: a digest of the data.
-    """
-
-    n_rows: int
-    n_features: int
-    names: Array | None
-    form: TargetForm | None
-    label_names: Array | None
-    classes: Array | None
-    largest_weight: float
-    largest_norm: float
-    entries: int
-    largest: float
-    mark: str
-
-    @classmethod
-    def of(cls, rows: ReadRows | ValueError | None) -> Facts | ValueError | None:
-        """Look at a partition; None of one without rows."""
-        if not isinstance(rows, ReadRows):
-            return rows
-        features, targets = rows.features, rows.targets
-        labels = targets if isinstance(targets, LabelMatrix) else None
-        if labels is not None and labels.doubts is not None:
-            return ValueError(
-                "y has labels by probability, which models on a cluster do not read yet; give labels of 0 "
-                "and 1, or fit the estimator of labelweave without dask."
-            )
-        classes = None if isinstance(targets, LabelMatrix) else _classes_of(targets)
-        y = [labels.positives, labels.observed] if labels is not None else np.asarray(targets).astype(np.str_)
-        return cls(
-            n_rows=len(features),
-            n_features=features.shape[1],
-            names=features.names,
-            form=rows.form,
-            label_names=None if labels is None else labels.names,
-            classes=classes,
-            largest_weight=float(rows.weights.max()),
-            largest_norm=float(features.squared_norms().max(initial=0.0)),
-            entries=int(features.data.nnz if features.is_sparse else features.data.size),
-            largest=features.largest_entry(),
-            mark=data_fingerprint(features.data, y, rows.weights),
-        )
-
-
-def _classes_of(targets: Array) -> Array:
-    if targets.dtype.kind == "f":
-        return np.unique(targets[~np.isnan(targets)])
-    if targets.dtype.kind != "O":
-        return np.unique(targets)
-    return np.unique(targets[[not is_missing(entry) for entry in targets]])
 
 
 @dataclass(frozen=True)
@@ -163,6 +45,9 @@ class Common:
     upper: 2 C.
     margins (2, L): those asked of positives and negatives.
     roots (L,): of the variances of labels; None if all are 1.
+    covariance: of labels that it couples; None where they are independent.
+    mean: what weights are drawn to, of labels of variance 1.
+    settings: of the ordinary fit, for coupled labels all of whose rows are in one place.
     """
 
     form: TargetForm
@@ -176,6 +61,9 @@ class Common:
     n_features: int
     factors: Array | None = None
     roots: Array | None = None
+    covariance: LabelCovariance | None = None
+    mean: LabelMean | None = None
+    settings: MarginSettings | None = None
 
     def itself(self) -> Common:
         """Give it, as the task that it comes from where it was lost."""
@@ -184,6 +72,10 @@ class Common:
     def stream(self, *key: int) -> np.random.Generator:
         """Give the random numbers of a block, or of a block at a stop."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
+
+    def of_block(self, labels: Array) -> Array | None:
+        """Write out the covariance of a block of labels; None where they are independent."""
+        return None if self.covariance is None else self.covariance.columns(labels).to_dense()
 
 
 class Partition(Sized):
@@ -194,97 +86,26 @@ class Partition(Sized):
 
     def __init__(self, rows: OrderedRows, number: int) -> None:
         self.rows, self.number = rows, number
-        self._blocks: dict[int, TravellingBlock] = {}
+        self._blocks: dict[int, TravellingBlock | TravellingLabels] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_blocks": {}}
 
     def __sizeof__(self) -> int:
-        return _bytes(self.rows)
+        return size_in_bytes(self.rows)
 
-    def block(self, labels: Array) -> TravellingBlock:
+    def block(self, labels: Array) -> TravellingBlock | TravellingLabels:
         """Give a block of labels over these rows."""
         key = int(labels[0])
         found = self._blocks.get(key)
         if found is None:
-            found = self._blocks[key] = TravellingBlock(self.rows, labels)
+            kind = TravellingBlock if self.rows.data.covariance.is_diagonal else TravellingLabels
+            found = self._blocks[key] = kind(self.rows, labels)
         return found
 
     def forget(self, labels: Array) -> None:
         """Drop a block that has been fitted."""
         self._blocks.pop(int(labels[0]), None)
-
-
-def read_rows(reader: Any, X: Any, y: Any, weight: Any, number: int) -> ReadRows | ValueError | None:
-    """Read a partition as the ordinary estimator does.
-
-    Returns None if it has no rows, and an error that names it where it makes no sense: errors that tasks
-    raise are written to the logs of workers, and which partition's comes first is chance.
-    """
-    if X.shape[0] == 0:
-        return None
-    reader = clone(reader)
-    try:
-        features = reader._read_features(X, reset=True)
-        names = getattr(reader, "feature_names_in_", None)
-        features.names = None if names is None else np.asarray(names, np.str_)
-        has_labels = has_many_labels(y)
-        targets: Any = LabelMatrix.from_any(y) if has_labels else column_or_1d(y)
-        check_lengths(len(features), len(targets))
-        weights = np.ones(len(features)) if weight is None else _weights(weight, len(features))
-    except ValueError as error:
-        return ValueError(f"Partition {number}: {error}")
-    form = label_form(y, targets) if has_labels else None
-    return ReadRows(features, targets, weights, form)
-
-
-def _weights(given: Any, n_rows: int) -> Array:
-    weights = np.asarray(given, np.float64)
-    if weights.shape != (n_rows,):
-        raise ValueError(
-            f"sample_weight has shape {weights.shape}; give one number for each of {n_rows} rows."
-        )
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        raise ValueError("sample_weight has an entry that is negative or not finite; give numbers from 0 on.")
-    return weights
-
-
-@dataclass(frozen=True)
-class Counts:
-    """How often labels occur, (L,) each.
-
-    positives, observed: rows that have each label, and that say anything of it.
-    weights: of the rows in which it is positive, and negative.
-    """
-
-    positives: Array
-    observed: Array
-    weights: tuple[Array, Array]
-
-    @classmethod
-    def of(cls, rows: ReadRows, form: TargetForm) -> Counts:
-        """Count in a partition."""
-        labels = labels_of(rows, form)
-        weights = counts_by_class(labels, rows.weights)
-        return cls(labels.positive_counts(), labels.observed_counts(), weights)
-
-    def __add__(self, other: Counts) -> Counts:
-        pairs = zip(self.weights, other.weights, strict=True)
-        positive, negative = (first + second for first, second in pairs)
-        positives, observed = self.positives + other.positives, self.observed + other.observed
-        return Counts(positives, observed, (positive, negative))
-
-
-def labels_of(rows: ReadRows, form: TargetForm) -> LabelMatrix:
-    """Give the labels of a partition, of all classes where a row has one."""
-    if isinstance(rows.targets, LabelMatrix):
-        return rows.targets
-    return SeenRows(rows.features, rows.targets, rows.weights, None, form.classes).targets()[0]
-
-
-def weights_of(rows: ReadRows) -> Array:
-    """Give the weights of the rows of a partition."""
-    return rows.weights
 
 
 def arranged(common: Common, number: int, *parts: ReadRows) -> Partition:
@@ -295,18 +116,20 @@ def arranged(common: Common, number: int, *parts: ReadRows) -> Partition:
 
 
 def _margins_of(rows: ReadRows, common: Common) -> MarginData:
-    labels, weights, entries = labels_of(rows, common.form), rows.weights, None
+    labels, weights = labels_of(rows, common.form), rows.weights
+    entries = entries_of(rows, labels)
     if common.factors is not None:
         weights, factors = weighted_by_factors(common.factors, labels, common.form, weights)
-        entries = None if factors is None else entries_by_sign(labels, factors, None)
+        entries = entries if factors is None else entries_by_sign(labels, factors, entries)
     upper = weights_of_entries(common.upper * weights, entries)
     return MarginData(
         features=rows.features,
         labels=labels,
-        covariance=LabelCovariance.identity(labels.n_labels),
+        covariance=common.covariance or LabelCovariance.identity(labels.n_labels),
         upper=upper if common.roots is None else np.reshape(upper, (len(labels), -1)) * common.roots,
         margins=common.margins,
         intercept=common.intercept,
+        mean=common.mean,
     )
 
 
@@ -336,17 +159,42 @@ class FittedBlock(Sized):
 
 def fitted(partition: Partition, block: int, labels: Array, common: Common) -> FittedBlock:
     """Fit a block where all rows are together, which is the ordinary algorithm."""
-    problem = RowsBlock(partition.rows, labels)
-    solver = DualCoordinateAscent(common.tol, common.max_iter)
-    state = replace(solver.start(problem), generators=[common.stream(block)])
-    result, state = solver.solve(problem, state)
-    primal, dual = problem.certify(state.point, 0)
+    with Workers().running():
+        if common.covariance is not None:
+            return _fitted_together(partition.rows, labels, common)
+        problem = RowsBlock(partition.rows, labels)
+        solver = DualCoordinateAscent(common.tol, common.max_iter)
+        state = replace(solver.start(problem), generators=[common.stream(block)])
+        result, state = solver.solve(problem, state)
+        primal, dual = problem.certify(state.point, 0)
     weights, intercepts = problem.certified[0]
-    return FittedBlock(_of_labels(weights, labels), intercepts[: len(labels)], primal, dual, result.n_iter)
+    return FittedBlock(
+        _of_labels(weights[None], labels), intercepts[: len(labels)], primal, dual, result.n_iter
+    )
+
+
+def _fitted_together(rows: OrderedRows, labels: Array, common: Common) -> FittedBlock:
+    """Fit labels that a covariance couples as the ordinary estimator does, by the solver that suits them."""
+    assert common.settings is not None, "coupled labels have them"
+    kernel = make_kernel("linear", "scale", 3, 1.0)
+    data = rows.data.rows(np.argsort(rows.order))
+    source = KernelSource(kernel, data.features)
+    fit = MarginTask(data, source, data.features, common.settings, Journal()).solve()
+    assert fit.weights is not None, "linear features have weights"
+    constants = fit.intercepts - (0 if data.mean is None else data.mean.intercepts)
+    last = fit.result.trace[-1]
+    return FittedBlock(fit.weights[labels], constants[labels], last.primal, last.dual, fit.result.n_iter)
 
 
 def _of_labels(weights: Array, labels: Array) -> Array:
-    return np.ascontiguousarray(weights[:, : len(labels)].T)
+    """Give the weights of a block a row a label, from (slabs, d, WIDTH)."""
+    by_label = weights.transpose(0, 2, 1).reshape(-1, weights.shape[1])
+    return np.ascontiguousarray(by_label[: len(labels)])
+
+
+def never_stops(*_: Any) -> bool:
+    """Let a fit of the ordinary estimator go on, as a callback of it."""
+    return False
 
 
 class Visit(NamedTuple):
@@ -373,17 +221,18 @@ def visit(
     rows = partition.block(labels)
     if isinstance(traveller, tuple):
         traveller = traveller[0]
-    if traveller is None:
-        traveller = first_traveller(common.n_features, common.dtype)
-    if seat is None:
-        seat = first_seat(rows.n_rows, common.dtype)
+    traveller = rows.first_traveller() if traveller is None else traveller
+    seat = rows.first_seat() if seat is None else seat
     piece = Piece(visit.piece, visit.n_pieces, common.stream(block, 1 + partition.number, visit.round))
     return rows.visit(traveller, seat, piece, is_full=visit.is_full)
 
 
-def round_ended(last: tuple[Traveller, Seat], common: Common, *, was_full: bool) -> Traveller:
+def round_ended(last: tuple[Traveller, Seat], labels: Array, common: Common, *, was_full: bool) -> Traveller:
     """Do what is due when a block has visited all rows."""
-    return end_of_round(last[0], was_full=was_full, intercept=common.intercept)
+    with Workers().running():
+        return end_of_round(
+            last[0], was_full=was_full, intercept=common.intercept, covariance=common.of_block(labels)
+        )
 
 
 def met_gap(traveller: Traveller) -> float:
@@ -392,41 +241,53 @@ def met_gap(traveller: Traveller) -> float:
 
 
 def sums_in_use(partition: Partition, labels: Array, traveller: Traveller, seat: Seat) -> Array:
-    """Sum losses and products over a partition, at the weights in use: (3, WIDTH)."""
+    """Sum losses and products over a partition, at the weights in use: (3, slabs, WIDTH)."""
     return partition.block(labels).sums_in_use(traveller, seat)
 
 
-def values_in_use(traveller: Traveller, common: Common, *sums: Array) -> tuple[float, float]:
+def values_in_use(traveller: Traveller, labels: Array, common: Common, *sums: Array) -> tuple[float, float]:
     """Put primal and dual value of a block together."""
-    constants, totals = traveller.intercepts.astype(np.float64), traveller.moves.totals[0]
-    return _values(in_tree_order(sums), constants, totals, common)
+    return _values(traveller, labels, common, in_tree_order(sums), traveller.moves.totals)
 
 
-def _values(sums: Array, constants: Array, totals: Array, common: Common) -> tuple[float, float]:
-    primal, dual = label_objectives(sums, constants, totals, intercept=common.intercept)
-    return float(primal.sum()), float(dual.sum())
+def _values(
+    traveller: Traveller, labels: Array, common: Common, sums: Array, totals: Array
+) -> tuple[float, float]:
+    with Workers().running():
+        covariance, intercept = common.of_block(labels), common.intercept
+        return block_objectives(traveller, sums, totals, intercept=intercept, covariance=covariance)
 
 
 def exact_product(partition: Partition, labels: Array, seat: Seat) -> Array:
-    """Compute a partition's share of the weights that follow the variables, in float64: (d, WIDTH)."""
+    """Compute a partition's share of X^T B, in float64: (slabs, d, WIDTH)."""
     return partition.block(labels).exact_product(seat)
 
 
-def exact_sums(
-    partition: Partition, labels: Array, weights: Array, traveller: Traveller, seat: Seat
-) -> Array:
-    """Sum losses, products and variables over a partition in double precision: (4, WIDTH)."""
-    constants = traveller.intercepts.astype(np.float64)
+def exact_weights(product: Array, labels: Array, common: Common) -> Array:
+    """Give the weights that follow X^T B, in float64."""
+    with Workers().running():
+        return spread_by(common.of_block(labels), product)
+
+
+def exact_sums(partition: Partition, labels: Array, weights: Array, constants: Array, seat: Seat) -> Array:
+    """Sum losses, products and variables over a partition in double precision: (4, slabs, WIDTH)."""
     found = partition.block(labels).exact_sums(seat, weights, constants)
     partition.forget(labels)
     return found
 
 
+def exact_constants(traveller: Traveller, labels: Array, common: Common) -> Array:
+    """Give the intercepts in float64: (slabs, WIDTH)."""
+    return spread_by(common.of_block(labels), traveller.pulls)
+
+
 def settled(
-    weights: Array, traveller: Traveller, labels: Array, rounds: int, common: Common, *sums: Array
-) -> FittedBlock:
+    weights: Array, constants: Array, traveller: Traveller, labels: Array, rounds: int, common: Common,
+    *sums: Array,
+) -> FittedBlock:  # fmt: skip
     """Put a block together with its certificate."""
-    constants = traveller.intercepts.astype(np.float64)
     whole = in_tree_order(sums)
-    primal, dual = _values(whole[:3], constants, whole[3], common)
-    return FittedBlock(_of_labels(weights, labels), constants[: len(labels)], primal, dual, rounds)
+    primal, dual = _values(traveller, labels, common, whole[:3], whole[3])
+    own, known = _of_labels(weights, labels), common.mean
+    own = own if known is None else own + known.columns(labels).weights()
+    return FittedBlock(own, constants.ravel()[: len(labels)], primal, dual, rounds)

@@ -72,6 +72,11 @@ def count_parts(share: Share, n_rows: int) -> int:
     return min(_FOLDS, max(2, n_rows)) if share == "auto" and n_rows <= _FEW_ROWS else 1
 
 
+def held_out_count(share: Share, n_rows: int) -> int:
+    """Say how many of so many rows are held out once."""
+    return max(1, round((_SHARE if share == "auto" else share) * n_rows))
+
+
 def held_out_parts(labels: LabelMatrix, share: Share, seed: int) -> list[tuple[Array, Array]]:
     """Say which rows are fitted and which are scored by that fit, stratified by labels.
 
@@ -81,7 +86,7 @@ def held_out_parts(labels: LabelMatrix, share: Share, seed: int) -> list[tuple[A
     """
     n_rows = len(labels)
     n_parts = count_parts(share, n_rows)
-    n_held = 1 if n_parts > 1 else max(1, round((_SHARE if share == "auto" else share) * n_rows))
+    n_held = 1 if n_parts > 1 else held_out_count(share, n_rows)
     if n_held >= n_rows:
         raise ValueError(
             f"Rows are to be held out, but that would leave none of {n_rows} (n_samples={n_rows}) to fit; "

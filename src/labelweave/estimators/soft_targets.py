@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.array_types import RowsByLabels
+from labelweave.array_types import PerLabel, RowsByLabels
 from labelweave.labels import LabelMatrix
 from labelweave.labels.flip_rates import corrected_targets, read_flip_rates
-from labelweave.metrics import propensities
+from labelweave.metrics._inputs import row_observed_counts
+from labelweave.metrics.top_k import propensities_of_counts
 
 RATES_OF_CLASSES = (
     "flip_rates are those of labels that are there or not, but y has one class a row; give the classes as "
@@ -31,15 +32,30 @@ def corrected_by(flip_rates: Any, labels: LabelMatrix) -> LabelMatrix:
     flip_rates: a pair, or "propensity" for labels that are only forgotten, as often as the formula of Jain et
         al. (2016) says.
     """
+    return corrected_targets(
+        labels, *rates_by(flip_rates, rows_with_labels(labels), labels.positive_counts())
+    )
+
+
+def rows_with_labels(labels: LabelMatrix) -> int:
+    """Count the rows that say anything of a label."""
+    return int(np.count_nonzero(row_observed_counts(labels)))
+
+
+def rates_by(flip_rates: Any, n_rows: int, positives: PerLabel) -> tuple[PerLabel, PerLabel]:
+    """Give the rates of both kinds of flips, as :func:`corrected_by` reads them.
+
+    n_rows: that say anything of a label; positives (L,): rows that have each label.
+    """
     if isinstance(flip_rates, str):
-        return corrected_targets(labels, 1.0 - propensities(labels), np.zeros(labels.n_labels))
-    missed, false = read_flip_rates(flip_rates, labels.n_labels)
+        return 1.0 - propensities_of_counts(n_rows, positives), np.zeros(len(positives))
+    missed, false = read_flip_rates(flip_rates, len(positives))
     if np.isnan(missed).any() or np.isnan(false).any():
         raise ValueError(
             "flip_rates has a part that is None; give both shares, such as those that "
             "labelweave.noise.find_label_errors estimates."
         )
-    return corrected_targets(labels, missed, false)
+    return missed, false
 
 
 def corrected_like(estimator: Any, labels: LabelMatrix) -> LabelMatrix:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 import numpy as np
 
 from labelweave.array_types import Array
-from labelweave.arrays import panels
 from labelweave.estimators.base import CALLER, LabelClassifier, warn_of_end
 from labelweave.estimators.held_out import (
     THRESHOLD_RULES,
@@ -292,8 +291,10 @@ class ThresholdedClassifier(KernelClassifier):
 
     def _compared_scores(self, features: FeatureMatrix, rows: Array) -> Array:
         """Score some rows on the scale of thresholds."""
-        parts = panels(len(rows), _ROWS_AT_ONCE)
-        return np.concatenate([self._compared(self._raw_scores(features.rows(rows[part]))) for part in parts])
+        found: Array = features.mapped(
+            lambda part: self._compared(self._raw_scores(part)), rows, _ROWS_AT_ONCE
+        )
+        return found
 
     def _raw_scores(self, features: FeatureMatrix) -> Array:
         """Score before thresholds: shape (n, columns)."""

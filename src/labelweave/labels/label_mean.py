@@ -152,7 +152,7 @@ class LabelMean(StoredParameters):
             rows, labels = self.products(features), np.eye(self.n_labels)
         else:
             latent = features if self.feature_factors is None else features @ self.feature_factors
-            rows, labels = latent.toarray() if sp.issparse(latent) else latent, self.label_factors
+            rows, labels = latent.toarray() if hasattr(latent, "toarray") else latent, self.label_factors
         return np.hstack([rows, ones]), np.hstack([labels, self.intercepts[:, None]])
 
     def columns(self, labels: Array) -> Self:

@@ -117,10 +117,14 @@ def propensities(Y_train: Any, a: float = 0.55, b: float = 1.5) -> Floats:
             f"a is {a}; the exponent of the label counts is from -10 to 10, beyond which powers overflow."
         )
     targets = read_targets(Y_train)
-    n_rows = np.count_nonzero(row_observed_counts(targets))
-    a, b = float(a), float(b)
-    C = max(0.0, np.log(n_rows) - 1) * (b + 1) ** a
-    return np.asarray(1 / (1 + C * (targets.positive_counts() + b) ** -a), dtype=np.float64)
+    n_rows = int(np.count_nonzero(row_observed_counts(targets)))
+    return propensities_of_counts(n_rows, targets.positive_counts(), float(a), float(b))
+
+
+def propensities_of_counts(n_rows: int, positives: Any, a: float = 0.55, b: float = 1.5) -> Floats:
+    """Estimate as :func:`propensities` does, from N and the positives of each label."""
+    C = max(0.0, np.log(max(1, n_rows)) - 1) * (b + 1) ** a
+    return np.asarray(1 / (1 + C * (positives + b) ** -a), dtype=np.float64)
 
 
 def propensity_scored_precision_at_k(

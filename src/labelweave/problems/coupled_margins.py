@@ -18,7 +18,7 @@ from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.labels.covariance import FactorCovariance
 from labelweave.problems.independent_margins import IndependentMargins
-from labelweave.problems.margin_dual import LabelBlock, MarginData, MarginDual, MarginPoint
+from labelweave.problems.margin_dual import LabelBlock, MarginData, MarginDual, MarginPoint, OrderedRows
 
 _LARGEST_DENSE = 4096  # labels up to which R is written out: 64 MiB in float32
 
@@ -28,9 +28,11 @@ class CoupledMargins(MarginDual):
 
     blocks_are_independent = False
 
-    def __init__(self, data: MarginData, dtype: npt.DTypeLike, workers: Workers | None = None) -> None:
+    def __init__(
+        self, data: MarginData | OrderedRows, dtype: npt.DTypeLike, workers: Workers | None = None
+    ) -> None:
         super().__init__(data, dtype, workers)
-        self.bias: Any = self.dtype.type(data.intercept)
+        self.bias: Any = self.dtype.type(self.data.intercept)
         self._sweep, self._structure = self._compiled_structure()
 
     def _compiled_structure(self) -> tuple[Callable[..., float], tuple[Array | int, ...]]:

@@ -18,6 +18,7 @@ Any b and any feasible beta give a valid duality gap, so the certificate does no
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -179,10 +180,16 @@ def label_objectives(sums: Array, constant: Array, total: Array, *, intercept: b
     sums (3, WIDTH): of the hinge losses, beta * target and beta * score.
     constant, total (WIDTH,): the intercepts, and the sums of beta.
     """
+    return objectives_of(sums, constant, total, constant**2, total**2 if intercept else 0.0)
+
+
+def objectives_of(
+    sums: Array, constant: Array, total: Array, constant_norm: Any, total_norm: Any
+) -> tuple[Array, Array]:
+    """Do so with the squared norms of the intercepts and of those that follow beta, as R measures them."""
     hinge, linear, quadratic = sums
     squared = quadratic - constant * total  # ||w||^2 without the intercept
-    own = total**2 if intercept else 0.0
-    return (squared + constant**2) / 2 + hinge, linear - (squared + own) / 2
+    return (squared + constant_norm) / 2 + hinge, linear - (squared + total_norm) / 2
 
 
 def _totals(values: tuple[Array, Array]) -> tuple[float, float]:

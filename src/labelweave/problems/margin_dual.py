@@ -76,12 +76,19 @@ class MarginData:
         return replace(self, features=features, labels=labels, upper=self.upper[kept])
 
     def some_labels(self, which: Array) -> MarginData:
-        """Keep some labels, which are independent of the others."""
+        """Keep some labels, which are independent of the others, in the given order."""
         upper = self.upper if self.upper.ndim == 1 else self.upper[:, which]
-        identity = LabelCovariance.identity(len(which))
-        labels, margins = self.labels.select_labels(which), self.margins[:, which]
-        assert self.mean is None, "blocks of labels are fitted without a mean"
-        return replace(self, labels=labels, margins=margins, covariance=identity, upper=upper)
+        is_diagonal, mean = self.covariance.is_diagonal, self.mean
+        return replace(
+            self,
+            labels=self.labels.select_labels(which),
+            margins=self.margins[:, which],
+            covariance=LabelCovariance.identity(len(which))
+            if is_diagonal
+            else self.covariance.columns(which),
+            upper=upper,
+            mean=None if mean is None else mean.columns(which),
+        )
 
     def of_unit_variances(self) -> tuple[MarginData, PerLabel]:
         """Turn labels that do not covary into such of variance 1, whose weights are to be multiplied by (L,).

@@ -1,12 +1,16 @@
-"""The max-margin dual of independent labels when rows stay where they are and blocks of labels travel.
+"""The max-margin dual when rows stay where they are and blocks of labels travel.
 
-Rows lie in partitions.  A block of up to ``WIDTH`` labels with its weights goes from one to the next and
-comes to each several times a round, for a *piece* of its rows that is drawn anew each round.  What it does
-there is a sweep of the ordinary loop over these rows, with the variables of all others held fixed: coordinate
-ascent in another order.  Sweeps over all rows of a partition at once take three times as many rounds, since
-all rows share a direction (where features are not negative, their mean), in which coordinate ascent in an
-order that is not random is slow; hot sweeps over a piece take as many rounds as without.  Rows that gained
-little are left out of whole rounds instead.
+Rows lie in partitions.  A block of labels with its weights goes from one to the next and comes to each
+several times a round, for a *piece* of its rows that is drawn anew each round.  What it does there is a
+sweep of the ordinary loop over these rows, with the variables of all others held fixed: coordinate ascent in
+another order.  Sweeps over all rows of a partition at once take three times as many rounds, since all rows
+share a direction (where features are not negative, their mean), in which coordinate ascent in an order that
+is not random is slow; hot sweeps over a piece take as many rounds as without.  Rows that gained little are
+left out of whole rounds instead.
+
+A block is up to ``WIDTH`` labels where these are independent.  Where a covariance R couples them it is all
+labels, in *slabs* of ``WIDTH``: one visit takes one row with all of them, and blocks cannot be at several
+places at once.
 
 A visit is a function of the rows, of the *traveller* (weights, intercepts and what moves these) and of the
 *seat* (the variables of these rows in this block); it gives a traveller and a seat and changes nothing in
@@ -17,6 +21,13 @@ all rows have answered the last move: after every visit they would run ahead of 
 be visited.  They never go back to the constant feature, which couples all rows: with it 6,000 rows of RCV1
 in 16 partitions are at a gap of 2e-1 after 100 rounds, which take 39 without.  What makes a label lag there
 (a curvature taken far too large) halves its stiffness instead.
+
+With R the intercepts are b = R c, and the saddle form of the dual is
+
+    max_B min_c  D_0(B) - b^T B^T 1 + c^T R c / 2,      D_0: the dual without the constant feature.
+
+The gradient in c is R (c - B^T 1); with the stiffness of the labels in the diagonal H, the step of Newton's
+method is (I + H R)^-1 (B^T 1 - c), also where R is singular.  Any c and any feasible B give a valid gap.
 """
 
 from __future__ import annotations
@@ -26,15 +37,16 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from labelweave._loops import WIDTH
 from labelweave.array_types import Array
-from labelweave.problems.independent_margins import IndependentMargins, Moves
-from labelweave.problems.margin_dual import MarginPoint, OrderedRows
+from labelweave.problems.coupled_margins import CoupledMargins
+from labelweave.problems.independent_margins import IndependentMargins, Moves, objectives_of
+from labelweave.problems.margin_dual import LabelBlock, MarginDual, MarginPoint, OrderedRows
 from labelweave.solvers.dual_coordinate_ascent import IDLE_GAIN, RUN
 from labelweave.solvers.frame import State
 
+_LONGEST = 0.5  # move of an intercept in a round, in margins: beyond, other rows are free
 _SLOW = 0.7  # of a gradient that is left after a move: the move was too short, or far too long if it turned
 
 
@@ -42,14 +54,16 @@ _SLOW = 0.7  # of a gradient that is left after a move: the move was too short, 
 class Traveller(State):
     """What of a block goes from partition to partition.
 
-    weights (d, WIDTH), intercepts (WIDTH,): as in use, in the precision of solving.
+    weights (slabs, d, WIDTH), intercepts (slabs, WIDTH): as in use, in the precision of solving.
+    pulls (slabs, WIDTH): c, of which the intercepts are R c.
     moves: how the intercepts move; its totals are the sums of all variables.
     met_gap: what the last full round met at all rows; meeting: what this round met until now.
-    free (WIDTH,): the inverse norms of rows with free variables, summed in the last full round.
+    free (slabs, WIDTH): the inverse norms of rows with free variables, summed in the last full round.
     """
 
     weights: Array
     intercepts: Array
+    pulls: Array
     moves: Moves
     met_gap: float
     meeting: float
@@ -60,7 +74,7 @@ class Traveller(State):
 class Seat(State):
     """What of a block stays with the rows of a partition.
 
-    beta (n, WIDTH): the dual variables, rows in the order of :class:`OrderedRows`.
+    beta (slabs, n, WIDTH): the dual variables, rows in the order of :class:`OrderedRows`.
     gains (n,): the dual gain of each row's last visit, and their mean at the begin of the round.
     """
 
@@ -87,23 +101,6 @@ class Piece(NamedTuple):
         return np.asarray(rows[rows < n_rows])
 
 
-def first_traveller(n_features: int, dtype: npt.DTypeLike) -> Traveller:
-    """Give the traveller at the point 0."""
-    return Traveller(
-        weights=np.zeros((n_features, WIDTH), dtype),
-        intercepts=np.zeros(WIDTH, dtype),
-        moves=Moves.at_zero(1, False, dtype),
-        met_gap=np.inf,
-        meeting=0.0,
-        free=np.zeros(WIDTH, dtype),
-    )
-
-
-def first_seat(n_rows: int, dtype: npt.DTypeLike) -> Seat:
-    """Give the seat at the point 0."""
-    return Seat(beta=np.zeros((n_rows, WIDTH), dtype), gains=np.zeros(n_rows, dtype), mean_gain=0.0)
-
-
 class RowsBlock(IndependentMargins):
     """One block of labels over some rows, by the ordinary algorithm.
 
@@ -117,8 +114,30 @@ class RowsBlock(IndependentMargins):
         return np.arange(self.data.labels.n_labels)
 
 
-class TravellingBlock(RowsBlock):
-    """One block of labels over the rows of one partition of several."""
+class Visited(MarginDual):
+    """A block of labels over the rows of one partition of several."""
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return len(self.label_blocks), WIDTH
+
+    def first_traveller(self) -> Traveller:
+        """Give the traveller at the point 0."""
+        begin = self._at_zero()
+        return Traveller(
+            weights=begin.weights,
+            intercepts=begin.intercepts,
+            pulls=np.zeros(self._shape),
+            moves=Moves.at_zero(self._shape[0], False, self.dtype),
+            met_gap=np.inf,
+            meeting=0.0,
+            free=np.zeros(self._shape),
+        )
+
+    def first_seat(self) -> Seat:
+        """Give the seat at the point 0."""
+        beta = np.zeros((self._shape[0], self.n_rows, WIDTH), self.dtype)
+        return Seat(beta=beta, gains=np.zeros(self.n_rows, self.dtype), mean_gain=0.0)
 
     def visit(
         self, traveller: Traveller, seat: Seat, piece: Piece, *, is_full: bool
@@ -128,10 +147,10 @@ class TravellingBlock(RowsBlock):
         is_full: whether all of them are visited, or only those that gained by their last visit.
         """
         point = MarginPoint(
-            beta=seat.beta[None].copy(),
-            weights=traveller.weights[None].copy(),
+            beta=seat.beta.copy(),
+            weights=traveller.weights.copy(),
             gains=seat.gains[None].copy(),
-            intercepts=traveller.intercepts[None].copy(),
+            intercepts=traveller.intercepts.copy(),
             moves=traveller.moves.copy(),
         )
         mean_gain = float(seat.gains.mean()) if piece.number == 0 else seat.mean_gain
@@ -139,55 +158,130 @@ class TravellingBlock(RowsBlock):
         if not is_full:
             rows = rows[seat.gains[rows] > IDLE_GAIN * mean_gain]
         met_gap = self.sweep(point, 0, rows, IDLE_GAIN * mean_gain)
-        on = replace(
-            traveller,
-            weights=point.weights[0],
-            intercepts=point.intercepts[0],
-            moves=point.moves,
-            meeting=traveller.meeting + met_gap,
-        )
-        return on, Seat(beta=point.beta[0], gains=point.gains[0], mean_gain=mean_gain)
+        on = replace(traveller, weights=point.weights, moves=point.moves, meeting=traveller.meeting + met_gap)
+        return on, Seat(beta=point.beta, gains=point.gains[0], mean_gain=mean_gain)
+
+    def sums_in_use(self, traveller: Traveller, seat: Seat) -> Array:
+        """Sum hinge losses, beta * target and beta * score at the weights in use: (3, slabs, WIDTH)."""
+        return self._own_sums(self.label_blocks, seat.beta, traveller.weights, traveller.intercepts)
+
+    def _own_sums(self, blocks: Sequence[LabelBlock], beta: Array, weights: Array, constants: Array) -> Array:
+        """Sum; scores that are known before the fit are taken off where variables are multiplied."""
+        parts = zip(blocks, beta, weights, constants, strict=True)
+        sums = np.stack([self.sums(*part) for part in parts], axis=1)
+        sums[1:] -= np.stack([self.known_sums(number, slab) for number, slab in enumerate(beta)])
+        return sums
+
+    def exact_product(self, seat: Seat) -> Array:
+        """Compute X^T B over these rows in double precision: (slabs, d, WIDTH)."""
+        return np.stack([self.product(beta) for beta in self._exact(seat)])
+
+    def exact_sums(self, seat: Seat, weights: Array, intercepts: Array) -> Array:
+        """Sum as :meth:`sums_in_use` at other weights, in double precision, and B: (4, slabs, WIDTH)."""
+        beta = self._exact(seat)
+        around = weights if self.known is None else weights + self.known
+        sums = self._own_sums(self.exact_blocks, beta, around, intercepts)
+        return np.concatenate([sums, beta.sum(axis=1)[None]])
+
+    def _exact(self, seat: Seat) -> Array:
+        none = np.empty(0)
+        point = MarginPoint(seat.beta, none, none, none)
+        return np.stack([self.exact_beta(point, number) for number in range(self._shape[0])])
+
+
+class TravellingBlock(Visited, RowsBlock):
+    """One block of independent labels."""
 
     def _move_intercepts(self, point: MarginPoint, block: int, was_full: bool, met_gap: float) -> None:
         """Leave that to :func:`end_of_round`."""
 
-    def sums_in_use(self, traveller: Traveller, seat: Seat) -> Array:
-        """Sum hinge losses, beta * target and beta * score at the weights in use, (3, WIDTH)."""
-        return self.sums(self.label_blocks[0], seat.beta, traveller.weights, traveller.intercepts)
 
-    def exact_product(self, seat: Seat) -> Array:
-        """Compute the weights that follow these variables in double precision, (d, WIDTH)."""
-        return self.product(self._exact(seat))
+class TravellingLabels(Visited, CoupledMargins):
+    """All labels, which a covariance couples.
 
-    def exact_sums(self, seat: Seat, weights: Array, intercepts: Array) -> Array:
-        """Sum as :meth:`sums_in_use` at other weights, in double precision, and the variables: (4, WIDTH)."""
-        beta = self._exact(seat)
-        return np.vstack([self.sums(self.exact_blocks[0], beta, weights, intercepts), beta.sum(axis=0)])
+    labels (L,): the order in which they go into slabs.
+    """
 
-    def _exact(self, seat: Seat) -> Array:
-        none = np.empty(0)
-        return self.exact_beta(MarginPoint(seat.beta[None], none, none, none), 0)
+    def __init__(self, data: OrderedRows, labels: Array) -> None:
+        super().__init__(data.some_labels(labels), data.dtype)
+        self.bias = self.dtype.type(0)  # intercepts are held in sweeps
+
+    def _ordered_labels(self) -> Array:
+        return np.arange(self.data.labels.n_labels)
+
+    def sweep(self, point: MarginPoint, block: int, rows: Array, threshold: float) -> float:
+        before = point.beta[:, rows].sum(axis=1, dtype=np.float64)
+        gap = super().sweep(point, block, rows, threshold)
+        beta, upper = point.beta[:, rows], self.upper
+        bound = upper[rows, None] if upper.ndim == 1 else upper[:, rows]
+        is_free = (beta != 0) & (np.abs(beta) < bound)
+        point.moves.totals[:] += beta.sum(axis=1, dtype=np.float64) - before
+        point.moves.free[:] += (1 / self.squared_norms[rows]) @ is_free
+        return gap
 
 
-def end_of_round(traveller: Traveller, *, was_full: bool, intercept: bool) -> Traveller:
+def end_of_round(
+    traveller: Traveller, *, was_full: bool, intercept: bool, covariance: Array | None = None
+) -> Traveller:
     """Move the intercepts after all rows were visited, and learn how stiff they are.
 
     was_full: whether all rows were, or only those that gained.
+    covariance (L, L): R in the order of the block; None where labels are independent.
     """
     moves = traveller.moves.copy()
     ended = replace(traveller, moves=moves, meeting=0.0)
     if was_full:
-        ended = replace(ended, met_gap=traveller.meeting, free=moves.free[0].copy())
-    moves.free[0] = 0
+        ended = replace(ended, met_gap=traveller.meeting, free=moves.free.copy())
+    moves.free[:] = 0
     if not intercept:
         return ended
-    gradient, before = moves.totals[0] - traveller.intercepts, moves.gradient[0]
+    gradient, before = moves.totals - traveller.pulls, moves.gradient
     is_slow = np.abs(gradient) > _SLOW * np.abs(before)
     factor = np.where(gradient * before < 0, 2.0, 0.5)
-    moves.stiffness[0] = np.where(is_slow & (before != 0), moves.stiffness[0] * factor, moves.stiffness[0])
-    moves.gradient[0] = gradient
-    step = gradient / (1 + moves.stiffness[0] * ended.free)
-    return replace(ended, intercepts=(traveller.intercepts + step).astype(traveller.intercepts.dtype))
+    moves.stiffness[:] = np.where(is_slow & (before != 0), moves.stiffness * factor, moves.stiffness)
+    moves.gradient[:] = gradient
+    stiff = np.maximum(moves.stiffness * ended.free, np.abs(gradient) / _LONGEST)
+    pulls = traveller.pulls + _newton_step(gradient, stiff, covariance)
+    return replace(
+        ended, pulls=pulls, intercepts=spread_by(covariance, pulls).astype(traveller.intercepts.dtype)
+    )
+
+
+def _newton_step(gradient: Array, stiff: Array, covariance: Array | None) -> Array:
+    if covariance is None:
+        return np.asarray(gradient / (1 + stiff))
+    n_labels, step = len(covariance), np.zeros(gradient.shape)
+    system = np.eye(n_labels) + stiff.ravel()[:n_labels, None] * covariance
+    step.ravel()[:n_labels] = np.linalg.solve(system, gradient.ravel()[:n_labels])
+    return step
+
+
+def spread_by(covariance: Array | None, table: Array) -> Array:
+    """Multiply a number a label, or a column a label, by R.
+
+    table: (slabs, WIDTH), or (slabs, d, WIDTH).
+    """
+    if covariance is None:
+        return table
+    n_labels, slabs = len(covariance), len(table)
+    wide = table.reshape(slabs, -1, WIDTH).transpose(1, 0, 2).reshape(-1, slabs * WIDTH)
+    out = np.zeros(wide.shape)
+    out[:, :n_labels] = wide[:, :n_labels] @ covariance
+    return np.ascontiguousarray(out.reshape(-1, slabs, WIDTH).transpose(1, 0, 2)).reshape(table.shape)
+
+
+def block_objectives(
+    traveller: Traveller, sums: Array, totals: Array, *, intercept: bool, covariance: Array | None = None
+) -> tuple[float, float]:
+    """Put primal and dual value of a block together, from sums over all rows.
+
+    sums (3, slabs, WIDTH): of the hinge losses, beta * target and beta * score.
+    totals (slabs, WIDTH): of beta.
+    """
+    constants = spread_by(covariance, traveller.pulls)
+    own = totals * spread_by(covariance, totals) if intercept else 0.0
+    primal, dual = objectives_of(sums, constants, totals, traveller.pulls * constants, own)
+    return float(primal.sum()), float(dual.sum())
 
 
 def in_tree_order(parts: Sequence[Any]) -> Any:

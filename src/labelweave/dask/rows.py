@@ -1,0 +1,278 @@
+"""The rows of a partition as workers read them: checked, described to the client, and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from dask.sizeof import sizeof
+from sklearn.base import clone
+from sklearn.utils import column_or_1d
+
+from labelweave.array_types import Array, PerLabel, RowsByLabels
+from labelweave.estimators.class_weights import counts_by_class
+from labelweave.estimators.journal import data_fingerprint
+from labelweave.estimators.seen_rows import SeenRows
+from labelweave.estimators.soft_targets import rows_with_labels, sure_weights
+from labelweave.estimators.targets import (
+    TargetForm,
+    check_lengths,
+    has_many_labels,
+    label_form,
+    read_entry_weights,
+    weights_of_entries,
+)
+from labelweave.features import FeatureMatrix
+from labelweave.labels import LabelMatrix
+from labelweave.labels.class_probabilities import is_missing
+from labelweave.labels.flip_rates import corrected_targets
+from labelweave.solvers.frame import State
+
+
+class Sized:
+    """Base of what workers keep: tells Dask how large it is, for where tasks go and what spills."""
+
+    def __sizeof__(self) -> int:
+        return size_in_bytes(vars(self))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({name: aligned(part) for name, part in state.items()})
+
+
+def aligned(value: Any) -> Any:
+    """Copy arrays that a message has brought to odd addresses: NumPy multiplies these otherwise.
+
+    Arrays in the attributes of this library's and of SciPy's objects are put in their places.
+    """
+    if isinstance(value, np.ndarray):
+        return value if value.flags.aligned else value.copy()
+    if type(value).__module__.startswith(("labelweave.", "scipy.")) and hasattr(value, "__dict__"):
+        inner = vars(value)
+        inner.update({name: aligned(part) for name, part in inner.items()})
+    return value
+
+
+def size_in_bytes(value: Any) -> int:
+    """Add up the arrays that it holds."""
+    if isinstance(value, np.ndarray):
+        return int(value.nbytes)
+    if hasattr(value, "indptr"):
+        return int(value.data.nbytes + value.indices.nbytes + value.indptr.nbytes)
+    if isinstance(value, list | tuple):
+        return sum(map(size_in_bytes, value))
+    inner = value if isinstance(value, dict) else getattr(value, "__dict__", {})
+    return sum(map(size_in_bytes, inner.values()))
+
+
+sizeof.register(State, size_in_bytes)
+
+
+@dataclass(frozen=True)
+class ReadRows(Sized):
+    """A partition as it was read.
+
+    targets: many labels a row, or the class of each, of which there is no form.
+    entries: weights of entries, see :func:`labelweave.estimators.targets.read_entry_weights`.
+    """
+
+    features: FeatureMatrix
+    targets: LabelMatrix | Array
+    weights: Array
+    form: TargetForm | None
+    entries: RowsByLabels | sp.coo_array | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the client knows of a partition.
+
+    form: how many labels a row looked; None for classes.
+    classes: those that occur; None for labels.
+    largest_weight, largest_norm: of rows; the norm squared.
+    entries: stored features; largest: the largest size of one.
+    mark: a digest of the data.
+    n_weighted: the labels whose entries have weights of their own; None where there are none.
+    """
+
+    n_rows: int
+    n_features: int
+    names: Array | None
+    form: TargetForm | None
+    label_names: Array | None
+    classes: Array | None
+    largest_weight: float
+    largest_norm: float
+    entries: int
+    largest: float
+    mark: str
+    n_weighted: int | None = None
+
+    @classmethod
+    def of(cls, rows: ReadRows | ValueError | None) -> Facts | ValueError | None:
+        """Look at a partition; None of one without rows."""
+        if not isinstance(rows, ReadRows):
+            return rows
+        features, targets, entries = rows.features, rows.targets, rows.entries
+        labels = targets if isinstance(targets, LabelMatrix) else None
+        classes = None if isinstance(targets, LabelMatrix) else _classes_of(targets)
+        more = [] if entries is None else [sp.csr_array(entries)]
+        y = labels.parts() if labels is not None else np.asarray(targets).astype(np.str_)
+        return cls(
+            n_rows=len(features),
+            n_features=features.shape[1],
+            names=features.names,
+            form=rows.form,
+            label_names=None if labels is None else labels.names,
+            classes=classes,
+            largest_weight=float(rows.weights.max(initial=0.0)),
+            largest_norm=float(features.squared_norms().max(initial=0.0)),
+            entries=int(features.data.nnz if features.is_sparse else features.data.size),
+            largest=features.largest_entry(),
+            mark=data_fingerprint(features.data, y, rows.weights, *more),
+            n_weighted=None if entries is None else entries.shape[1],
+        )
+
+    def of_rows(self, n_rows: int) -> Facts:
+        """Say what is known of some of the rows."""
+        return replace(self, n_rows=n_rows, entries=-(-self.entries * n_rows // self.n_rows))
+
+
+def _classes_of(targets: Array) -> Array:
+    if targets.dtype.kind == "f":
+        return np.unique(targets[~np.isnan(targets)])
+    if targets.dtype.kind != "O":
+        return np.unique(targets)
+    return np.unique(targets[[not is_missing(entry) for entry in targets]])
+
+
+def read_rows(
+    reader: Any, X: Any, y: Any, weight: Any, entry_weight: Any, number: int
+) -> ReadRows | ValueError | None:
+    """Read a partition as the ordinary estimator does.
+
+    Returns None if it has no rows, and an error that names it where it makes no sense: errors that tasks
+    raise are written to the logs of workers, and which partition's comes first is chance.
+    """
+    if X.shape[0] == 0:
+        return None
+    reader = clone(reader)
+    try:
+        features = reader._read_features(X, reset=True)
+        names = getattr(reader, "feature_names_in_", None)
+        features.names = None if names is None else np.asarray(names, np.str_)
+        has_labels = has_many_labels(y)
+        targets: Any = LabelMatrix.from_any(y) if has_labels else column_or_1d(y)
+        check_lengths(len(features), len(targets))
+        weights = np.ones(len(features)) if weight is None else _weights(weight, len(features))
+        entries = None if entry_weight is None else _entries(entry_weight, targets)
+    except ValueError as error:
+        return ValueError(f"Partition {number}: {error}")
+    form = label_form(y, targets) if has_labels else None
+    return ReadRows(features, targets, weights, form, entries)
+
+
+def _entries(entry_weight: Any, targets: Any) -> Any:
+    """Read weights of entries; how many classes there are, other partitions say too."""
+    if isinstance(targets, LabelMatrix):
+        return read_entry_weights(entry_weight, targets)
+    width = entry_weight.shape[1] if getattr(entry_weight, "ndim", 0) == 2 else 1
+    return read_entry_weights(entry_weight, LabelMatrix(sp.csr_array((len(targets), width), dtype=np.int8)))
+
+
+def _weights(given: Any, n_rows: int) -> Array:
+    weights = np.asarray(given, np.float64)
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}; give one number for each of {n_rows} rows."
+        )
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError("sample_weight has an entry that is negative or not finite; give numbers from 0 on.")
+    return weights
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How often labels occur, (L,) each.
+
+    positives, observed: rows that have each label, and that say anything of it.
+    weights: of the rows in which it is positive, and negative.
+    n_rows: those that say anything of any label.
+    largest: the largest weight of an entry; has_weights: whether entries have weights of their own.
+    """
+
+    positives: Array
+    observed: Array
+    weights: tuple[Array, Array]
+    n_rows: int
+    largest: float
+    has_weights: bool
+
+    @classmethod
+    def of(cls, rows: ReadRows, form: TargetForm) -> Counts:
+        """Count in a partition."""
+        labels = labels_of(rows, form)
+        weights, n_rows = counts_by_class(labels, rows.weights), rows_with_labels(labels)
+        entries = entries_of(rows, labels)
+        largest = float(weights_of_entries(rows.weights, entries).max(initial=0.0))
+        counts = labels.positive_counts(), labels.observed_counts()
+        return cls(*counts, weights, n_rows, largest, entries is not None)
+
+    def __add__(self, other: Counts) -> Counts:
+        pairs = zip(self.weights, other.weights, strict=True)
+        positive, negative = (first + second for first, second in pairs)
+        positives, observed = self.positives + other.positives, self.observed + other.observed
+        n_rows, largest = self.n_rows + other.n_rows, max(self.largest, other.largest)
+        has_weights = self.has_weights or other.has_weights
+        return Counts(positives, observed, (positive, negative), n_rows, largest, has_weights)
+
+
+def labels_of(rows: ReadRows, form: TargetForm) -> LabelMatrix:
+    """Give the labels of a partition, of all classes where a row has one."""
+    if isinstance(rows.targets, LabelMatrix):
+        return rows.targets
+    return SeenRows(rows.features, rows.targets, rows.weights, None, form.classes).targets()[0]
+
+
+def weights_of(rows: ReadRows) -> Array:
+    """Give the weights of the rows of a partition."""
+    return rows.weights
+
+
+def entries_of(rows: ReadRows, labels: LabelMatrix) -> RowsByLabels | sp.coo_array | None:
+    """Give the weights of the entries of a partition, those of targets that are no signs too."""
+    return sure_weights(labels, rows.entries)
+
+
+def corrected(rows: ReadRows, missed: PerLabel, false: PerLabel) -> ReadRows:
+    """Give labels the targets that undo flips at these rates."""
+    assert isinstance(rows.targets, LabelMatrix), "rates are of labels"
+    return replace(rows, targets=corrected_targets(rows.targets, missed, false))
+
+
+def some_rows(rows: ReadRows, which: Array) -> ReadRows:
+    """Keep some rows of a partition."""
+    entries = rows.entries
+    if entries is not None:
+        entries = sp.coo_array(sp.csr_array(entries)[which]) if sp.issparse(entries) else entries[which]
+    return replace(
+        rows,
+        features=rows.features.rows(which),
+        targets=rows.targets[which],
+        weights=rows.weights[which],
+        entries=entries,
+    )
+
+
+def given_entries(rows: ReadRows) -> RowsByLabels | sp.coo_array | None:
+    """Give the weights of entries as they were given."""
+    return rows.entries
+
+
+def stacked_entries(parts: Sequence[RowsByLabels | sp.coo_array]) -> RowsByLabels | sp.coo_array:
+    """Put weights of entries below one another: dense, if those of a partition are."""
+    if all(map(sp.issparse, parts)):
+        return sp.coo_array(sp.vstack(parts))
+    return np.concatenate([weights_of_entries(np.ones(part.shape[0]), part) for part in parts])

@@ -1,0 +1,161 @@
+"""What weighs, corrects, draws and decides does on Dask's collections what it does on one machine."""
+
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import dask
+import labelweave as lw
+from labelweave.dask import LowRankClassifier, MaxMarginClassifier
+from labelweave.metrics import f1_score
+
+MARGIN = {"C": 0.1, "tol": 1e-2}
+RANK = {"rank": 3, "tol": 1e-6}
+
+
+def table(n=90, d=30, n_labels=5, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, d)) * (random.random((n, d)) < 0.4)
+    return X, (X @ random.normal(size=(d, n_labels)) + random.normal(size=(n, n_labels)) > 0.7).astype(float)
+
+
+def chunks(values, sizes=(30, 40, 20)):
+    return da.from_array(values, chunks=(sizes, *values.shape[1:]))
+
+
+def partitions(values, sizes=(30, 40, 20)):
+    ends = np.cumsum(sizes)
+    starts = ends - sizes
+    return [dask.delayed(values[start:end]) for start, end in zip(starts, ends, strict=True)]
+
+
+def objective_of(model):
+    return model.trace_[-1].primal if hasattr(model.trace_[-1], "dual") else model.objective_
+
+
+def assert_same(model, whole, X):
+    """Both are within the tolerance of one optimum."""
+    assert model.converged_
+    if isinstance(whole, lw.MaxMarginClassifier):
+        assert model.trace_[-1].primal == pytest.approx(whole.trace_[-1].primal, rel=2 * MARGIN["tol"])
+        far = np.abs(model.coef_ - whole.coef_).max()
+        assert far < 0.1 * np.abs(whole.coef_).max()
+    else:
+        assert model.objective_ == pytest.approx(whole.objective_, rel=1e-6)
+        assert np.allclose(model.decision_function(X), whole.decision_function(X), atol=1e-3)
+
+
+def pair(client, name, **more):
+    """Give a classifier on the cluster, and one in memory that is fitted to the optimum."""
+    if name == "max-margin":
+        return MaxMarginClassifier(client, **MARGIN, **more), lw.MaxMarginClassifier(
+            **MARGIN | {"tol": 1e-5}, **more
+        )
+    return LowRankClassifier(client, **RANK, **more), lw.LowRankClassifier(**RANK, **more)
+
+
+CASES = {
+    "rates": {"flip_rates": (0.2, 0.0)},
+    "propensity": {"flip_rates": "propensity", "class_weight": "balanced"},
+    "mean": {"label_mean": 0.3 * np.random.default_rng(1).normal(size=(5, 30))},
+    "mean of factors": {
+        "label_mean": lw.LabelMean(
+            np.random.default_rng(1).normal(size=(5, 2)), 0.2 * np.ones((30, 2)), [0.1, 0, -0.5, 0.2, 1.0]
+        ),
+        "label_covariance": np.diag([1.0, 2.0, 0.5, 1.0, 1.5]),
+    },
+}
+
+
+@pytest.mark.parametrize("name", ["max-margin", "low-rank"])
+@pytest.mark.parametrize("case", CASES)
+def test_rates_and_means(client, apart, name, case):
+    X, Y = table()
+    Y[::9, 1] = np.nan
+    model, whole = pair(client, name, **CASES[case])
+    assert_same(model.fit(chunks(X), chunks(Y)), whole.fit(X, Y), X)
+    again, _ = pair(client, name, **CASES[case])
+    assert np.array_equal(again.fit(chunks(X), chunks(Y)).coef_, model.coef_)
+
+
+@pytest.mark.parametrize("name", ["max-margin", "low-rank"])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_weights_of_entries(client, apart, name, kind):
+    X, Y = table()
+    weights = np.random.default_rng(2).uniform(0, 2, Y.shape)
+    if kind == "sparse":
+        weights = sp.csr_array(np.where(weights > 1.5, weights, 0))
+    model, whole = pair(client, name)
+    given = chunks(weights) if kind == "dense" else partitions(weights)
+    model.fit(chunks(X), chunks(Y), entry_weight=given)
+    assert_same(model, whole.fit(X, Y, entry_weight=weights), X)
+
+
+@pytest.mark.parametrize("name", ["max-margin", "low-rank"])
+def test_labels_by_probability(client, apart, name):
+    X, Y = table()
+    P = lw.LabelMatrix.from_probabilities(
+        np.clip(Y + np.random.default_rng(3).uniform(-0.4, 0.4, Y.shape), 0, 1)
+    )
+    more = {"flip_rates": (0.1, 0.05)} if name == "low-rank" else {}
+    model, whole = pair(client, name, **more)
+    model.fit(chunks(X), partitions(P), entry_weight=chunks(1 + Y))
+    assert_same(model, whole.fit(X, P, entry_weight=1 + Y), X)
+
+
+@pytest.mark.parametrize("name", ["max-margin", "low-rank"])
+def test_weights_of_classes(client, name):
+    X, _ = table()
+    y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
+    weights = np.random.default_rng(2).uniform(0, 2, (len(X), 3))
+    model, whole = pair(client, name)
+    assert_same(
+        model.fit(chunks(X), chunks(y), entry_weight=chunks(weights)),
+        whole.fit(X, y, entry_weight=weights),
+        X,
+    )
+    with pytest.raises(ValueError, match="has 2 columns, but y has 3 classes"):
+        model.fit(chunks(X), chunks(y), entry_weight=chunks(weights[:, :2]))
+
+
+@pytest.mark.parametrize("name", ["max-margin", "low-rank"])
+@pytest.mark.parametrize("rule", ["f1", "macro_f1"])
+def test_thresholds_are_chosen_on_rows_that_are_held_out(client, name, rule):
+    X, Y = table(n_labels=3)
+    model, whole = pair(client, name, threshold=rule, validation_fraction=0.3)
+    model.fit(chunks(X), chunks(Y))
+    whole.fit(X, Y)
+    assert_same(model, whole, X)
+    assert np.allclose(model.thresholds_, whole.thresholds_, atol=0.1)
+    assert model.thresholds_.any()
+    found = [f1_score(Y, one.predict(X)) for one in (model, whole)]
+    assert found[0] == pytest.approx(found[1], abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"entry_weight": -np.ones((90, 5))}, "Partition 0: entry_weight at row 0, label 0 is -1"),
+        ({"entry_weight": np.ones((90, 4))}, "Partition 0: entry_weight has shape"),
+        ({"sample_weight": np.zeros(90)}, "sample_weight is 0 in every row"),
+    ],
+)
+def test_weights_that_make_no_sense_are_refused(client, given, said):
+    X, Y = table()
+    with pytest.raises(ValueError, match=said):
+        MaxMarginClassifier(client).fit(chunks(X), chunks(Y), **{k: chunks(v) for k, v in given.items()})
+
+
+@pytest.mark.parametrize("model", [MaxMarginClassifier, LowRankClassifier])
+def test_more_held_out_scores_than_the_client_takes_are_refused(client, model):
+    X, Y = table(d=10)
+    settings = {"threshold": "f1", "validation_fraction": 0.9, "memory_budget": 2e-3}
+    with pytest.raises(ValueError, match=r"holds 81 rows out, .* smaller validation_fraction"):
+        model(client, **settings).fit(chunks(X), chunks(Y))
+
+
+def test_rates_are_of_labels_not_of_classes(client):
+    X, _ = table()
+    with pytest.raises(ValueError, match="flip_rates are those of labels"):
+        MaxMarginClassifier(client, flip_rates=(0.1, 0.0)).fit(chunks(X), chunks((X[:, 0] > 0).astype(str)))
