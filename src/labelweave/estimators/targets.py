@@ -251,7 +251,8 @@ class UnobservedLabelWarning(UserWarning, ValueError):  # noqa: N818
 
     The model scores it alike in all rows; its ``unobserved_labels_`` says which labels these are, and the
     scorers of :mod:`labelweave.metrics` leave them out.  Nothing is said where a label covariance, a taxonomy
-    or a mean relates labels: a label is then scored as those have it.
+    or a mean relates labels: a label is then scored as those have it.  A graph of labels does not: it says
+    which labels depend on each other, and how they do is learned from rows that have both.
     """
 
 
