@@ -485,6 +485,14 @@ def _label_contracts() -> dict[str, Contract]:
             P=lambda world: [0.8 * world.Y, sp.csr_array(0.3 * world.Y), world.labels],
             names=_of(None),
         ),
+        "ClassProbabilities": _plain(
+            lw.ClassProbabilities, probabilities=_class_probabilities, classes=_of(None, list("pqr"))
+        ),
+        "ClassProbabilities.of_labels": _plain(
+            lw.ClassProbabilities.of_labels,
+            labels=lambda world: [lw.LabelMatrix.from_probabilities(world.Q)],
+            classes=_of(["p", "q", "r"], np.array([3, 1, 2])),
+        ),
         "LabelMatrix.stacked": Contract(
             lambda world, names: lw.LabelMatrix.stacked([world.labels, lw.LabelMatrix(world.Y, None, names)]),
             {"names": _of(None)},

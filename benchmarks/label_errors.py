@@ -17,7 +17,6 @@ Bayes' rule with the true rates on the probabilities, without label structure.
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -31,16 +30,15 @@ import scipy.sparse as sp
 from sklearn.metrics import average_precision_score
 from sklearn.preprocessing import normalize
 
-from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
-from benchmarks.results_file import write_json
+from benchmarks.recorded_runs import RecordedRuns
 from labelweave.datasets import load_debtags, read_mulan
 from labelweave.inference import calibrate_labels
 from labelweave.labels import LabelMatrix
 from labelweave.noise import find_label_errors
 
-__all__ = ["DRAWS", "NOISES", "flipped", "left_out", "main", "training_rows"]
+__all__ = ["NOISES", "SETS", "cases_of", "flipped", "left_out", "main", "training_rows"]
 
 Array = npt.NDArray[Any]
 
@@ -48,7 +46,8 @@ _ROOT = Path(__file__).resolve().parents[1]
 _RESULTS = Path(__file__).parent / "results" / "label_errors.json"
 _PEER = Path(__file__).parent / "peers" / "cleanlab_labels.py"
 NOISES = {"5 % of entries": (0.05, 0.05), "10 % of entries": (0.1, 0.1), "10 % forgotten": (0.1, 0.0)}
-FEWEST, DRAWS = 5, 3
+SETS = ("bibtex", "debtags")
+FEWEST, _DRAWS = 5, 3
 _PENALTIES, _FOLDS, _DEBTAGS_ROWS = (2.0, 6.0, 20.0), 5, 3000
 _METHODS = ("related", "alone", "cleanlab", "negatives", "known rates")
 
@@ -56,28 +55,38 @@ _METHODS = ("related", "alone", "cleanlab", "negatives", "known rates")
 @needs_data
 def main() -> None:
     """Measure, write the results, print the table."""
-    arguments = _parse_arguments()
-    if not arguments.show_recorded:
-        results: dict[str, Any] = describe_machine() | {"draws": arguments.draws, "sets": {}}
-        for name in arguments.sets:
-            results["sets"][name] = _measure_set(name, arguments)
-            write_json(arguments.out, results)
-    print(_table(json.loads(arguments.out.read_text())))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--draws", type=int, default=_DRAWS)
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
+    parser.add_argument("--peer-python", default=str(_ROOT / ".venv-peers" / "bin" / "python"))
+    RecordedRuns.add_options(parser, _RESULTS)
+    arguments = parser.parse_args()
+    recorded = RecordedRuns(arguments.out, arguments)
+    for name in arguments.sets:
+        _measure_set(name, arguments, recorded)
+    recorded.show(_table(recorded.runs))
 
 
-def _measure_set(name: str, arguments: argparse.Namespace) -> dict[str, list[dict[str, float]]]:
+def cases_of(name: str, draws: int, recorded: RecordedRuns) -> list[dict[str, Any]]:
+    """List the draws of every noise that are to be measured on a set."""
+    cases = [{"set": name, "noise": noise, "draw": draw} for noise in NOISES for draw in range(draws)]
+    return [case for case in cases if recorded.wants(case)]
+
+
+def _measure_set(name: str, arguments: argparse.Namespace, recorded: RecordedRuns) -> None:
+    cases = cases_of(name, arguments.draws, recorded)
+    if not cases:
+        return
     X, Y, _ = training_rows(name, arguments.data)
-    cases = [
-        (noise, drawn)
-        for noise, rates in NOISES.items()
-        for drawn in (flipped(Y, rates, draw) for draw in range(arguments.draws))
-    ]
-    scores = left_out(X, np.hstack([recorded for _, (recorded, _) in cases]), len(cases))
-    found: dict[str, list[dict[str, float]]] = {noise: [] for noise in NOISES}
-    for (noise, (recorded, flips)), table in zip(cases, scores, strict=True):
-        found[noise].append(_measure(recorded, flips, table, NOISES[noise], arguments.peer_python))
-        print(name, noise, {key: round(value, 4) for key, value in found[noise][-1].items()}, flush=True)
-    return found
+    drawn = [flipped(Y, NOISES[case["noise"]], case["draw"]) for case in cases]
+    scores = left_out(X, np.hstack([given for given, _ in drawn]), len(cases))
+    for case, (given, flips), table in zip(cases, drawn, scores, strict=True):
+        found = _measure(given, flips, table, NOISES[case["noise"]], arguments.peer_python)
+        recorded.add(case, found)
+        print(*case.values(), {key: round(value, 4) for key, value in found.items()}, flush=True)
 
 
 def training_rows(name: str, data: Path) -> tuple[sp.csr_array, Array, Array]:
@@ -160,12 +169,12 @@ def _cleanlab(probabilities: Array, recorded: Array, python: str) -> list[Array]
             return [tables[name] for name in tables.files]
 
 
-def _table(results: dict[str, Any]) -> str:
+def _table(runs: list[dict[str, Any]]) -> str:
     lines = [f"{'':30}" + "".join(f"{method:>18}" for method in _METHODS)]
-    for name, noises in results["sets"].items():
-        for noise, runs in noises.items():
-            cells = [_cell([run[method] for run in runs if method in run]) for method in _METHODS]
-            lines.append(f"{name + ', ' + noise:30}" + "".join(f"{cell:>18}" for cell in cells))
+    for name, noise in dict.fromkeys((run["set"], run["noise"]) for run in runs):
+        own = [run for run in runs if (run["set"], run["noise"]) == (name, noise)]
+        cells = [_cell([run[method] for run in own if method in run]) for method in _METHODS]
+        lines.append(f"{name + ', ' + noise:30}" + "".join(f"{cell:>18}" for cell in cells))
     return "\n".join([*lines, "average precision of finding the flips, mean ± standard error over draws"])
 
 
@@ -174,19 +183,6 @@ def _cell(values: list[float]) -> str:
         return ""
     error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else float("nan")
     return f"{np.mean(values):.4f} ± {error:.4f}"
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--sets", nargs="+", choices=("bibtex", "debtags"), default=["bibtex", "debtags"])
-    parser.add_argument("--draws", type=int, default=DRAWS)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--peer-python", default=str(_ROOT / ".venv-peers" / "bin" / "python"))
-    parser.add_argument("--out", type=Path, default=_RESULTS)
-    parser.add_argument("--show-recorded", action="store_true", help="print what the results file has")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

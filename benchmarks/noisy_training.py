@@ -2,9 +2,10 @@
 
 Training labels are flipped as in ``benchmarks.label_errors``, and ``find_label_errors`` with rates that it
 estimates says which are wrong; where labels were only forgotten, it is told so.  ``MaxMarginClassifier(C=1)``
-is fitted to the clean labels, to the flipped ones, and to four corrections: ``hidden`` and ``flipped back``,
+is fitted to the clean labels, to the flipped ones, and to five corrections: ``hidden`` and ``flipped back``,
 entries more likely wrong than right; ``soft``, all entries by their probabilities; ``rates``, the flipped
-labels with the estimated ``flip_rates``, which the losses and the threshold undo.
+labels with the estimated ``flip_rates``, which the losses and the threshold undo; ``true rates``, the same
+with those at which labels were flipped.
 
 One threshold a model is the best for the micro-F1 on a fifth of the training rows, by the labels that the
 model is fitted to; ``at 0`` has the threshold 0 in all models.  ``recovered`` is the share of the micro-F1
@@ -17,7 +18,7 @@ Nothing is chosen on test rows.
 from __future__ import annotations
 
 import argparse
-import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -25,61 +26,64 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
-from benchmarks.label_errors import DRAWS, NOISES, Array, flipped, left_out, training_rows
-from benchmarks.machine import describe_machine
+from benchmarks.label_errors import NOISES, SETS, Array, cases_of, flipped, left_out, training_rows
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
-from benchmarks.results_file import write_json
+from benchmarks.recorded_runs import RecordedRuns
 from labelweave import MaxMarginClassifier, metrics
 from labelweave.datasets import load_debtags, read_mulan
 from labelweave.inference import calibrate_labels
 from labelweave.labels import LabelMatrix
 from labelweave.noise import find_label_errors
 
-__all__ = ["main"]
+__all__ = ["main", "test_rows"]
 
 _RESULTS = Path(__file__).parent / "results" / "noisy_training.json"
-_KINDS = ("clean", "flipped", "hidden", "flipped back", "soft", "rates")
+_KINDS = ("clean", "flipped", "hidden", "flipped back", "soft", "rates", "true rates")
+_DRAWS = 5
 
 
 @needs_data
 def main() -> None:
     """Measure, write the results, print the table."""
-    arguments = _parse_arguments()
-    if not arguments.show_recorded:
-        results: dict[str, Any] = describe_machine() | {"draws": arguments.draws, "sets": {}}
-        for name in arguments.sets:
-            results["sets"][name] = _measure_set(name, arguments)
-            write_json(arguments.out, results)
-    print(_table(json.loads(arguments.out.read_text())))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--draws", type=int, default=_DRAWS)
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
+    RecordedRuns.add_options(parser, _RESULTS)
+    arguments = parser.parse_args()
+    recorded = RecordedRuns(arguments.out, arguments)
+    warnings.simplefilter("ignore", UserWarning)  # of models that fit wrong labels
+    for name in arguments.sets:
+        _measure_set(name, arguments, recorded)
+    recorded.show(_table(recorded.runs))
 
 
-def _measure_set(name: str, arguments: argparse.Namespace) -> dict[str, list[dict[str, float]]]:
+def _measure_set(name: str, arguments: argparse.Namespace, recorded: RecordedRuns) -> None:
+    cases = cases_of(name, arguments.draws, recorded)
+    if not cases:
+        return
     X, Y, kept = training_rows(name, arguments.data)
-    X_test, Y_test = _test_rows(name, arguments.data, kept)
+    X_test, Y_test = test_rows(name, arguments.data, kept)
     clean = _micro_f1(X, Y, X_test, Y_test)
-    found: dict[str, list[dict[str, float]]] = {noise: [] for noise in NOISES}
-    cases = [
-        (noise, *flipped(Y, rates, draw))
-        for draw in range(arguments.draws)
-        for noise, rates in NOISES.items()
-    ]
-    scores = left_out(X, np.hstack([recorded for _, recorded, _ in cases]), len(cases))
-    for (noise, recorded, _), table in zip(cases, scores, strict=True):
-        calibration = calibrate_labels(LabelMatrix.from_any(recorded), table, "sigmoid")
-        known = None if NOISES[noise][1] else (None, 0.0)
-        errors = find_label_errors(None, recorded, scores=calibration.probabilities(table), flip_rates=known)
-        kinds = recorded, *(errors.corrected(0.5, how) for how in ("hide", "flip", "soft"))
+    drawn = [flipped(Y, NOISES[case["noise"]], case["draw"])[0] for case in cases]
+    for case, given, scores in zip(cases, drawn, left_out(X, np.hstack(drawn), len(cases)), strict=True):
+        rates = NOISES[case["noise"]]
+        calibration = calibrate_labels(LabelMatrix.from_any(given), scores, "sigmoid")
+        known = None if rates[1] else (None, 0.0)
+        errors = find_label_errors(None, given, scores=calibration.probabilities(scores), flip_rates=known)
+        kinds = given, *(errors.corrected(0.5, how) for how in ("hide", "flip", "soft"))
         values = [clean, *(_micro_f1(X, targets, X_test, Y_test) for targets in kinds)]
-        values.append(_micro_f1(X, recorded, X_test, Y_test, errors.flip_rates))
-        run = dict(zip(_KINDS, [chosen for chosen, _ in values], strict=True))
-        run |= {f"{kind} at 0": at_zero for kind, (_, at_zero) in zip(_KINDS, values, strict=True)}
-        found[noise].append(run)
-        print(name, noise, {key: round(value, 4) for key, value in run.items()}, flush=True)
-    return found
+        values += [_micro_f1(X, given, X_test, Y_test, told) for told in (errors.flip_rates, rates)]
+        found = dict(zip(_KINDS, [chosen for chosen, _ in values], strict=True))
+        found |= {f"{kind} at 0": at_zero for kind, (_, at_zero) in zip(_KINDS, values, strict=True)}
+        recorded.add(case, found)
+        print(*case.values(), {key: round(value, 4) for key, value in found.items()}, flush=True)
 
 
-def _test_rows(name: str, data: Path, kept: Array) -> tuple[sp.csr_array, Array]:
+def test_rows(name: str, data: Path, kept: Array) -> tuple[sp.csr_array, Array]:
     if name == "bibtex":
         whole = read_mulan(data / "mulan" / name / f"{name}-test.arff", data / "mulan" / name / f"{name}.xml")
         return sp.csr_array(normalize(whole.X)), whole.Y.positives.toarray()[:, kept]
@@ -100,32 +104,25 @@ def _micro_f1(
     return float(chosen), float(at_zero)
 
 
-def _table(results: dict[str, Any]) -> str:
+def _table(runs: list[dict[str, Any]]) -> str:
     lines = [f"{'':34}" + "".join(f"{kind:>14}" for kind in _KINDS)]
-    for name, noises in results["sets"].items():
-        for noise, runs in noises.items():
-            means = {key: float(np.mean([run[key] for run in runs])) for key in runs[0]}
-            for ending in ("", " at 0"):
-                cells = [f"{means[kind + ending]:.4f}" if kind + ending in means else "" for kind in _KINDS]
-                lines.append(f"{name + ', ' + noise + ending:34}" + "".join(f"{cell:>14}" for cell in cells))
-            bases = means["flipped"], max(means["flipped"], means.get("flipped at 0", 0.0))
-            for words, base in zip(("  recovered", "  of the better"), bases, strict=True):
-                found = [kind for kind in _KINDS[2:] if kind in means]
-                shares = [(means[kind] - base) / (means["clean"] - base) for kind in found]
-                lines.append(f"{words:34}{'':>28}" + "".join(f"{share:>14.0%}" for share in shares))
-    return "\n".join([*lines, "micro-F1 of test rows, means over draws; no figure where it was not measured"])
+    for name, noise in dict.fromkeys((run["set"], run["noise"]) for run in runs):
+        own = [run for run in runs if (run["set"], run["noise"]) == (name, noise)]
+        values = {kind: np.array([run[kind] for run in own]) for kind in own[0] if kind.startswith(_KINDS)}
+        for ending in ("", " at 0"):
+            cells = [_cell(values[kind + ending]) for kind in _KINDS]
+            lines.append(f"{name + ', ' + noise + ending:34}" + "".join(f"{cell:>14}" for cell in cells))
+        means = {kind: value.mean() for kind, value in values.items()}
+        bases = means["flipped"], max(means["flipped"], means["flipped at 0"])
+        for words, base in zip(("  recovered", "  of the better"), bases, strict=True):
+            shares = [(means[kind] - base) / (means["clean"] - base) for kind in _KINDS[2:]]
+            lines.append(f"{words:34}{'':>28}" + "".join(f"{share:>14.0%}" for share in shares))
+    return "\n".join([*lines, "micro-F1 of test rows, mean ± standard error over draws of the flips"])
 
 
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--sets", nargs="+", choices=("bibtex", "debtags"), default=["bibtex", "debtags"])
-    parser.add_argument("--draws", type=int, default=DRAWS)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--out", type=Path, default=_RESULTS)
-    parser.add_argument("--show-recorded", action="store_true", help="print what the results file has")
-    return parser.parse_args()
+def _cell(values: Array) -> str:
+    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+    return f"{values.mean():.3f} ± {error:.3f}"
 
 
 if __name__ == "__main__":

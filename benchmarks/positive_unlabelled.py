@@ -15,7 +15,6 @@ measured.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,10 +24,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
-from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
-from benchmarks.results_file import write_json
+from benchmarks.recorded_runs import RecordedRuns
 from labelweave import KernelLogisticClassifier, LowRankClassifier, MaxMarginClassifier, metrics
 from labelweave.datasets import read_mulan
 
@@ -39,6 +37,7 @@ Array = npt.NDArray[Any]
 _RESULTS = Path(__file__).parent / "results" / "positive_unlabelled.json"
 _DRAWS, _ROWS, _HELD, _LOGISTIC_ROWS = 5, 4000, 1500, 1000
 _PLACES = (1, 3, 5)
+_COLUMNS = tuple(f"{name}@{k}" for name in ("psp", "p") for k in _PLACES)
 
 
 class _Method(NamedTuple):
@@ -97,18 +96,29 @@ class _Data(NamedTuple):
 @needs_data
 def main() -> None:
     """Measure, write the results, print the table."""
-    arguments = _parse_arguments()
-    if not arguments.show_recorded:
-        results = describe_machine() | {"draws": arguments.draws, "penalties": {}, "runs": {}}
-        data = _read(arguments.data)
-        for name in arguments.methods:
-            method = _METHODS[name]
-            results["penalties"][name] = penalty = _chosen(data, method)
-            runs = [_measured(data, method, penalty, draw) for draw in range(arguments.draws)]
-            results["runs"][name] = runs
-            print(name, penalty, {key: round(value, 4) for key, value in runs[0].items()}, flush=True)
-            write_json(arguments.out, results)
-    print(_table(json.loads(arguments.out.read_text())))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--methods", nargs="+", choices=tuple(_METHODS), default=list(_METHODS))
+    parser.add_argument("--draws", type=int, default=_DRAWS)
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
+    RecordedRuns.add_options(parser, _RESULTS)
+    arguments = parser.parse_args()
+    recorded = RecordedRuns(arguments.out, arguments)
+    data = _read(arguments.data) if recorded.measures else None
+    for name in arguments.methods:
+        cases = [{"method": name, "draw": draw} for draw in range(arguments.draws)]
+        cases = [case for case in cases if recorded.wants(case)]
+        if data is None or not cases:
+            continue
+        method, penalty = _METHODS[name], _chosen(data, _METHODS[name])
+        for case in cases:
+            found = recorded.add(case, {"penalty": penalty} | _measured(data, method, penalty, case["draw"]))
+            print(
+                {key: round(value, 4) if key in _COLUMNS else value for key, value in found.items()},
+                flush=True,
+            )
+    recorded.show(_table(recorded.runs))
 
 
 def _read(folder: Path) -> _Data:
@@ -159,31 +169,18 @@ def _measured(data: _Data, method: _Method, penalty: float, draw: int) -> dict[s
     return found
 
 
-def _table(results: dict[str, Any]) -> str:
-    columns = [f"{name}@{k}" for name in ("psp", "p") for k in _PLACES]
-    lines = [f"{'':26}{'penalty':>8}" + "".join(f"{column:>17}" for column in columns)]
-    for name, runs in results["runs"].items():
-        cells = [_cell([run[column] for run in runs]) for column in columns]
-        penalty = f"{results['penalties'][name]:g}"
-        lines.append(f"{name:26}{penalty:>8}" + "".join(f"{cell:>17}" for cell in cells))
+def _table(runs: list[dict[str, Any]]) -> str:
+    lines = [f"{'':26}{'penalty':>8}" + "".join(f"{column:>17}" for column in _COLUMNS)]
+    for name in dict.fromkeys(run["method"] for run in runs):
+        own = [run for run in runs if run["method"] == name]
+        cells = [_cell([run[column] for run in own]) for column in _COLUMNS]
+        lines.append(f"{name:26}{own[0]['penalty']:>8g}" + "".join(f"{cell:>17}" for cell in cells))
     return "\n".join([*lines, "mean ± standard error over draws; logistic models see 1,000 of the rows"])
 
 
 def _cell(values: list[float]) -> str:
     error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else float("nan")
     return f"{np.mean(values):.4f} ± {error:.4f}"
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--methods", nargs="+", choices=tuple(_METHODS), default=list(_METHODS))
-    parser.add_argument("--draws", type=int, default=_DRAWS)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--out", type=Path, default=_RESULTS)
-    parser.add_argument("--show-recorded", action="store_true", help="print what the results file has")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

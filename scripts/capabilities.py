@@ -18,6 +18,7 @@ import numpy as np
 
 from labelweave import (
     AutoLabelClassifier,
+    ClassProbabilities,
     KernelLogisticClassifier,
     LabelCovariance,
     LabelGraphClassifier,
@@ -162,6 +163,7 @@ _LABELS = np.tile([[1.0, 0, np.nan], [0, 1, 1]], (8, 1))
 _PROBABLE = LabelMatrix.from_probabilities(np.abs(_LABELS - 0.1))
 _CLASSES = np.array(["cat", "dog", "elm", "oak"] * 4, object)
 _UNKNOWN = np.array(["cat", "dog", None, "oak"] * 4, object)
+_PROBABLE_CLASSES = ClassProbabilities(np.tile([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]], (8, 1)))
 _INNER = np.array(["cat", "dog", "tree", "oak", "elm", "cat", "dog", "animal"] * 2, object)
 _COUPLED = LabelCovariance.dense(0.5 * np.eye(3) + 0.5)
 
@@ -182,6 +184,7 @@ CAPABILITIES: dict[str, Callable[[type], bool]] = {
     "labels as probabilities (`LabelMatrix.from_probabilities`)": _fits(_PROBABLE),
     "known flip rates, labels only forgotten (`flip_rates=`)": _fits(_LABELS, flip_rates=(0.2, 0.05)),
     "one class a row": _fits(_CLASSES),
+    "one class a row, by probabilities (`ClassProbabilities`)": _fits(_PROBABLE_CLASSES),
     "a class that is not known (None)": _fits(_UNKNOWN),
     "a row known to an inner node": _inner_node,
     "label covariance": _fits(_LABELS, label_covariance=_COUPLED),

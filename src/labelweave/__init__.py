@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     )
     from labelweave.interrupts import config_context, set_config
     from labelweave.labels import (
+        ClassProbabilities,
         CliqueGraph,
         LabelCovariance,
         LabelMatrix,
@@ -56,6 +57,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AutoLabelClassifier",
     "CalibratedLabelClassifier",
+    "ClassProbabilities",
     "CliqueGraph",
     "ConformalLabelClassifier",
     "HierarchicalClassifier",
@@ -100,6 +102,7 @@ _HOMES = {
     "AutoLabelClassifier": "labelweave.automatic",
     "CalibratedLabelClassifier": "labelweave.decisions",
     "ConformalLabelClassifier": "labelweave.decisions",
+    "ClassProbabilities": "labelweave.labels",
     "CliqueGraph": "labelweave.labels",
     "HierarchicalClassifier": "labelweave.decisions",
     "KernelLogisticClassifier": "labelweave.estimators",

@@ -38,6 +38,30 @@ def _partial():
     return loss, lambda fit: SoftmaxTwin(allowed, _weights()[:, fit])
 
 
+def _shares():
+    shares = np.random.default_rng(3).dirichlet(np.full(C, 0.3), N)
+    loss = SoftmaxLoss(shares.argmax(axis=1), C, _weights(), shares=shares)
+    return loss, lambda fit: _Expected(shares, _weights()[:, fit])
+
+
+class _Expected:
+    """Every class of a row by itself, weighted by its probability."""
+
+    def __init__(self, shares, weights):
+        self.twins = [
+            SoftmaxTwin(np.tile(np.arange(C) == c, (N, 1)), weights * shares[:, c]) for c in range(C)
+        ]
+
+    def value(self, scores):
+        return sum(twin.value(scores) for twin in self.twins)
+
+    def slope(self, scores):
+        return sum(twin.slope(scores) for twin in self.twins)
+
+    def curvature(self, scores):
+        return sum(twin.curvature(scores) for twin in self.twins)
+
+
 def _signs():
     return np.random.default_rng(1).integers(-1, 2, (N, C)).astype(np.int8)
 
@@ -94,6 +118,7 @@ class _Weighted:
 LOSSES = {
     "softmax": _softmax,
     "partial": _partial,
+    "shares": _shares,
     "logistic": _logistic,
     "separate": _separate,
     "squared": _squared,
@@ -101,7 +126,8 @@ LOSSES = {
     "squared hinge": _squared_hinge,
     "weighted": _weighted,
 }
-LIPSCHITZ = ["softmax", "partial", "logistic", "separate"]  # the slopes of others grow without bound
+# the slopes of others grow without bound
+LIPSCHITZ = ["softmax", "partial", "shares", "logistic", "separate"]
 
 
 @pytest.fixture(params=LOSSES)

@@ -94,6 +94,14 @@ def test_a_related_label_speaks_for_it():
         assert fitted.unobserved_labels_.tolist() == [3]
 
 
+@pytest.mark.parametrize("graph", ["learn", "none", [(0, 3), (0, 1)]])
+def test_a_graph_does_not_as_its_weights_are_learned_from_rows(graph):
+    with pytest.warns(lw.UnobservedLabelWarning, match="Label 3 has no observed entry"):
+        model = lw.LabelGraphClassifier(graph, max_rounds=1).fit(X, Y)
+    assert model.unobserved_labels_.tolist() == [3]
+    assert not model.predict(X)[:, 3].any()
+
+
 def test_a_mean_speaks_for_it():
     mean = np.vstack([np.zeros((3, 4)), np.eye(4)[:1]])
     for model in (

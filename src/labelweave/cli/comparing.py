@@ -64,7 +64,7 @@ def compared(request: FitRequest, targets: Targets, models: Mapping[str, Any]) -
     """Compare models on folds of the rows; those of no known class are left out."""
     X, y, folds = targets.rows.X, targets.y, request.compare_folds
     if targets.are_classes:
-        known = np.flatnonzero([entry is not None for entry in y])
+        known = np.flatnonzero([entry is not None for entry in np.asarray(y)])
         X, y = X[known], y[known]
     n_rows = X.shape[0]
     if n_rows < folds:

@@ -24,7 +24,7 @@ from labelweave.datasets import (
     read_taxonomy,
 )
 from labelweave.estimators.label_graph.choice import GRAPHS
-from labelweave.labels import LabelCovariance, LabelMatrix
+from labelweave.labels import ClassProbabilities, LabelCovariance, LabelMatrix
 from labelweave.metrics.known_labels import classes_of_labels
 
 Columns = TableColumns | None  # what the columns of the training table were; None for other formats
@@ -32,7 +32,7 @@ Columns = TableColumns | None  # what the columns of the training table were; No
 
 @dataclass(frozen=True)
 class Targets:
-    """What a model is fitted to: labels (n, L), or one class a row, None where it is not known.
+    """What a model is fitted to: labels (n, L), or one class a row, None where it is not known, or probable.
 
     rows: without those of no class where a model cannot use them.
     """
@@ -63,6 +63,8 @@ def training_targets(rows: LabeledData, request: FitRequest) -> Targets:
         if not request.quiet:
             note(f"{why}; every class is a label with a logistic loss, and the hierarchy is their prior.")
         return Targets(rows, rows.Y, _label_words(rows.Y))
+    if rows.Y.doubts is not None:
+        return Targets(rows, ClassProbabilities.of_labels(rows.Y, _label_words(rows.Y)), _label_words(rows.Y))
     classes = rows.classes if is_tree else classes_of_labels(rows.Y, _label_words(rows.Y), None)
     names = sorted({name for name in classes if name is not None})
     if not knows_trees:

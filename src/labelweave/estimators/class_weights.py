@@ -27,7 +27,8 @@ def weights_by_class(
 ) -> tuple[PerRow, SignFactors | None]:
     """Weight rows by their class where there are three or more, else entries by their sign.
 
-    A row known to an inner node of a taxonomy has the mean weight of the classes below.
+    A row known to an inner node of a taxonomy has the mean weight of the classes below, one whose class is
+    known by probabilities the expected weight.
     weights (n,): those of the rows, by which "balanced" counts.
     Raises ValueError if a weight is no finite number from 0 on, or is for what is no class.
     """
@@ -99,7 +100,8 @@ def _is_balanced(class_weight: Any) -> bool:
 
 def counts_by_class(labels: LabelMatrix, weights: PerRow) -> tuple[PerLabel, PerLabel]:
     """Sum the weights of the rows in which each label is positive, and negative."""
-    positive = np.asarray(labels.positives.T @ weights, np.float64)
+    # corrections for flips may expect less than none
+    positive = np.maximum(np.asarray(labels.expected_positives.T @ weights, np.float64), 0.0)
     observed: Any = weights.sum() if labels.observed is None else abs(labels.observed).T @ weights
     negative = observed - positive
     return positive, np.where(negative > _NO_WEIGHT * observed, negative, 0.0)
@@ -116,13 +118,14 @@ def _balanced(counts: Array) -> Array:
 
 
 def _factors_of_rows(factors: Array, labels: LabelMatrix) -> PerRow:
-    found = np.asarray(labels.positives @ factors)
+    expected = labels.expected_positives
+    found = np.asarray(expected @ factors)
     if labels.observed is None:
         return found
     observed = sp.csr_array(abs(labels.observed), dtype=np.float64)
     n_open = np.maximum(len(factors) - observed.sum(axis=1), 1)
     mean = (factors.sum() - observed @ factors) / n_open
-    return np.where(np.diff(labels.positives.indptr) > 0, found, mean)
+    return np.where(np.diff(expected.indptr) > 0, found, mean)
 
 
 def _by_class(class_weight: Any, classes: Array) -> Array:

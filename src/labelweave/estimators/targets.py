@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
 from labelweave.arrays import checked_csr, numbers_of, unmasked
 from labelweave.frames import FrameForm, frame_values, is_frame, library_of
-from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
+from labelweave.labels import ClassProbabilities, LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.labels.class_probabilities import is_missing
 from labelweave.labels.label_matrix import is_plain_array
 from labelweave.labels.tags import numbered_tags, tag_rows
@@ -169,6 +169,8 @@ def read_targets(
 
 def _one_against_the_rest(targets: ClassTargets, columns: slice) -> LabelMatrix:
     n, n_classes = len(targets.codes), len(targets.classes)
+    if targets.shares is not None:
+        return LabelMatrix.from_probabilities(targets.shares[:, columns])
     is_whole = targets.is_observed.copy()
     is_whole[targets.partial] = False
     rows = np.flatnonzero(is_whole)
@@ -198,6 +200,8 @@ def has_many_labels(y: Any) -> bool:
     """
     if isinstance(y, LabelMatrix) or sp.issparse(y):
         return True
+    if isinstance(y, ClassProbabilities):
+        return False
     if not is_plain_array(y) and (is_frame(y) or tag_rows(y) is not None):
         return True
     try:
@@ -247,7 +251,8 @@ class UnobservedLabelWarning(UserWarning, ValueError):  # noqa: N818
 
     The model scores it alike in all rows; its ``unobserved_labels_`` says which labels these are, and the
     scorers of :mod:`labelweave.metrics` leave them out.  Nothing is said where a label covariance, a taxonomy
-    or a mean relates labels: a label is then scored as those have it.
+    or a mean relates labels: a label is then scored as those have it.  A graph of labels does not: it says
+    which labels depend on each other, and how they do is learned from rows that have both.
     """
 
 
@@ -281,6 +286,7 @@ class ClassTargets:
     is_observed: whether anything is known of the row.
     partial (k,): rows of which an inner node of the taxonomy is known.
     allowed (k, C): the classes under that node.
+    shares (n, C): the probabilities of the classes, NaN where nothing is known; None where there are none.
     """
 
     classes: Array
@@ -288,15 +294,19 @@ class ClassTargets:
     is_observed: PerRow
     partial: Array
     allowed: Array
+    shares: Array | None = None
 
 
 def read_classes(y: Any, taxonomy: Taxonomy | None = None) -> ClassTargets:
     """Read one class a row.
 
-    y (n,): classes; None or NaN where unobserved.  With a taxonomy the names of its nodes.
+    y (n,): classes; None or NaN where unobserved.  With a taxonomy the names of its nodes.  Or their
+        probabilities, with a taxonomy those of its leaves.
     taxonomy: the classes are its leaves that y names, or that lie under an inner node that y names.
     Raises ValueError if y has less than two classes, or names what is no node; the row is given.
     """
+    if isinstance(y, ClassProbabilities):
+        return _probable_classes(y, taxonomy)
     y = column_or_1d(unmasked(y.astype(object)) if np.ma.isMaskedArray(y) else y, warn=True)
     missing = _without_class(y)
     known = y[~missing]
@@ -311,6 +321,20 @@ def read_classes(y: Any, taxonomy: Taxonomy | None = None) -> ClassTargets:
     if taxonomy is None:
         return _flat(known, missing)
     return _leaves(known, missing, taxonomy)
+
+
+def _probable_classes(y: ClassProbabilities, taxonomy: Taxonomy | None) -> ClassTargets:
+    if not y.observed.any():
+        raise ValueError(f"y has {len(y)} rows and no class that is observed; name at least 2 classes.")
+    names = [node_name(name) for name in y.classes.tolist()]
+    if taxonomy is not None and (strange := sorted(set(names) - set(taxonomy.leaves))):
+        raise ValueError(
+            f"y has probabilities of {strange[0]!r}, which is no leaf of the taxonomy; give those of leaves, "
+            "to which the mass of an inner node is spread."
+        )
+    codes = np.where(y.observed, np.nan_to_num(y.table).argmax(axis=1), 0)
+    nothing = np.empty(0, np.intp), np.empty((0, len(names)), bool)
+    return ClassTargets(y.classes, codes, y.observed, *nothing, y.table)
 
 
 def node_name(entry: Any) -> str:

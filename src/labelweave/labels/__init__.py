@@ -1,5 +1,6 @@
 """The label side: targets with missing entries, covariances, taxonomies, graphs."""
 
+from labelweave.labels.class_probabilities import ClassProbabilities
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.labels.label_matrix import LabelMatrix
@@ -7,4 +8,12 @@ from labelweave.labels.label_mean import LabelMean
 from labelweave.labels.taxonomy import Taxonomy
 from labelweave.labels.text import LabelText
 
-__all__ = ["CliqueGraph", "LabelCovariance", "LabelMatrix", "LabelMean", "LabelText", "Taxonomy"]
+__all__ = [
+    "ClassProbabilities",
+    "CliqueGraph",
+    "LabelCovariance",
+    "LabelMatrix",
+    "LabelMean",
+    "LabelText",
+    "Taxonomy",
+]

@@ -3,19 +3,167 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from numbers import Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from labelweave.arguments import checked
 from labelweave.array_types import Array, RowsByClasses
 from labelweave.arrays import numbers_of, panels
+from labelweave.frames import column_labels
 from labelweave.sklearn_compat import is_pandas_na
 
 _BLOCK_ENTRIES = 2**20  # entries worked on at a time: the temporaries of a block stay under about 30 MB
 _SUM_TOLERANCE = 1e-3  # half precision and printed tables are off by this much
+
+
+@checked
+class ClassProbabilities:
+    """One class a row that is known by probabilities, of annotators, language models or other models.
+
+    A row's loss is the expected one: ``-sum_c p_c log P(c)`` where a model has one distribution over the
+    classes (:class:`KernelLogisticClassifier`, flat or with a taxonomy whose leaves these are), and of models
+    with a score a class what :meth:`LabelMatrix.from_probabilities` says of one label a class.  What
+    reads classes elsewhere, such as metrics and folds, finds the likeliest ones.
+
+    Parameters
+    ----------
+    probabilities : DataFrame or array-like of shape (n, C)
+        Numbers from 0 to 1, every row with the sum 1 within 0.001, which is then divided by its sum; or NaN
+        throughout where nothing is known of the row.
+    classes : sequence of length C or None, default=None
+        The classes, all different; by default a frame's columns, else 0, 1, ...
+
+    Attributes
+    ----------
+    table : ndarray of shape (n, C)
+        The probabilities, NaN where a row was not observed.
+    classes : ndarray of shape (C,)
+        The classes, sorted as those of every classifier are.
+
+    Raises
+    ------
+    ValueError
+        If a row is no distribution, which is named, or there are fewer than two classes or one twice.
+
+    Examples
+    --------
+    >>> from labelweave.labels import ClassProbabilities
+    >>> y = ClassProbabilities([[0.7, 0.2, 0.1], [0.0, 0.5, 0.5]], ["cat", "dog", "fox"])
+    >>> y
+    ClassProbabilities(2 rows, 3 classes, all observed)
+    >>> y.likeliest()
+    array(['cat', 'dog'], dtype=object)
+    """
+
+    def __init__(self, probabilities: Any, classes: Sequence[Any] | Array | None = None) -> None:
+        table = _as_table(probabilities).astype(np.float64)
+        named = column_labels(probabilities) if classes is None else classes
+        names = _distinct(range(table.shape[1]) if named is None else named, table.shape[1])
+        observed = ~np.isnan(table).all(axis=1)
+        read_class_probabilities(np.where(observed[:, None], table, 1.0 / table.shape[1]))
+        table /= table.sum(axis=1, keepdims=True)
+        order = np.argsort(names)
+        self.table, self.classes = table[:, order], names[order]
+
+    @classmethod
+    def _of(cls, table: RowsByClasses, classes: Array) -> ClassProbabilities:
+        made = cls.__new__(cls)
+        made.table, made.classes = table, classes
+        return made
+
+    @classmethod
+    def of_labels(cls, labels: Any, classes: Sequence[Any]) -> ClassProbabilities:
+        """Read the probabilities of labels, of which a row has one, as those of classes.
+
+        Parameters
+        ----------
+        labels : LabelMatrix of shape (n, C)
+            The labels; a row is observed in whole or not at all.
+        classes : sequence of length C
+            What the classes are called.
+
+        Returns
+        -------
+        ClassProbabilities
+            The same numbers.
+
+        Raises
+        ------
+        ValueError
+            As for a table; an entry that is unobserved beside others is named.
+        """
+        if not hasattr(labels, "expected_positives"):
+            raise ValueError(f"labels is a {type(labels).__name__}; it needs to be a LabelMatrix.")
+        table = labels.expected_positives.toarray().astype(np.float64)
+        if labels.has_missing:
+            table[labels.observed_pattern().toarray() == 0] = np.nan
+        return cls(table, classes)
+
+    @property
+    def shape(self) -> tuple[int]:
+        """The number of rows, as the shape of classes."""
+        return (len(self.table),)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __getitem__(self, rows: Any) -> ClassProbabilities:
+        """Keep the given rows: a slice, an index array or a boolean mask."""
+        if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
+            rows = rows[0]  # scikit-learn asks for rows this way
+        return self._of(self.table[rows], self.classes)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.likeliest(), dtype=dtype)
+
+    def __repr__(self) -> str:
+        n, seen = len(self), int(self.observed.sum())
+        shown = "all observed" if seen == n else f"{seen} observed"
+        return f"ClassProbabilities({n} rows, {len(self.classes)} classes, {shown})"
+
+    @property
+    def observed(self) -> Array:
+        """Whether anything is known of each row, shape (n,)."""
+        return ~np.isnan(self.table[:, 0])
+
+    def likeliest(self) -> Array:
+        """Give the likeliest class of every row, the first of equals.
+
+        Returns
+        -------
+        ndarray of object, shape (n,)
+            Classes, None where nothing is known.
+        """
+        found = np.full(len(self), None, object)
+        seen = self.observed
+        found[seen] = self.classes.astype(object)[self.table[seen].argmax(axis=1)]
+        return found
+
+
+def _distinct(classes: Any, n_columns: int) -> Array:
+    """Check names of classes, one a column, each once."""
+    given = np.asarray(classes, dtype=None if hasattr(classes, "dtype") else object)
+    if given.shape != (n_columns,):
+        raise ValueError(
+            f"classes has the shape {given.shape} but the probabilities have {n_columns} columns; give one "
+            "class a column."
+        )
+    if n_columns < 2:
+        raise ValueError("The probabilities are of one class only; a classifier needs at least 2 classes.")
+    names = given.tolist()
+    strange = [name for name in names if is_missing(name) or not isinstance(name, (str, Real))]
+    if strange or len({isinstance(name, str) for name in names}) > 1:
+        raise ValueError(
+            "classes mixes text and numbers, or has neither; give all as text or all as numbers."
+        )
+    found, counts = np.unique(np.array(names), return_counts=True)
+    if (counts > 1).any():
+        raise ValueError(f"classes has {found[counts.argmax()].item()!r} twice; give every class one column.")
+    return np.array(names)
 
 
 def is_missing(entry: Any) -> bool:

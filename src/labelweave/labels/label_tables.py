@@ -31,7 +31,12 @@ def or_probabilities(table: npt.NDArray[Any]) -> str:
     """Say how probabilities are given, where a table that is refused as labels has nothing else."""
     with np.errstate(invalid="ignore"):
         is_share = bool(((table >= 0) & (table <= 1) | np.isnan(table)).all())
-    return "; probabilities are given as LabelMatrix.from_probabilities(Y)" if is_share else ""
+    if not is_share:
+        return ""
+    return (
+        "; probabilities are given as LabelMatrix.from_probabilities(Y), those of one class a row as "
+        "ClassProbabilities(Y)"
+    )
 
 
 def read_probabilities(P: Any, names: Any, read: Callable[[Any], Any]) -> tuple[sp.csr_array, Any, Any]:

@@ -1,5 +1,8 @@
 """The softmax loss of one class a row: ``-w log P(y | u)``, P(c | u) = exp(u_c) / sum exp(u) (Seeger 2008).
 
+A row may be known by probabilities q of the classes: its loss is the expected one,
+``-w sum_c q_c log P(c | u)``, with q as the target of the residuals and the same curvature.
+
 A row may be known to lie among several classes only, as one whose path in a taxonomy ends at an
 inner node (section 7.4.2).  Its likelihood is the sum over these.  The gradient of
 its loss is that of the E step's expected loss, with the target ``q_c = P(c | u, c allowed)``,
@@ -25,6 +28,7 @@ class SoftmaxLoss:
     weights (n, fits): the weight of each row in each fit; 0 for a row of unknown class.
     partial (k,): rows known in part, ascending.
     allowed (k, C): which classes these may have.
+    shares (n, C): the probabilities of the classes, which are then the targets of all rows.
     """
 
     def __init__(
@@ -34,8 +38,9 @@ class SoftmaxLoss:
         weights: Array,
         partial: Array | None = None,
         allowed: Array | None = None,
+        shares: Array | None = None,
     ) -> None:
-        self.codes, self.weights = codes, weights
+        self.codes, self.weights, self.shares = codes, weights, shares
         self.shape, self.least = (len(codes), weights.shape[1], n_classes), 0.0
         self.partial = np.empty(0, np.intp) if partial is None else partial
         self.allowed = np.empty((0, n_classes), bool) if allowed is None else allowed
@@ -44,6 +49,11 @@ class SoftmaxLoss:
         xp, weights = namespace(scores), like(self.weights[rows][:, groups], scores)
         probabilities, log_sums = _softmax(scores)
         residuals = probabilities * -weights[:, :, None]
+        if self.shares is not None:
+            shares = like(self.shares[rows][:, None, :], scores)
+            own = xp.sum(shares * scores, axis=2)
+            residuals = residuals + weights[:, :, None] * shares
+            return Evaluation(group_products(weights, log_sums - own), residuals, probabilities)
         codes = self.codes[rows][:, None, None]
         own = xp.take_along_axis(scores, xp.asarray(codes, device=scores.device), axis=2)[:, :, 0]
         which, allowed = self._partial_of(rows)

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerRow
-from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
 from labelweave.labels.tags import read_tags, tag_rows
 from labelweave.metrics._classes import as_text, read_values
 
@@ -107,11 +107,13 @@ def _as_classes(y: Any, names: list[str], taxonomy: Taxonomy | None) -> Array:
 
 
 def classes_of_labels(labels: LabelMatrix, words: list[str], taxonomy: Taxonomy | None) -> PerRow:
-    """Name the class of every row whose labels stand for classes; None without a label.
+    """Name the class of every row whose labels stand for classes, the likeliest; None without a label.
 
     labels (n, C): one label a row or none, or those on one path of the taxonomy, of which the deepest is
     taken.
     """
+    if labels.doubts is not None:
+        return ClassProbabilities.of_labels(labels, words).likeliest()
     counts = np.diff(labels.positives.indptr)
     several = np.flatnonzero(counts > 1)
     if len(several) and taxonomy is not None and set(words) <= set(taxonomy.nodes):

@@ -310,8 +310,8 @@ class KernelLogisticClassifier(KernelProbabilities):
         X : {array-like, sparse matrix, DataFrame} of shape (n, d)
             The training rows.
         y : array-like of shape (n,) or (n, L), sparse matrix, DataFrame or LabelMatrix
-            One class a row, None or NaN where unobserved, or labels 0/1 or -1/1 with NaN where
-            unobserved.
+            One class a row, None or NaN where unobserved, or their probabilities as
+            :class:`~labelweave.labels.ClassProbabilities`; or labels 0/1 or -1/1 with NaN where unobserved.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows' losses.
         entry_weight : {array-like, sparse matrix} of shape (n, L), default=None
@@ -341,8 +341,9 @@ class KernelLogisticClassifier(KernelProbabilities):
         known = None if mean is None else mean.scores(features.data)
         data = replace(data, features=features, known=known)
         last, cv = self._last if self.warm_start else _NOTHING, reusable_splits(self.cv)
+        shares = [] if data.shares is None else [data.shares]
         journal = self._open_journal(
-            X=features.data, y=[data.signs, data.codes, data.partial, data.allowed],
+            X=features.data, y=[data.signs, data.codes, data.partial, data.allowed, *shares],
             weights=[data.weights, data.entry_weights], cv=shown_splits(cv), start=list(last),
         )  # fmt: skip
         draw = check_random_state(self.random_state).randint

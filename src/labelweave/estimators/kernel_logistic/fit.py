@@ -69,6 +69,7 @@ class LikelihoodData:
     is_precomputed: whether the kernel matrix was given.
     known (n, L): scores known a priori, from which those of the fit are counted.
     signs (n, L): 1 and -1, or 2 q - 1 of targets q, and 0 where unobserved.
+    shares (n, C): probabilities of classes, of which the codes are the likeliest.
     Shapes: codes (n,).
     """
 
@@ -83,6 +84,7 @@ class LikelihoodData:
     entry_weights: RowsByLabels | None = None
     loss_name: str = "logistic"
     known: RowsByLabels | None = None
+    shares: RowsByLabels | None = None
 
     @property
     def targets(self) -> Array:
@@ -114,7 +116,7 @@ class LikelihoodData:
 
     def _own_loss(self, weights: Array, *, is_separate: bool) -> ScoreLoss:
         if self.codes is not None:
-            return SoftmaxLoss(self.codes, self.n_labels, weights, self.partial, self.allowed)
+            return SoftmaxLoss(self.codes, self.n_labels, weights, self.partial, self.allowed, self.shares)
         assert self.signs is not None, "rows have classes or labels"
         return EntrywiseLoss(
             self.loss_name, self.signs, weights, is_separate=is_separate, entry_weights=self.entry_weights
@@ -186,7 +188,7 @@ class LikelihoodData:
         features = self.features.rows(which)
         if self.is_precomputed:
             features = FeatureMatrix(np.ascontiguousarray(np.asarray(features.data)[:, which]))
-        names = ("weights", "signs", "codes", "entry_weights", "known")
+        names = ("weights", "signs", "codes", "entry_weights", "known", "shares")
         known = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         kept = {name: array[which] for name, array in known.items()}
         return replace(self, features=features, partial=self.partial[:0], allowed=self.allowed[:0], **kept)
@@ -226,9 +228,12 @@ def read_likelihood_data(
     weights = weights * found.is_observed
     if form.kind == "binary" and is_flat:
         signs = np.where(found.is_observed, 2 * found.codes - 1, 0).astype(np.int8)[:, None]
+        if found.shares is not None:
+            signs = LabelMatrix.from_probabilities(found.shares[:, 1:]).to_graded_signs()
         return LikelihoodData(features, weights, signs, None, 1), form
-    parts = found.partial, found.allowed
-    return LikelihoodData(features, weights, None, found.codes, n_classes, *parts), form
+    parts, shares = (found.partial, found.allowed), found.shares
+    shares = None if shares is None else np.nan_to_num(shares)
+    return LikelihoodData(features, weights, None, found.codes, n_classes, *parts, shares=shares), form
 
 
 @dataclass(frozen=True)
