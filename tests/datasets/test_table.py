@@ -181,6 +181,21 @@ def test_malformed_files_name_the_line(tmp_path, name, text, line, words):
     assert caught.value.line == line
 
 
+def test_decimal_commas_between_semicolons_are_numbers(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text("a;b;y\n1,5; -0,25 ;p,q\n2;,;q\n;1,000;p\n+3,75;x;q\n")
+    columns = TableColumns(labels="y", label_separator=",", numeric="a", text="b")
+    frame = read_table_columns(path, columns).X
+    assert np.array_equal(frame["a"], [1.5, 2, np.nan, 3.75], equal_nan=True)
+    assert frame["b"].tolist() == [" -0,25 ", ",", "1,000", "x"]
+    (tmp_path / "c.csv").write_text(path.read_text().replace(",", ".").replace(";", ","))
+    columns = TableColumns(labels="y", label_separator=".", numeric="a", text="b")
+    assert np.array_equal(read_table_columns(tmp_path / "c.csv", columns).X["a"], frame["a"], equal_nan=True)
+    path.write_text("a,y\n\"1,5\",q\n\"2,5\",p\n")
+    with pytest.raises(DataFileError, match="d.csv:2: found '1,5' in column 'a'"):
+        read_table_columns(path, TableColumns(labels="y", numeric="a"))
+
+
 def test_a_missing_number_names_row_and_column_or_is_filled(tmp_path):
     path = write(tmp_path / "t.csv", "f,y\n1,x\n,x\n4,x\n")
     with pytest.raises(ValueError, match=r"t.csv:3: found no number in column 'f' of row 1"):

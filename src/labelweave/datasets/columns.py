@@ -38,10 +38,11 @@ class Columns(Mapping[str, list[Any]]):
     """The columns of a table by name, as lists; what pyarrow read becomes one when it is asked for.
 
     given: lists of one length, or arrays that ``pyarrow.chunked_array`` made.
+    has_decimal_commas: whether columns of text such as 3,5 are numbers.
     """
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        self._given = dict(given)
+    def __init__(self, given: Mapping[str, Any], has_decimal_commas: bool = False) -> None:
+        self._given, self._has_decimal_commas = dict(given), has_decimal_commas
         self._lists = {name: column for name, column in given.items() if isinstance(column, list)}
         self._numbers: dict[str, npt.NDArray[np.float64] | None] = {}
 
@@ -76,8 +77,18 @@ class Columns(Mapping[str, list[Any]]):
     def numbers(self, name: str) -> npt.NDArray[np.float64] | None:
         """Give a column as numbers; see :func:`numbers`."""
         if name not in self._numbers:
-            self._numbers[name] = numbers(self.plain(name))
+            column = self.plain(name)
+            found = numbers(column)
+            if found is None and self._has_decimal_commas and is_text(column):
+                found = numbers(_with_decimal_points(column))
+            self._numbers[name] = found
         return self._numbers[name]
+
+
+def _with_decimal_points(column: Any) -> Any:
+    from pyarrow import compute
+
+    return compute.replace_substring_regex(column, r"^(\s*[-+]?\d+),(\d+\s*)$", r"\1.\2")
 
 
 def is_missing(cell: Any) -> bool:

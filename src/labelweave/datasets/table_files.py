@@ -187,24 +187,27 @@ def json_fault(error: ValueError | RecursionError) -> str:
 
 
 class _Records(NamedTuple):
-    """Records of a CSV file that are not blank: their first lines, and the columns of text."""
+    """Records of a CSV file that are not blank: their first lines, the columns of text, and what parts them."""
 
     lines: Array
     columns: list[Any]
+    delimiter: str
 
     def part(self, start: int, end: int | None = None) -> _Records:
-        return _Records(self.lines[start:end], [column[start:end] for column in self.columns])
+        columns = [column[start:end] for column in self.columns]
+        return self._replace(lines=self.lines[start:end], columns=columns)
 
 
 def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None) -> Iterator[RawTable]:
     batches = _csv_batches(path, kind)
-    first = next(batches, _Records(np.ones(1, np.int64), []))
+    first = next(batches, _Records(np.ones(1, np.int64), [], ","))
     header = [_unescaped(as_list(column[:1])[0]) for column in first.columns]
     _check_header(path, header)
+    has_decimal_commas = first.delimiter == ";"  # as spreadsheets write where commas are no delimiters
     first_row, rest = 0, _with_warning(path, chain([first.part(1)], batches))
     for records in _chunks_of_records(rest, chunk_rows):
-        columns = Columns(dict(zip(header, map(_without_escapes, records.columns), strict=True)))
-        yield RawTable(path, columns, records.lines, first_row)
+        cells = dict(zip(header, map(_without_escapes, records.columns), strict=True))
+        yield RawTable(path, Columns(cells, has_decimal_commas), records.lines, first_row)
         first_row += len(records.lines)
 
 
@@ -237,7 +240,7 @@ def _chunks_of_records(batches: Iterator[_Records], chunk_rows: int | None) -> I
 
 def _joined(batches: list[_Records]) -> _Records:
     columns = [joined(parts) for parts in zip(*(batch.columns for batch in batches), strict=True)]
-    return _Records(np.concatenate([batch.lines for batch in batches]), columns)
+    return batches[0]._replace(lines=np.concatenate([batch.lines for batch in batches]), columns=columns)
 
 
 def _check_header(path: PathLike, header: list[str]) -> None:
@@ -287,7 +290,7 @@ def _csv_batches(path: PathLike, kind: str) -> Iterator[_Records]:
             return
         if found.columns:
             width = len(found.columns)
-            yield _Records(line + found.lines, found.columns)
+            yield _Records(line + found.lines, found.columns, delimiter)
         line, rest = line + found.n_lines, found.rest
     if rest:
         yield from _careful_batches(path, iter([(line, rest)]), delimiter, width)
@@ -323,7 +326,7 @@ def _careful_batches(
             width = len(found[0][1]) if width is None else width
             _refuse_other_widths(path, found, width)
             columns = [*map(text_column, zip(*(row for _, row in found), strict=True))]
-            yield _Records(np.array([line for line, _ in found]), columns)
+            yield _Records(np.array([line for line, _ in found]), columns, delimiter)
 
 
 def _refuse_other_widths(path: PathLike, records: list[tuple[int, list[str]]], width: int) -> None:
