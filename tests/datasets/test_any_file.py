@@ -49,6 +49,8 @@ def test_unknown_formats_and_options(tmp_path):
     (tmp_path / "t.txt").write_text("hello world\n")
     with pytest.raises(DataFileError, match="no format known"):
         detect_format(tmp_path / "t.txt")
+    with pytest.raises(DataFileError, match="found a spreadsheet; expected one sheet of it, saved as CSV"):
+        detect_format(tmp_path / "t.xlsx")
     with pytest.raises(ValueError, match="format is 'weka'"):
         read_any(tmp_path / "t.txt", format="weka")
     with pytest.raises(ValueError, match="'xml' is no option of xmc files"):

@@ -28,6 +28,7 @@ _READERS: dict[str, Callable[..., LabeledData]] = {
 }
 FORMATS = tuple(_READERS)
 _STEM_ENDINGS = ("-train", "-test", "-sparse", "-dense")
+_SPREADSHEET_SUFFIXES = (".xlsx", ".xls", ".ods")
 _SVMLIGHT_SUFFIXES = (".svm", ".svmlight", ".libsvm")
 
 
@@ -58,6 +59,8 @@ def detect_format(path: PathLike) -> str:
         return "svmlight"
     if suffix == ".arff":
         return "hierarchical_arff" if _has_hierarchy(path) else "mulan"
+    if suffix in _SPREADSHEET_SUFFIXES:
+        raise DataFileError(path, None, "a spreadsheet", "one sheet of it, saved as CSV in UTF-8")
     return _by_content(path)
 
 
