@@ -35,6 +35,7 @@ _SETTING = re.compile(
 _PHRASES = {
     "give xml or n_labels": "give --xml or --n-labels",
     "name the column in drop": "name it with --drop",
+    "name the column in categorical or drop": "name it with --categorical or --drop",
     "name their kind to keep them": "name what to use with --text, --categorical and --numeric to keep them",
     "a TableVectorizer with missing_numeric='mean' fills it in": "--missing-numeric mean fills it in",
     "unknown_labels='ignore'": "--ignore-unknown-labels",
