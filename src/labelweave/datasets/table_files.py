@@ -187,7 +187,7 @@ def json_fault(error: ValueError | RecursionError) -> str:
 
 
 class _Records(NamedTuple):
-    """Records of a CSV file that are not blank: their first lines, the columns of text, and what parts them."""
+    """Records of a CSV file that are not blank: their first lines, the columns, what parts them."""
 
     lines: Array
     columns: list[Any]

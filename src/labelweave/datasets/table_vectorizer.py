@@ -57,6 +57,10 @@ _NAMES = Items(TEXT, least=1)
         "ngram_range rises": lambda state: state["ngram_range"][0] <= state["ngram_range"][1],
     },
 )
+
+_NO_WORDS = "it has no words; name the column in categorical or drop"
+
+
 class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Features from text, categorical and numeric columns.
 
