@@ -36,6 +36,7 @@ def _has_own_words(state: dict[str, Any]) -> bool:
 
 
 _NAMES = Items(TEXT, least=1)
+_NO_WORDS = "it has no words; name the column in categorical or drop"
 
 
 @storable(
@@ -57,10 +58,6 @@ _NAMES = Items(TEXT, least=1)
         "ngram_range rises": lambda state: state["ngram_range"][0] <= state["ngram_range"][1],
     },
 )
-
-_NO_WORDS = "it has no words; name the column in categorical or drop"
-
-
 class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Features from text, categorical and numeric columns.
 
