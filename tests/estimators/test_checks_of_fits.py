@@ -93,6 +93,18 @@ def test_the_scale_of_features_is_chosen_by_a_part_of_rows_and_labels(monkeypatc
     assert choose_scaling(FeatureMatrix(unit), targets, linear) is None
 
 
+def test_sparse_rows_that_are_rather_full_are_scaled_as_dense_ones():
+    random = np.random.default_rng(1)
+    X = random.normal(size=(80, 6)) * (random.random((80, 6)) < 0.7) + 3
+    Y = (X[:, :2] > 3).astype(int)
+    dense = MaxMarginClassifier(scaling="auto").fit(X, Y)
+    sparse = MaxMarginClassifier(scaling="auto").fit(sp.csr_array(X), Y)
+    assert sparse.scaling_.kind == dense.scaling_.kind
+    expected = dense.decision_function(X)
+    for model, rows in ((dense, sp.csr_array(X)), (sparse, X), (sparse, sp.csr_array(X))):
+        assert np.allclose(model.decision_function(rows), expected)
+
+
 def test_missing_features_of_sparse_rows_get_means_of_their_columns():
     dense = np.array([[1.0, np.nan, 0.0], [3.0, 4.0, np.nan], [np.nan, 0.0, 6.0]])
     stored = sp.csr_array(dense)

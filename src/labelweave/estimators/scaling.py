@@ -12,6 +12,8 @@ from labelweave.hyperparameters.left_out import left_out_loss
 
 _MOST_ROWS = 1000  # among which a scaling is chosen: two eigendecompositions of their kernel matrix
 _MOST_LABELS = 256
+_FULL = 0.1  # of the entries of sparse rows: written out they take seven times the memory at most
+_MOST_ENTRIES = 50_000_000  # which are written out, 400 MB
 
 
 def choose_scaling(
@@ -19,8 +21,10 @@ def choose_scaling(
 ) -> FeatureScaling | None:
     """Choose the scaling with the least squared loss of left-out rows under kernel ridge regression.
 
-    Dense features: "standard" or "quantile"; sparse ones: "unit", or None as they are.  At most 1,000 rows,
-    the same in every call, and the 256 labels that vary most decide.
+    Dense features: "standard" or "quantile"; sparse ones: "unit", or None as they are.  Sparse ones with a tenth
+    of all entries or more, as tables of numbers and categories have: as dense ones, or None; unit lengths
+    would mix their columns, which trees part.  At most 1,000 rows, the same in every call, and the 256 labels
+    that vary most decide.
 
     Parameters
     ----------
@@ -33,8 +37,12 @@ def choose_scaling(
     """
     if features.is_sparse and np.allclose(features.squared_norms(), 1.0, atol=1e-6):
         return None  # of unit length already, as texts are
-    names = ["unit", None] if features.is_sparse else ["standard", "quantile"]
-    found = [None if name is None else FeatureScaling.fit(name, features) for name in names]
+    table, found = _written_out(features), list[FeatureScaling | None]()
+    if table is None:
+        found = [FeatureScaling("unit"), None]
+    else:
+        found = [FeatureScaling.fit(kind, table) for kind in ("standard", "quantile")]
+        found += [None] if features.is_sparse else []
     rows = np.arange(len(features))
     if len(rows) > _MOST_ROWS:
         rows = np.sort(np.random.default_rng(0).choice(len(rows), _MOST_ROWS, replace=False))
@@ -48,3 +56,12 @@ def choose_scaling(
         some = some.astype(np.float64)
         losses.append(left_out_loss(kernel_of(some).block(some, some), targets))
     return found[int(np.argmin(losses))]
+
+
+def _written_out(features: FeatureMatrix) -> FeatureMatrix | None:
+    """Give features as a dense array, if they are one or sparse rows that are rather full."""
+    if not features.is_sparse:
+        return features
+    n_entries = features.shape[0] * features.shape[1]
+    is_full = features.data.nnz >= _FULL * n_entries and n_entries <= _MOST_ENTRIES
+    return FeatureMatrix(features.data.toarray(), features.names) if is_full else None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self, cast
 
 import numpy as np
+import scipy.sparse as sp
 
 from labelweave.array_types import Array
 from labelweave.features.feature_matrix import FeatureMatrix
@@ -85,7 +86,7 @@ class FeatureScaling(StoredParameters):
         return cls(kind, center, factor, quantiles)
 
     def __call__(self, features: FeatureMatrix) -> FeatureMatrix:
-        """Scale rows; their precision stays."""
+        """Scale rows; their precision stays, and they are dense where zeros move."""
         data, names, factor = features.data, cast(Any, features.names), cast(Array, self.factor)
         if self.kind == "unit":
             lengths = np.sqrt(features.squared_norms())
@@ -96,13 +97,19 @@ class FeatureScaling(StoredParameters):
             else:
                 scaled = (data * factors[:, None]).astype(data.dtype)
             return FeatureMatrix(scaled, names)
-        if features.is_sparse:
+        if features.is_sparse and self._moves_zeros:
+            data = data.toarray()
+        if sp.issparse(data):
             scaled = data.copy()
             scaled.data = (scaled.data * factor[scaled.indices]).astype(data.dtype)
         else:
             table = data if self.quantiles is None else _to_normal(data, self.quantiles)
             scaled = ((table - self.center) * factor).astype(data.dtype)
         return FeatureMatrix(scaled, names)
+
+    @property
+    def _moves_zeros(self) -> bool:
+        return self.quantiles is not None or (self.center is not None and bool(self.center.any()))
 
     def takes(self, n_features: int) -> bool:
         """Say whether rows of so many features can be scaled."""
