@@ -176,7 +176,7 @@ def test_rows_without_words_and_missing_labels(run, tmp_path):
         (["--kernel", "polynomial", "--coef0", "nan"], "coef0"),
         (["--precision", "float16"], "Invalid value for '--precision'"),
         (["--kernel", "rbf", "--prune", "certified"], "--prune certified drops weights of features"),
-        (["--prune", "most"], "'most' is neither a number > 0 nor 'off' or 'certified'"),
+        (["--prune", "most"], "'most' is neither a number > 0 nor 'off', 'certified' or 'small'"),
         (["--prune", 0], "'0' is neither a number > 0"),
     ],
 )

@@ -21,7 +21,7 @@ from labelweave.problems.tree_blocks import TreeBlocks, _ends, margin_data
 
 TEXTS = make_text_like(200, 300, 40, labels_per_row=3, random_state=0)
 X, Y = TEXTS.X, TEXTS.Y
-SMALL = {"leaf_size": 6, "branching": 4, "tol": 0.05}
+SMALL = {"leaf_size": 6, "branching": 4, "n_trees": 1, "prune": "certified", "tol": 0.05}
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_scores_are_log_odds_of_the_product_of_probabilities_on_a_path(model):
 
 def test_a_row_learns_at_the_nodes_above_its_labels(model):
     """The column of a node is a support vector machine on the rows that reach the node."""
-    (weighted,) = LabelTreeClassifier(leaf_size=6, branching=4, tol=1e-4, prune="off").fit(X, Y).scorer_.trees
+    (weighted,) = LabelTreeClassifier(**{**SMALL, "prune": "off", "tol": 1e-4}).fit(X, Y).scorer_.trees
     tree, table = weighted.tree, Y.positives.toarray()
     margins = _margins(weighted, X.toarray())
     for node in (1, tree.n_nodes - 1):
@@ -166,7 +166,7 @@ def test_dense_rows_with_negative_features_are_proven_too():
 
 
 def test_several_trees_average_their_probabilities(tmp_path):
-    trees = LabelTreeClassifier(**SMALL, n_trees=3, beam=100).fit(X, Y)
+    trees = LabelTreeClassifier(**{**SMALL, "n_trees": 3}, beam=100).fit(X, Y)
     assert len(trees.label_trees_) == 3
     chances = [
         1 / (1 + np.exp(-3 * one.scores(_features(trees, X), by_margin=False))) for one in trees.scorer_.trees
@@ -182,6 +182,31 @@ def test_several_trees_average_their_probabilities(tmp_path):
     found = trees.shortlist_recall(X, Y, beam=100)
     assert found[:3] == (1.0, 1.0, 1.0)
     assert trees.shortlist_recall(X, Y, beam=1).reached < 1.0
+
+
+def test_what_comes_with_no_parameters():
+    """Three trees, or one where labels learn from all rows, a taxonomy is given, or a tree is one node."""
+    fitted = LabelTreeClassifier(leaf_size=6, branching=4).fit(X, Y)
+    assert len(fitted.label_trees_) == 3
+    assert fitted.converged_
+    assert fitted.pruning_["gap_before"] <= 0.1
+    assert fitted.predict_top(X, 3, exact=True).proven.all()
+    np.testing.assert_array_equal(fitted.predict(X).toarray(), fitted.decision_function(X) > 0)
+    for tree in fitted.scorer_.trees:
+        sizes, counts = np.abs(tree.values * 1.0), np.diff(tree.tree.ends)
+        of_node = np.repeat(np.arange(len(counts)), np.diff(tree.starts[tree.pair_ends]))
+        columns = tree.tree.ends[of_node] + tree.columns
+        largest = np.zeros(len(tree.tree.targets))
+        np.maximum.at(largest, columns, sizes)
+        assert (sizes >= 0.0199 * largest[columns]).all()
+    names = [str(label) for label in range(40)]
+    taxonomy = Taxonomy([(f"part {label // 8}", name) for label, name in enumerate(names)])
+    for single in (
+        LabelTreeClassifier(leaf_size=6, negatives="all"),
+        LabelTreeClassifier(leaf_size=6, tree=taxonomy),
+        LabelTreeClassifier(n_trees=5),
+    ):
+        assert len(single.fit(X, Y).label_trees_) == 1
 
 
 def _features(model, X):
@@ -265,7 +290,7 @@ def test_vectors_of_labels_make_the_tree(tmp_path):
     angles = np.arange(40) * np.pi / 80
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     for given in (vectors, sp.csr_array(vectors), vectors.tolist()):
-        fitted = LabelTreeClassifier(tree=given, leaf_size=10, branching=4, tol=0.1).fit(X, Y)
+        fitted = LabelTreeClassifier(tree=given, leaf_size=10, branching=4, n_trees=1).fit(X, Y)
         (tree,) = fitted.label_trees_
         for node in range(1, tree.n_nodes):  # neighbours on the circle stand together
             assert np.ptp(tree.targets[tree.columns(node)]) == 9

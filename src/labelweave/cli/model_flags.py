@@ -46,11 +46,12 @@ _TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the val
     "memory_budget": ("MB", "Memory for kernel matrices and their factors; of max-margin, also for dense "
         "weights: larger ones are kept sparse."),
     "precision": "Arithmetic while solving, of low-rank that of the factors.",
-    "prune": ("off|certified|SIZE", "Keep sparse weights: drop the smallest while the gap of the others "
-        "stays within --tol (certified), or those below a size."),
+    "prune": ("off|certified|small|SIZE", "Keep sparse weights: drop the smallest while the gap of the others "
+        "stays within --tol (certified), those below a fiftieth of the largest (small), or below a size."),
     "branching": ("NUMBER", "Most branches of a node, rounded down to a power of two."),
     "leaf_size": ("LABELS", "Most labels of a node at the bottom."),
-    "n_trees": ("NUMBER", "Trees from different starts, whose probabilities are averaged."),
+    "n_trees": ("NUMBER", "Trees from different starts, whose probabilities are averaged [3; 1 of a taxonomy or "
+        "with --negatives all]."),
     "beam": ("NODES", "Look into so many nodes of each level for the best labels [as many as it takes; 10 "
         "with several trees]."),
     "negatives": "Let labels learn from the rows that reach their node, or from all as one-vs-rest.",
@@ -108,7 +109,7 @@ _TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the val
 }  # fmt: skip
 _WANTED = {  # of flags that take words and numbers
     "gamma": "a number > 0 nor 'scale' or 'auto'",
-    "prune": "a number > 0 nor 'off' or 'certified'",
+    "prune": "a number > 0 nor 'off', 'certified' or 'small'",
     "coupling": "'full' nor a number of factors from 1 on",
     "rank": "a whole number from 1 on nor a share of the labels between 0 and 1, such as 0.4",
 }

@@ -184,7 +184,7 @@ class MaxMarginClassifier(PartitionedClassifier):
         validation_fraction: float | str = "auto", warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None, tol: float = 1e-3, max_iter: int = 1000,
         solver: str = "auto", factorization: str = "auto", memory_budget: float = 2000.0,
-        precision: str = "auto", prune: Literal["off", "certified"] | float = "off",
+        precision: str = "auto", prune: Literal["off", "certified", "small"] | float = "off",
         n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())

@@ -23,6 +23,7 @@ _AT_ONCE = 64  # blocks between two checks, whatever the number of threads
 _SOLVED_SHARE = 0.1  # of the tolerance, to which a block is solved that is to be pruned within it
 _ROUNDING_SHARE = 0.01  # of the tolerance, left for rounding
 _KEPT_SHARE = 0.7  # of a label's weights, after the first step
+_SMALL = 0.02  # of the largest weight of a label
 _LARGEST_SHARE = 0.93  # steps that take less away are not worth their sweeps
 
 
@@ -78,7 +79,8 @@ class BlocksState(State):
 class PrunedAscent(Solver[Blocks, BlocksState]):
     """Fit all blocks, some in a round.
 
-    prune: "off", "certified", which stays within the tolerance, or the size below which weights are dropped.
+    prune: "off", "certified", which stays within the tolerance, or the size below which weights are dropped,
+        "small" for a share of the largest of each label.
     """
 
     max_iter = np.iinfo(np.int64).max  # rounds are groups of blocks
@@ -111,7 +113,7 @@ class PrunedAscent(Solver[Blocks, BlocksState]):
         return Certificate(record, status, problem.solution(state.blocks))
 
     def _is_done(self, block: Any) -> bool:
-        gap = block.gap_before if isinstance(self.prune, float) else block.gap
+        gap = block.gap if self.prune in ("off", "certified") else block.gap_before
         return bool(gap <= self.tol)
 
     def _fitted(self, problem: Blocks, number: int) -> Any:
@@ -127,8 +129,10 @@ class PrunedAscent(Solver[Blocks, BlocksState]):
         weights, intercepts = block.certified[0]
         before = float(primal.sum()), float(dual.sum()), int(np.count_nonzero(weights))
         unpruned = weights, intercepts
-        if isinstance(self.prune, float):
-            weights = np.where(np.abs(weights) >= self.prune, weights, 0)
+        if isinstance(self.prune, float) or self.prune == "small":
+            sizes = np.abs(weights)
+            least = _SMALL * sizes.max(axis=0) if self.prune == "small" else self.prune
+            weights = np.where(sizes >= least, weights, 0)
         elif self.prune == "certified":
             most = dual / (1 - (1 - _ROUNDING_SHARE) * self.tol)
             weights, intercepts = _pruned(solver, block, state, weights, primal <= most, most)

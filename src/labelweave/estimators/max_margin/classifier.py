@@ -179,11 +179,12 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         ``2 C max(w) <= 1e5 tol``, where rounding does no
         harm; alternating directions go over to float64 where it does.  The gap reported at the
         end is computed in float64 in any case.
-    prune : {"off", "certified"} or float, default="off"
+    prune : {"off", "certified", "small"} or float, default="off"
         Which weights of features are taken away, with independent labels and a linear kernel.  "certified"
         drops the smallest of each label, while the others make up for it and the relative gap of each block
         of 16 labels, computed for the weights that are left, stays within ``tol``; a number drops those below
-        it in size (DiSMEC, Babbar and Schölkopf 2017), whatever the gap is then.  Labels are fitted block
+        it in size (DiSMEC, Babbar and Schölkopf 2017), and "small" those below a fiftieth of the largest of
+        their label, whatever the gap is then.  Labels are fitted block
         after block, and the weights are kept sparse: in memory are the data, a block a thread and what is
         kept.  That is done with "off" too where dense weights would exceed ``memory_budget``.  Such fits
         begin anew with ``warm_start`` and ``partial_fit``, since no dual variables are kept.
@@ -270,7 +271,7 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         "solver": [StrOptions(_SOLVERS)],
         "factorization": [StrOptions(_FACTORIZATIONS)],
         "precision": [StrOptions({"auto", "float32", "float64"})],
-        "prune": [StrOptions({"off", "certified"}), POSITIVE],
+        "prune": [StrOptions({"off", "certified", "small"}), POSITIVE],
     }
 
     def __init__(
@@ -284,7 +285,7 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         validation_fraction: float | str = "auto", warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None, tol: float = 1e-3, max_iter: int = 1000,
         solver: str = "auto", factorization: str = "auto", memory_budget: float = 2000.0,
-        precision: str = "auto", prune: Literal["off", "certified"] | float = "off",
+        precision: str = "auto", prune: Literal["off", "certified", "small"] | float = "off",
         n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
