@@ -69,6 +69,7 @@ TUNED: dict[str, dict[str, Any]] = {
     "three trees, tol = 0.1": _CERTIFIED | {"n_trees": 3, "tol": 0.1},
     "three trees, tol = 0.1, weights of 0.1": {"n_trees": 3, "tol": 0.1, "prune": 0.1},
     "three trees, tol = 0.1, weights of 0.03": {"n_trees": 3, "tol": 0.1, "prune": 0.03},
+    "as it comes": {},
     "three trees, tol = 0.1, all weights": {"n_trees": 3, "tol": 0.1, "prune": "off"},
     "the same, leaves of 25": {"n_trees": 3, "tol": 0.1, "prune": "off", "leaf_size": 25},
     "the same, leaves of 400": {"n_trees": 3, "tol": 0.1, "prune": "off", "leaf_size": 400},

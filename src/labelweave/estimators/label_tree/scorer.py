@@ -18,7 +18,7 @@ from labelweave.model_files.schema import FLAG, Items, Made, Numbers, count
 _LEAST = 1e-300  # a probability, so that logarithms are finite
 _ROUNDING = 1e-9  # of joint scores, by which one must be above the bound of all others
 _NO_BUDGET = int(np.iinfo(np.int64).max)
-_FEWEST, _TIMES = 64, 4  # labels of each of several trees that are kept for k of all: so many, or times k
+_FEWEST, _TIMES = 64, 4  # labels that are searched for at first, and how many times as many next
 
 
 @storable(
@@ -84,31 +84,10 @@ class LabelTreeScorer(Scorer):
         if len(self.trees) == 1:
             found = self.trees[0].by_beam(features, k, beam, by_margin=self.by_margin)[:2]
         else:
-            found = self._joint_top(features, k, beam)
+            m = self._first(k)
+            parts = [tree.by_beam(features, m, beam, by_margin=False)[0] for tree in self.trees]
+            found = self._best_of(features, parts, k)
         return _filled(*found, self.n_labels)
-
-    def _joint_top(self, features: FeatureMatrix, k: int, beam: int) -> tuple[Array, Array]:
-        """Add up the probabilities of the best labels of each tree; a label not among them has none there."""
-        each = min(self.n_labels, max(_FEWEST, _TIMES * k))
-        parts = [tree.by_beam(features, each, beam, by_margin=False)[:2] for tree in self.trees]
-        labels, scores = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
-        order = np.argsort(labels, axis=1, kind="stable")
-        labels, scores = (np.take_along_axis(part, order, axis=1) for part in (labels, scores))
-        on, off = np.zeros_like(scores), np.zeros_like(scores)
-        _add(on, off, scores)
-        is_last = np.ones(labels.shape, bool)
-        is_last[:, :-1] = labels[:, 1:] != labels[:, :-1]
-        n_trees, counts = len(self.trees), np.ones(labels.shape)
-        for column in range(1, labels.shape[1]):
-            same = labels[:, column] == labels[:, column - 1]
-            for sums in (on, off, counts):
-                sums[:, column] += np.where(same, sums[:, column - 1], 0)
-        joint = _log_odds(on, off + n_trees - counts)
-        joint[~is_last | (labels < 0)] = -np.inf
-        best = np.lexsort((labels, -joint), axis=1)[:, :k]
-        found = np.take_along_axis(joint, best, axis=1)
-        chosen = np.take_along_axis(labels, best, axis=1)
-        return np.where(np.isfinite(found), chosen, -1), found
 
     def opened(self, number: int, features: FeatureMatrix, beam: int, most: int) -> Array:
         """Give the nodes of a tree that a beam looks into, (n, most), -1 for none."""
@@ -124,38 +103,47 @@ class LabelTreeScorer(Scorer):
         return found._replace(labels=labels, scores=scores)
 
     def _joint_proven(self, features: FeatureMatrix, k: int, budget: int) -> FoundLabels:
-        """Find the k best of several trees: score all that are among the m best of some tree.
+        """Find the k best of several trees, by more and more of the best of each.
 
-        Any other label has at most the probability of the m-th best in each; where the k-th is not above
-        the mean of these, m grows (the threshold algorithm of Fagin, Lotem and Naor 2003, section 4).  A
-        budget is shared by the trees, and then there is no second m.
+        That is the threshold algorithm of Fagin, Lotem and Naor (2003, section 4).  A budget is shared by the
+        trees, and then there is no second look.
         """
-        n_rows, n_trees, n_labels = len(features), len(self.trees), self.n_labels
-        found = FoundLabels(
-            np.full((n_rows, k), -1), np.full((n_rows, k), -np.inf), np.zeros(n_rows, bool),
-            np.zeros(n_rows, np.int64),
-        )  # fmt: skip
-        left, m = np.arange(n_rows), min(n_labels, max(_FEWEST, _TIMES * k))
-        while len(left):
-            some = features.rows(left)
-            parts = [
-                tree.by_bound(some, m, max(1, budget // n_trees), by_margin=False) for tree in self.trees
-            ]
-            labels = np.concatenate([part.labels for part in parts], axis=1)
-            pairs = (n_labels * np.arange(len(left))[:, None] + labels)[labels >= 0]
-            rows, columns = np.divmod(np.unique(pairs), n_labels)
-            best = _best_pairs(rows, columns, self._of_pairs(some, rows, columns), len(left), k)
-            on, off = np.zeros(len(left)), np.zeros(len(left))
-            for part in parts:
-                _add(on, off, part.scores[:, -1])
-            is_clear = best[1][:, -1] > _log_odds(on, off) + _ROUNDING
-            is_proven = np.all([part.proven for part in parts], axis=0) & (is_clear | (m == n_labels))
-            found.labels[left], found.scores[left], found.proven[left] = *best, is_proven
-            found.opened[left] += np.sum([part.opened for part in parts], axis=0)
-            if budget < _NO_BUDGET:
-                break
-            left, m = left[~is_proven], min(n_labels, _TIMES * m)
+        m, share = self._first(k), max(1, budget // len(self.trees))
+        found = self._joint_best(features, k, m, share)
+        left = np.flatnonzero(~found.proven)
+        while len(left) and budget == _NO_BUDGET:
+            m = min(self.n_labels, _TIMES * m)
+            more = self._joint_best(features.rows(left), k, m, share)
+            for whole, part in zip(found[:3], more[:3], strict=True):
+                whole[left] = part
+            found.opened[left] += more.opened
+            left = left[~more.proven]
         return found
+
+    def _first(self, k: int) -> int:
+        """Say how many labels of each of several trees are looked at for the k best of all."""
+        return min(self.n_labels, 2 * k)
+
+    def _joint_best(self, features: FeatureMatrix, k: int, m: int, budget: int) -> FoundLabels:
+        """Find the k best, by the mean of all trees, of the m best of each; -1 where there are not so many.
+
+        Any other label has at most the probability of the m-th best in each tree, which may prove the k best.
+        """
+        parts = [tree.by_bound(features, m, budget, by_margin=False) for tree in self.trees]
+        best, scores = self._best_of(features, [part.labels for part in parts], k)
+        on, off = np.zeros(len(features)), np.zeros(len(features))
+        for part in parts:
+            _add(on, off, part.scores[:, -1])
+        is_clear = (scores[:, -1] > _log_odds(on, off) + _ROUNDING) | (m == self.n_labels)
+        is_proven = is_clear & np.all([part.proven for part in parts], axis=0)
+        return FoundLabels(best, scores, is_proven, np.sum([part.opened for part in parts], axis=0))
+
+    def _best_of(self, features: FeatureMatrix, parts: list[Array], k: int) -> tuple[Array, Array]:
+        """Choose the k best of labels (n, m) a tree, -1 for none, by the mean of all trees."""
+        labels = np.concatenate(parts, axis=1)
+        pairs = (self.n_labels * np.arange(len(labels))[:, None] + labels)[labels >= 0]
+        rows, columns = np.divmod(np.unique(pairs), self.n_labels)
+        return _best_pairs(rows, columns, self._of_pairs(features, rows, columns), len(labels), k)
 
     def _of_pairs(self, features: FeatureMatrix, rows: Array, labels: Array) -> Array:
         """Score pairs of a row and a label, the rows rising, by the mean of all trees."""
