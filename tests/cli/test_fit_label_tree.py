@@ -12,7 +12,16 @@ from labelweave.cli import fitting, progress
         ["--leaf-size", 2, "--branching", 2],
         ["--max-iter", 1],
         ["--leaf-size", 2, "--tune-threshold", "macro_f1,cv=2"],
-        ["--leaf-size", 2, "--n-trees", 2, "--calibrate", "sigmoid,cv=2", "--conformal", "false_negatives,cv=2"],
+        [
+            "--leaf-size",
+            2,
+            "--n-trees",
+            2,
+            "--calibrate",
+            "sigmoid,cv=2",
+            "--conformal",
+            "false_negatives,cv=2",
+        ],
     ],
 )
 def test_every_command_takes_a_label_tree(run, matrix_files, words):

@@ -116,3 +116,27 @@ def test_a_search_with_proof_skips_most_nodes_of_rows_that_are_clear(seed):
         assert found.proven.all()
         assert found.labels[0, 0] == home
         assert found.opened[0] <= 2
+
+
+def test_rows_times_labels_may_pass_two_to_the_31():
+    """Every tenth row has the word of the last label, in both of two trees over 50,000 labels."""
+    n_labels = n_rows = 50_000
+    nodes = np.split(np.arange(n_labels), 250)
+    tree = LabelTree.from_nested([part.tolist() for part in nodes])
+    n_nodes, n_columns = tree.n_nodes, len(tree.targets)
+    one = WeightedTree(
+        tree=tree,
+        pair_ends=np.concatenate([[0], np.ones(n_nodes - 1, np.int64), [2]]),
+        features=np.array([9, 9], np.int32),
+        starts=np.arange(3),
+        columns=np.array([249, 199], np.uint8),
+        values=np.array([4, 4], np.int16),
+        scales=np.ones(n_columns),
+        intercepts=np.full(n_columns, -1.0),
+    )
+    scorer = LabelTreeScorer.of((one, one), 10, by_margin=False)
+    words = np.arange(n_rows) % 10
+    entries = np.ones(n_rows), words, np.arange(n_rows + 1)
+    rows, labels = scorer.positive(FeatureMatrix(sp.csr_array(entries, shape=(n_rows, 10))))
+    np.testing.assert_array_equal(rows, np.flatnonzero(words == 9))
+    assert (labels == n_labels - 1).all()

@@ -46,12 +46,12 @@ _TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the val
     "memory_budget": ("MB", "Memory for kernel matrices and their factors; of max-margin, also for dense "
         "weights: larger ones are kept sparse."),
     "precision": "Arithmetic while solving, of low-rank that of the factors.",
-    "prune": ("off|certified|small|SIZE", "Keep sparse weights: drop the smallest while the gap of the others "
-        "stays within --tol (certified), those below a fiftieth of the largest (small), or below a size."),
+    "prune": ("off|certified|small|SIZE", "Keep sparse weights: drop the smallest while the gap of the "
+        "others stays within --tol (certified), those below a fiftieth of the largest (small), or a size."),
     "branching": ("NUMBER", "Most branches of a node, rounded down to a power of two."),
     "leaf_size": ("LABELS", "Most labels of a node at the bottom."),
-    "n_trees": ("NUMBER", "Trees from different starts, whose probabilities are averaged [3; 1 of a taxonomy or "
-        "with --negatives all]."),
+    "n_trees": ("NUMBER", "Trees from different starts, whose probabilities are averaged [3; 1 of a "
+        "taxonomy or with --negatives all]."),
     "beam": ("NODES", "Look into so many nodes of each level for the best labels [as many as it takes; 10 "
         "with several trees]."),
     "negatives": "Let labels learn from the rows that reach their node, or from all as one-vs-rest.",

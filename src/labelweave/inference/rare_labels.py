@@ -1,8 +1,8 @@
 """The best labels again, with rare ones moved up.
 
 Jain, Prabhu and Varma, "Extreme multi-label loss functions" (KDD 2016, sections 4 and 5): labels that apply
-are written down with a probability, the propensity, that is low for rare labels.  The probability that a label
-applies is that of its being written down, divided by the propensity; their PfastreXML ranks by such products.
+are written down with a probability, the propensity, that is low for rare labels.  The probability that a
+label applies is that of its being written down, divided by the propensity, by which PfastreXML ranks.
 """
 
 from __future__ import annotations
@@ -62,17 +62,21 @@ def favour_rare_labels(
     chances = np.asarray(numbers_of(propensity, "propensity"), np.float64)
     if numbers.shape != table.shape or numbers.dtype.kind not in "iu":
         raise ValueError(
-            f"labels have shape {numbers.shape} and type {numbers.dtype} but scores have shape {table.shape}; "
-            "give one label number a score."
+            f"labels have shape {numbers.shape} and type {numbers.dtype} but scores have shape "
+            f"{table.shape}; give one label number a score."
         )
     if chances.ndim != 1 or not ((chances > 0) & (chances <= 1)).all():
         raise ValueError("propensity is no vector of numbers above 0 and at most 1, one a label.")
-    if numbers.size and not (0 <= numbers.min() and numbers.max() < len(chances)):
-        raise ValueError(f"labels have a number that is not from 0 to {len(chances) - 1}, the labels of propensity.")
+    if numbers.size and not (numbers.min() >= 0 and numbers.max() < len(chances)):
+        raise ValueError(
+            f"labels have a number that is not from 0 to {len(chances) - 1}, the labels of propensity."
+        )
     if not 1 <= k <= table.shape[1]:
         raise ValueError(f"k is {k}; it must be between 1 and the labels of a row, {table.shape[1]}.")
     if not (np.isfinite(power) and power >= 0 and np.isfinite(sharpness) and sharpness > 0):
-        raise ValueError(f"power is {power} and sharpness {sharpness}; they are finite, 0 or more and above 0.")
+        raise ValueError(
+            f"power is {power} and sharpness {sharpness}; they are finite, 0 or more and above 0."
+        )
     with np.errstate(over="ignore"):
         found = -np.logaddexp(0.0, -sharpness * table) - power * np.log(chances)[numbers]
     order = np.argsort(-found, axis=1, kind="stable")[:, :k]

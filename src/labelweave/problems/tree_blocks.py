@@ -174,7 +174,7 @@ class TreeBlocks:
         return NodeRows(ordered, int(columns[0]), used)
 
     def _upper_of(self, columns: Array, rows: Array | None) -> Array:
-        """Give the weights of rows (r,), all where None, or of entries (r, columns) if some have their own."""
+        """Give the weights of rows (r,), all where None, or of entries (r, columns) with their own."""
         upper = self.upper if rows is None else self.upper[rows]
         if self._entries is None:
             return upper

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
 from labelweave.arguments import shown
-from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
+from labelweave.array_types import Array, PerLabel, PerRow
 from labelweave.arrays import checked_csr, numbers_of, panels
 from labelweave.decisions.label_scores import row_blocks, rows_of, score_blocks, take_rows
 from labelweave.decisions.layers import Shown, innermost, shown_labels

@@ -105,7 +105,9 @@ def make_trees(
                 f"tree has {vectors.shape[0]} rows but y has {labels.n_labels} labels; give a vector a label."
             )
     sizes = settings.leaf_size, settings.branching
-    n_trees = settings.n_trees if labels.n_labels > settings.leaf_size else 1  # of one node, which are all alike
+    n_trees = (
+        settings.n_trees if labels.n_labels > settings.leaf_size else 1
+    )  # of one node, which are all alike
     seeds = np.random.SeedSequence(settings.seed).generate_state(n_trees)
     return [cluster_labels(vectors, *sizes, int(seed), settings.workers) for seed in seeds]
 

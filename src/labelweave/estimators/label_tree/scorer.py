@@ -179,7 +179,7 @@ class LabelTreeScorer(Scorer):
 
 
 def _best_pairs(rows: Array, labels: Array, scores: Array, n_rows: int, k: int) -> tuple[Array, Array]:
-    """Give the k best of scored pairs, rows rising, of every row: labels and scores, -1 where there are fewer."""
+    """Give the k best labels of scored pairs, rows rising, and their scores; -1 where there are fewer."""
     order = np.lexsort((labels, -scores, rows))
     places = np.arange(len(rows)) - np.searchsorted(rows, rows)
     best, found = np.full((n_rows, k), -1), np.full((n_rows, k), -np.inf)

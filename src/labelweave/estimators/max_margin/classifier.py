@@ -415,10 +415,11 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
             self.pruning_ = fitted.kept[1]
 
     def _best_blocks(self, X: Any, k: int) -> Iterator[tuple[Array, Array]]:
-        if not self._searches(k):
+        scorer = self.scorer_
+        if not (isinstance(scorer, SparseScorer) and scorer.finds(k)):
             yield from super()._best_blocks(X, k)
             return
-        labels, scores = self.scorer_.top(self._read_features(X, reset=False), k)
+        labels, scores = scorer.top(self._read_features(X, reset=False), k)
         yield labels, scores - self._lowest_threshold
 
     def _searches(self, k: int) -> bool:
