@@ -122,7 +122,7 @@ class LabelTreeScorer(Scorer):
 
     def _first(self, k: int) -> int:
         """Say how many labels of each of several trees are looked at for the k best of all."""
-        return min(self.n_labels, 2 * k)
+        return min(self.n_labels, max(k, min(2 * k, _FEWEST)))
 
     def _joint_best(self, features: FeatureMatrix, k: int, m: int, budget: int) -> FoundLabels:
         """Find the k best, by the mean of all trees, of the m best of each; -1 where there are not so many.
