@@ -114,9 +114,8 @@ REASONS |= {
     ): "`TunedThresholdClassifier` chooses them",
     ("costs of mistakes by kind", "LabelTreeClassifier"): "a node has one cost for all labels below it",
     ("weights of classes (`class_weight=`)", "LabelTreeClassifier"): (
-        "of one class a row; entries have no weights of their own, as a node stands for several labels"
+        "of one class a row; of many labels `entry_weight` does it"
     ),
-    ("weights of entries", "LabelTreeClassifier"): "as above",
     ("warm start", "LabelTreeClassifier"): "no dual variables are kept; a checkpoint goes on",
     ("new rows and labels (`partial_fit`)", "LabelTreeClassifier"): "as above",
     ("probabilities", "LabelTreeClassifier"): "margins are none; `CalibratedLabelClassifier` makes them",
