@@ -242,6 +242,7 @@ def arrange(client: Client, data: ReadData, common: Common, budget: float) -> tu
                 pure=False,
             ),
             visits,
+            is_filed,
         )
         for number, (group, visits) in enumerate(zip(groups, data.visits(groups), strict=True))
     ]  # fmt: skip
