@@ -11,6 +11,9 @@ tolerance of the lower bound that the ordinary estimator gives in memory to a ga
 Workers that died are started again, as managers of clusters do: ``LocalCluster`` gives a worker up that is
 killed while it starts, and stops looking after all of them when one is killed that it does not know of yet.
 
+With ``--model low-rank`` the fits are those of factors, whose objective, the loss and half the squared norms
+of both, is held against that of the ordinary estimator; ``--others`` are for max-margin.
+
 The other attacks: a worker stands still for ten seconds (SIGSTOP); the client is killed, and another one goes
 on from the checkpoint; workers have less memory than rows take, where a fit ends or says in a sentence what
 to do.
@@ -38,9 +41,11 @@ from distributed import Client, LocalCluster
 import dask
 import labelweave.dask.data
 from dask import array as da
+from labelweave import LowRankClassifier as LocalLowRankClassifier
 from labelweave import MaxMarginClassifier as LocalMaxMarginClassifier
-from labelweave.dask import MaxMarginClassifier
+from labelweave.dask import LowRankClassifier, MaxMarginClassifier
 
+_RANK = {"rank": 4, "tol": 1e-5, "max_iter": 20, "random_state": 0}
 _C, _TOL = 0.02, 5e-2
 _N_WORKERS = 4
 _WORKERS_WITHIN = 120  # seconds for the cluster to be whole again after an attack
@@ -148,7 +153,7 @@ def attack(machines: Machines, data: Any, expected: Any, *, kind: str, random: A
     thread.start()
     try:
         with Client(machines.address, set_as_default=False) as client:
-            model = fit(client, X, Y)
+            model = fit_of(whole)(client, X, Y)
             taken = time.monotonic() - begun
     except Exception as error:
         return Outcome(len(killed), time.monotonic() - begun, f"{type(error).__name__}: {error}")
@@ -163,6 +168,18 @@ def fit(client: Client, X: Any, Y: Any, **parameters: Any) -> MaxMarginClassifie
     rows = len(X) // 4
     parts = (da.from_array(part, chunks=(rows, part.shape[1])) for part in (X, Y))
     return MaxMarginClassifier(client, C=_C, tol=_TOL, **parameters).fit(*parts)
+
+
+def fit_factors(client: Client, X: Any, Y: Any) -> LowRankClassifier:
+    """Fit factors on the cluster, in four partitions."""
+    rows = len(X) // 4
+    parts = (da.from_array(part, chunks=(rows, part.shape[1])) for part in (X, Y))
+    return LowRankClassifier(client, **_RANK).fit(*parts)
+
+
+def fit_of(model: Any) -> Any:
+    """Give what fits such models."""
+    return fit_factors if isinstance(model, LowRankClassifier) else fit
 
 
 def attack_client(machines: Machines, data: Any, expected: Any, *, random: Any) -> Outcome:
@@ -218,7 +235,12 @@ def attack_memory() -> Outcome:
 
 
 def compare(model: Any, whole: Any, X: Any, Y: Any, bound: float) -> str | None:
-    """Say what is wrong with a model, if anything."""
+    """Say what is wrong with a model, if anything.
+
+    bound: no objective is lower by more than the tolerance; of factors that of the ordinary estimator.
+    """
+    if isinstance(model, LowRankClassifier):
+        return compare_factors(model, whole, X, Y, bound)
     if not (np.array_equal(model.coef_, whole.coef_) and np.array_equal(model.intercept_, whole.intercept_)):
         return "gave other bits"
     coefficients, intercepts = model.coef_, model.intercept_
@@ -228,20 +250,38 @@ def compare(model: Any, whole: Any, X: Any, Y: Any, bound: float) -> str | None:
     return None if gap <= _TOL else f"is at a gap of {gap:.1e}"
 
 
-def run(n_runs: int, n_others: int, seed: int = 0) -> list[Outcome]:
+def compare_factors(model: Any, whole: Any, X: Any, Y: Any, objective: float) -> str | None:
+    """Say what is wrong with factors, if anything."""
+    W, H, b = model.feature_factors_, model.label_factors_, model.intercept_
+    if not (np.array_equal(W, whole.feature_factors_) and np.array_equal(H, whole.label_factors_)):
+        return "gave other bits"
+    scores = X @ W @ H.T + b
+    constant = np.linalg.lstsq(H, b, rcond=None)[0]  # intercepts are H times the factor of a constant feature
+    found = ((scores - Y) ** 2).sum() / 2 + ((W**2).sum() + constant @ constant + (H**2).sum()) / 2
+    return (
+        None
+        if abs(found / objective - 1) <= 1e-3
+        else f"has an objective of {found:.6g}, not {objective:.6g}"
+    )
+
+
+def run(n_runs: int, n_others: int, seed: int = 0, model: str = "max-margin") -> list[Outcome]:
     """Attack so many fits; give what came of each."""
     random, data = np.random.default_rng(seed), make_table()
-    local = LocalMaxMarginClassifier(C=_C, tol=1e-6).fit(*data)
+    of_model = fit_factors if model == "low-rank" else fit
+    if model == "low-rank":
+        bound = LocalLowRankClassifier(**_RANK).fit(*data).objective_
+    else:
+        bound = LocalMaxMarginClassifier(C=_C, tol=1e-6).fit(*data).trace_[-1].dual
     kinds = [("half", "five")[number % 2] for number in range(n_runs)]
     outcomes = []
     with LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=logging.CRITICAL) as cluster:
         machines = Machines(cluster.scheduler_address, _N_WORKERS)
         try:
             with _whole(machines) as client:
-                fit(client, *data)  # loops are compiled, or read from the cache
+                of_model(client, *data)  # loops are compiled, or read from the cache
                 begun = time.monotonic()
-                whole = fit(client, *data)
-                bound = local.trace_[-1].dual
+                whole = of_model(client, *data)
             seconds = time.monotonic() - begun
             for kind in kinds + ["still", "client"] * n_others:
                 _whole(machines).close()
@@ -277,6 +317,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--others", type=int, default=0)
+    parser.add_argument("--model", choices=["max-margin", "low-rank"], default="max-margin")
     parser.add_argument("--client", nargs=2, metavar=("ADDRESS", "CHECKPOINT"))
     given = parser.parse_args()
     labelweave.dask.data._BYTES_A_ROW = 1e12  # partitions of this size are brought together otherwise
@@ -286,7 +327,7 @@ def main() -> int:
         with Client(address, set_as_default=False) as client:
             fit(client, *make_table(), checkpoint=place)
         return 0
-    outcomes = run(given.runs, given.others, given.seed)
+    outcomes = run(given.runs, given.others, given.seed, given.model)
     wrong = [outcome.wrong for outcome in outcomes if outcome.wrong is not None]
     kills = sum(outcome.kills for outcome in outcomes)
     slowest = max((outcome.seconds for outcome in outcomes), default=0.0)

@@ -178,6 +178,9 @@ def test_processes_of_any_number_and_killed_ones_give_the_same_bits(client, apar
     X, Y = map(chunks, table())
     whole = MaxMarginClassifier(client, **SETTINGS).fit(X, Y)
     of_low_rank = LowRankClassifier(client, rank=3).fit(X, Y)
+    rich = {"label_covariance": 0.3 + 0.7 * np.eye(20), "flip_rates": (0.1, 0.0), "class_weight": "balanced"}
+    rich |= {"threshold": "f1", "validation_fraction": 0.3, "C": 0.01, "tol": 0.05}
+    of_coupled = MaxMarginClassifier(client, **rich).fit(X, Y, entry_weight=1 + Y)
     random = np.random.default_rng(1)
     for n_workers in (1, 2, 3, 4):
         parts = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": ":0"}
@@ -190,3 +193,6 @@ def test_processes_of_any_number_and_killed_ones_give_the_same_bits(client, apar
                 assert np.array_equal(model.coef_, whole.coef_), (n_workers, n_killed)
             model = LowRankClassifier(other, rank=3).fit(X, Y)
             assert np.array_equal(model.feature_factors_, of_low_rank.feature_factors_), n_workers
+            model = MaxMarginClassifier(other, **rich).fit(X, Y, entry_weight=1 + Y)
+            assert np.array_equal(model.coef_, of_coupled.coef_), n_workers
+            assert np.array_equal(model.thresholds_, of_coupled.thresholds_), n_workers

@@ -1,5 +1,8 @@
 """The classifier on Dask's collections gives what the ordinary one gives, in whatever form data come."""
 
+import pickle
+from pathlib import Path
+
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -10,7 +13,10 @@ from sklearn.base import clone
 
 import dask
 import labelweave as lw
-from labelweave.dask import MaxMarginClassifier
+from labelweave.dask import MaxMarginClassifier, tasks
+from labelweave.features import FeatureMatrix
+from labelweave.problems import MarginData
+from labelweave.problems.margin_dual import OrderedRows
 
 TOL = 1e-2
 
@@ -254,3 +260,33 @@ def test_without_a_client_it_says_so():
 def test_unfitted_models_say_so(client):
     with pytest.raises(ValueError, match="not fitted yet"):
         MaxMarginClassifier(client).predict(chunks(np.ones((90, 2))))
+
+
+def test_rows_that_memory_does_not_hold_go_into_files(client, apart, monkeypatch):
+    X, Y = map(chunks, table())
+    held = MaxMarginClassifier(client, C=0.1, tol=0.05).fit(X, Y)
+    made = []
+    real = tasks.FiledPartition.__init__
+    monkeypatch.setattr(tasks.FiledPartition, "__init__", lambda *given: made.append(real(*given)))
+    monkeypatch.setattr("labelweave.dask.data._HELD_SHARE", 0.0)
+    filed = MaxMarginClassifier(client, C=0.1, tol=0.05).fit(X, Y)
+    assert len(made) == 3
+    assert np.array_equal(filed.coef_, held.coef_)
+
+
+def test_a_filed_partition_travels_and_leaves_nothing_behind():
+    X, Y = table()
+    rows = OrderedRows(
+        MarginData(
+            FeatureMatrix(X), lw.LabelMatrix.from_any(Y), lw.LabelCovariance.identity(5),
+            upper=np.ones(len(X)), margins=np.ones((2, 5)), intercept=True,
+        ),
+        np.float32,
+    )  # fmt: skip
+    partition = tasks.FiledPartition(rows, 1)
+    again = pickle.loads(pickle.dumps(partition))
+    paths = [Path(one._path) for one in (partition, again)]
+    assert paths[0] != paths[1]
+    assert np.array_equal(again.rows.squared_norms, rows.squared_norms)
+    del partition, again
+    assert not any(path.exists() for path in paths)

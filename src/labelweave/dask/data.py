@@ -31,6 +31,7 @@ _JOINED_SHARE = (
     1 / 8
 )  # of the memory budget: where rows are not all in one place, partitions up to it are joined
 _MOST_COUPLED = 4096  # labels whose covariance is written out
+_HELD_SHARE = 0.3  # of the workers' memory: more rows, which travel, go into files
 _FEWEST_VISITS, _MOST_VISITS = 16, 32  # of a block in a round
 _ENTRIES_A_VISIT = 2**24  # features that it walks: some 50 ms for 16 labels
 
@@ -79,6 +80,11 @@ class ReadData:
         a_row = _BYTES_A_ROW + (_BYTES_A_LABEL * len(self.counts.positives) if is_wide else 0)
         sizes = [_BYTES_AN_ENTRY * facts.entries + a_row * facts.n_rows for facts in self.facts]
         return 1e-6 * np.array(sizes, np.float64)
+
+    @property
+    def megabytes(self) -> float:
+        """What the rows take in memory."""
+        return float(self._megabytes(is_wide=False).sum())
 
     def groups(self, budget: float, *, is_wide: bool = False) -> list[list[int]]:
         """Say which partitions are brought together: all, or neighbours, as long as they are small.
@@ -228,11 +234,23 @@ def arrange(client: Client, data: ReadData, common: Common, budget: float) -> tu
             "that all rows are brought to one place, or give a diagonal."
         )
     shared = client.submit(Common.itself, common, pure=False)
+    is_filed = len(groups) > 1 and data.megabytes > _HELD_SHARE * _megabytes_of_workers(client)
     places = [
         Place(
-            client.submit(tasks.arranged, shared, number, *(data.rows[part] for part in group), pure=False),
+            client.submit(
+                tasks.arranged, shared, number, *(data.rows[part] for part in group), is_filed=is_filed,
+                pure=False,
+            ),
             visits,
+            is_filed,
         )
         for number, (group, visits) in enumerate(zip(groups, data.visits(groups), strict=True))
-    ]
+    ]  # fmt: skip
     return places, shared
+
+
+def _megabytes_of_workers(client: Client) -> float:
+    """Add up the memory that workers may take; infinite if one has no limit."""
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    limits = [worker["memory_limit"] for worker in workers]
+    return 1e-6 * sum(limits) if limits and all(limits) else np.inf

@@ -200,8 +200,11 @@ class TravellingFit:
         """Look up where partitions are, every few seconds."""
         if time.monotonic() - self.looked > _LOOK_EVERY:
             held = self.client.who_has(list(self.plan.partitions))
-            workers = list(self.client.nthreads())
-            self.homes = spread([list(held.get(part.key, ())) for part in self.plan.partitions], workers)
+            places = [list(held.get(part.key, ())) for part in self.plan.partitions]
+            is_filed = self.plan.places[0].is_filed  # many files at once would be sent through memory
+            self.homes = (
+                [at[:1] for at in places] if is_filed else spread(places, list(self.client.nthreads()))
+            )
             self.looked = time.monotonic()
 
     def _submit(self, block: BlockFit, wanted: Any, kind: str, more: Sequence[Any] = ()) -> list[Future]:

@@ -19,10 +19,14 @@ from labelweave.dask import tasks
 
 @dataclass(frozen=True)
 class Place:
-    """Rows on the cluster: the future of a partition, and how many visits a round brings."""
+    """Rows on the cluster: the future of a partition, and how many visits a round brings.
+
+    is_filed: whether the rows lie in a file of the worker, and are not to be sent to another.
+    """
 
     partition: Any
     visits: int
+    is_filed: bool = False
 
 
 @dataclass(frozen=True)

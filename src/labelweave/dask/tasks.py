@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
+import tempfile
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from distributed import get_worker
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
@@ -99,8 +104,7 @@ class Partition(Sized):
         key = int(labels[0])
         found = self._blocks.get(key)
         if found is None:
-            kind = TravellingBlock if self.rows.data.covariance.is_diagonal else TravellingLabels
-            found = self._blocks[key] = kind(self.rows, labels)
+            found = self._blocks[key] = _block(self.rows, labels)
         return found
 
     def forget(self, labels: Array) -> None:
@@ -108,11 +112,64 @@ class Partition(Sized):
         self._blocks.pop(int(labels[0]), None)
 
 
-def arranged(common: Common, number: int, *parts: ReadRows) -> Partition:
-    """Bring the rows of one or more partitions into the order of solving."""
+def _block(rows: OrderedRows, labels: Array) -> TravellingBlock | TravellingLabels:
+    kind = TravellingBlock if rows.data.covariance.is_diagonal else TravellingLabels
+    return kind(rows, labels)
+
+
+class FiledPartition:
+    """A partition in a file of its worker, which every visit reads, where rows are more than memory.
+
+    Dask writes what it spills anew each time that it was read: 4 GB on two workers took 140 s a round, most
+    of it writing.  The file is written once, and goes with this object.
+    """
+
+    def __init__(self, rows: OrderedRows, number: int) -> None:
+        self.__setstate__({"rows": rows, "number": number})
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"rows": self.rows, "number": self.number}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.number = state["number"]
+        handle, self._path = tempfile.mkstemp(".rows", "labelweave-", _folder_of_worker())
+        weakref.finalize(self, Path(self._path).unlink, missing_ok=True)
+        with open(handle, "wb") as file:
+            pickle.dump(state["rows"], file, pickle.HIGHEST_PROTOCOL)
+
+    @property
+    def rows(self) -> OrderedRows:
+        """The rows, read anew."""
+        with open(self._path, "rb") as file:
+            rows: OrderedRows = pickle.load(file)
+        return rows
+
+    def block(self, labels: Array) -> TravellingBlock | TravellingLabels:
+        """Give a block of labels over these rows, for one visit."""
+        return _block(self.rows, labels)
+
+    def forget(self, labels: Array) -> None:
+        """Nothing is kept of a block."""
+
+
+def _folder_of_worker() -> str | None:
+    try:
+        return str(get_worker().local_directory)
+    except ValueError:  # a message is read, not a task done
+        return None
+
+
+def arranged(
+    common: Common, number: int, *parts: ReadRows, is_filed: bool = False
+) -> Partition | FiledPartition:
+    """Bring the rows of one or more partitions into the order of solving.
+
+    is_filed: whether they go into a file.
+    """
     stretches = [_margins_of(rows, common) for rows in parts]
     data = stretches[0] if len(stretches) == 1 else joined(stretches)
-    return Partition(OrderedRows(data, common.dtype), number)
+    kind = FiledPartition if is_filed else Partition
+    return kind(OrderedRows(data, common.dtype), number)
 
 
 def _margins_of(rows: ReadRows, common: Common) -> MarginData:

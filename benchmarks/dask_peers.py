@@ -1,0 +1,146 @@
+"""Linear models of many labels on the same Dask workers: this library, scikit-learn's one-vs-rest, dask-ml.
+
+    python -m benchmarks.dask_peers --problems dense rcv1-subset1
+
+Two worker processes on this machine, rows in their memory, four fifths of them to train on.  scikit-learn's
+``OneVsRestClassifier(LinearSVC)`` runs its labels as joblib's tasks on Dask; dask-ml's ``LogisticRegression``
+is binary, and fitted label after label.  Seconds by the clock, and of the processor of the busiest worker;
+the most memory of a worker above that before the fit; micro-averaged F1 of labels with positive scores, and
+precision at 1, on the other rows.
+
+dask-ml is no dependency of this repository: run this in a virtual environment that has it beside
+``labelweave[dask]``.  Where it is missing or fails, the table says how.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import joblib
+import numpy as np
+import psutil
+from distributed import Client, LocalCluster
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.svm import LinearSVC
+
+from benchmarks.dask_speed import on_cluster, timed
+from benchmarks.problems import load_problem
+from labelweave.dask import MaxMarginClassifier
+from labelweave.metrics import f1_score, precision_at_k
+
+_C, _TRAINED = 1.0, 0.8
+
+
+def load(name: str) -> tuple[Any, Any]:
+    """Load a problem; ``dense`` is 20,000 rows of 200 features and 20 labels."""
+    if name != "dense":
+        return load_problem(name)
+    random = np.random.default_rng(0)
+    X = random.normal(size=(20_000, 200))
+    scores = X @ random.normal(size=(200, 20)) + 5 * random.normal(size=(20_000, 20))
+    return X, (scores > 20).astype(np.int64)
+
+
+class Watched:
+    """Notes the most memory that processes have while it is open."""
+
+    def __init__(self, pids: list[int]) -> None:
+        self.processes = [psutil.Process(pid) for pid in pids]
+        self.before = self._now()
+        self.most, self.done = self.before, threading.Event()
+        self.thread = threading.Thread(target=self._watch)
+
+    def _now(self) -> list[int]:
+        return [process.memory_info().rss for process in self.processes]
+
+    def _watch(self) -> None:
+        while not self.done.wait(0.05):
+            self.most = [max(pair) for pair in zip(self.most, self._now(), strict=True)]
+
+    def __enter__(self) -> Watched:
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.done.set()
+        self.thread.join()
+
+    @property
+    def megabytes(self) -> float:
+        """The most that one had above what it had before."""
+        return 1e-6 * max(most - before for most, before in zip(self.most, self.before, strict=True))
+
+
+def fits_of(client: Client, X: Any, Y: Any) -> dict[str, Callable[[], Callable[[Any], Any]]]:
+    """Give fits by name, each of which gives what scores rows."""
+    rows, labels = (on_cluster(client, table, 4) for table in (X, Y))
+    dense = Y.toarray() if hasattr(Y, "toarray") else Y
+
+    def ours() -> Callable[[Any], Any]:
+        return MaxMarginClassifier(client, C=_C).fit(rows, labels).to_local().decision_function
+
+    def one_vs_rest() -> Callable[[Any], Any]:
+        inner = LinearSVC(C=2 * _C, loss="hinge", tol=1e-3, max_iter=10_000, random_state=0)
+        with joblib.parallel_config("dask"):
+            return OneVsRestClassifier(inner, n_jobs=-1).fit(X, dense).decision_function
+
+    def dask_ml() -> Callable[[Any], Any]:
+        from dask_ml.linear_model import LogisticRegression
+
+        models = [
+            LogisticRegression(C=_C).fit(rows, on_cluster(client, dense[:, label], 4))
+            for label in range(dense.shape[1])
+        ]
+        weights = np.stack([np.ravel(model.coef_) for model in models], axis=1)
+        constants = np.array([np.ravel(model.intercept_)[0] for model in models])
+        return lambda table: table @ weights + constants
+
+    return {"labelweave": ours, "scikit-learn one-vs-rest": one_vs_rest, "dask-ml": dask_ml}
+
+
+def compare(client: Client, pids: list[int], name: str, repeats: int) -> None:
+    """Measure one problem, and print a line a program."""
+    X, Y = load(name)
+    order = np.random.default_rng(0).permutation(X.shape[0])
+    kept, held = np.split(order, [int(_TRAINED * len(order))])
+    print(f"{name}: {len(kept)} rows, {X.shape[1]} features, {Y.shape[1]} labels", flush=True)
+    for program, fit in fits_of(client, X[kept], Y[kept]).items():
+        try:
+            score = fit()  # loops are compiled, and programs imported
+            lines = []
+            for _ in range(repeats):
+                with Watched(pids) as watched:
+                    taken, own, score = timed(client, fit, is_local=False)
+                lines.append((taken, own, watched.megabytes))
+        except Exception as error:
+            print(f"  {program}: {type(error).__name__}: {' '.join(str(error).split())[:200]}", flush=True)
+            continue
+        scores = np.asarray(score(X[held]))
+        f1, first = f1_score(Y[held], scores > 0), precision_at_k(Y[held], scores, 1)
+        taken, own, megabytes = np.median(lines, axis=0)
+        print(
+            f"  {program}: {taken:.1f} s, {own:.1f} s of the busiest worker's processor, {megabytes:.0f} MB, "
+            f"micro-F1 {f1:.3f}, P@1 {first:.3f}",
+            flush=True,
+        )
+
+
+def main() -> None:
+    """Measure every problem that is asked for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--problems", nargs="+", default=["dense", "rcv1-subset1"])
+    parser.add_argument("--repeats", type=int, default=1)
+    given = parser.parse_args()
+    parts: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(silence_logs=logging.ERROR, **parts) as cluster, Client(cluster) as client:
+        pids = [worker.pid for worker in cluster.workers.values()]
+        for name in given.problems:
+            compare(client, pids, name, given.repeats)
+
+
+if __name__ == "__main__":
+    main()
