@@ -1,7 +1,7 @@
 """Fits of ``LabelGraphClassifier`` with what the tables of Tan et al. 2015 report, kept after every fit.
 
 Beside the graphs stand two of the paper's baselines: "binary relevance", linear support vector machines a
-label, and "PLST", whose codes are one fewer than there are labels.
+label, and "PLST", with four codes for five labels.
 """
 
 from __future__ import annotations

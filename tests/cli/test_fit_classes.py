@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import labelweave
-from labelweave import KernelLogisticClassifier, Taxonomy
+from labelweave import ClassProbabilities, KernelLogisticClassifier, Taxonomy
 from labelweave.cli import progress
 from labelweave.datasets import make_taxonomy, read_any, read_table, write_hierarchical_arff
 
@@ -357,3 +357,28 @@ def test_inspect_shows_the_prior_covariance(fit_things, run):
     assert "no taxonomy" not in run("inspect", "m.lw").out
     assert "learning    none, hyper-parameters are as given" in run("inspect", "m.lw").out
     assert run("inspect", "m.lw", "--covariance").out.startswith("Label covariance over 7 labels")
+
+
+def test_probabilities_of_one_class_a_row(run, tmp_path):
+    random = np.random.default_rng(0)
+    X, P = random.normal(size=(30, 2)), random.dirichlet(np.ones(3), 30).round(3)
+    P[:, 2] = 1.0 - P[:, 0] - P[:, 1]
+    rows = [[*map(repr, row)] for row in np.hstack([X, P]).tolist()]
+    rows[3][2:] = ["", "", ""]
+    (tmp_path / "p.csv").write_text("\n".join(["u,v,ant,bee,cow", *(",".join(row) for row in rows), ""]))
+    flags = "--label-column", "ant..cow", "--one-class", "--model", "kernel-logistic", "-o", "m.lw"
+    run("fit", "p.csv", *flags, *FIXED)
+    data = read_table(tmp_path / "p.csv", labels=["ant", "bee", "cow"])
+    P[3] = np.nan
+    twin = KernelLogisticClassifier(hyperparameters="fixed", scaling="auto")
+    twin.fit(data.X, ClassProbabilities(P, ["ant", "bee", "cow"]))
+    np.testing.assert_allclose(_classifier().predict_proba(data.X), twin.predict_proba(data.X), atol=1e-6)
+    found = json.loads(run("evaluate", "m.lw", "p.csv", "--json").out)
+    known = np.arange(30) != 3
+    assert found["rows"] == 29
+    assert found["accuracy"] == pytest.approx(
+        (twin.predict(data.X)[known] == twin.classes_[P[known].argmax(axis=1)]).mean()
+    )
+    rows[5][2] = "0.9"
+    (tmp_path / "p.csv").write_text("\n".join(["u,v,ant,bee,cow", *(",".join(row) for row in rows), ""]))
+    assert "probabilities of row 5 sum to" in run("fit", "p.csv", *flags, *FIXED, code=2).err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -83,6 +85,28 @@ def test_probabilities_of_unknown_labels_are_those_of_usual_ones():
     found = model.predict_proba(X_TEST)
     assert found[:, 5].mean() == pytest.approx(0.3, abs=0.15)
     np.testing.assert_array_equal(model.predict(X_TEST).to_numpy() > 0, found > model.estimator_.thresholds_)
+
+
+def test_labels_held_out_say_how_far_log_odds_of_unknown_labels_are_too_low():
+    names = [f"m{number}" for number in range(24)]
+    rng = np.random.default_rng(2)
+    vectors = np.repeat(TOPICS, 4, axis=0) + 0.2 * rng.normal(size=(24, 8))
+    rates = np.tile([0.9, 0.05, 0.05, 0.05], 6)  # of the rows that have the topic: few are usual
+    table = (np.repeat(Y, 4, axis=1) * (rng.random((60, 24)) < rates)).astype(float)
+    truth = np.repeat(Y_TEST, 4, axis=1) * rates
+    hidden = np.arange(20, 24)
+    table[:, hidden] = np.nan
+    model = _model(descriptions=LabelText(names, vectors)).fit(X, pd.DataFrame(table, columns=names))
+    raised = model.prior_.unseen
+    assert 0.0 < abs(raised) < 4.0
+    assert model.predict_proba(X_TEST)[:, hidden].mean() == pytest.approx(truth[:, hidden].mean(), rel=0.6)
+    before = model.decision_function(X_TEST)
+    known = model.estimator_.scorer_
+    bare = replace(known, intercept_=known.intercept_ - raised * np.isin(np.arange(24), hidden))
+    model.estimator_.scorer_ = bare
+    np.testing.assert_allclose(
+        before - model.decision_function(X_TEST), raised * np.isin(np.arange(24), hidden) + np.zeros((150, 1))
+    )
 
 
 def test_few_rows_gain_and_words_without_meaning_do_no_harm():

@@ -84,7 +84,8 @@ class LabelTextClassifier(DecisionClassifier):
     prior_ : TextPrior
         What was chosen: ``mean``, the strength of known scores; ``share`` and ``width`` of the covariance of
         texts, with a share of 0 for independent labels; ``tree_share``, what part of it the taxonomy has;
-        ``scale``, the prior variance of scores; ``level``, the log-odds of labels that fit as usual.
+        ``scale``, the prior variance of scores; ``level``, the log-odds of labels that fit as usual;
+        ``unseen``, what those of labels that no row tells of are raised by, as labels that were held out say.
     classes_ : ndarray of shape (L,)
         The labels or classes.
     n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
@@ -206,7 +207,10 @@ class LabelTextClassifier(DecisionClassifier):
         if self.estimator is None:
             self.prior_ = task.with_fitted_scale(self.prior_, estimator)
             estimator.set_params(scale=self.prior_.scale)
+            if self._form.kind != "binary":
+                self.prior_ = replace(self.prior_, unseen=task.unseen_shift(estimator))
         self._keep_estimator(fit_on(self, data, estimator=estimator))
+        self._raise_unseen(np.array(self._form.unobserved, np.intp))
         self._close(data)
         return self
 
@@ -322,6 +326,14 @@ class LabelTextClassifier(DecisionClassifier):
             mean = self.prior_.known_scores(self.text_scores_, text, estimator)
         return covariance, mean
 
+    def _raise_unseen(self, labels: Array) -> None:
+        """Raise the intercepts of labels that no row tells of by what labels that were held out asked for."""
+        if self.prior_.unseen and len(labels):
+            scorer = self.estimator_.scorer_
+            intercepts = np.array(scorer.intercept_)
+            intercepts[labels] += self.prior_.unseen
+            self.estimator_.scorer_ = replace(scorer, intercept_=intercepts)
+
     def add_labels(self, descriptions: Any) -> Self:
         """Add labels by their texts alone; nothing is fitted again.
 
@@ -357,6 +369,7 @@ class LabelTextClassifier(DecisionClassifier):
                 "labels; give mean= a strength before the fit."
             )
         self.estimator_.add_labels(names, covariance, mean)
+        self._raise_unseen(np.arange(len(self.text_), len(text)))
         self.text_, self._form = text, with_more_labels(self._form, names)
         self.classes_ = self._form.classes
         return self

@@ -1,4 +1,9 @@
-"""The prior that label texts make, with its strengths chosen on left-out rows."""
+"""The prior that label texts make, with its strengths chosen on left-out rows.
+
+Log-odds of labels that no row tells of come out too low: labels that rows tell of are mostly rarer than the
+mean, their functions say so, and related labels take that over.  By how much is seen at labels that are held
+out together with rows (:meth:`PriorTask.unseen_shift`).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.optimize import brentq
 from scipy.special import expit
 from sklearn.base import clone
 
@@ -14,15 +20,16 @@ from labelweave.array_types import Array
 from labelweave.decisions.label_scores import TrainingRows, take_rows
 from labelweave.estimators import MaxMarginClassifier
 from labelweave.features import FeatureMatrix
-from labelweave.hyperparameters.label_prior import base_rates, choose_label_prior
-from labelweave.labels import LabelCovariance, LabelMean, LabelText, Taxonomy
+from labelweave.hyperparameters.label_prior import LeftOutRows, base_rates, ranks_better
+from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean, LabelText, Taxonomy
 from labelweave.labels.text.label_text import TextScores
 from labelweave.model_files import StoredParameters, storable
-from labelweave.model_files.schema import Number
+from labelweave.model_files.schema import Number, Optional
 
 _SHARES, _WIDTHS, _TREE_SHARES = (0.4, 0.8), (0.5, 0.7), (0.5, 1.0)
 _MOST_LABELS = 1000  # on which a prior is chosen
 _MARGIN = 0.5  # scores of margins per log-odds
+_PARTS = 4  # of rows and labels that are held out together
 _SCALE_ROWS, _FEWEST_HELD, _SCALE_FACTORS, _SCALE_TOL = 600, 5, (1.0, 3.0, 10.0), 1e-2
 
 
@@ -33,6 +40,7 @@ _SCALE_ROWS, _FEWEST_HELD, _SCALE_FACTORS, _SCALE_TOL = 600, 5, (1.0, 3.0, 10.0)
         **{name: Number(0, 1) for name in ("share", "tree_share")},
         "width": Number(1e-9),
         "level": Number(),
+        "unseen": Optional(Number()),
     },
 )
 @dataclass(frozen=True)
@@ -44,6 +52,7 @@ class TextPrior(StoredParameters):
     share, width: of the covariance of texts; a share of 0 is independent labels.
     tree_share: what part of what labels share is by the taxonomy.
     scale: the prior variance of scores.
+    unseen: what the log-odds of labels that no row tells of are raised by.
     """
 
     mean: float = 0.0
@@ -52,6 +61,7 @@ class TextPrior(StoredParameters):
     width: float = _WIDTHS[-1]
     tree_share: float = 0.0
     scale: float = 1.0
+    unseen: float = 0.0
 
     def covariance(self, text: LabelText, taxonomy: Taxonomy | None) -> LabelCovariance:
         """Make the covariance of labels."""
@@ -118,9 +128,13 @@ class PriorTask:
         elif self.scores is None:
             mean = 0.0
         candidates = self._candidates() if covaries else [TextPrior()]
-        best = choose_label_prior(
-            gram, targets, known, (one.covariance(text, self.taxonomy) for one in candidates)
-        )[0]
+        covariances = [one.covariance(text, self.taxonomy) for one in candidates]
+        data = gram, targets, known
+        found = LeftOutRows(*data).choose(covariances)
+        best, alone = found[0], next(one for one in found if one.number == 0)
+        choices = (best, covariances[best.number]), (alone, covariances[0])
+        if best.number and not ranks_better(*choices, data, self.seed):
+            best = alone
         return replace(
             candidates[best.number],
             mean=best.strength if mean is None else mean,
@@ -156,3 +170,35 @@ class PriorTask:
             scores = part.decision_function(table[held]).reshape(truth.shape)
             losses[factor] = np.logaddexp(0.0, np.where(truth > 0, -scores, scores))[~np.isnan(truth)].sum()
         return replace(prior, scale=prior.scale * min(losses, key=losses.__getitem__))
+
+    def unseen_shift(self, estimator: Any) -> float:
+        """Say by how much log-odds of labels that no row tells of are too low, by labels held out.
+
+        Every part of the labels is scored on a part of the rows by a fit to the other rows and labels; the
+        shift is the likeliest one with a standard normal prior.
+        """
+        random, labels = np.random.default_rng(self.seed), self.data.labels
+        rows, seen = self._rows(_SCALE_ROWS), np.flatnonzero(labels.observed_counts())
+        if min(len(rows), len(seen)) < _PARTS * _FEWEST_HELD:
+            return 0.0
+        part_of_row, part_of_label = np.arange(len(rows)) % _PARTS, np.full(labels.n_labels, -1)
+        part_of_label[random.permutation(seen)] = np.arange(len(seen)) % _PARTS
+        scores, truth = [], []
+        for part in range(_PARTS):
+            kept, held = np.sort(rows[part_of_row != part]), np.sort(rows[part_of_row == part])
+            fitted = clone(estimator).set_params(tol=_SCALE_TOL)
+            fitted.fit(self.features.data[kept], _without(labels[kept], part_of_label == part))
+            columns = np.flatnonzero(part_of_label == part)
+            known = labels[held].select_labels(columns).to_dense()
+            observed = ~np.isnan(known)
+            scores.append(fitted.decision_function(self.features.data[held])[:, columns][observed])
+            truth.append(known[observed] > 0)
+        log_odds, n_positive = np.concatenate(scores), float(np.concatenate(truth).sum())
+        most = len(log_odds) + 1.0
+        return float(brentq(lambda a: expit(log_odds + a).sum() - n_positive + a, -most, most))
+
+
+def _without(labels: LabelMatrix, hidden: Array) -> LabelMatrix:
+    """Hide some labels in all rows."""
+    kept = labels.observed_pattern().multiply((~hidden).astype(np.int8)[None, :])
+    return labels.masked(sp.csr_array(kept) != 0)

@@ -63,7 +63,7 @@ class ClassProbabilities:
         table = _as_table(probabilities).astype(np.float64)
         named = column_labels(probabilities) if classes is None else classes
         names = _distinct(range(table.shape[1]) if named is None else named, table.shape[1])
-        observed = ~np.isnan(table).all(axis=1)
+        observed: Array = ~np.asarray(np.isnan(table).all(axis=1))
         read_class_probabilities(np.where(observed[:, None], table, 1.0 / table.shape[1]))
         table /= table.sum(axis=1, keepdims=True)
         order = np.argsort(names)
