@@ -87,6 +87,14 @@ def test_probabilities_of_unknown_labels_are_those_of_usual_ones():
     np.testing.assert_array_equal(model.predict(X_TEST).to_numpy() > 0, found > model.estimator_.thresholds_)
 
 
+def test_labels_that_are_probabilities_are_not_all_there():
+    sure = _model().fit(X, lw.LabelMatrix(Y, names=NAMES))
+    probable = _model().fit(X, lw.LabelMatrix.from_probabilities(0.8 * Y + 0.1, NAMES))
+    assert probable.prior_.level == sure.prior_.level
+    assert probable.prior_.mean == sure.prior_.mean
+    assert lw.metrics.average_auc(Y_TEST, probable.decision_function(X_TEST)) > 0.8
+
+
 def test_labels_held_out_say_how_far_log_odds_of_unknown_labels_are_too_low():
     names = [f"m{number}" for number in range(24)]
     rng = np.random.default_rng(2)

@@ -114,7 +114,7 @@ class PriorTask:
         mean: the given strength; None to choose it.
         covaries: whether labels may covary.
         """
-        rows, labels = np.sort(self._rows(most_rows)), self.data.labels
+        rows, labels = np.sort(self._rows(most_rows)), self.data.labels.likelier()
         columns = np.flatnonzero(labels.observed_counts())
         columns = np.sort(np.random.default_rng(self.seed).permutation(columns)[:_MOST_LABELS])
         some, table = self.features.rows(rows).data, labels[rows].to_dense()[:, columns]
@@ -162,7 +162,7 @@ class PriorTask:
         if n_held < _FEWEST_HELD:
             return prior
         held, kept, table = np.sort(rows[:n_held]), np.sort(rows[n_held:]), self.features.data
-        truth = self.data.labels[held].to_dense()
+        truth = self.data.labels[held].likelier().to_dense()
         losses = {}
         for factor in _SCALE_FACTORS:
             part = clone(estimator).set_params(scale=factor * prior.scale, tol=_SCALE_TOL)
@@ -192,7 +192,7 @@ class PriorTask:
             known = labels[held].select_labels(columns).to_dense()
             observed = ~np.isnan(known)
             scores.append(fitted.decision_function(self.features.data[held])[:, columns][observed])
-            truth.append(known[observed] > 0)
+            truth.append(known[observed])  # of probable labels what is expected
         log_odds, n_positive = np.concatenate(scores), float(np.concatenate(truth).sum())
         most = len(log_odds) + 1.0
         return float(brentq(lambda a: expit(log_odds + a).sum() - n_positive + a, -most, most))
