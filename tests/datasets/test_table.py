@@ -192,7 +192,7 @@ def test_decimal_commas_between_semicolons_are_numbers(tmp_path):
     columns = TableColumns(labels="y", label_separator=".", numeric="a", text="b")
     assert np.array_equal(read_table_columns(tmp_path / "c.csv", columns).X["a"], frame["a"], equal_nan=True)
     path.write_text('a,y\n"1,5",q\n"2,5",p\n')
-    with pytest.raises(DataFileError, match="d.csv:2: found '1,5' in column 'a'"):
+    with pytest.raises(DataFileError, match=r"d.csv:2: found '1,5' in column 'a'"):
         read_table_columns(path, TableColumns(labels="y", numeric="a"))
 
 

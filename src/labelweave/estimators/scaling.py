@@ -21,10 +21,10 @@ def choose_scaling(
 ) -> FeatureScaling | None:
     """Choose the scaling with the least squared loss of left-out rows under kernel ridge regression.
 
-    Dense features: "standard" or "quantile"; sparse ones: "unit", or None as they are.  Sparse ones with a tenth
-    of all entries or more, as tables of numbers and categories have: as dense ones, or None; unit lengths
-    would mix their columns, which trees part.  At most 1,000 rows, the same in every call, and the 256 labels
-    that vary most decide.
+    Dense features: "standard" or "quantile"; sparse ones: "unit", or None as they are.  Sparse ones with a
+    tenth of all entries or more, as tables of numbers and categories have: as dense ones, or None; unit
+    lengths would mix their columns, which trees part.  At most 1,000 rows, the same in every call, and the
+    256 labels that vary most decide.
 
     Parameters
     ----------
