@@ -64,4 +64,4 @@ def _written_out(features: FeatureMatrix) -> FeatureMatrix | None:
         return features
     n_entries = features.shape[0] * features.shape[1]
     is_full = features.data.nnz >= _FULL * n_entries and n_entries <= _MOST_ENTRIES
-    return FeatureMatrix(features.data.toarray(), features.names) if is_full else None
+    return FeatureMatrix(features.data.toarray()) if is_full else None
