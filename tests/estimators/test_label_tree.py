@@ -182,6 +182,7 @@ def test_several_trees_average_their_probabilities(tmp_path):
     found = trees.shortlist_recall(X, Y, beam=100)
     assert found[:3] == (1.0, 1.0, 1.0)
     assert trees.shortlist_recall(X, Y, beam=1).reached < 1.0
+    assert trees.shortlist_recall(X, Y, beam=2**70, budget=2**70)[:3] == (1.0, 1.0, 1.0)
 
 
 def test_what_comes_with_no_parameters():

@@ -467,4 +467,4 @@ class LabelTreeClassifier(LabelClassifier):
 def _count_of_nodes(name: str, given: Any) -> int:
     if isinstance(given, bool) or not isinstance(given, Integral) or given < 1:
         raise ValueError(f"{name} is {given!r}; it is a number of nodes from 1 on.")
-    return int(given)
+    return min(int(given), _NO_BUDGET)

@@ -166,7 +166,7 @@ class WeightedTree(StoredParameters):
         from labelweave._loops.label_tree import search_by_beam
 
         best, scores = _none_yet(len(features), k)
-        opened = np.full((len(features), n_opened), -1, np.int64)
+        opened, beam = np.full((len(features), n_opened), -1, np.int64), min(beam, self.tree.n_nodes)
 
         def search(rows: slice, numbers: Any, n_features: int) -> None:
             found = best[rows], scores[rows], opened[rows]
