@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from labelweave.decisions.layers import innermost
 from labelweave.estimators.base import LabelClassifier
 from labelweave.facts.model_facts import model_facts
-from labelweave.facts.record import FitFacts, LearningFacts, ModelFacts
+from labelweave.facts.record import FitFacts, LearningFacts, ModelFacts, PruningFacts
 
 Lines = dict[str, str]
 
@@ -76,7 +76,7 @@ def fact_lines(facts: ModelFacts, factor_lines: Lines | None = None) -> Lines:
         "penalty": f"regularization {facts.graph.regularization:.3g}" if facts.graph else None,
         "chosen": _summary(facts.choice),
         **({} if facts.learning is None else _learning_lines(facts.learning, facts.prior is not None)),
-        **(facts.combination.lines if facts.combination else _end_lines(facts.fit, facts.steps)),
+        **(facts.combination.lines if facts.combination else _end_lines(facts.fit, facts.steps, facts.pruning)),
     }
     return {name: text for name, text in lines.items() if text is not None}
 
@@ -85,12 +85,13 @@ def _summary(part: Any) -> str | None:
     return None if part is None else str(part.summary)
 
 
-def _end_lines(fit: FitFacts, steps: str) -> Lines:
+def _end_lines(fit: FitFacts, steps: str, pruning: PruningFacts | None) -> Lines:
     """Say how a fit ended, and what it took."""
     end = "converged" if fit.converged else "not converged"
     if fit.first_gap is not None and fit.gap is not None:
         course = f"; gap {fit.first_gap:.1e} at the first of {fit.checks} checks"
-        gap = {"gap": f"{fit.gap:.2e} ({end})"}
+        at = "" if pruning is None else f" at {pruning.gap_before:.1e}, then weights were left out"
+        gap = {"gap": f"{fit.gap:.2e} ({end}{at})"}
     else:
         is_silent = fit.converged is None and fit.status != "interrupted"
         course = "" if is_silent else f", {(fit.status or end).replace('_', ' ')}"
