@@ -126,9 +126,17 @@ class PartitionedClassifier(CheckedParameters):
         return self._lazily("predict", X, meta, width)
 
     def decision_function(self, X: Any) -> Any:
-        """Score every label, when it is asked for: shape (n, L), or (n,) for two classes.
+        """Score every label as the ordinary estimator does, when it is asked for.
 
-        X and what is returned are as those of :meth:`predict`, the scores as those of the ordinary estimator.
+        Parameters
+        ----------
+        X : as in :meth:`predict`
+            The rows.
+
+        Returns
+        -------
+        as in :meth:`predict`
+            The scores, shape (n, L), or (n,) for two classes.
         """
         width = None if self.to_local()._form.kind == "binary" else len(self.to_local().classes_)
         return self._lazily("decision_function", X, np.empty((0, width) if width else 0), width)
