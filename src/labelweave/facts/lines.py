@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from labelweave.decisions.layers import innermost
 from labelweave.estimators.base import LabelClassifier
 from labelweave.facts.model_facts import model_facts
-from labelweave.facts.record import FitFacts, LearningFacts, ModelFacts, PruningFacts
+from labelweave.facts.record import LearningFacts, ModelFacts
 
 Lines = dict[str, str]
 
@@ -76,7 +76,7 @@ def fact_lines(facts: ModelFacts, factor_lines: Lines | None = None) -> Lines:
         "penalty": f"regularization {facts.graph.regularization:.3g}" if facts.graph else None,
         "chosen": _summary(facts.choice),
         **({} if facts.learning is None else _learning_lines(facts.learning, facts.prior is not None)),
-        **(facts.combination.lines if facts.combination else _end_lines(facts.fit, facts.steps, facts.pruning)),
+        **(facts.combination.lines if facts.combination else _end_lines(facts)),
     }
     return {name: text for name, text in lines.items() if text is not None}
 
@@ -85,8 +85,9 @@ def _summary(part: Any) -> str | None:
     return None if part is None else str(part.summary)
 
 
-def _end_lines(fit: FitFacts, steps: str, pruning: PruningFacts | None) -> Lines:
+def _end_lines(facts: ModelFacts) -> Lines:
     """Say how a fit ended, and what it took."""
+    fit, steps, pruning = facts.fit, facts.steps, facts.pruning
     end = "converged" if fit.converged else "not converged"
     if fit.first_gap is not None and fit.gap is not None:
         course = f"; gap {fit.first_gap:.1e} at the first of {fit.checks} checks"
