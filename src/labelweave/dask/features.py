@@ -6,6 +6,7 @@ order of the partitions: its bits depend on these alone.  Tables with an entry a
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cached_property
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from distributed import Client, Future
+from distributed.comm import CommClosedError
 
 import dask
 from labelweave.array_types import Array
@@ -25,6 +27,7 @@ from labelweave.dask.waiting import LostRowsError, gathered
 from labelweave.features import FeatureMatrix
 from labelweave.features.factor_maps import FactorMap, explicit_map
 
+_PAUSE = 0.5  # seconds before tables are sent again
 _MOST_LOSSES = 20  # of one product, whose tables died with a worker
 
 
@@ -113,6 +116,8 @@ class Parts:
             except LostRowsError:
                 if any(part.status == "cancelled" for part in self.futures):
                     raise
+            except (CommClosedError, OSError):  # a worker that is sent a table is dying
+                time.sleep(_PAUSE)
         raise RuntimeError(
             f"Workers that had the tables of a product died {_MOST_LOSSES} times; see their logs."
         )

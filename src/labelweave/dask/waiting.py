@@ -54,8 +54,8 @@ def gathered(client: Client, futures: Sequence[Future]) -> list[Any]:
     """
     kills = 0
     while True:
-        _settle(client, futures)
         try:
+            _settle(client, futures)  # which raises for lost values too
             return list(client.gather(list(futures)))
         except KilledWorker as error:
             kills += 1
