@@ -49,6 +49,7 @@ def run(data: str, answers: str | None, new_label: tuple[str, ...], port: int, *
         with socket.socket() as listening:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.bind((_HOST, port))
+            listening.listen()  # before the address is told, so that an early browser waits
             own = listening.getsockname()[1]
             app = label_app(session.start(), token, own, f"Labels of {Path(data).name}")
             note(f"label at http://{_HOST}:{own}/{token}/, Ctrl-C ends; answers go to {path}.")
