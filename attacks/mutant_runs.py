@@ -73,7 +73,7 @@ class Reach:
         return {line: set(_test_names(contexts)) for line, contexts in reached.items()}
 
     def tests(self, path: str, line: int) -> list[str]:
-        """List tests that run a line, those of its own area first, quick ones first.
+        """List tests that run a line: those that import its module first, then its area's, quick ones first.
 
         Lines that run when a module is read, and those of compiled loops, are reached by the
         tests of what uses the definition.
@@ -88,7 +88,12 @@ class Reach:
             }
         area = "tests/" + Path(path).parts[2].strip("_") + "/"
         known = [test for test in found if test in self.seconds and test.startswith("tests/")]
-        return sorted(known, key=lambda test: (not test.startswith(area), self.seconds[test], test))
+
+        def place(test: str) -> tuple[bool, bool, float, str]:
+            is_direct = _imports(test.split("::")[0], module_name(path))
+            return not is_direct, not test.startswith(area), self.seconds[test], test
+
+        return sorted(known, key=place)
 
     def _tests_at(self, path: str, lines: Iterable[int]) -> set[str]:
         return {test for line in lines for test in self._lines(path).get(line, ())}
@@ -103,6 +108,12 @@ class Reach:
                 tests = self._tests_of_users(user, past)
             found |= tests
         return found
+
+
+@cache
+def _imports(test_file: str, module: str) -> bool:
+    """Tell whether a test imports from a module directly."""
+    return f"from {module} import" in (ROOT / test_file).read_text()
 
 
 def _test_times(path: Path) -> Iterator[tuple[str, float]]:

@@ -223,3 +223,14 @@ def test_directions_take_no_more_iterations_than_allowed(monkeypatch):
     monkeypatch.setattr(symmetrized_gradients._Iteration, "_advance", lambda run: done.append(advance(run)))
     SymmetrizedGradients(limit=1000, reduction=1e-12).direction(system, point, np.full(FITS, 1e-12), 5)
     assert len(done) == 5
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_group_with_nothing_left_is_left_alone(solver):
+    system, point = _system(_problem("shared", 2.0), 1.0)
+    residual, image = point.residual.copy(), point.image.copy()
+    residual[:, 0], image[:, 0] = 0.0, 0.0
+    found, along, _ = SOLVERS[solver].solve(system, residual, image, np.full(FITS, 1e-10), 2000)
+    assert not found[:, 0].any()
+    assert not along[:, 0].any()
+    assert found[:, 1].any()

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelweave.features import FeatureMatrix
-from labelweave.labels import LabelCovariance, LabelMatrix
+from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean
 from labelweave.problems import MarginData, coupled_margins, make_margin_dual
 from reference import margin_twins
 
@@ -190,3 +190,27 @@ def test_a_start_is_put_between_the_bounds_and_followed_by_its_weights(form):
     np.testing.assert_allclose(found, np.clip(asked[dual.row_order], *bounds), atol=1e-12)
     measured = np.sum([dual.measure(point, block) for block in range(dual.n_blocks)], axis=0)
     np.testing.assert_allclose(measured, _values(dual, point), rtol=1e-9)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("intercept", [False, True])
+def test_scores_known_before_the_fit_are_no_part_of_the_penalty(form, intercept):
+    """Both values written out: min |Z|^2 / 2 + U hinge(X (Z + M)), so beta pays for targets less X M."""
+    random, plain = np.random.default_rng(5), _dual(form, intercept=intercept)
+    mean = LabelMean(random.normal(size=(18, 5)))
+    dual = make_margin_dual(replace(plain.data, mean=mean), np.float64)
+    point = dual.start()
+    for _ in range(3):
+        for block in range(dual.n_blocks):
+            dual.sweep(point, block, np.arange(20), 0.0)
+    primal, value = _values(dual, point)
+    signs, R = dual.data.labels.to_signs(), dual.data.covariance.to_dense()
+    X, beta = dual.data.features.data, _variables(dual, point)
+    wide = np.c_[X, np.full(len(X), float(intercept))]
+    margins = np.where(signs > 0, dual.data.margins[0], dual.data.margins[1])
+    targets, moved = signs * margins, wide.T @ beta
+    quadratic = np.sum(moved * (moved @ R)) / 2
+    np.testing.assert_allclose(value, np.sum(beta * (targets - X @ mean.weights().T)) - quadratic, rtol=1e-8)
+    assert primal >= value
+    measured = np.sum([dual.measure(point, block) for block in range(dual.n_blocks)], axis=0)
+    np.testing.assert_allclose(measured, (primal, value), rtol=1e-8)

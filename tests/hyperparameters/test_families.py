@@ -99,3 +99,8 @@ def test_gradients_of_variances_take_a_diagonal_for_a_matrix():
     expected = np.einsum("ip,ij,jp->p", *[membership.toarray(), np.diag(diagonal), membership.toarray()])
     np.testing.assert_allclose(_by_variance(membership, diagonal), expected)
     np.testing.assert_allclose(_by_variance(membership, np.diag(diagonal)), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("shared", False), ("class", False), ("subtree", True)])
+def test_labels_under_one_node_are_tied(name, expected):
+    assert family(name, None).ties_labels is expected

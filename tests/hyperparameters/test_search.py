@@ -1,10 +1,12 @@
 """The search for hyper-parameters on functions that are known."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from labelweave.hyperparameters.cross_validation import Evaluation
-from labelweave.hyperparameters.search import SearchSettings, _is_at_edge, learn
+from labelweave.hyperparameters.search import SearchSettings, StagedSearch, _is_at_edge, learn
 
 FREE = np.array([[-np.inf, np.inf], [-np.inf, np.inf]])
 
@@ -170,3 +172,68 @@ def test_a_point_is_at_an_edge_where_the_box_could_be_moved_out(place, is_there)
     box, bounds = np.array([[-1.0, 1.0], [-1.0, 2.0]]), np.array([[-9.0, 9.0], [-9.0, 2.0]])
     theta = np.array([place, 0.0]) if abs(place) <= 1 else np.array([0.0, place])
     assert _is_at_edge(theta, box, bounds) is is_there
+
+
+class _Family:
+    """Parameters that are apart, or in a coarser form one."""
+
+    bounds = np.array([[-9.0, 9.0], [-9.0, 9.0]])
+    retreated = staticmethod(lambda theta: theta)
+
+    def __init__(self, size=2):
+        self.start = np.zeros(size)
+        self.bounds = self.bounds[:size]
+
+    def coarser(self):
+        return _Family(1) if len(self.start) == 2 else None
+
+    def from_coarser(self, theta):
+        return np.repeat(theta, 2)
+
+
+class _Staged(SimpleNamespace):
+    """A criterion whose minimum is where it is told to be; it notes what it starts from."""
+
+    def __init__(self, family, rows, minimum=(1.0, -2.0)):
+        super().__init__(family=family, rows=rows, minimum=np.array(minimum), started=None)
+        self.inner_states = f"of {len(family.start)} on {rows}"
+
+    def __call__(self, theta):
+        away = np.repeat(theta, 2 // len(theta)) - self.minimum
+        gradient = away.reshape(len(theta), -1).sum(axis=1)
+        return Evaluation(1 + away @ away / 2, gradient, 0.0, 1.0, 0.0, True)
+
+    def start_from(self, states):
+        self.started = states
+
+
+def _staged(start=None, minimum=(1.0, -2.0)):
+    made = []
+
+    def make(family, rows):
+        made.append(_Staged(family, rows, minimum))
+        return made[-1]
+
+    search = StagedSearch(_Family(), make, "part", "whole", SearchSettings(tol=1e-10, max_iter=200), start)
+    return *search.run(), made
+
+
+def test_cheap_searches_come_first_and_leave_their_states_to_the_next_on_the_same_rows():
+    learned, last, rows, made = _staged()
+    assert [(len(one.family.start), one.rows) for one in made] == [(1, "part"), (1, "whole"), (2, "whole")]
+    assert [one.started for one in made] == [None, None, "of 1 on whole"]
+    assert (last, rows) == (made[-1], "whole")
+    np.testing.assert_allclose(learned.theta, [1, -2], atol=1e-3)
+    assert learned.status == "converged"
+
+
+def test_a_given_start_leaves_the_cheap_searches_out():
+    learned, _, _, made = _staged(start=np.array([0.9, -1.9]))
+    assert [(len(one.family.start), one.rows) for one in made] == [(2, "whole")]
+    np.testing.assert_allclose(learned.theta, [1, -2], atol=1e-3)
+
+
+def test_a_search_on_all_rows_moves_its_box_as_far_as_the_optimum_is():
+    learned, _, _, made = _staged(start=np.array([0.0, 0.0]), minimum=(4.5, -5.0))
+    assert len(made) == 1
+    np.testing.assert_allclose(learned.theta, [4.5, -5], atol=1e-3)

@@ -8,6 +8,10 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from labelweave.inference import IsotonicCalibration, SigmoidCalibration, calibrate_labels
+from labelweave.inference.calibration.sigmoid import fit_sigmoid
+from labelweave.inference.calibration.softmax import known_classes
+from labelweave.inference.labeled_scores import LabeledScores
+from labelweave.labels import LabelMatrix
 from labelweave.metrics import expected_calibration_error
 
 
@@ -191,3 +195,22 @@ def test_the_kind_of_maps_minds_gaps_and_weights():
     assert np.isfinite(found).all()
     weighted = calibrate_labels(labels, scores, "auto", sample_weight=rows.astype(float))
     assert np.isfinite(weighted.probabilities(scores)).all()
+
+
+def test_rows_of_one_known_class_calibrate_classes():
+    labels = LabelMatrix(sp.csr_array([[1, 0, 0], [0, 1, 1], [0, 0, 0], [0, 0, 1]]))
+    table = LabeledScores(labels, np.zeros((4, 3)), np.array([1.0, 1.0, 1.0, 0.0]))
+    rows, codes = known_classes(table)
+    assert (rows.tolist(), codes.tolist()) == ([0], [0])
+
+
+def test_doubts_of_nothing_change_no_curve():
+    scores, labels, _ = make_problem(80, 4)
+    sure = LabelMatrix.from_any(labels)
+    places = sp.csr_array((np.zeros(3), ([0, 5, 9], [0, 1, 2])), shape=labels.shape)
+    doubting = LabelMatrix(sure.positives, doubts=places)
+    doubting.doubts = places  # made without those of 0 otherwise
+    for pooled in (True, False):
+        expected = fit_sigmoid(LabeledScores(sure, scores, np.ones(80)), pooled=pooled)
+        found = fit_sigmoid(LabeledScores(doubting, scores, np.ones(80)), pooled=pooled)
+        np.testing.assert_allclose(found.slopes, expected.slopes, rtol=1e-6)

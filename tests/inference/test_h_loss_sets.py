@@ -108,3 +108,12 @@ def test_nothing_disobeys_over_10_000_graphs(part):
         found += [order.enforced(scores - rng.random(len(names)), "projection") > 0]
         for table in found:
             assert (table[:, above[0]] >= table[:, above[1]]).all(), seed
+
+
+def test_probabilities_of_0_and_1_are_probabilities():
+    tree = Taxonomy.from_nested({"animal": ["dog", "cat"]})
+    names = ["animal", "dog", "cat"]
+    assert h_loss_sets([[1.0, 1.0, 0.0]], tree, names).tolist() == [[1, 1, 0]]
+    for wrong in (1 + 1e-6, -1e-6):
+        with pytest.raises(ValueError, match="they must be from 0 to 1"):
+            h_loss_sets([[1.0, 1.0, wrong]], tree, names)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelweave.losses.entry_losses import ENTRY_LOSSES
+from labelweave.losses.entry_losses import ENTRY_LOSSES, GradedEntryLoss
 from reference.entry_twins import LOSSES
 
 SIGNS = np.array([1.0, -1.0])
@@ -83,3 +83,18 @@ def test_only_the_squared_loss_is_quadratic(name):
     at = np.array([loss.threshold] * 2)
     one, other = loss.value(SIGNS, at)
     assert one == other
+
+
+@given(target=st.floats(0, 1).filter(lambda q: abs(q - 0.5) > 1e-6), score=SCORES)
+def test_a_soft_target_is_the_expected_loss(target, score):
+    signs, scores = np.array([2 * target - 1]), np.array([score])
+    for name, kind in ENTRY_LOSSES.items():
+        loss, graded = kind(), GradedEntryLoss(kind())
+        value, gradient, curvature = graded.evaluate(signs, scores)
+        np.testing.assert_allclose(value, graded.value(signs, scores), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(gradient, graded.gradient(signs, scores), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(curvature, graded.curvature(signs, scores), rtol=1e-9, atol=1e-12)
+        if name != "squared_hinge":  # the losses of both signs differ by a linear function
+            there, not_there = (loss.value(np.array([sign]), scores) for sign in (1.0, -1.0))
+            expected = target * there + (1 - target) * not_there
+            np.testing.assert_allclose(value, expected, rtol=1e-9, atol=1e-9)

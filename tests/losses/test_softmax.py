@@ -52,3 +52,8 @@ def test_curvatures_beneath_the_rounding_of_sure_classes_are_right(margin):
     assert np.allclose(np.diag(total), np.exp(-margin) * shares, rtol=1e-6)
     assert np.abs(total.sum(axis=0)).max() <= 1e-15 * small
     assert np.linalg.eigvalsh(total / small).min() >= -1e-14
+
+
+def test_no_scores_lose_less_than_the_least():
+    loss, scores = _two_rows([[800, 0, -1], [0, -1, 800]])
+    assert loss.evaluate(scores, *EVERY).values.sum() == loss.least == 0.0

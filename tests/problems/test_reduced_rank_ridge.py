@@ -137,3 +137,36 @@ def test_it_is_chosen_where_it_is_cheaper_fits_and_is_safe():
     kernel = RidgeSizes(rows=12_000, labels=1000, features=None, row_counts=None, trace=1e4)
     assert kernel.suit(1.0, 1000, 8e9, is_kept=False)
     assert kernel.suit(1.0, 200, 8e9, is_kept=False)
+
+
+def test_coefficients_of_rows_in_single_precision_stay_within_what_is_stated():
+    """Rounding moves scores by the kernel times the coefficients' rounding, which a large kernel makes much."""
+    random = np.random.default_rng(3)
+    X = 300 * random.normal(size=(N, 3))
+    Y = sp.csr_array((random.random((N, L)) < 0.4).astype(np.int8))
+    K, penalty = X @ X.T, 1e-4
+    made = ReducedRankRidge.of(None, PrecomputedSource(K), 0.0, Y, np.ones(N), Workers(1), is_kept=False)
+    found = made.fit(penalty, L, np.float32)
+
+    def objective(coefficients):
+        product = coefficients @ found.labels.T
+        return 0.5 * np.square(K @ product - Y.toarray()).sum() + 0.5 * penalty * np.sum(
+            product * (K @ product)
+        )
+
+    eps = np.finfo(np.float32).eps
+    worst = 0.0
+    for _ in range(20):
+        moved = found.features * (1 + eps * random.choice([-0.5, 0.5], found.features.shape))
+        worst = max(worst, objective(moved) - objective(found.features))
+    length = float(np.square(found.features).sum())
+    assert eps**2 * np.trace(K) * length < worst <= found.rounding  # a trace alone would be too small
+
+
+def test_what_is_stated_grows_as_the_penalty_falls():
+    X, Y, weights = _drawn(8)
+    made = ReducedRankRidge.of(FeatureMatrix(X), None, CONSTANT, Y, weights, Workers(1), is_kept=True)
+    factor = np.ones((9, 2))
+    bounds = [made._rounding(penalty, factor, factor, 0.0) for penalty in (1.0, 1e-16, 1e-18, 1e-20)]
+    assert (np.diff(bounds) > 0).all()
+    assert bounds[3] > 10 * bounds[0]

@@ -1,6 +1,7 @@
 """Alternating directions: the optimum of the slow twin, and a certificate wherever a run ends."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from labelweave.features.gram.sources import KernelSource
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.problems import MarginBox, Resources, feature_margins, kernel_margins
 from labelweave.solvers import AlternatingDirections, Status
-from labelweave.solvers.alternating_directions import SplitState
+from labelweave.solvers.alternating_directions import SplitState, _balanced, _Point
 from reference import gram_twins
 
 FORMS = ["cholesky", "eigenvalues", "incomplete_cholesky", "features"]
@@ -249,3 +250,35 @@ def test_a_run_that_is_stopped_and_goes_on_gives_the_same_bits(form, covariance,
     assert [record[2:] for record in again.trace] == [record[2:] for record in whole.trace]
     np.testing.assert_array_equal(again.answer.kept, whole.answer.kept)
     np.testing.assert_array_equal(last.shift, end.shift)
+
+
+def test_momentum_goes_beyond_the_last_point():
+    last, before = _Point(*np.array([[3.0], [5.0], [7.0]])), _Point(*np.array([[1.0], [1.0], [1.0]]))
+    assert [part[0] for part in last.beyond(before, 0.5)] == [4.0, 7.0, 10.0]
+    assert last.beyond(before, 0) is last
+
+
+def test_multipliers_are_taken_over_near_the_optimum_alone():
+    problem = Problem("eigenvalues", "dense")
+    result, _ = problem.solve(tol=1e-9)
+    solver, margins = AlternatingDirections(1e-9, 100), problem.margins
+    near = solver.start_at(margins, result.answer.boxed)
+    (scores,) = margins.scores(result.answer.boxed)
+    np.testing.assert_allclose(near.shift, (margins.targets - scores) / near.penalty, atol=1e-12)
+    assert near.shift.any()
+    assert not solver.start_at(margins, np.zeros_like(scores)).shift.any()
+
+
+@pytest.mark.parametrize("residuals", [(1e-9, 1.0), (1.0, 1e-9)])
+def test_balancing_keeps_to_the_smallest_penalty(residuals):
+    margins = Problem("incomplete_cholesky").margins
+    state = AlternatingDirections(1e-3, 100).start(margins)
+    for penalty in (0.5, 3.0):
+        solves = SimpleNamespace(penalty_changes_are_cheap=True, smallest_penalty=0.4)
+        given = replace(
+            state, rounds=5, residuals=residuals, penalty=penalty, shift=np.ones_like(state.shift)
+        )
+        after = _balanced(SimpleNamespace(solves=solves), given)
+        expected = 10 * penalty if residuals[0] == 1 else max(penalty / 10, 0.4)
+        assert after.penalty == pytest.approx(expected)
+        np.testing.assert_allclose(after.shift * after.penalty, penalty)

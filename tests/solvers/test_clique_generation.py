@@ -71,6 +71,10 @@ def _run(problem, max_rounds=10, change_tol=0.0, on_check=None):
             _Problem([5, 4, 3.99, 3.98, 3.97], [1] * 9), {"change_tol": 0.05},
             "two rounds changed the objective by little", 3,
         ),
+        (
+            _Problem([5, 4, 3.5, 3.49, 3.48, 3.47], [1] * 9), {"change_tol": 0.05},
+            "two rounds changed the objective by little", 4,
+        ),
     ],
 )  # fmt: skip
 def test_reasons_to_end(problem, options, reason, n_cliques):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -63,7 +64,9 @@ START = np.asfortranarray(np.arange(1.0, 7.0).reshape(2, 3))
 
 
 def test_a_run_ends_at_the_tolerance():
+    begin = perf_counter()
     result, state = Halving().solve(START)
+    assert 0 <= result.trace[-1].time <= perf_counter() - begin
     assert result.converged
     assert result.gap <= 1e-3 < result.trace[-2].gap
     assert [record.iteration for record in result.trace] == list(range(1, state.rounds + 1))

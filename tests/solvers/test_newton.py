@@ -1,5 +1,7 @@
 """Newton's method: optima, certificates, groups, and the ways a fit ends."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,7 +19,7 @@ from labelweave.problems.kernel_likelihood import KernelLikelihood
 from labelweave.solvers import Status
 from labelweave.solvers.exact_directions import ExactDirections
 from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
-from labelweave.solvers.newton_system import FunctionGradients
+from labelweave.solvers.newton_system import FunctionGradients, NewtonSystem, _Iteration
 from labelweave.solvers.symmetrized_gradients import SymmetrizedGradients
 from reference.newton_twins import LogisticTwin, SoftmaxTwin, objective, optimum, prior
 
@@ -406,3 +408,28 @@ def test_a_fit_stopped_at_any_check_goes_on_with_the_same_bits(directions, start
         assert [r._replace(time=0) for r in result.trace] == [r._replace(time=0) for r in whole.trace]
         assert np.array_equal(state.dual, end.dual)
         assert np.array_equal(state.scores, end.scores)
+
+
+@pytest.mark.parametrize("values", [[3.0], [1.0, 2.0, 5.0], [4.0, -1.0]])
+def test_what_is_allowed_of_all_groups_is_the_tolerance(values):
+    """Of their sum, for each at least half of an even share."""
+    state = SimpleNamespace(values=np.array(values))
+    allowed = NewtonConjugateGradient(1e-3, 10)._targets(state)
+    assert allowed.sum() == pytest.approx(1e-3 * abs(sum(values)))
+    assert (allowed >= allowed.sum() / len(values) / 2).all()
+
+
+def test_a_preconditioner_is_used_from_the_first_direction():
+    codes = np.random.default_rng(4).integers(0, 24, N)
+    covariance = LabelCovariance.dense(20.0 * np.eye(24))
+    problem = _problem(SoftmaxLoss(codes, 24, np.ones((N, 2))), _kernel(), covariance, rank=10)
+    every = np.arange(2)
+    _, residual, curvature = problem.evaluate(np.zeros(problem.shape), every)
+    system = NewtonSystem(problem, curvature, every)
+    gradients = _Iteration(system, residual, problem.product(residual, every))
+    plain = gradients.direction.copy()
+    gradients.precondition()
+    expected = problem.preconditioner(curvature, every).apply(residual, problem.product(residual, every))
+    np.testing.assert_allclose(gradients.direction, expected[0], atol=1e-12)
+    np.testing.assert_allclose(gradients.along, expected[1], atol=1e-12)
+    assert np.abs(gradients.direction - plain).max() > 1e-3

@@ -301,3 +301,10 @@ def test_a_run_that_is_stopped_and_goes_on_gives_the_same_bits(stop):
     )
     assert [record[2:] for record in again.trace] == [record[2:] for record in whole.trace]
     np.testing.assert_array_equal(again.answer.boxed, whole.answer.boxed)
+
+
+def test_the_trace_tells_the_share_of_variables_that_moved():
+    result, _ = WorkingSetAscent(1e-6, 1000).solve(_dual(n=20, n_labels=1, C=100.0))
+    shares = [record.active_share for record in result.trace]
+    assert all(0 <= share <= 1 for share in shares)
+    assert shares[0] == 1
