@@ -90,7 +90,7 @@ class Reach:
         known = [test for test in found if test in self.seconds and test.startswith("tests/")]
 
         def place(test: str) -> tuple[bool, bool, float, str]:
-            is_direct = _imports(test.split("::")[0], module_name(path))
+            is_direct = _imports(test.split("::", maxsplit=1)[0], module_name(path))
             return not is_direct, not test.startswith(area), self.seconds[test], test
 
         return sorted(known, key=place)

@@ -140,7 +140,7 @@ def test_it_is_chosen_where_it_is_cheaper_fits_and_is_safe():
 
 
 def test_coefficients_of_rows_in_single_precision_stay_within_what_is_stated():
-    """Rounding moves scores by the kernel times the coefficients' rounding, which a large kernel makes much."""
+    """Rounding moves scores by the kernel times that of the coefficients: much where the kernel is large."""
     random = np.random.default_rng(3)
     X = 300 * random.normal(size=(N, 3))
     Y = sp.csr_array((random.random((N, L)) < 0.4).astype(np.int8))

@@ -1,4 +1,4 @@
-"""The max-margin duals of a tree's nodes: their blocks, the losses of no weights, the types of what is kept."""
+"""The max-margin duals of a tree's nodes: their blocks, the losses without weights, what types are kept."""
 
 import numpy as np
 import pytest
