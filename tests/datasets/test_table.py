@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import gzip
 import json
 
@@ -193,6 +194,25 @@ def test_decimal_commas_between_semicolons_are_numbers(tmp_path):
     assert np.array_equal(read_table_columns(tmp_path / "c.csv", columns).X["a"], frame["a"], equal_nan=True)
     path.write_text('a,y\n"1,5",q\n"2,5",p\n')
     with pytest.raises(DataFileError, match=r"d.csv:2: found '1,5' in column 'a'"):
+        read_table_columns(path, TableColumns(labels="y", numeric="a"))
+
+
+def test_thousands_percent_and_currencies_are_numbers(tmp_path):
+    path = write(tmp_path / "t.csv", 'a,b,y\n"1,234.5",12.5%,q\n-17,?,p\n"$12,345,678", 3 % ,q\n,100%,p\n')
+    frame = read_table_columns(path, TableColumns(labels="y", numeric=("a", "b"))).X
+    assert np.array_equal(frame["a"], [1234.5, -17, 12345678, np.nan], equal_nan=True)
+    assert np.array_equal(frame["b"], [12.5, np.nan, 3, 100], equal_nan=True)
+    comma = write(tmp_path / "c.csv", "a;b;y\n1.234,5;12,5 %;q\n-17;?;p\n€12.345.678;3%;q\n;100%;p\n")
+    same = read_table_columns(comma, TableColumns(labels="y", numeric=("a", "b"))).X
+    assert same.equals(frame)
+    guessed = read_table_columns(path, TableColumns(labels="y")).X
+    assert list(guessed.dtypes.astype(str)) == ["float64", "float64"]
+
+
+@pytest.mark.parametrize("cell", ["12,34", "1,234,5", "3%4", "$", "%", "1.2.3", "1,2345"])
+def test_what_is_nearly_a_number_is_refused_by_its_line(tmp_path, cell):
+    path = write(tmp_path / "t.csv", f'a,y\n"1,000",q\n"{cell}",p\n')
+    with pytest.raises(DataFileError, match=f"t.csv:3: found '{re.escape(cell)}' in column 'a'"):
         read_table_columns(path, TableColumns(labels="y", numeric="a"))
 
 

@@ -38,7 +38,7 @@ class Columns(Mapping[str, list[Any]]):
     """The columns of a table by name, as lists; what pyarrow read becomes one when it is asked for.
 
     given: lists of one length, or arrays that ``pyarrow.chunked_array`` made.
-    has_decimal_commas: whether columns of text such as 3,5 are numbers.
+    has_decimal_commas: whether numbers are written as 1.234,5 and not as 1,234.5.
     """
 
     def __init__(self, given: Mapping[str, Any], has_decimal_commas: bool = False) -> None:
@@ -77,18 +77,24 @@ class Columns(Mapping[str, list[Any]]):
     def numbers(self, name: str) -> npt.NDArray[np.float64] | None:
         """Give a column as numbers; see :func:`numbers`."""
         if name not in self._numbers:
-            column = self.plain(name)
-            found = numbers(column)
-            if found is None and self._has_decimal_commas and is_text(column):
-                found = numbers(_with_decimal_points(column))
-            self._numbers[name] = found
+            found = numbers(self.plain(name))
+            self._numbers[name] = numbers(self.unformatted(name)) if found is None else found
         return self._numbers[name]
 
+    def unformatted(self, name: str) -> Any:
+        """Give a column with 1,234.5 and 50 % and $3 as 1234.5 and 50 and 3, where it is text."""
+        column = as_array(self.plain(name))
+        return _unformatted(column, *(",." if self._has_decimal_commas else ".,")) if is_text(column) else column
 
-def _with_decimal_points(column: Any) -> Any:
+
+def _unformatted(column: Any, point: str, comma: str) -> Any:
+    """Write numbers without signs of currencies and percent and without commas between thousands."""
     from pyarrow import compute
 
-    return compute.replace_substring_regex(column, r"^(\s*[-+]?\d+),(\d+\s*)$", r"\1.\2")
+    digits = rf"(\d{{1,3}}(\{comma}\d{{3}})+|\d+)(\{point}\d+)?"
+    is_number = compute.match_substring_regex(column, rf"^\s*[-+]?[$€£¥]?\s*{digits}\s*[%$€£¥]?\s*$")
+    bare = compute.replace_substring_regex(column, rf"[\{comma}%$€£¥\s]", "")
+    return compute.if_else(is_number, compute.replace_substring(bare, point, "."), column)
 
 
 def is_missing(cell: Any) -> bool:

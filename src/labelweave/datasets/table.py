@@ -19,7 +19,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.arguments import checked
-from labelweave.datasets.columns import as_array, coded, has_any, is_missing, is_text, is_text_lists, number
+from labelweave.datasets.columns import as_array, as_list, coded, has_any, is_missing, is_text, is_text_lists, number
 from labelweave.datasets.csr_parts import ones_from_counts, targets_of_rows
 from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.labeled_data import LabeledData
@@ -150,10 +150,10 @@ def numbers_of(table: RawTable, name: str) -> npt.NDArray[np.float64]:
     found = table.columns.numbers(name)
     if found is not None:
         return found
-    values = np.empty(len(table))
+    values, bare = np.empty(len(table)), as_list(table.columns.unformatted(name))
     for row, cell in enumerate(table.columns[name]):
         try:
-            values[row] = number(cell)
+            values[row] = number(bare[row])
         except ValueError as error:
             raise table.error(row, name, f"{str(cell)[:40]!r}", str(error)) from None
     return values
