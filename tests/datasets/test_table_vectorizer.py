@@ -90,3 +90,26 @@ def test_errors_name_what_is_wrong():
         TableVectorizer(numeric="size").fit(pd.DataFrame({"size": [1, np.nan]}))
     with pytest.raises(ValueError, match="'size' has no number in any row"):
         TableVectorizer(numeric="size", missing_numeric="mean").fit(pd.DataFrame({"size": [np.nan]}))
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["1,000", "?", "3%"], [1000, np.nan, 3]),
+        ([1, "2", None], [1, 2, np.nan]),
+        (pd.array([1, None, 2], "Int64"), [1, np.nan, 2]),
+        (pd.array(["1", None, "$2"], "string"), [1, np.nan, 2]),
+        ([True, False, True], [1, 0, 1]),
+    ],
+)
+def test_numbers_of_a_frame_are_read_as_those_of_a_file(cells, expected):
+    vectorizer = TableVectorizer(numeric=["a"], missing_numeric="mean")
+    found = vectorizer.fit_transform(pd.DataFrame({"a": cells})).toarray()[:, 0]
+    plain = TableVectorizer(numeric=["a"], missing_numeric="mean")
+    np.testing.assert_allclose(found, plain.fit_transform(pd.DataFrame({"a": expected})).toarray()[:, 0])
+
+
+@pytest.mark.parametrize("cells", [["1", "x", "2"], [1, "x", 2], ["1,000", "x", "2"]])
+def test_what_is_no_number_in_a_frame_is_refused_by_its_place(cells):
+    with pytest.raises(ValueError, match="Row 1, column 'a' is 'x'; it must be a finite number"):
+        TableVectorizer(numeric=["a"]).fit(pd.DataFrame({"a": cells}))

@@ -19,6 +19,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from labelweave.arguments import checked
+from labelweave.datasets.columns import Columns, as_list, number
 from labelweave.datasets.csr_parts import with_narrow_indices
 from labelweave.datasets.table_columns import column_names, listed_columns
 from labelweave.features.feature_matrix import LARGEST_FEATURE
@@ -316,7 +317,9 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return scaled
 
     def _numbers(self, frame: Any) -> npt.NDArray[np.float64]:
-        numbers = np.asarray(frame[list(self.numeric)], dtype=np.float64)
+        numbers = np.empty((len(frame), len(self.numeric)))
+        for place, name in enumerate(self.numeric):
+            numbers[:, place] = _numbers_of(frame, name)
         missing = np.isnan(numbers)
         if self.missing_numeric == "error" and missing.any():
             row, column = np.argwhere(missing)[0]
@@ -329,6 +332,23 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _check_is_fitted(self) -> None:
         if not self.is_fitted:
             raise NotFittedError("This TableVectorizer is not fitted; call fit with the training rows first.")
+
+
+def _numbers_of(frame: Any, name: str) -> npt.NDArray[np.float64]:
+    column = frame[name]
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
+        return column.to_numpy(np.float64)
+    cells = column.astype(object).where(column.notna(), None).tolist()
+    columns = Columns({name: cells})
+    found = columns.numbers(name)
+    if found is not None:
+        return found
+    for index, cell, bare in zip(frame.index, cells, as_list(columns.unformatted(name)), strict=True):
+        try:
+            number(bare)
+        except ValueError as error:
+            raise ValueError(f"Row {index}, column {name!r} is {str(cell)[:40]!r}; it must be {error}.") from None
+    return np.array([*map(number, as_list(columns.unformatted(name)))])
 
 
 def cells_of(frame: Any, name: str) -> list[str]:
