@@ -86,6 +86,7 @@ class Reach:
             found = {
                 test for name in names for test in self._tests_of_users((module_name(path), name), set())
             }
+            found |= {test for test in self.seconds if _imports(test.split("::")[0], module_name(path))}
         area = "tests/" + Path(path).parts[2].strip("_") + "/"
         known = [test for test in found if test in self.seconds and test.startswith("tests/")]
 
@@ -113,7 +114,8 @@ class Reach:
 @cache
 def _imports(test_file: str, module: str) -> bool:
     """Tell whether a test imports from a module directly."""
-    return f"from {module} import" in (ROOT / test_file).read_text()
+    place = ROOT / test_file
+    return place.exists() and f"from {module} import" in place.read_text()
 
 
 def _test_times(path: Path) -> Iterator[tuple[str, float]]:

@@ -72,6 +72,20 @@ def test_a_small_radius_is_used_up(problem):
     assert np.allclose(step.length[at_edge], radius[at_edge])
 
 
+@pytest.mark.parametrize("blocks", BLOCKS)
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.95, 2.0])
+def test_a_step_ends_on_the_edge_of_its_region(blocks, share):
+    random = np.random.default_rng(3)
+    count, size = {"whole": (1, 20), "rows": (5, 4), "columns": (4, 5)}[blocks]
+    roots = random.normal(size=(count, size, size))
+    problem = QuadraticTwin(blocks, [root @ root.T + np.eye(size) for root in roots], random.normal(size=(5, 4)))
+    point, start = _start(problem)
+    whole = truncated_gradients(problem, point, start, 1e-12, 1000)
+    step = truncated_gradients(problem, point, start, 1e-12, 1000, share * whole.length)
+    np.testing.assert_allclose(step.length, min(share, 1.0) * whole.length, rtol=1e-6)
+    np.testing.assert_allclose(step.length, _length(problem, point, step.direction), rtol=1e-6)
+
+
 @pytest.mark.parametrize("blocks", ["rows", "columns"])
 def test_blocks_stop_alone(blocks):
     """A block that need not move does not, and one without curvature stops no other."""
