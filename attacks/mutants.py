@@ -179,10 +179,15 @@ def outcomes(log: Path) -> dict[str, dict[str, Any]]:
     return {entry["key"]: entry for entry in said}
 
 
+def _verdicts() -> dict[str, str]:
+    return json.loads(_SEEN.read_text()) if _SEEN.exists() else {}
+
+
 def run(drawn: list[Mutant], log: Path, seconds: float, *, again: bool) -> dict[str, dict[str, Any]]:
-    """Run what is not in the log yet; of what survived too, if asked."""
-    done = outcomes(log)
-    left = {one.key: again and one.key in done and done[one.key]["outcome"] == "survived" for one in drawn}
+    """Run what is not in the log yet; what survived too, if asked, and is not known to be equivalent."""
+    done, seen = outcomes(log), _verdicts()
+    survivors = {key for key, entry in done.items() if entry["outcome"] == "survived"} - seen.keys()
+    left = {one.key: again and one.key in survivors for one in drawn}
     open_ = [one for one in drawn if one.key not in done or left[one.key]]
     if open_:
         reach = Reach()
@@ -209,7 +214,7 @@ def run(drawn: list[Mutant], log: Path, seconds: float, *, again: bool) -> dict[
 
 def summary(entries: dict[str, dict[str, Any]], drawn: int, seed: int) -> dict[str, Any]:
     """Count what became of the mutants, and name the survivors with what people say of them."""
-    seen = json.loads(_SEEN.read_text()) if _SEEN.exists() else {}
+    seen = _verdicts()
     by_folder: dict[str, Counter[str]] = {folder: Counter() for folder in SHARES}
     survivors = []
     for key, entry in entries.items():
