@@ -28,7 +28,7 @@ def load_kernel_problem(
     Parameters
     ----------
     name : str
-        ``"awa-<n>"`` or ``"rcv1"``.
+        ``"awa-<n>"``, ``"rcv1"`` or ``"tmc2007"``.
     C : float, default=1.0
         labelweave's C; the peers' is twice that.
     kernel_megabytes : float, default=2000.0
@@ -46,10 +46,10 @@ def load_kernel_problem(
     kind, _, size = name.partition("-")
     if kind == "awa" and size.isdigit():
         X, Y = load_animals(int(size), data)
-    elif name == "rcv1":
-        X, Y = load_problem("rcv1-subset1", data)
+    elif name in ("rcv1", "tmc2007"):
+        X, Y = load_problem("rcv1-subset1" if name == "rcv1" else name, data)
     else:
-        raise ValueError(f"The problem {name!r} is not known; use awa-<number of images> or rcv1.")
+        raise ValueError(f"The problem {name!r} is not known; use awa-<number of images>, rcv1 or tmc2007.")
     return PeerProblem(X, Y, 2.0 * C, threads, scale_gamma(X), kernel_megabytes)
 
 

@@ -1,4 +1,4 @@
-"""Problems by name: ``rcv1``, ``rcv1-subset1``, ``debtags``, or ``synthetic:n,d,L``.
+"""Problems by name: ``rcv1``, ``rcv1-subset1``, ``tmc2007``, ``debtags``, or ``synthetic:n,d,L``.
 
 The three RCV1 subsets number their labels differently: column 20 of one is not
 column 20 of the next, though the features agree.  A label of the stack ``rcv1``
@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from labelweave.datasets import read_mulan
+
 __all__ = ["DEFAULT_DATA", "load_problem"]
 
 DEFAULT_DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
@@ -29,10 +31,10 @@ def load_problem(name: str, data: Path = DEFAULT_DATA) -> tuple[sp.csr_array, sp
     ----------
     name : str
         ``"rcv1"`` (three subsets, stacked), ``"rcv1-subset1"`` to ``"rcv1-subset3"``,
-        ``"debtags"``, or ``"synthetic:n,d,L"`` with rows, features and labels as
-        whole numbers.
+        ``"tmc2007"`` (training rows, 500 words), ``"debtags"``, or ``"synthetic:n,d,L"``
+        with rows, features and labels as whole numbers.
     data : Path
-        The folder that has ``rcv1/``.
+        The folder that has ``rcv1/`` and ``mulan/``.
 
     Returns
     -------
@@ -46,13 +48,17 @@ def load_problem(name: str, data: Path = DEFAULT_DATA) -> tuple[sp.csr_array, sp
         X, Y = _load_rcv1(data, ("1", "2", "3"))
     elif kind in ("rcv1-subset1", "rcv1-subset2", "rcv1-subset3"):
         X, Y = _load_rcv1(data, (kind[-1],))
+    elif kind == "tmc2007":
+        read = read_mulan(data / "mulan" / kind / "tmc2007-500-train.arff")
+        X, Y = read.X, read.Y.positives
     elif kind == "debtags":
         X, Y = _load_debtags()
     elif kind == "synthetic":
         X, Y = _make_synthetic(sizes)
     else:
         raise ValueError(
-            f"The problem {name!r} is not known; use rcv1, rcv1-subset1 to 3, debtags or synthetic:n,d,L."
+            f"The problem {name!r} is not known; use rcv1, rcv1-subset1 to 3, tmc2007, debtags or "
+            "synthetic:n,d,L."
         )
     return sp.csr_array(X, dtype=np.float64), _with_both_signs(sp.csr_array(Y, dtype=np.int8))
 

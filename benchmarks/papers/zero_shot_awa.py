@@ -16,6 +16,8 @@ Methods:
 - M3L: R = sum_c p(c) y_c y_c^T, the paper's method;
 - mean moved: the scores, less their mean over the training images, plus the known
   mean of the attributes, sum_c p(c) y_c;
+- all images (``--all-images``, minutes): R = I, fitted to all images of the training classes, the pair
+  chosen on 2,000 of them;
 - posterior: ``ZeroShotClassifier``, expected attributes under the posterior over the
   ten signatures, with the scores of each of three kinds of attribute classifiers.
 
@@ -49,10 +51,11 @@ from labelweave import LabelCovariance, MaxMarginClassifier, ZeroShotClassifier
 
 __all__ = ["main", "measure"]
 
-_RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "zero_shot_awa.json"
+_RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers"
 _PENALTIES = (0.03, 0.1, 0.3, 1.0)
 _WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
-_PAPER = {"independent": 29.38, "M3L": 26.35}
+_PAPER = {"independent": 29.38, "M3L": 26.35, "independent, all images": 28.64}
+_TO_CHOOSE = 2_000
 
 Pair = tuple[float, float]
 
@@ -64,13 +67,15 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seeds", type=int, default=5, help="draws of training images")
-    parser.add_argument("--out", type=Path, default=_RESULTS)
+    parser.add_argument("--all-images", action="store_true", help="nothing but the fit to all images")
+    parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     start = time.perf_counter()
-    methods = measure(arguments.seeds)
+    methods = measure_all_images() if arguments.all_images else measure(arguments.seeds)
+    name = "zero_shot_awa_all.json" if arguments.all_images else "zero_shot_awa.json"
     print(_table(methods))
     results = {**describe_machine(), "seconds": time.perf_counter() - start, "paper": _PAPER}
-    write_json(arguments.out, {**results, "methods": methods})
+    write_json(arguments.out or _RESULTS / name, {**results, "methods": methods})
 
 
 def measure(n_seeds: int = 5) -> dict[str, list[dict[str, float]]]:
@@ -92,6 +97,25 @@ def measure(n_seeds: int = 5) -> dict[str, list[dict[str, float]]]:
         for name, figures in _measure_draw(animals, seed).items():
             methods.setdefault(name, []).append(figures)
     return methods
+
+
+def measure_all_images() -> dict[str, list[dict[str, float]]]:
+    """Fit independent labels to all images of the training classes.
+
+    Returns
+    -------
+    dict of str to list of dict
+        As :func:`measure` gives it.
+    """
+    animals = read_animals()
+    rows = sample_training_rows(animals, 0, _TO_CHOOSE)
+    X, classes = animals.X[rows], animals.classes[rows]
+    pairs = [(C, width / median_distance(X)) for width in _WIDTHS for C in _PENALTIES]
+    pair = _choose_pairs(animals, X, classes, "independent", pairs, 0)["independent"]
+    model = _max_margin(pair).fit(animals.X, animals.signatures[animals.classes])
+    truth = animals.signatures[animals.classes_test]
+    loss = _hamming(model.decision_function(animals.X_test), truth)
+    return {"independent, all images": [{"hamming": loss, "C": pair[0], "gamma": pair[1]}]}
 
 
 def _measure_draw(animals: Animals, seed: int) -> dict[str, dict[str, float]]:
