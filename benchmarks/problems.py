@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.datasets import read_mulan
+from labelweave.datasets import read_any
 
 __all__ = ["DEFAULT_DATA", "load_problem"]
 
@@ -49,7 +49,7 @@ def load_problem(name: str, data: Path = DEFAULT_DATA) -> tuple[sp.csr_array, sp
     elif kind in ("rcv1-subset1", "rcv1-subset2", "rcv1-subset3"):
         X, Y = _load_rcv1(data, (kind[-1],))
     elif kind == "tmc2007":
-        read = read_mulan(data / "mulan" / kind / "tmc2007-500-train.arff")
+        read = read_any(data / "mulan" / kind / "tmc2007-500-train.arff")
         X, Y = read.X, read.Y.positives
     elif kind == "debtags":
         X, Y = _load_debtags()
