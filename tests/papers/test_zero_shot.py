@@ -68,3 +68,10 @@ def test_covariance_of_other_rows_labels_helps_where_moments_changed(name, least
 def test_on_rcv1_the_covariance_does_no_harm():
     # a gain of 0.01 with a standard error of 0.015 over draws is none that a test could hold
     assert np.mean(gains_where_moments_changed("rcv1")) > -0.03
+
+
+def test_independent_attributes_of_all_images_are_those_of_the_paper():
+    from benchmarks.papers import zero_shot_awa
+
+    (figures,) = zero_shot_awa.measure_all_images()["independent, all images"]
+    assert figures["hamming"] <= 28.64
