@@ -5,6 +5,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from labelweave._loops.label_tree import joined
 from labelweave.estimators.label_tree.scorer import LabelTreeScorer
 from labelweave.estimators.label_tree.weighted_tree import WeightedTree
 from labelweave.features import FeatureMatrix
@@ -44,7 +45,7 @@ def _weighted(random, n_labels=None):
         columns=np.array(columns, np.uint8),
         values=random.integers(-30000, 30000, len(columns)).astype(np.int16),
         scales=random.exponential(1e-4, len(tree.targets)),
-        intercepts=random.normal(size=len(tree.targets)),
+        intercepts=random.normal(size=len(tree.targets)).round(1),  # some are equal
     )
 
 
@@ -68,6 +69,52 @@ def test_what_is_proven_is_what_brute_force_finds(seed, by_margin, has_negatives
     np.testing.assert_array_equal((above.labels >= 0).sum(axis=1), (scores > 0).sum(axis=1))
     beam = weighted.by_beam(rows, k, weighted.tree.n_nodes, by_margin=by_margin)
     np.testing.assert_array_equal(beam[0], order)
+
+
+def _beamed(weighted, row, beam):
+    """List the labels below the best nodes of each level, by a slow twin."""
+    tree, level, found = weighted.tree, [(np.inf, 0)], []
+    while level:
+        below = []
+        for above, node in level:
+            margins = weighted.intercepts[tree.columns(node)].copy()
+            for pair in range(weighted.pair_ends[node], weighted.pair_ends[node + 1]):
+                places = slice(weighted.starts[pair], weighted.starts[pair + 1])
+                columns = weighted.columns[places]
+                scales = weighted.scales[tree.columns(node)][columns]
+                margins[columns] += row[weighted.features[pair]] * weighted.values[places] * scales
+            for target, margin in zip(tree.targets[tree.columns(node)], margins, strict=True):
+                if target >= 0:
+                    found.append(target)
+                else:
+                    below.append((joined(above, margin, 3.0), -target))
+        level = sorted(below, key=lambda one: (-one[0], one[1]))[:beam]
+    return found
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_a_beam_looks_below_the_best_nodes_whatever_other_rows_there_are(seed):
+    random = np.random.default_rng(seed)
+    weighted = _weighted(random)
+    table = random.normal(size=(70, N_FEATURES)) * (random.random((70, N_FEATURES)) < random.random())
+    table[random.random(70) < 0.2] = 0
+    rows, beam = FeatureMatrix(sp.csr_array(table)), int(random.integers(1, 4))
+    scores = weighted.scores(rows, by_margin=False)
+    k = int(random.integers(1, weighted.n_labels + 1))
+    labels, found, _ = weighted.by_beam(rows, k, beam, by_margin=False)
+    for row in range(0, 70, 10):
+        own = np.array(_beamed(weighted, table[row], beam))
+        order = own[np.lexsort((own, -scores[row, own]))][:k]
+        np.testing.assert_array_equal(labels[row, : len(order)], order)
+        np.testing.assert_array_equal(found[row, : len(order)], scores[row, order])
+        assert (labels[row, len(order) :] == -1).all()
+        alone = weighted.by_beam(rows.rows([row]), k, beam, by_margin=False)
+        np.testing.assert_array_equal(alone[0][0], labels[row])
+    which, of_rows = random.integers(0, weighted.n_labels, 200), np.sort(random.integers(0, 70, 200))
+    for known in (None, (labels, found)):
+        pairs = weighted.of_pairs(rows, of_rows, which, known)
+        np.testing.assert_array_equal(pairs, scores[of_rows, which])
 
 
 @settings(max_examples=40, deadline=None)

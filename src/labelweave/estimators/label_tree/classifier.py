@@ -380,7 +380,7 @@ class LabelTreeClassifier(LabelClassifier):
 
     def _best_blocks(self, X: Any, k: int) -> Iterator[tuple[Array, Array]]:
         features = self._read_features(X, reset=False)
-        if self.beam is None and len(self.label_trees_) == 1:
+        if self.beam is None and len(self.scorer_.trees) == 1:
             yield self.scorer_.proven_top(features, k, _NO_BUDGET)[:2]
         else:
             yield self.scorer_.top(features, k, int(self.beam or _BEAM))

@@ -85,7 +85,7 @@ class LabelTreeScorer(Scorer):
             found = self.trees[0].by_beam(features, k, beam, by_margin=self.by_margin)[:2]
         else:
             m = self._first(k)
-            parts = [tree.by_beam(features, m, beam, by_margin=False)[0] for tree in self.trees]
+            parts = [tree.by_beam(features, m, beam, by_margin=False)[:2] for tree in self.trees]
             found = self._best_of(features, parts, k)
         return _filled(*found, self.n_labels)
 
@@ -130,7 +130,7 @@ class LabelTreeScorer(Scorer):
         Any other label has at most the probability of the m-th best in each tree, which may prove the k best.
         """
         parts = [tree.by_bound(features, m, budget, by_margin=False) for tree in self.trees]
-        best, scores = self._best_of(features, [part.labels for part in parts], k)
+        best, scores = self._best_of(features, [part[:2] for part in parts], k)
         on, off = np.zeros(len(features)), np.zeros(len(features))
         for part in parts:
             _add(on, off, part.scores[:, -1])
@@ -138,18 +138,31 @@ class LabelTreeScorer(Scorer):
         is_proven = is_clear & np.all([part.proven for part in parts], axis=0)
         return FoundLabels(best, scores, is_proven, np.sum([part.opened for part in parts], axis=0))
 
-    def _best_of(self, features: FeatureMatrix, parts: list[Array], k: int) -> tuple[Array, Array]:
-        """Choose the k best of labels (n, m) a tree, -1 for none, by the mean of all trees."""
-        labels = np.concatenate(parts, axis=1)
-        pairs = (self.n_labels * np.arange(len(labels))[:, None] + labels)[labels >= 0]
-        rows, columns = np.divmod(np.unique(pairs), self.n_labels)
-        return _best_pairs(rows, columns, self._of_pairs(features, rows, columns), len(labels), k)
+    def _best_of(
+        self, features: FeatureMatrix, parts: list[tuple[Array, Array]], k: int
+    ) -> tuple[Array, Array]:
+        """Choose the k best of labels (n, m) a tree, -1 for none, by the mean of all trees.
 
-    def _of_pairs(self, features: FeatureMatrix, rows: Array, labels: Array) -> Array:
-        """Score pairs of a row and a label, the rows rising, by the mean of all trees."""
+        parts: labels and their scores in each tree.
+        """
+        labels = np.sort(np.concatenate([part[0] for part in parts], axis=1), axis=1)
+        is_new = labels >= 0
+        is_new[:, 1:] &= labels[:, 1:] != labels[:, :-1]
+        scores = np.full(labels.shape, -np.inf)
+        scores[is_new] = self._of_pairs(features, np.nonzero(is_new)[0], labels[is_new], parts)
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+        best, found = (np.take_along_axis(table, order, axis=1) for table in (labels, scores))
+        best[found == -np.inf] = -1
+        return best, found
+
+    def _of_pairs(self, features: FeatureMatrix, rows: Array, labels: Array, known: list[Any]) -> Array:
+        """Score pairs of a row and a label, the rows rising, by the mean of all trees.
+
+        known: for each tree labels (n, m) and their scores, or None.
+        """
         on, off = np.zeros(len(rows)), np.zeros(len(rows))
-        for tree in self.trees:
-            _add(on, off, tree.of_pairs(features, rows, labels))
+        for tree, part in zip(self.trees, known, strict=True):
+            _add(on, off, tree.of_pairs(features, rows, labels, part))
         return _log_odds(on, off)
 
     def positive(self, features: FeatureMatrix) -> tuple[Array, Array]:
@@ -162,7 +175,7 @@ class LabelTreeScorer(Scorer):
             return parts[0]
         keys = np.unique(np.concatenate([rows * self.n_labels + labels for rows, labels in parts]))
         rows, labels = np.divmod(keys, self.n_labels)
-        is_above = self._of_pairs(features, rows, labels) > 0
+        is_above = self._of_pairs(features, rows, labels, [None] * len(parts)) > 0
         return rows[is_above], labels[is_above]
 
     def _positive_of(self, tree: WeightedTree, features: FeatureMatrix) -> tuple[Array, Array]:
@@ -176,17 +189,6 @@ class LabelTreeScorer(Scorer):
             labels.append(found.labels[places, columns])
             left, k = left[~is_whole], min(self.n_labels, _TIMES * k)
         return np.concatenate(rows), np.concatenate(labels)
-
-
-def _best_pairs(rows: Array, labels: Array, scores: Array, n_rows: int, k: int) -> tuple[Array, Array]:
-    """Give the k best labels of scored pairs, rows rising, and their scores; -1 where there are fewer."""
-    order = np.lexsort((labels, -scores, rows))
-    places = np.arange(len(rows)) - np.searchsorted(rows, rows)
-    best, found = np.full((n_rows, k), -1), np.full((n_rows, k), -np.inf)
-    kept = places < k
-    best[rows[kept], places[kept]] = labels[order][kept]
-    found[rows[kept], places[kept]] = scores[order][kept]
-    return best, found
 
 
 def _add(on: Array, off: Array, scores: Array) -> None:

@@ -18,7 +18,8 @@ from labelweave.model_files.schema import Made, Numbers, places
 from labelweave.problems.tree_blocks import TreeWeights
 
 SHARPNESS = 3.0  # of the sigmoids that margins become; 2 to 10 rank alike, see docs/benchmarks.md
-_ROWS_AT_ONCE = 256
+_ROWS_AT_ONCE = 4096  # of which those at one node follow each other
+_FEW_ROWS = 64  # for which threads take longer to start than to work
 
 
 class FoundLabels(NamedTuple):
@@ -132,26 +133,26 @@ class WeightedTree(StoredParameters):
 
         table = np.empty((len(features), self.n_labels))
 
-        def score(rows: slice, numbers: Any, n_features: int) -> None:
-            score_tree(*numbers, n_features, *self._walked, SHARPNESS, by_margin, table[rows])
+        def score(rows: slice, numbers: Any) -> None:
+            score_tree(*numbers, *self._walked, SHARPNESS, by_margin, table[rows])
 
         _by_panels(features, score)
         return table
 
-    def of_pairs(self, features: FeatureMatrix, rows: Array, labels: Array) -> Array:
-        """Score pairs of a row and a label, the rows rising."""
+    def of_pairs(
+        self, features: FeatureMatrix, rows: Array, labels: Array, known: tuple[Array, Array] | None = None
+    ) -> Array:
+        """Score pairs of a row and a label, the rows rising; of ``known`` labels (n, m) scores are given."""
         from labelweave._loops.label_tree import score_labels
 
         scores, wanted = np.empty(len(rows)), self.tree.columns_of_labels[labels]
-        ends = np.searchsorted(rows, np.arange(len(features) + 1))
         above = self.tree.columns_above, self.tree.owners
+        best = _none_yet(len(features), 0) if known is None else known
 
-        def score(part: slice, numbers: Any, n_features: int) -> None:
-            own = slice(ends[part.start], ends[part.stop])
-            starts = ends[part.start : part.stop + 1] - ends[part.start]
-            score_labels(
-                *numbers, n_features, self._walked[0], SHARPNESS, *above, starts, wanted[own], scores[own]
-            )
+        def score(part: slice, numbers: Any) -> None:
+            own = slice(*np.searchsorted(rows, [part.start, part.stop]))
+            pairs = best[0][part], best[1][part], rows[own] - part.start, wanted[own], scores[own]
+            score_labels(*numbers, *self._walked, SHARPNESS, *above, *pairs)
 
         _by_panels(features, score)
         return scores
@@ -168,9 +169,9 @@ class WeightedTree(StoredParameters):
         best, scores = _none_yet(len(features), k)
         opened, beam = np.full((len(features), n_opened), -1, np.int64), min(beam, self.tree.n_nodes)
 
-        def search(rows: slice, numbers: Any, n_features: int) -> None:
+        def search(rows: slice, numbers: Any) -> None:
             found = best[rows], scores[rows], opened[rows]
-            search_by_beam(*numbers, n_features, *self._walked, SHARPNESS, by_margin, beam, *found)
+            search_by_beam(*numbers, *self._walked, SHARPNESS, by_margin, beam, *found)
 
         _by_panels(features, search)
         return best, scores, opened
@@ -188,12 +189,12 @@ class WeightedTree(StoredParameters):
         proven, opened = np.zeros(len(features), bool), np.zeros(len(features), np.int64)
         envelopes = self._envelopes(features.shape[1]) if by_margin else None
 
-        def search(rows: slice, numbers: Any, n_features: int) -> None:
+        def search(rows: slice, numbers: Any) -> None:
             found = best[rows], scores[rows], proven[rows], opened[rows]
             if envelopes is None:
-                search_by_bound(*numbers, n_features, *self._walked, SHARPNESS, budget, *found)
+                search_by_bound(*numbers, *self._walked, SHARPNESS, budget, *found)
             else:
-                search_by_envelopes(*numbers, n_features, *self._walked, envelopes, budget, *found)
+                search_by_envelopes(*numbers, *self._walked, envelopes, budget, *found)
 
         _by_panels(features, search)
         return FoundLabels(best, scores, proven, opened)
@@ -207,8 +208,25 @@ class WeightedTree(StoredParameters):
         whole = (self.tree.ends, self.tree.targets, self.pair_ends)
         arrays = *(array.astype(np.int64, copy=False) for array in whole), self.features
         arrays += self.starts.astype(np.int64, copy=False), self.columns, self.values
-        arrays += self.scales, self.intercepts
+        arrays += self.scales, self.intercepts, *self._index()
         return tuple(_read_only(array) for array in arrays), int(np.diff(self.tree.ends).max())
+
+    def _index(self) -> tuple[Array, Array, Array]:
+        """Index features by the upper bits of their numbers, a node in no more places than it has features.
+
+        Gives where the part of each node ends, how many lower bits are left out, and the index.
+        """
+        from labelweave._loops.label_tree import index_features
+
+        ends = self.pair_ends.astype(np.int64, copy=False)
+        counts, largest = np.diff(ends), np.zeros(self.tree.n_nodes, np.int64)
+        largest[counts > 0] = self.features[ends[1:][counts > 0] - 1]
+        sizes = (largest + 1) / np.maximum(counts, 1)
+        shifts = np.ceil(np.log2(np.maximum(sizes, 1.0))).astype(np.int64)
+        index_ends = np.concatenate([[0], np.cumsum((largest >> shifts) + 2)])
+        index = np.empty(index_ends[-1], np.int32)
+        index_features(ends, self.features, index_ends, shifts, index)
+        return index_ends, shifts, index
 
     def _envelopes(self, n_features: int) -> tuple[Array, ...]:
         """Bound the labels' weights of every node, feature after feature; see ``search_by_envelopes``."""
@@ -244,16 +262,16 @@ def _read_only(array: Array) -> Array:
     return view
 
 
-def _by_panels(features: FeatureMatrix, work: Callable[[slice, Any, int], None]) -> None:
-    """Work on panels of rows, on as many threads as the linear algebra library would take."""
+def _by_panels(features: FeatureMatrix, work: Callable[[slice, Any], None]) -> None:
+    """Work on panels of rows, as many a thread, on as many as the linear algebra library would take."""
+    n_rows = len(features)
+    if n_rows <= _FEW_ROWS:
+        work(slice(0, n_rows), features.sparse_rows(np.float64))
+        return
 
     def one(rows: slice) -> None:
-        work(rows, features.rows(rows).sparse_rows(np.float64), features.shape[1])
+        work(rows, features.rows(rows).sparse_rows(np.float64))
 
-    runs = panels(len(features), _ROWS_AT_ONCE)
-    if len(runs) < 2:  # a pool of threads takes longer than a row
-        for rows in runs:
-            one(rows)
-        return
     with Workers.of_library().running() as workers:
-        workers.each(one, runs)
+        n_panels = workers.n_threads * -(-n_rows // (_ROWS_AT_ONCE * workers.n_threads))
+        workers.each(one, panels(n_rows, -(-n_rows // n_panels)))
