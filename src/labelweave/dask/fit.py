@@ -183,7 +183,7 @@ class TravellingFit:
         workers = None if worker is None else [worker]
         while True:
             try:
-                return self.client.scatter(value, workers=workers, hash=False)
+                return self.client.scatter([value], workers=workers, hash=False)[0]  # a tuple is many values
             except (ValueError, KeyError, OSError):
                 workers = None
             if time.monotonic() - begun > SILENCE:

@@ -70,6 +70,16 @@ def gathered(client: Client, futures: Sequence[Future]) -> list[Any]:
                 future.retry()
 
 
+def wait_for_some(client: Client, futures: Sequence[Future], most: int) -> None:
+    """Wait until no more than so many of these are still to be done."""
+    while len(left := [future for future in futures if not future.done()]) > max(0, most - 1):
+        try:
+            with client.as_current():
+                wait(left, timeout=SILENCE, return_when="FIRST_COMPLETED")
+        except TimeoutError:
+            warn_of_silence(client, stacklevel=6)
+
+
 def _settle(client: Client, futures: Sequence[Future]) -> None:
     left = len(futures) + 1
     while True:
