@@ -30,10 +30,11 @@ def write_rows(folder: Path, megabytes: float) -> int:
     """Write files of 5,000 rows in a row group each, which decoded take so many megabytes; give the rows."""
     import pandas as pd
 
-    random = np.random.default_rng(0)
-    weights = random.normal(size=(_WIDTH, _LABELS))
+    weights = np.random.default_rng(0).normal(size=(_WIDTH, _LABELS))
     n_files = int(np.ceil(1e6 * megabytes / (8 * _WIDTH * _ROWS)))
-    for number in range(n_files):
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(len(list(folder.iterdir())), n_files):
+        random = np.random.default_rng([1, number])
         table = random.normal(size=(_ROWS, _WIDTH))
         labels = table @ weights + 4 * random.normal(size=(_ROWS, _LABELS)) > 15
         frame = pd.DataFrame(table, columns=[f"x{place}" for place in range(_WIDTH)])
@@ -57,24 +58,36 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=800.0, help="megabytes of a worker")
     parser.add_argument("--times", type=float, default=3.0)
     parser.add_argument("--memory-budget", type=float, default=250.0)
+    parser.add_argument(
+        "--folder", type=Path, default=None, help="of files that were written, or are to stay"
+    )
     parser.add_argument("--tol", type=float, default=1e-2)
     given = parser.parse_args()
     megabytes = given.times * given.limit * _N_WORKERS
     parts = {"n_workers": _N_WORKERS, "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
-        tempfile.TemporaryDirectory() as folder,
+        tempfile.TemporaryDirectory() as own,
         LocalCluster(silence_logs=logging.ERROR, memory_limit=f"{given.limit}MB", **parts) as cluster,
         Client(cluster) as client,
     ):
-        n_rows = write_rows(Path(folder), megabytes)
+        folder = given.folder or Path(own) / "rows"
+        n_rows = write_rows(folder, megabytes)
         print(f"{n_rows} rows, {megabytes:.0f} MB; limits of {_N_WORKERS} workers {given.limit:.0f} MB each")
         pids = list(client.run(os.getpid).values())
         peaks: dict[int, int] = {}
         done = threading.Event()
         thread = threading.Thread(target=watch, args=(pids, peaks, done))
         thread.start()
-        begun, model = time.monotonic(), Path(folder) / "model.lw"
-        command = [sys.executable, "-m", "labelweave", "fit", folder, "--dask", cluster.scheduler_address]
+        begun, model = time.monotonic(), Path(own) / "model.lw"
+        command = [
+            sys.executable,
+            "-m",
+            "labelweave",
+            "fit",
+            str(folder),
+            "--dask",
+            cluster.scheduler_address,
+        ]
         command += [
             "--label-column",
             "y*",

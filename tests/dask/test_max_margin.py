@@ -284,7 +284,7 @@ def test_many_chunks_are_visited_by_few_tasks(client, monkeypatch):
     X, Y = (chunks(part, (9,) * 10) for part in table())
     monkeypatch.setattr("labelweave.dask.data._BYTES_A_ROW", 5e6)
     monkeypatch.setattr("labelweave.dask.data._FEWEST_VISITS", 4)
-    settings = {"C": 0.1, "tol": TOL, "memory_budget": 112.0}
+    settings = {"C": 0.1, "tol": TOL, "memory_budget": 224.0}
     visited, real = {}, Partition.visit
 
     def visit(part, *given, **more):
@@ -300,6 +300,13 @@ def test_many_chunks_are_visited_by_few_tasks(client, monkeypatch):
     assert model.converged_
     assert model.trace_[-1].primal == pytest.approx(exact.trace_[-1].primal, rel=2 * TOL)
     assert np.array_equal(filed.coef_, model.coef_)
+
+
+def test_more_rows_than_a_worker_holds_are_not_brought_together(client, monkeypatch):
+    monkeypatch.setattr("labelweave.dask.data._megabytes_of_workers", lambda _: [0.01])
+    X, Y = map(chunks, table())
+    with pytest.raises(ValueError, match=r"memory_budget=2000 brings .* give a memory_budget of a quarter"):
+        MaxMarginClassifier(client).fit(X, Y)
 
 
 def test_a_filed_partition_travels_and_leaves_nothing_behind():

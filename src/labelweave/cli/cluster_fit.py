@@ -104,5 +104,5 @@ def _pairs(client: Any, parts: list[Any], request: FitRequest) -> tuple[list[Any
     columns = given.resolved(first)
     if not request.quiet:
         column_words(first, given, columns).show()
-    plan = planned(client, parts, columns, source.vectorizer(columns))
+    plan = planned(client, parts, columns, source.vectorizer(columns), is_verbose=not request.quiet)
     return table_pairs(client, parts, plan), plan.vectorizer, plan.columns

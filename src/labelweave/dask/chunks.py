@@ -75,10 +75,11 @@ class Partition:
     def visit(
         self, labels: Array, traveller: Traveller | None, seats: Sequence[Seat | None] | None, piece: Piece,
         *, is_full: bool,
-    ) -> tuple[Traveller, tuple[Seat | None, ...]]:  # fmt: skip
+    ) -> tuple[Traveller, tuple[Any, ...]]:  # fmt: skip
         """Let a block visit a piece of the rows.
 
         traveller, seats: those of the visits before, the seats chunk by chunk; None at the begin.
+        Returns them after the visit.
         """
         after = list(seats or [None] * len(self.chunks))
         own: Array = np.zeros(1, np.intp)

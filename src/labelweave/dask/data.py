@@ -31,6 +31,7 @@ _BYTES_A_LABEL = 16  # of a row, where all labels are one block, or each has a w
 _JOINED_SHARE = (
     1 / 8
 )  # of the memory budget: where rows are not all in one place, partitions up to it are joined
+_VISITED_SHARE = 1 / 2  # ... which one visit is to, one after the other
 _MOST_COUPLED = 4096  # labels whose covariance is written out
 _HELD_SHARE = 0.3  # of the workers' memory: more rows, which travel, go into files
 _FEWEST_VISITS, _MOST_VISITS = 16, 32  # of a block in a round
@@ -97,14 +98,13 @@ class ReadData:
         budget: megabytes that rows may take on a worker.
         is_wide: whether there is a number for each label of a row.
         """
-        sizes = self._megabytes(is_wide=is_wide)
-        whole = sizes.sum() <= budget
-        return neighbours(sizes, budget if whole else _JOINED_SHARE * budget)
+        sizes = self._megabytes(is_wide=is_wide).tolist()
+        return neighbours(sizes, budget if sum(sizes) <= budget else _JOINED_SHARE * budget)
 
     def places(self, groups: Sequence[Sequence[int]], budget: float) -> list[list[Sequence[int]]]:
         """Say which neighbouring groups are visited by one task: fewer messages, where data are large."""
         own = list(map(self.megabytes_of, groups))
-        most = max(_JOINED_SHARE * budget, min(budget, sum(own) / _FEWEST_VISITS))
+        most = max(_JOINED_SHARE * budget, min(_VISITED_SHARE * budget, sum(own) / _FEWEST_VISITS))
         return [[groups[number] for number in place] for place in neighbours(own, most)]
 
     def visits(self, places: Sequence[Sequence[Sequence[int]]]) -> list[int]:
@@ -116,13 +116,18 @@ class ReadData:
         parts = [[self.facts[part] for group in place for part in group] for place in places]
         entries = np.array([sum(max(1, facts.entries) for facts in place) for place in parts])
         n_rows = [sum(facts.n_rows for facts in place) for place in parts]
-        most = [-(-rows // RUN) if len(place) == 1 else len(place) for rows, place in zip(n_rows, places, strict=True)]
+        most = [
+            -(-rows // RUN) if len(place) == 1 else len(place)
+            for rows, place in zip(n_rows, places, strict=True)
+        ]
         wanted = np.clip(entries.sum() / _ENTRIES_A_VISIT, _FEWEST_VISITS, _MOST_VISITS)
         counts = np.maximum(1, np.rint(wanted * entries / entries.sum())).astype(int)
         return [int(count) for count in np.minimum(counts, most)]
 
 
-def read(client: Client, reader: Any, parts: Sequence[tuple[Any, Any, Any, Any]]) -> ReadData:
+def read(
+    client: Client, reader: Any, parts: Sequence[tuple[Any, Any, Any, Any]], *, is_verbose: bool = False
+) -> ReadData:
     """Read partitions on the cluster.
 
     reader: an ordinary estimator, which reads rows as it does in a fit.
@@ -133,7 +138,8 @@ def read(client: Client, reader: Any, parts: Sequence[tuple[Any, Any, Any, Any]]
     read_one, look_at = dask.delayed(read_rows, pure=False), dask.delayed(Facts.of, pure=False)
     read_parts = [read_one(reader, *part, number) for number, part in enumerate(parts)]
     futures = client.compute([*read_parts, *map(look_at, read_parts)])  # each is looked at when it is read
-    rows, facts = futures[: len(parts)], gathered(client, futures[len(parts) :])
+    what = "partitions read" if is_verbose else ""
+    rows, facts = futures[: len(parts)], gathered(client, futures[len(parts) :], what)
     for fact in facts:
         if isinstance(fact, ValueError):
             raise fact
@@ -243,18 +249,22 @@ def arrange(client: Client, data: ReadData, common: Common, budget: float) -> tu
     shared = client.submit(Common.itself, common, pure=False)
     is_filed = len(groups) > 1 and data.megabytes > _HELD_SHARE * sum(limits or [np.inf])
     together = data.places(groups, budget)
-    places: list[Place] = []
-    for number, (parts, visits) in enumerate(zip(together, data.visits(together), strict=True)):
+    visits, places = data.visits(together), {}
+    own = -(-len(together) // max(1, len(limits)))  # places a worker, which are neighbours
+    for number in sorted(range(len(together)), key=lambda place: place % own):
         chunks = [
             client.submit(
                 tasks.arranged, shared, *(data.rows[part] for part in group), is_filed=is_filed, pure=False
             )
-            for group in parts
+            for group in together[number]
         ]
-        places.append(Place(client.submit(Partition, number, *chunks, pure=False), visits, is_filed))
-        if is_filed:  # what is sent between workers meanwhile is a place each
-            wait_for_some(client, [place.partition for place in places], len(limits))
-    return places, shared
+        rows = client.submit(Partition, number, *chunks, pure=False)
+        places[number] = Place(rows, visits[number], is_filed)
+        if is_filed:  # what is sent between workers meanwhile is a few places
+            wait_for_some(client, [place.partition for place in places.values()], 2 * len(limits))
+    if is_filed:  # visits go where rows are
+        wait_for_some(client, [place.partition for place in places.values()], 1)
+    return [places[number] for number in range(len(together))], shared
 
 
 def _megabytes_of_workers(client: Client) -> list[float]:
@@ -267,6 +277,6 @@ def _refuse_large(megabytes: float, limit: float, budget: float) -> None:
     """Refuse to bring rows together that no worker can hold."""
     if megabytes > limit:
         raise ValueError(
-            f"memory_budget={budget:g} brings {megabytes:.0f} MB of rows together on a worker, whose memory is "
-            f"limited to {limit:.0f} MB; give a memory_budget of a third of that."
+            f"memory_budget={budget:g} brings {megabytes:.0f} MB of rows together on a worker, whose memory "
+            f"is limited to {limit:.0f} MB; give a memory_budget of a quarter of that."
         )

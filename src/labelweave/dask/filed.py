@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 from distributed import get_worker
 
 from labelweave.features import FeatureMatrix
@@ -85,8 +84,9 @@ class FiledFeatures(FeatureMatrix):
 def in_memory_or_file(features: FeatureMatrix) -> FeatureMatrix:
     """Put features into a file, if the worker's memory fills up."""
     try:
-        limit = get_worker().memory_manager.memory_limit
+        worker = get_worker()
     except ValueError:  # not on a worker
         return features
-    is_full = limit and psutil.Process().memory_info().rss > _FULL_SHARE * limit
+    limit = worker.memory_manager.memory_limit
+    is_full = limit and worker.monitor.get_process_memory() > _FULL_SHARE * limit
     return FiledFeatures(features) if is_full else features

@@ -83,16 +83,16 @@ class TablePlan:
 
 
 def planned(
-    client: Client, parts: Sequence[FilePart], columns: TableColumns, vectorizer: TableVectorizer
-) -> TablePlan:
+    client: Client, parts: Sequence[FilePart], columns: TableColumns, vectorizer: TableVectorizer, *,
+    is_verbose: bool = False,
+) -> TablePlan:  # fmt: skip
     """Look at all parts of a table, to learn its labels and what makes features.
 
     columns: with all feature columns named.
     Raises DataFileError or ValueError if a part does not go with them.
     """
-    found = gathered(
-        client, client.map(_looked_at, parts, columns=columns, vectorizer=vectorizer, pure=False)
-    )
+    looks = client.map(_looked_at, parts, columns=columns, vectorizer=vectorizer, pure=False)
+    found = gathered(client, looks, "partitions looked at" if is_verbose else "")
     for one in found:
         if isinstance(one, ValueError):
             raise one
