@@ -1,10 +1,10 @@
 """Fit Parquet files that are larger than the memory limits of all workers together, by the command line.
 
-    python -m benchmarks.dask_memory --limit 600 --times 3
+    python -m benchmarks.dask_memory --limit 800 --times 3
 
-Writes files of numeric columns and labels whose features take, as the sparse rows that workers keep, so many
-times the limits of two workers; fits them with ``labelweave fit --dask``, and says how long that took and how
-much memory each worker had at most.
+Writes files of numeric columns in double precision and labels, which decoded take so many times the limits
+of two workers; fits them with ``labelweave fit --dask``, and says how long that took and how much memory each
+worker had at most, files that are mapped into it counted.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ import numpy as np
 import psutil
 from distributed import Client, LocalCluster
 
-_N_WORKERS, _WIDTH, _ROWS = 2, 250, 5000
-_BYTES = 12  # of an entry of a sparse row
+_N_WORKERS, _WIDTH, _ROWS, _LABELS = 2, 250, 5000, 32
 
 
 def write_rows(folder: Path, megabytes: float) -> int:
-    """Write files of 5,000 rows in a row group each, whose rows take so many megabytes; give the rows."""
+    """Write files of 5,000 rows in a row group each, which decoded take so many megabytes; give the rows."""
     import pandas as pd
 
-    random = np.random.default_rng(0)
-    weights = random.normal(size=(_WIDTH, 8))
-    n_files = int(np.ceil(1e6 * megabytes / (_BYTES * _WIDTH * _ROWS)))
-    for number in range(n_files):
-        table = random.normal(size=(_ROWS, _WIDTH)).astype(np.float32)
-        labels = table @ weights + 4 * random.normal(size=(_ROWS, 8)) > 15
+    weights = np.random.default_rng(0).normal(size=(_WIDTH, _LABELS))
+    n_files = int(np.ceil(1e6 * megabytes / (8 * _WIDTH * _ROWS)))
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(len(list(folder.iterdir())), n_files):
+        random = np.random.default_rng([1, number])
+        table = random.normal(size=(_ROWS, _WIDTH))
+        labels = table @ weights + 4 * random.normal(size=(_ROWS, _LABELS)) > 15
         frame = pd.DataFrame(table, columns=[f"x{place}" for place in range(_WIDTH)])
-        for place in range(8):
-            frame[f"y{place}"] = labels[:, place].astype(np.int8)
+        names = [f"y{place}" for place in range(_LABELS)]
+        frame = pd.concat([frame, pd.DataFrame(labels.astype(np.int8), columns=names)], axis=1)
         frame.to_parquet(folder / f"part-{number:04d}.parquet")
     return n_files * _ROWS
 
@@ -55,27 +55,39 @@ def watch(pids: list[int], peaks: dict[int, int], done: threading.Event) -> None
 def main() -> int:
     """Write, fit and tell."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--limit", type=float, default=600.0, help="megabytes of a worker")
+    parser.add_argument("--limit", type=float, default=800.0, help="megabytes of a worker")
     parser.add_argument("--times", type=float, default=3.0)
-    parser.add_argument("--memory-budget", type=float, default=300.0)
+    parser.add_argument("--memory-budget", type=float, default=250.0)
+    parser.add_argument(
+        "--folder", type=Path, default=None, help="of files that were written, or are to stay"
+    )
     parser.add_argument("--tol", type=float, default=1e-2)
     given = parser.parse_args()
     megabytes = given.times * given.limit * _N_WORKERS
     parts = {"n_workers": _N_WORKERS, "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
-        tempfile.TemporaryDirectory() as folder,
+        tempfile.TemporaryDirectory() as own,
         LocalCluster(silence_logs=logging.ERROR, memory_limit=f"{given.limit}MB", **parts) as cluster,
         Client(cluster) as client,
     ):
-        n_rows = write_rows(Path(folder), megabytes)
+        folder = given.folder or Path(own) / "rows"
+        n_rows = write_rows(folder, megabytes)
         print(f"{n_rows} rows, {megabytes:.0f} MB; limits of {_N_WORKERS} workers {given.limit:.0f} MB each")
         pids = list(client.run(os.getpid).values())
         peaks: dict[int, int] = {}
         done = threading.Event()
         thread = threading.Thread(target=watch, args=(pids, peaks, done))
         thread.start()
-        begun, model = time.monotonic(), Path(folder) / "model.lw"
-        command = [sys.executable, "-m", "labelweave", "fit", folder, "--dask", cluster.scheduler_address]
+        begun, model = time.monotonic(), Path(own) / "model.lw"
+        command = [
+            sys.executable,
+            "-m",
+            "labelweave",
+            "fit",
+            str(folder),
+            "--dask",
+            cluster.scheduler_address,
+        ]
         command += [
             "--label-column",
             "y*",

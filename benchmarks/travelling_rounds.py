@@ -60,7 +60,7 @@ def travel(data: MarginData, labels: Any, n_parts: int, n_visits: int, tol: floa
             done[at] += 1
         traveller = end_of_round(traveller, was_full=is_full, intercept=True, covariance=covariance)
         seconds += time.process_time() - begun
-        found = [part.sums_in_use(traveller, seat) for part, seat in zip(parts, seats, strict=True)]
+        found = [part.sums_in_use(seat, traveller) for part, seat in zip(parts, seats, strict=True)]
         sums, totals = in_tree_order(found), traveller.moves.totals
         values = block_objectives(traveller, sums, totals, intercept=True, covariance=covariance)
         gap, number = relative_gap(*values), number + 1

@@ -159,6 +159,12 @@ def test_work_that_workers_lose_again_and_again(client, monkeypatch, error, said
     assert future.retried == retried
 
 
+def test_how_many_partitions_are_read_is_told(client, monkeypatch, capsys):
+    monkeypatch.setattr("labelweave.dask.waiting._SAY_EVERY", 0.05)
+    assert gathered(client, client.map(time.sleep, [0.3, 0.3], pure=False), "partitions read") == [None, None]
+    assert "labelweave: 0 of 2 partitions read\n" in capsys.readouterr().err
+
+
 def test_partitions_are_spread_evenly():
     assert spread([["a"], ["a"], ["a"], ["a"]], ["a", "b"]) == [["a"], ["a"], ["b"], ["b"]]
     assert spread([["b"], ["a"]], ["a", "b"]) == [["b"], ["a"]]
@@ -196,3 +202,19 @@ def test_processes_of_any_number_and_killed_ones_give_the_same_bits(client, apar
             model = MaxMarginClassifier(other, **rich).fit(X, Y, entry_weight=1 + Y)
             assert np.array_equal(model.coef_, of_coupled.coef_), n_workers
             assert np.array_equal(model.thresholds_, of_coupled.thresholds_), n_workers
+
+
+@pytest.mark.slow
+def test_a_killed_worker_with_rows_in_files_costs_its_work_and_nothing_else(client, apart, monkeypatch):
+    X, Y = map(chunks, table())
+    whole = MaxMarginClassifier(client, **SETTINGS).fit(X, Y)
+    monkeypatch.setattr("labelweave.dask.data._HELD_SHARE", 0.0)
+    random = np.random.default_rng(1)
+    parts = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(**parts) as cluster, Client(cluster, set_as_default=False) as other:
+        for after in (None, 0.5, 1.5):
+            timer = threading.Timer(after or 0, kill, (cluster, after is not None, random))
+            timer.start()
+            model = MaxMarginClassifier(other, **SETTINGS).fit(X, Y)
+            timer.join()
+            assert np.array_equal(model.coef_, whole.coef_), after

@@ -13,7 +13,9 @@ from sklearn.base import clone
 
 import dask
 import labelweave as lw
-from labelweave.dask import MaxMarginClassifier, tasks
+from labelweave.dask import MaxMarginClassifier
+from labelweave.dask.chunks import Chunk, Partition
+from labelweave.dask.filed import Filed
 from labelweave.features import FeatureMatrix
 from labelweave.problems import MarginData
 from labelweave.problems.margin_dual import OrderedRows
@@ -54,10 +56,11 @@ def test_the_optimum_is_that_of_one_machine(client, together, request):
     assert least * (1 - 1e-6) <= objective(model, X, Y, C=0.1) <= least * (1 + 2 * TOL)
 
 
-def test_rows_together_are_the_ordinary_algorithm(client):
+@pytest.mark.parametrize("solver", ["auto", "coordinate_ascent"])
+def test_rows_together_are_the_ordinary_algorithm(client, solver):
     X, Y = table()
-    model = MaxMarginClassifier(client, C=0.1).fit(chunks(X, (90,)), chunks(Y, (90,)))
-    local = lw.MaxMarginClassifier(C=0.1, solver="coordinate_ascent").fit(X, Y)
+    model = MaxMarginClassifier(client, C=0.1, solver=solver).fit(chunks(X, (90,)), chunks(Y, (90,)))
+    local = lw.MaxMarginClassifier(C=0.1, solver=solver).fit(X, Y)
     assert np.array_equal(model.coef_, local.coef_)
     assert np.array_equal(model.intercept_, local.intercept_)
     assert model.n_iter_ == local.n_iter_
@@ -151,7 +154,7 @@ def test_one_class_a_row(client, classes):
     X, _ = table(n_labels=3)
     y = np.asarray(classes)[(X[:, : len(classes)]).argmax(axis=1)]
     model = MaxMarginClassifier(client, C=0.1).fit(chunks(X), chunks(y))
-    whole = lw.MaxMarginClassifier(C=0.1, solver="coordinate_ascent").fit(X, y)
+    whole = lw.MaxMarginClassifier(C=0.1).fit(X, y)
     assert np.array_equal(model.classes_, whole.classes_)
     assert np.array_equal(model.coef_, whole.coef_)
     assert np.array_equal(client.compute(model.predict(chunks(X))).result(), whole.predict(X))
@@ -266,12 +269,44 @@ def test_rows_that_memory_does_not_hold_go_into_files(client, apart, monkeypatch
     X, Y = map(chunks, table())
     held = MaxMarginClassifier(client, C=0.1, tol=0.05).fit(X, Y)
     made = []
-    real = tasks.FiledPartition.__init__
-    monkeypatch.setattr(tasks.FiledPartition, "__init__", lambda *given: made.append(real(*given)))
+    real = Filed.__init__
+    monkeypatch.setattr(Filed, "__init__", lambda *given: made.append(real(*given)))
     monkeypatch.setattr("labelweave.dask.data._HELD_SHARE", 0.0)
     filed = MaxMarginClassifier(client, C=0.1, tol=0.05).fit(X, Y)
     assert len(made) == 3
+    monkeypatch.setattr("labelweave.dask.filed._FULL_SHARE", 0.0)
+    filed = MaxMarginClassifier(client, C=0.1, tol=0.05).fit(X, Y)
+    assert len(made) == 9  # rows as they were read, too
     assert np.array_equal(filed.coef_, held.coef_)
+
+
+def test_many_chunks_are_visited_by_few_tasks(client, monkeypatch):
+    X, Y = (chunks(part, (9,) * 10) for part in table())
+    monkeypatch.setattr("labelweave.dask.data._BYTES_A_ROW", 5e6)
+    monkeypatch.setattr("labelweave.dask.data._FEWEST_VISITS", 4)
+    settings = {"C": 0.1, "tol": TOL, "memory_budget": 224.0}
+    visited, real = {}, Partition.visit
+
+    def visit(part, *given, **more):
+        visited[part.number] = len(part.chunks)
+        return real(part, *given, **more)
+
+    monkeypatch.setattr(Partition, "visit", visit)
+    model = MaxMarginClassifier(client, **settings).fit(X, Y)
+    assert visited == {0: 2, 1: 2, 2: 2, 3: 2, 4: 2}
+    monkeypatch.setattr("labelweave.dask.data._HELD_SHARE", 0.0)
+    filed = MaxMarginClassifier(client, **settings).fit(X, Y)
+    exact = lw.MaxMarginClassifier(C=0.1, tol=1e-6).fit(*table())
+    assert model.converged_
+    assert model.trace_[-1].primal == pytest.approx(exact.trace_[-1].primal, rel=2 * TOL)
+    assert np.array_equal(filed.coef_, model.coef_)
+
+
+def test_more_rows_than_a_worker_holds_are_not_brought_together(client, monkeypatch):
+    monkeypatch.setattr("labelweave.dask.data._megabytes_of_workers", lambda _: [0.01])
+    X, Y = map(chunks, table())
+    with pytest.raises(ValueError, match=r"memory_budget=2000 brings .* give a memory_budget of a quarter"):
+        MaxMarginClassifier(client).fit(X, Y)
 
 
 def test_a_filed_partition_travels_and_leaves_nothing_behind():
@@ -283,9 +318,9 @@ def test_a_filed_partition_travels_and_leaves_nothing_behind():
         ),
         np.float32,
     )  # fmt: skip
-    partition = tasks.FiledPartition(rows, 1)
+    partition = Chunk(rows, is_filed=True)
     again = pickle.loads(pickle.dumps(partition))
-    paths = [Path(one._path) for one in (partition, again)]
+    paths = [Path(one._kept._path) for one in (partition, again)]
     assert paths[0] != paths[1]
     assert np.array_equal(again.rows.squared_norms, rows.squared_norms)
     del partition, again

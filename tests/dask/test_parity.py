@@ -125,10 +125,11 @@ def test_weights_of_classes(client, name):
 def test_thresholds_are_chosen_on_rows_that_are_held_out(client, name, rule):
     X, Y = table(n_labels=3)
     model, whole = pair(client, name, threshold=rule, validation_fraction=0.3)
+    whole.set_params(tol=model.tol)  # thresholds of few rows turn on it
     model.fit(chunks(X), chunks(Y))
     whole.fit(X, Y)
     assert_same(model, whole, X)
-    assert np.allclose(model.thresholds_, whole.thresholds_, atol=0.1)
+    assert np.allclose(model.thresholds_, whole.thresholds_, atol=1e-3)
     assert model.thresholds_.any()
     found = [f1_score(Y, one.predict(X)) for one in (model, whole)]
     assert found[0] == pytest.approx(found[1], abs=0.05)

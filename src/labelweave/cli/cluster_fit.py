@@ -96,7 +96,7 @@ def _pairs(client: Any, parts: list[Any], request: FitRequest) -> tuple[list[Any
     if other is not None:
         raise click.UsageError(f"{path} and {other} are of different formats; give files of one.")
     if format != "table":
-        return matrix_pairs(parts, format, source.matrix_keywords()), None, None
+        return matrix_pairs(client, parts, format, source.matrix_keywords()), None, None
     given = source.columns()
     if given.labels is None:
         raise click.UsageError("A table needs --labels or --label-column to say what its labels are.")
@@ -104,5 +104,5 @@ def _pairs(client: Any, parts: list[Any], request: FitRequest) -> tuple[list[Any
     columns = given.resolved(first)
     if not request.quiet:
         column_words(first, given, columns).show()
-    plan = planned(client, parts, columns, source.vectorizer(columns))
-    return table_pairs(parts, plan), plan.vectorizer, plan.columns
+    plan = planned(client, parts, columns, source.vectorizer(columns), is_verbose=not request.quiet)
+    return table_pairs(client, parts, plan), plan.vectorizer, plan.columns

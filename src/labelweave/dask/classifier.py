@@ -28,6 +28,7 @@ class PartitionedClassifier(CheckedParameters):
 
     client: Client | None
     memory_budget: float
+    verbose: int | bool
     validation_fraction: Share
     _ordinary: ClassVar[Any]
     _one_machine: ClassVar[Mapping[str, tuple[Any, ...]]]
@@ -71,7 +72,8 @@ class PartitionedClassifier(CheckedParameters):
         """
         self._validate_params()
         local, client = self._reader(), self._connected()
-        data = read(client, local, row_partitions(X, y, sample_weight, entry_weight))
+        parts = row_partitions(X, y, sample_weight, entry_weight)
+        data = read(client, local, parts, is_verbose=bool(self.verbose))
         n_rows = data.n_rows
         local.scaling_, local.n_features_in_ = None, data.n_features
         names = data.facts[0].names

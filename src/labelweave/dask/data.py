@@ -13,10 +13,11 @@ from distributed import Client, Future
 from labelweave._loops import WIDTH
 from labelweave.array_types import Array
 from labelweave.dask import tasks
+from labelweave.dask.chunks import Partition, neighbours
 from labelweave.dask.graphs import Place
 from labelweave.dask.rows import Counts, Facts, corrected, labels_of, read_rows, some_rows, weights_of
 from labelweave.dask.tasks import Common
-from labelweave.dask.waiting import gathered
+from labelweave.dask.waiting import gathered, wait_for_some
 from labelweave.estimators.base import refuse_no_weight
 from labelweave.estimators.soft_targets import RATES_OF_CLASSES, rates_by
 from labelweave.estimators.targets import TargetForm, read_targets, require_observed
@@ -30,6 +31,7 @@ _BYTES_A_LABEL = 16  # of a row, where all labels are one block, or each has a w
 _JOINED_SHARE = (
     1 / 8
 )  # of the memory budget: where rows are not all in one place, partitions up to it are joined
+_VISITED_SHARE = 1 / 2  # ... which one visit is to, one after the other
 _MOST_COUPLED = 4096  # labels whose covariance is written out
 _HELD_SHARE = 0.3  # of the workers' memory: more rows, which travel, go into files
 _FEWEST_VISITS, _MOST_VISITS = 16, 32  # of a block in a round
@@ -84,7 +86,11 @@ class ReadData:
     @property
     def megabytes(self) -> float:
         """What the rows take in memory."""
-        return float(self._megabytes(is_wide=False).sum())
+        return self.megabytes_of(range(len(self.facts)))
+
+    def megabytes_of(self, parts: Sequence[int]) -> float:
+        """Say what the rows of some partitions take in memory."""
+        return float(self._megabytes(is_wide=False)[list(parts)].sum())
 
     def groups(self, budget: float, *, is_wide: bool = False) -> list[list[int]]:
         """Say which partitions are brought together: all, or neighbours, as long as they are small.
@@ -92,33 +98,36 @@ class ReadData:
         budget: megabytes that rows may take on a worker.
         is_wide: whether there is a number for each label of a row.
         """
-        sizes = self._megabytes(is_wide=is_wide)
-        if sizes.sum() <= budget:
-            return [list(range(len(sizes)))]
-        groups: list[list[int]] = []
-        size = 0.0
-        for number, own in enumerate(sizes):
-            size += own
-            if not groups or size > _JOINED_SHARE * budget:
-                groups.append([])
-                size = own
-            groups[-1].append(number)
-        return groups
+        sizes = self._megabytes(is_wide=is_wide).tolist()
+        return neighbours(sizes, budget if sum(sizes) <= budget else _JOINED_SHARE * budget)
 
-    def visits(self, groups: Sequence[Sequence[int]]) -> list[int]:
-        """Say how often a block visits the rows of each group in a round: a function of the data alone.
+    def places(self, groups: Sequence[Sequence[int]], budget: float) -> list[list[Sequence[int]]]:
+        """Say which neighbouring groups are visited by one task: fewer messages, where data are large."""
+        own = list(map(self.megabytes_of, groups))
+        most = max(_JOINED_SHARE * budget, min(_VISITED_SHARE * budget, sum(own) / _FEWEST_VISITS))
+        return [[groups[number] for number in place] for place in neighbours(own, most)]
+
+    def visits(self, places: Sequence[Sequence[Sequence[int]]]) -> list[int]:
+        """Say how often a block visits the rows of each place in a round: a function of the data alone.
 
         Many short visits take few rounds and many messages.  18,000 rows of RCV1 in 2 partitions come to a
         gap of 1e-3 in 112 rounds by 1 visit to each, 43 by 4, 31 by 8 and 28 by 16.
         """
-        entries = np.array([sum(max(1, self.facts[part].entries) for part in group) for group in groups])
-        n_rows = np.array([sum(self.facts[part].n_rows for part in group) for group in groups])
+        parts = [[self.facts[part] for group in place for part in group] for place in places]
+        entries = np.array([sum(max(1, facts.entries) for facts in place) for place in parts])
+        n_rows = [sum(facts.n_rows for facts in place) for place in parts]
+        most = [
+            -(-rows // RUN) if len(place) == 1 else len(place)
+            for rows, place in zip(n_rows, places, strict=True)
+        ]
         wanted = np.clip(entries.sum() / _ENTRIES_A_VISIT, _FEWEST_VISITS, _MOST_VISITS)
         counts = np.maximum(1, np.rint(wanted * entries / entries.sum())).astype(int)
-        return [int(count) for count in np.minimum(counts, -(-n_rows // RUN))]
+        return [int(count) for count in np.minimum(counts, most)]
 
 
-def read(client: Client, reader: Any, parts: Sequence[tuple[Any, Any, Any, Any]]) -> ReadData:
+def read(
+    client: Client, reader: Any, parts: Sequence[tuple[Any, Any, Any, Any]], *, is_verbose: bool = False
+) -> ReadData:
     """Read partitions on the cluster.
 
     reader: an ordinary estimator, which reads rows as it does in a fit.
@@ -126,10 +135,11 @@ def read(client: Client, reader: Any, parts: Sequence[tuple[Any, Any, Any, Any]]
     """
     import dask
 
-    read_one = dask.delayed(read_rows, pure=False)
+    read_one, look_at = dask.delayed(read_rows, pure=False), dask.delayed(Facts.of, pure=False)
     read_parts = [read_one(reader, *part, number) for number, part in enumerate(parts)]
-    rows = client.compute(read_parts)
-    facts = gathered(client, client.map(Facts.of, rows, pure=False))
+    futures = client.compute([*read_parts, *map(look_at, read_parts)])  # each is looked at when it is read
+    what = "partitions read" if is_verbose else ""
+    rows, facts = futures[: len(parts)], gathered(client, futures[len(parts) :], what)
     for fact in facts:
         if isinstance(fact, ValueError):
             raise fact
@@ -137,8 +147,8 @@ def read(client: Client, reader: Any, parts: Sequence[tuple[Any, Any, Any, Any]]
     if not kept:
         raise ValueError("X has no rows in any of its partitions; at least one row is needed.")
     rows, facts = [rows[number] for number in kept], [facts[number] for number in kept]
-    form = _form_of(facts)
-    counts = _counted(client, rows, form)
+    form, known = _form_of(facts), [facts.counts for facts in facts]
+    counts: Counts = _counted(client, rows, form) if known[0] is None else in_tree_order(known)
     refuse_no_weight(np.array([facts.largest_weight for facts in facts]))
     _refuse_unobserved(counts, facts[0].label_names, is_related=reader._relates_labels)
     if form.kind == "labels":
@@ -233,24 +243,40 @@ def arrange(client: Client, data: ReadData, common: Common, budget: float) -> tu
             f"rows are in several places, and are {_MOST_COUPLED} at most there; raise memory_budget, so "
             "that all rows are brought to one place, or give a diagonal."
         )
+    limits = _megabytes_of_workers(client)
+    joined = [data.megabytes_of(group) for group in groups if len(group) > 1]
+    _refuse_large(max(joined, default=0.0), min(limits, default=np.inf), budget)
     shared = client.submit(Common.itself, common, pure=False)
-    is_filed = len(groups) > 1 and data.megabytes > _HELD_SHARE * _megabytes_of_workers(client)
-    places = [
-        Place(
+    is_filed = len(groups) > 1 and data.megabytes > _HELD_SHARE * sum(limits or [np.inf])
+    together = data.places(groups, budget)
+    visits, places = data.visits(together), {}
+    own = -(-len(together) // max(1, len(limits)))  # places a worker, which are neighbours
+    for number in sorted(range(len(together)), key=lambda place: place % own):
+        chunks = [
             client.submit(
-                tasks.arranged, shared, number, *(data.rows[part] for part in group), is_filed=is_filed,
-                pure=False,
-            ),
-            visits,
-            is_filed,
-        )
-        for number, (group, visits) in enumerate(zip(groups, data.visits(groups), strict=True))
-    ]  # fmt: skip
-    return places, shared
+                tasks.arranged, shared, *(data.rows[part] for part in group), is_filed=is_filed, pure=False
+            )
+            for group in together[number]
+        ]
+        rows = client.submit(Partition, number, *chunks, pure=False)
+        places[number] = Place(rows, visits[number], is_filed)
+        if is_filed:  # what is sent between workers meanwhile is a few places
+            wait_for_some(client, [place.partition for place in places.values()], 2 * len(limits))
+    if is_filed:  # visits go where rows are
+        wait_for_some(client, [place.partition for place in places.values()], 1)
+    return [places[number] for number in range(len(together))], shared
 
 
-def _megabytes_of_workers(client: Client) -> float:
-    """Add up the memory that workers may take; infinite if one has no limit."""
+def _megabytes_of_workers(client: Client) -> list[float]:
+    """Give the memory that each worker may take; infinite where there is no limit."""
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
-    limits = [worker["memory_limit"] for worker in workers]
-    return 1e-6 * sum(limits) if limits and all(limits) else np.inf
+    return [1e-6 * worker["memory_limit"] or np.inf for worker in workers]
+
+
+def _refuse_large(megabytes: float, limit: float, budget: float) -> None:
+    """Refuse to bring rows together that no worker can hold."""
+    if megabytes > limit:
+        raise ValueError(
+            f"memory_budget={budget:g} brings {megabytes:.0f} MB of rows together on a worker, whose memory "
+            f"is limited to {limit:.0f} MB; give a memory_budget of a quarter of that."
+        )

@@ -10,6 +10,7 @@ from operator import add
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from distributed import Client
 
 import dask
@@ -82,16 +83,16 @@ class TablePlan:
 
 
 def planned(
-    client: Client, parts: Sequence[FilePart], columns: TableColumns, vectorizer: TableVectorizer
-) -> TablePlan:
+    client: Client, parts: Sequence[FilePart], columns: TableColumns, vectorizer: TableVectorizer, *,
+    is_verbose: bool = False,
+) -> TablePlan:  # fmt: skip
     """Look at all parts of a table, to learn its labels and what makes features.
 
     columns: with all feature columns named.
     Raises DataFileError or ValueError if a part does not go with them.
     """
-    found = gathered(
-        client, client.map(_looked_at, parts, columns=columns, vectorizer=vectorizer, pure=False)
-    )
+    looks = client.map(_looked_at, parts, columns=columns, vectorizer=vectorizer, pure=False)
+    found = gathered(client, looks, "partitions looked at" if is_verbose else "")
     for one in found:
         if isinstance(one, ValueError):
             raise one
@@ -113,11 +114,22 @@ def _looked_at(
         return error
 
 
-def table_pairs(parts: Sequence[FilePart], plan: TablePlan) -> list[Any]:
+def table_pairs(client: Client, parts: Sequence[FilePart], plan: TablePlan) -> list[Any]:
     """Give features and labels of every part of a table, as delayed pairs."""
-    read = dask.delayed(_table_pair, pure=False)
-    kept = dask.delayed(plan)
-    return [read(part, kept) for part in parts]
+    return _pairs(client, _table_pair, parts, dask.delayed(plan))
+
+
+def _pairs(client: Client, read: Any, parts: Sequence[Any], *given: Any) -> list[Any]:
+    """Let each worker read neighbours, which are brought together."""
+    made = dask.delayed(read, pure=False)
+    pairs: list[Any] = []
+    workers = list(client.nthreads())
+    stretches = np.array_split(np.arange(len(parts)), max(1, len(workers)))
+    for number, own in enumerate(stretches):
+        home = {"workers": workers[number : number + 1], "allow_other_workers": True} if workers else {}
+        with dask.annotate(**home):
+            pairs += [made(parts[part], *given) for part in own]
+    return pairs
 
 
 def _table_pair(part: FilePart, plan: TablePlan) -> tuple[Any, Any]:
@@ -126,10 +138,11 @@ def _table_pair(part: FilePart, plan: TablePlan) -> tuple[Any, Any]:
     return data.X, data.Y
 
 
-def matrix_pairs(parts: Sequence[FilePart], format: str, options: dict[str, Any]) -> list[Any]:
+def matrix_pairs(
+    client: Client, parts: Sequence[FilePart], format: str, options: dict[str, Any]
+) -> list[Any]:
     """Give features and labels of files of other formats, as delayed pairs."""
-    read = dask.delayed(_matrix_pair, pure=False)
-    return [read(part.path, format, options) for part in parts]
+    return _pairs(client, _matrix_pair, [part.path for part in parts], format, options)
 
 
 def _matrix_pair(path: str, format: str, options: dict[str, Any]) -> tuple[Any, Any]:

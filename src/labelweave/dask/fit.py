@@ -106,6 +106,7 @@ class TravellingFit:
         self.waiting: dict[Future, tuple[BlockFit, str]] = {}
         self.arrived: queue.SimpleQueue[Future] = queue.SimpleQueue()
         self.homes: list[list[str]] = [[]] * len(plan.places)
+        self.asked: set[str] = set()  # workers that tasks were sent to
         self.open_at: Counter[int] = Counter()
         self.looked = -np.inf
         self.begun, self.saving = time.monotonic(), 0.0
@@ -183,7 +184,7 @@ class TravellingFit:
         workers = None if worker is None else [worker]
         while True:
             try:
-                return self.client.scatter(value, workers=workers, hash=False)
+                return self.client.scatter([value], workers=workers, hash=False)[0]  # a tuple is many values
             except (ValueError, KeyError, OSError):
                 workers = None
             if time.monotonic() - begun > SILENCE:
@@ -194,7 +195,9 @@ class TravellingFit:
     def _homes(self, block: BlockFit) -> list[str | None]:
         """Say at which worker a block finds each partition."""
         self._look()
-        return [places[block.slot % len(places)] if places else None for places in self.homes]
+        homes = [places[block.slot % len(places)] if places else None for places in self.homes]
+        self.asked.update(home for home in homes if home is not None)
+        return homes
 
     def _look(self) -> None:
         """Look up where partitions are, every few seconds."""
@@ -227,6 +230,9 @@ class TravellingFit:
     def _next(self) -> list[tuple[BlockFit, FittedBlock]]:
         """Wait for a result and do what follows from it; give the block if it is done."""
         future = self._arrival()
+        if future is None:
+            self._leave_lost_workers()
+            return []
         block, kind = self.waiting.pop(future)
         try:
             result = future.result(timeout=SILENCE)
@@ -241,7 +247,23 @@ class TravellingFit:
             return self._after_certificate(block, result)
         return []
 
-    def _arrival(self) -> Future:
+    def _leave_lost_workers(self) -> None:
+        """Begin blocks again whose tasks may wait for a worker that is gone."""
+        blocks = [block for block, _ in self.waiting.values()]
+        self.waiting.clear()
+        self.asked.clear()
+        for block in blocks:
+            self._begin_again(block, OSError("a worker is gone"))
+
+    def _waits_for_the_lost(self) -> bool:
+        """Tell whether tasks may wait for a worker that is gone: those of rows in files have no other."""
+        if not self.plan.places[0].is_filed:
+            return False
+        workers = set(self.client.nthreads())
+        return bool(workers) and not workers.issuperset(self.asked)
+
+    def _arrival(self) -> Future | None:
+        """Wait for a result; None if some may never come."""
         begun = time.monotonic()
         while True:
             try:
@@ -250,6 +272,8 @@ class TravellingFit:
                 if time.monotonic() - begun > SILENCE:
                     warn_of_silence(self.client, stacklevel=7)
                     begun = time.monotonic()
+                if self._waits_for_the_lost():
+                    return None
                 continue
             if future in self.waiting:
                 return future

@@ -1,6 +1,7 @@
 """The tasks of a label block: a round of visits, a look at the gap, the certificate.
 
-They are Dask's delayed values, each with the worker where it is to be done; others do it where that is gone.
+They are Dask's delayed values, each with the worker where it is to be done; others do it where that is gone,
+or where it is busy, unless rows lie in files.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ class BlockTasks:
         made = dask.delayed(of, pure=False)
         if home is None:
             return made(*given, dask_key_name=key, **more)
-        with dask.annotate(workers=[home], allow_other_workers=True):
+        # rows in files would be sent through the memory of whoever takes the task over
+        with dask.annotate(workers=[home], allow_other_workers=not self.places[0].is_filed):
             return made(*given, dask_key_name=key, **more)
 
     def round(self, number: int, seed: int, at: BlockState, *, is_full: bool) -> tuple[BlockState, Any]:

@@ -213,7 +213,7 @@ class MaxMarginClassifier(PartitionedClassifier):
 
         def fit_part(kept: Array, stage: str) -> SolverResult:
             tol = tolerance_of_part(self.tol, by_rows=True)
-            loose = replace(common, tol=tol, settings=common.settings and replace(common.settings, tol=tol))
+            loose = replace(common, tol=tol, settings=replace(common.settings, is_part=True))
             return self._travel(local, client, data.some_rows(client, kept), loose, Store(None, {}), lines)
 
         features = PartitionedFeatures(client, data)

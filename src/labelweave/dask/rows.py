@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.utils import column_or_1d
 
 from labelweave.array_types import Array, PerLabel, RowsByLabels
+from labelweave.dask.filed import in_memory_or_file
 from labelweave.estimators.class_weights import counts_by_class
 from labelweave.estimators.journal import data_fingerprint
 from labelweave.estimators.seen_rows import SeenRows
@@ -95,6 +96,7 @@ class Facts:
     entries: stored features; largest: the largest size of one.
     mark: a digest of the data.
     n_weighted: the labels whose entries have weights of their own; None where there are none.
+    counts: how often labels occur; None for classes, of which other partitions may have more.
     """
 
     n_rows: int
@@ -109,6 +111,7 @@ class Facts:
     largest: float
     mark: str
     n_weighted: int | None = None
+    counts: Counts | None = None
 
     @classmethod
     def of(cls, rows: ReadRows | ValueError | None) -> Facts | ValueError | None:
@@ -133,6 +136,7 @@ class Facts:
             largest=features.largest_entry(),
             mark=data_fingerprint(features.data, y, rows.weights, *more),
             n_weighted=None if entries is None else entries.shape[1],
+            counts=None if rows.form is None else Counts.of(rows, rows.form),
         )
 
     def of_rows(self, n_rows: int) -> Facts:
@@ -171,7 +175,7 @@ def read_rows(
     except ValueError as error:
         return ValueError(f"Partition {number}: {error}")
     form = label_form(y, targets) if has_labels else None
-    return ReadRows(features, targets, weights, form, entries)
+    return ReadRows(in_memory_or_file(features), targets, weights, form, entries)
 
 
 def _entries(entry_weight: Any, targets: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.dask.tasks import FittedBlock
+from labelweave.dask.tasks import FittedBlock, Seats
 from labelweave.model_files import (
     ModelContent,
     ModelFileError,
@@ -40,7 +40,7 @@ class Snapshot:
     rounds: int
     check_below: float
     traveller: Traveller | None
-    seats: tuple[Seat, ...]
+    seats: tuple[Seats, ...]
     end: FittedBlock | None = None
 
     def to_plain(self) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class Snapshot:
             "rounds": self.rounds,
             "check_below": None if np.isinf(self.check_below) else self.check_below,
             "traveller": None if self.traveller is None else self.traveller.to_plain(),
-            "seats": [seat.to_plain() for seat in self.seats],
+            "seats": [[seat.to_plain() for seat in place] for place in self.seats],
             "end": None if self.end is None else vars(self.end),
         }
 
@@ -61,7 +61,7 @@ class Snapshot:
             rounds=plain["rounds"],
             check_below=np.inf if below is None else below,
             traveller=None if traveller is None else Traveller.from_plain(traveller),
-            seats=tuple(Seat.from_plain(seat) for seat in plain["seats"]),
+            seats=tuple(tuple(map(Seat.from_plain, place)) for place in plain["seats"]),
             end=None if end is None else FittedBlock(**end),
         )
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import pickle
-import tempfile
-import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from distributed import get_worker
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
-from labelweave.dask.rows import ReadRows, Sized, entries_of, labels_of, size_in_bytes
+from labelweave.dask.chunks import Chunk, Partition
+from labelweave.dask.rows import ReadRows, Sized, entries_of, labels_of
 from labelweave.estimators.class_weights import entries_by_sign, weighted_by_factors
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.max_margin.fit import MarginSettings, MarginTask
@@ -31,14 +27,15 @@ from labelweave.problems.travelling_margins import (
     RowsBlock,
     Seat,
     Traveller,
-    TravellingBlock,
-    TravellingLabels,
     block_objectives,
     end_of_round,
     in_tree_order,
     spread_by,
 )
 from labelweave.solvers import DualCoordinateAscent
+
+Seats = tuple[Seat, ...]
+"""The seats of a block at a partition, chunk by chunk."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ class Common:
     roots (L,): of the variances of labels; None if all are 1.
     covariance: of labels that it couples; None where they are independent.
     mean: what weights are drawn to, of labels of variance 1.
-    settings: of the ordinary fit, for coupled labels all of whose rows are in one place.
+    settings: of the ordinary fit, where all rows are in one place.
     """
 
     form: TargetForm
@@ -64,11 +61,11 @@ class Common:
     tol: float
     max_iter: int
     n_features: int
+    settings: MarginSettings
     factors: Array | None = None
     roots: Array | None = None
     covariance: LabelCovariance | None = None
     mean: LabelMean | None = None
-    settings: MarginSettings | None = None
 
     def itself(self) -> Common:
         """Give it, as the task that it comes from where it was lost."""
@@ -83,93 +80,14 @@ class Common:
         return None if self.covariance is None else self.covariance.columns(labels).to_dense()
 
 
-class Partition(Sized):
-    """Rows with the label blocks that visited, which are made again where they are missing.
-
-    number: of the partition.
-    """
-
-    def __init__(self, rows: OrderedRows, number: int) -> None:
-        self.rows, self.number = rows, number
-        self._blocks: dict[int, TravellingBlock | TravellingLabels] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_blocks": {}}
-
-    def __sizeof__(self) -> int:
-        return size_in_bytes(self.rows)
-
-    def block(self, labels: Array) -> TravellingBlock | TravellingLabels:
-        """Give a block of labels over these rows."""
-        key = int(labels[0])
-        found = self._blocks.get(key)
-        if found is None:
-            found = self._blocks[key] = _block(self.rows, labels)
-        return found
-
-    def forget(self, labels: Array) -> None:
-        """Drop a block that has been fitted."""
-        self._blocks.pop(int(labels[0]), None)
-
-
-def _block(rows: OrderedRows, labels: Array) -> TravellingBlock | TravellingLabels:
-    kind = TravellingBlock if rows.data.covariance.is_diagonal else TravellingLabels
-    return kind(rows, labels)
-
-
-class FiledPartition:
-    """A partition in a file of its worker, which every visit reads, where rows are more than memory.
-
-    Dask writes what it spills anew each time that it was read: 4 GB on two workers took 140 s a round, most
-    of it writing.  The file is written once, and goes with this object.
-    """
-
-    def __init__(self, rows: OrderedRows, number: int) -> None:
-        self.__setstate__({"rows": rows, "number": number})
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"rows": self.rows, "number": self.number}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.number = state["number"]
-        handle, self._path = tempfile.mkstemp(".rows", "labelweave-", _folder_of_worker())
-        weakref.finalize(self, Path(self._path).unlink, missing_ok=True)
-        with open(handle, "wb") as file:
-            pickle.dump(state["rows"], file, pickle.HIGHEST_PROTOCOL)
-
-    @property
-    def rows(self) -> OrderedRows:
-        """The rows, read anew."""
-        with open(self._path, "rb") as file:
-            rows: OrderedRows = pickle.load(file)
-        return rows
-
-    def block(self, labels: Array) -> TravellingBlock | TravellingLabels:
-        """Give a block of labels over these rows, for one visit."""
-        return _block(self.rows, labels)
-
-    def forget(self, labels: Array) -> None:
-        """Nothing is kept of a block."""
-
-
-def _folder_of_worker() -> str | None:
-    try:
-        return str(get_worker().local_directory)
-    except ValueError:  # a message is read, not a task done
-        return None
-
-
-def arranged(
-    common: Common, number: int, *parts: ReadRows, is_filed: bool = False
-) -> Partition | FiledPartition:
-    """Bring the rows of one or more partitions into the order of solving.
+def arranged(common: Common, *parts: ReadRows, is_filed: bool = False) -> Chunk:
+    """Bring the rows that one or more reads gave into the order of solving.
 
     is_filed: whether they go into a file.
     """
     stretches = [_margins_of(rows, common) for rows in parts]
     data = stretches[0] if len(stretches) == 1 else joined(stretches)
-    kind = FiledPartition if is_filed else Partition
-    return kind(OrderedRows(data, common.dtype), number)
+    return Chunk(OrderedRows(data, common.dtype), is_filed=is_filed)
 
 
 def _margins_of(rows: ReadRows, common: Common) -> MarginData:
@@ -215,11 +133,12 @@ class FittedBlock(Sized):
 
 
 def fitted(partition: Partition, block: int, labels: Array, common: Common) -> FittedBlock:
-    """Fit a block where all rows are together, which is the ordinary algorithm."""
+    """Fit a block where all rows are together, by the solver that the ordinary estimator takes."""
+    rows = partition.rows
     with Workers().running():
-        if common.covariance is not None:
-            return _fitted_together(partition.rows, labels, common)
-        problem = RowsBlock(partition.rows, labels)
+        if common.covariance is not None or not _task(rows.data, common).walks_rows:
+            return _fitted_by_task(rows, labels, common)
+        problem = RowsBlock(rows, labels)
         solver = DualCoordinateAscent(common.tol, common.max_iter)
         state = replace(solver.start(problem), generators=[common.stream(block)])
         result, state = solver.solve(problem, state)
@@ -230,17 +149,22 @@ def fitted(partition: Partition, block: int, labels: Array, common: Common) -> F
     )
 
 
-def _fitted_together(rows: OrderedRows, labels: Array, common: Common) -> FittedBlock:
-    """Fit labels that a covariance couples as the ordinary estimator does, by the solver that suits them."""
-    assert common.settings is not None, "coupled labels have them"
-    kernel = make_kernel("linear", "scale", 3, 1.0)
-    data = rows.data.rows(np.argsort(rows.order))
-    source = KernelSource(kernel, data.features)
-    fit = MarginTask(data, source, data.features, common.settings, Journal()).solve()
+def _task(data: MarginData, common: Common) -> MarginTask:
+    """Pose the ordinary fit."""
+    source = KernelSource(make_kernel("linear", "scale", 3, 1.0), data.features)
+    return MarginTask(data, source, data.features, common.settings, Journal())
+
+
+def _fitted_by_task(rows: OrderedRows, labels: Array, common: Common) -> FittedBlock:
+    """Fit labels that a covariance couples, which are all, or a block by global steps."""
+    data, order = rows.data.rows(np.argsort(rows.order)), labels
+    if common.covariance is None:
+        data, order = data.some_labels(np.sort(labels)), np.argsort(np.argsort(labels))
+    fit = _task(data, common).solve()
     assert fit.weights is not None, "linear features have weights"
     constants = fit.intercepts - (0 if data.mean is None else data.mean.intercepts)
     last = fit.result.trace[-1]
-    return FittedBlock(fit.weights[labels], constants[labels], last.primal, last.dual, fit.result.n_iter)
+    return FittedBlock(fit.weights[order], constants[order], last.primal, last.dual, fit.result.n_iter)
 
 
 def _of_labels(weights: Array, labels: Array) -> Array:
@@ -268,23 +192,20 @@ class Visit(NamedTuple):
 
 
 def visit(
-    partition: Partition, visit: Visit, block: int, labels: Array, common: Common, traveller: Any, seat: Any
-) -> tuple[Traveller, Seat]:
+    partition: Partition, visit: Visit, block: int, labels: Array, common: Common, traveller: Any, seats: Any
+) -> tuple[Traveller, Seats]:
     """Let a block of labels visit a partition.
 
-    traveller, seat: those of the visits before, which may come as their pairs; None of a block that begins.
+    traveller, seats: those of the visits before, which may come as their pairs; None of a block that begins.
     Returns both after the visit.
     """
-    rows = partition.block(labels)
     if isinstance(traveller, tuple):
         traveller = traveller[0]
-    traveller = rows.first_traveller() if traveller is None else traveller
-    seat = rows.first_seat() if seat is None else seat
     piece = Piece(visit.piece, visit.n_pieces, common.stream(block, 1 + partition.number, visit.round))
-    return rows.visit(traveller, seat, piece, is_full=visit.is_full)
+    return partition.visit(labels, traveller, seats, piece, is_full=visit.is_full)
 
 
-def round_ended(last: tuple[Traveller, Seat], labels: Array, common: Common, *, was_full: bool) -> Traveller:
+def round_ended(last: tuple[Traveller, Seats], labels: Array, common: Common, *, was_full: bool) -> Traveller:
     """Do what is due when a block has visited all rows."""
     with Workers().running():
         return end_of_round(
@@ -297,9 +218,9 @@ def met_gap(traveller: Traveller) -> float:
     return traveller.met_gap
 
 
-def sums_in_use(partition: Partition, labels: Array, traveller: Traveller, seat: Seat) -> Array:
+def sums_in_use(partition: Partition, labels: Array, traveller: Traveller, seats: Seats) -> Array:
     """Sum losses and products over a partition, at the weights in use: (3, slabs, WIDTH)."""
-    return partition.block(labels).sums_in_use(traveller, seat)
+    return partition.summed("sums_in_use", labels, seats, traveller)
 
 
 def values_in_use(traveller: Traveller, labels: Array, common: Common, *sums: Array) -> tuple[float, float]:
@@ -315,9 +236,9 @@ def _values(
         return block_objectives(traveller, sums, totals, intercept=intercept, covariance=covariance)
 
 
-def exact_product(partition: Partition, labels: Array, seat: Seat) -> Array:
+def exact_product(partition: Partition, labels: Array, seats: Seats) -> Array:
     """Compute a partition's share of X^T B, in float64: (slabs, d, WIDTH)."""
-    return partition.block(labels).exact_product(seat)
+    return partition.summed("exact_product", labels, seats)
 
 
 def exact_weights(product: Array, labels: Array, common: Common) -> Array:
@@ -326,9 +247,9 @@ def exact_weights(product: Array, labels: Array, common: Common) -> Array:
         return spread_by(common.of_block(labels), product)
 
 
-def exact_sums(partition: Partition, labels: Array, weights: Array, constants: Array, seat: Seat) -> Array:
+def exact_sums(partition: Partition, labels: Array, weights: Array, constants: Array, seats: Seats) -> Array:
     """Sum losses, products and variables over a partition in double precision: (4, slabs, WIDTH)."""
-    found = partition.block(labels).exact_sums(seat, weights, constants)
+    found = partition.summed("exact_sums", labels, seats, weights, constants)
     partition.forget(labels)
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from distributed import CancelledError, Client, Future, KilledWorker, wait
 from distributed.comm import CommClosedError
 
 SILENCE = 60.0  # seconds without any task done before it is said why
+_SAY_EVERY = 2.0  # seconds
 LOST = (CancelledError, KilledWorker, CommClosedError, OSError, TimeoutError)
 """What tells that work is gone with the worker that did it."""
 MOST_KILLS = 2
@@ -47,15 +49,16 @@ class LostRowsError(RuntimeError):
     """Values that were put onto a worker as they are died with it."""
 
 
-def gathered(client: Client, futures: Sequence[Future]) -> list[Any]:
+def gathered(client: Client, futures: Sequence[Future], what: str = "") -> list[Any]:
     """Gather what tasks gave, again where workers died with it.
 
+    what: is written to stderr, with how many are done, every two seconds; nothing if it is empty.
     Raises RuntimeError if workers die again and again, LostRowsError if they had what cannot be made again.
     """
     kills = 0
     while True:
         try:
-            _settle(client, futures)  # which raises for lost values too
+            _settle(client, futures, what)  # which raises for lost values too
             return list(client.gather(list(futures)))
         except KilledWorker as error:
             kills += 1
@@ -70,18 +73,34 @@ def gathered(client: Client, futures: Sequence[Future]) -> list[Any]:
                 future.retry()
 
 
-def _settle(client: Client, futures: Sequence[Future]) -> None:
-    left = len(futures) + 1
+def wait_for_some(client: Client, futures: Sequence[Future], most: int) -> None:
+    """Wait until no more than so many of these are still to be done."""
+    while len(left := [future for future in futures if not future.done()]) > max(0, most - 1):
+        try:
+            with client.as_current():
+                wait(left, timeout=SILENCE, return_when="FIRST_COMPLETED")
+        except TimeoutError:
+            warn_of_silence(client, stacklevel=6)
+        except CancelledError:  # it is noticed when they are used
+            return
+
+
+def _settle(client: Client, futures: Sequence[Future], what: str) -> None:
+    left, changed = len(futures) + 1, time.monotonic()
     while True:
         try:
             with client.as_current():
-                wait(list(futures), timeout=SILENCE)
+                wait(list(futures), timeout=min(_SAY_EVERY, SILENCE))
             return
         except TimeoutError:
             now = sum(not future.done() for future in futures)
-            if now >= left:
-                warn_of_silence(client, stacklevel=6)
-            left = now
+        if what:
+            sys.stderr.write(f"labelweave: {len(futures) - now} of {len(futures)} {what}\n")
+        if now < left:
+            left, changed = now, time.monotonic()
+        elif time.monotonic() - changed > SILENCE:
+            warn_of_silence(client, stacklevel=6)
+            changed = time.monotonic()
 
 
 def refuse_lost_rows() -> NoReturn:

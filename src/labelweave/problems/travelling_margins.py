@@ -161,7 +161,7 @@ class Visited(MarginDual):
         on = replace(traveller, weights=point.weights, moves=point.moves, meeting=traveller.meeting + met_gap)
         return on, Seat(beta=point.beta, gains=point.gains[0], mean_gain=mean_gain)
 
-    def sums_in_use(self, traveller: Traveller, seat: Seat) -> Array:
+    def sums_in_use(self, seat: Seat, traveller: Traveller) -> Array:
         """Sum hinge losses, beta * target and beta * score at the weights in use: (3, slabs, WIDTH)."""
         return self._own_sums(self.label_blocks, seat.beta, traveller.weights, traveller.intercepts)
 

@@ -241,6 +241,11 @@ class MarginTask:
             weights += self.data.mean.weights()
         return MarginFit(result, intercepts, lambda: settled.boxed, weights=weights)
 
+    @property
+    def walks_rows(self) -> bool:
+        """Whether the fit is by coordinate ascent, row after row."""
+        return self._solver() == "coordinate_ascent"
+
     def _solver(self) -> str:
         if self.further and self.settings.solver not in ("auto", "alternating_directions"):
             raise ValueError(

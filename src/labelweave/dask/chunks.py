@@ -1,0 +1,119 @@
+"""Rows in the order of solving, in memory or in files, and what blocks of labels do with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from labelweave.array_types import Array
+from labelweave.dask.filed import Filed
+from labelweave.dask.rows import Sized, size_in_bytes
+from labelweave.problems.margin_dual import OrderedRows
+from labelweave.problems.travelling_margins import Piece, Seat, Traveller, TravellingBlock, TravellingLabels
+
+
+class Chunk(Sized):
+    """Neighbouring rows in the order of solving, with the label blocks that visited them.
+
+    is_filed: whether they lie in a file; then blocks are made anew for each visit.
+    """
+
+    def __init__(self, rows: OrderedRows, *, is_filed: bool = False) -> None:
+        self._kept: OrderedRows | Filed = Filed(rows) if is_filed else rows
+        self._blocks: dict[int, TravellingBlock | TravellingLabels] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_blocks": {}}
+
+    def __sizeof__(self) -> int:
+        return size_in_bytes(self._kept)
+
+    @property
+    def rows(self) -> OrderedRows:
+        """The rows, read anew where they are in a file."""
+        kept = self._kept
+        return kept.value if isinstance(kept, Filed) else kept
+
+    def block(self, labels: Array) -> TravellingBlock | TravellingLabels:
+        """Give a block of labels over these rows."""
+        key = int(labels[0])
+        found = self._blocks.get(key)
+        if found is None:
+            rows = self.rows
+            kind = TravellingBlock if rows.data.covariance.is_diagonal else TravellingLabels
+            found = kind(rows, labels)
+            if not isinstance(self._kept, Filed):
+                self._blocks[key] = found
+        return found
+
+    def forget(self, labels: Array) -> None:
+        """Drop a block that has been fitted."""
+        self._blocks.pop(int(labels[0]), None)
+
+
+class Partition:
+    """Rows that a task visits: one chunk by pieces of its rows, or several, one after the other.
+
+    number: of the partition.
+    """
+
+    def __init__(self, number: int, *chunks: Chunk) -> None:
+        self.number, self.chunks = number, chunks
+
+    def __sizeof__(self) -> int:
+        return size_in_bytes([chunk._kept for chunk in self.chunks])
+
+    @property
+    def rows(self) -> OrderedRows:
+        """The rows, of a partition that is one chunk."""
+        (chunk,) = self.chunks
+        return chunk.rows
+
+    def visit(
+        self, labels: Array, traveller: Traveller | None, seats: Sequence[Seat | None] | None, piece: Piece,
+        *, is_full: bool,
+    ) -> tuple[Traveller, tuple[Any, ...]]:  # fmt: skip
+        """Let a block visit a piece of the rows.
+
+        traveller, seats: those of the visits before, the seats chunk by chunk; None at the begin.
+        Returns them after the visit.
+        """
+        after = list(seats or [None] * len(self.chunks))
+        own: Array = np.zeros(1, np.intp)
+        if len(self.chunks) > 1:
+            order = piece.generator.permutation(len(self.chunks))
+            own = np.array_split(order, piece.n_pieces)[piece.number]
+            piece = Piece(0, 1, piece.generator)
+        for number in own:
+            block, seat = self.chunks[number].block(labels), after[number]
+            traveller = block.first_traveller() if traveller is None else traveller
+            seat = block.first_seat() if seat is None else seat
+            traveller, after[number] = block.visit(traveller, seat, piece, is_full=is_full)
+        assert traveller is not None, "there is a chunk for every piece"
+        return traveller, tuple(after)
+
+    def summed(self, method: str, labels: Array, seats: Sequence[Seat], *given: Any) -> Array:
+        """Add what a method of a block over each chunk gives for its seat."""
+        found: Any = 0
+        for chunk, seat in zip(self.chunks, seats, strict=True):
+            found = found + getattr(chunk.block(labels), method)(seat, *given)
+        return np.asarray(found)
+
+    def forget(self, labels: Array) -> None:
+        """Drop a block that has been fitted."""
+        for chunk in self.chunks:
+            chunk.forget(labels)
+
+
+def neighbours(sizes: Sequence[float], most: float) -> list[list[int]]:
+    """Bring neighbours together, as long as they are no more than a size together."""
+    begins, size = [0], 0.0
+    for number, own in enumerate(sizes):
+        size += own
+        if number and size > most:
+            begins.append(number)
+            size = own
+    return [list(range(*ends)) for ends in pairwise([*begins, len(sizes)])]
