@@ -69,7 +69,9 @@ def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--problem", default="awa-6000", help="awa-<number of images>, rcv1 (subset 1) or tmc2007")
+    parser.add_argument(
+        "--problem", default="awa-6000", help="awa-<number of images>, rcv1 (subset 1) or tmc2007"
+    )
     parser.add_argument("--C", type=float, default=1.0, help="labelweave's; the peers' is twice that")
     parser.add_argument("--peers", nargs="*", choices=_PEERS, default=list(_PEERS))
     parser.add_argument("--every", type=int, default=8, help="peers train every so many labels")

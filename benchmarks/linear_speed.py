@@ -66,7 +66,9 @@ def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--problem", default="rcv1", help="rcv1, rcv1-subset1, tmc2007, debtags or synthetic:n,d,L")
+    parser.add_argument(
+        "--problem", default="rcv1", help="rcv1, rcv1-subset1, tmc2007, debtags or synthetic:n,d,L"
+    )
     parser.add_argument(
         "--penalty", type=float, default=1.0, help="c above: LIBLINEAR's -c, twice labelweave's C"
     )

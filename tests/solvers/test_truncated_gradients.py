@@ -78,7 +78,9 @@ def test_a_step_ends_on_the_edge_of_its_region(blocks, share):
     random = np.random.default_rng(3)
     count, size = {"whole": (1, 20), "rows": (5, 4), "columns": (4, 5)}[blocks]
     roots = random.normal(size=(count, size, size))
-    problem = QuadraticTwin(blocks, [root @ root.T + np.eye(size) for root in roots], random.normal(size=(5, 4)))
+    problem = QuadraticTwin(
+        blocks, [root @ root.T + np.eye(size) for root in roots], random.normal(size=(5, 4))
+    )
     point, start = _start(problem)
     whole = truncated_gradients(problem, point, start, 1e-12, 1000)
     step = truncated_gradients(problem, point, start, 1e-12, 1000, share * whole.length)

@@ -84,7 +84,9 @@ class Columns(Mapping[str, list[Any]]):
     def unformatted(self, name: str) -> Any:
         """Give a column with 1,234.5 and 50 % and $3 as 1234.5 and 50 and 3, where it is text."""
         column = as_array(self.plain(name))
-        return _unformatted(column, *(",." if self._has_decimal_commas else ".,")) if is_text(column) else column
+        return (
+            _unformatted(column, *(",." if self._has_decimal_commas else ".,")) if is_text(column) else column
+        )
 
 
 def _unformatted(column: Any, point: str, comma: str) -> Any:

@@ -19,7 +19,16 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.arguments import checked
-from labelweave.datasets.columns import as_array, as_list, coded, has_any, is_missing, is_text, is_text_lists, number
+from labelweave.datasets.columns import (
+    as_array,
+    as_list,
+    coded,
+    has_any,
+    is_missing,
+    is_text,
+    is_text_lists,
+    number,
+)
 from labelweave.datasets.csr_parts import ones_from_counts, targets_of_rows
 from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.labeled_data import LabeledData

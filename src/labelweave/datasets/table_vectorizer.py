@@ -347,7 +347,9 @@ def _numbers_of(frame: Any, name: str) -> npt.NDArray[np.float64]:
         try:
             number(bare)
         except ValueError as error:
-            raise ValueError(f"Row {index}, column {name!r} is {str(cell)[:40]!r}; it must be {error}.") from None
+            raise ValueError(
+                f"Row {index}, column {name!r} is {str(cell)[:40]!r}; it must be {error}."
+            ) from None
     return np.array([*map(number, as_list(columns.unformatted(name)))])
 
 
