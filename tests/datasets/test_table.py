@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import csv
-import re
 import gzip
 import json
+import re
 
 import numpy as np
 import pytest
