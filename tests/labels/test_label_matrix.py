@@ -180,3 +180,9 @@ def test_doubts_are_checked():
         LabelMatrix(np.eye(2), doubts=sp.csr_array([[0.6, 0.0], [0.0, 0.0]]))
     with pytest.raises(ValueError, match="shape"):
         LabelMatrix(np.eye(2), doubts=sp.csr_array((3, 2)))
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4), (2,), (3, 2), ()])
+def test_doubts_of_another_shape_are_refused(shape):
+    with pytest.raises(ValueError, match=r"doubts has shape .* but the positives have shape \(2, 3\)"):
+        LabelMatrix(sp.csr_array(np.eye(2, 3, dtype=np.int8)), doubts=np.zeros(shape))

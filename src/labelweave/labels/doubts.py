@@ -30,13 +30,14 @@ def checked_doubts(
     doubts: Any, positives: sp.csr_array, observed: sp.csr_array | None
 ) -> sp.csr_array | None:
     """Check doubts (n, L), which are kept where an entry was observed; None if none is left."""
-    given = doubts if sp.issparse(doubts) else sp.csr_array(np.atleast_2d(numbers_of(doubts, "doubts")))
-    table = sp.csr_array(checked_csr(given, "doubts"), dtype=np.float64)
-    if table.shape != positives.shape:
+    given = doubts if sp.issparse(doubts) else np.atleast_2d(numbers_of(doubts, "doubts"))
+    if given.shape != positives.shape:
         raise ValueError(
-            f"doubts has shape {table.shape} but the positives have shape {positives.shape}; both must be "
+            f"doubts has shape {given.shape} but the positives have shape {positives.shape}; both must be "
             "(rows, labels)."
         )
+    known = given if sp.issparse(given) else sp.csr_array(given)
+    table = sp.csr_array(checked_csr(known, "doubts"), dtype=np.float64)
     if observed is not None:
         table = sp.csr_array(table.multiply(abs(observed)))
     if not table.data.all():
