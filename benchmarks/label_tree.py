@@ -7,7 +7,8 @@ fitted on one thread but for ``--jobs``; seconds are those of the processor, whi
 does not take.  Where one-vs-rest would take hours, ``--sampled`` labels, spread evenly over the order of
 frequency, are fitted and the seconds multiplied.
 
-``--tune`` compares settings on a tenth of the training rows that is held out; test rows take no part.
+``--tune`` compares settings on a tenth of the training rows that is held out, and ``--rare`` moves rare
+labels up there; test rows take no part.
 
 Example: ``python -m benchmarks.label_tree`` writes ``benchmarks/results/label_tree.json``.
 """
@@ -35,9 +36,10 @@ from benchmarks.results_file import write_json
 from benchmarks.wordnet import read_nouns
 from labelweave import LabelMatrix, LabelTreeClassifier, MaxMarginClassifier
 from labelweave.datasets import LabeledData, load_debtags, make_text_like, read_any
+from labelweave.inference import favour_rare_labels
 from labelweave.metrics import precision_at_k, propensities, propensity_scored_precision_at_k
 
-__all__ = ["load_case", "main", "measure_model"]
+__all__ = ["hold_out", "load_case", "main", "measure_model"]
 
 _ROOT = Path(__file__).resolve().parents[1]
 _RESULTS = _ROOT / "benchmarks" / "results" / "label_tree.json"
@@ -45,7 +47,8 @@ _MULAN = _ROOT.parent / "shared" / "data" / "mulan"
 _BUDGETS = (4, 16, 64, None)
 _REPEATS = 3
 _TOP = 5
-_HELD_OUT = "held-out training rows: "
+_HELD_OUT, _RARE = "held-out training rows: ", "rare labels moved up: "
+_POWERS, _MOVED = (0.0, 0.25, 0.5, 1.0), 50  # of propensities, and labels of a row that are ordered anew
 
 _CERTIFIED: dict[str, Any] = {"tol": 1e-2, "prune": "certified"}  # pruned within a gap of 0.01
 
@@ -76,6 +79,11 @@ TUNED: dict[str, dict[str, Any]] = {
     "the same, 32 branches": {"n_trees": 3, "tol": 0.1, "prune": "off", "branching": 32},
     "the same, 512 branches": {"n_trees": 3, "tol": 0.1, "prune": "off", "branching": 512},
     "one-vs-rest": {},
+}
+MOVED: dict[str, Callable[[], Any]] = {
+    "as it comes": LabelTreeClassifier,
+    "unbiased": lambda: LabelTreeClassifier(flip_rates="propensity"),
+    "one-vs-rest": MODELS["one-vs-rest"],
 }
 
 
@@ -219,14 +227,30 @@ def _sampled(train: LabeledData, test: LabeledData, n_sampled: int) -> dict[str,
     return {"model": "one-vs-rest, sampled", "labels": len(some), "fit_cpu_seconds": seconds * share}
 
 
-def _tuned(name: str, train: LabeledData) -> dict[str, Any]:
-    """Try a setting on held-out training rows."""
+def hold_out(train: LabeledData) -> tuple[LabeledData, LabeledData]:
+    """Hold a tenth of the training rows out, those that have a label."""
     is_held = np.random.default_rng(1).random(len(train.Y)) < 0.1
     has_some = np.diff(train.Y.positives.indptr) > 0
     kept, held = np.flatnonzero(~is_held), np.flatnonzero(is_held & has_some)
-    parts = [LabeledData(train.X[rows], train.Y[rows]) for rows in (kept, held)]
+    return LabeledData(train.X[kept], train.Y[kept]), LabeledData(train.X[held], train.Y[held])
+
+
+def _tuned(name: str, train: LabeledData) -> dict[str, Any]:
+    """Try a setting on held-out training rows."""
     model = MODELS[name]() if name in MODELS else LabelTreeClassifier(**TUNED[name])
-    return measure_model(name, model, *parts, proofs=False)
+    return measure_model(name, model, *hold_out(train), proofs=False)
+
+
+def _moved(name: str, train: LabeledData) -> dict[str, Any]:
+    """Move rare labels up by powers of propensities, on held-out training rows."""
+    kept, held = hold_out(train)
+    model, weights = MOVED[name]().fit(kept.X, kept.Y), propensities(kept.Y)
+    labels, scores = model.predict_top(held.X, min(_MOVED, kept.Y.n_labels))
+    found = {}
+    for power in _POWERS:
+        best = favour_rare_labels(labels, scores, weights, _TOP, power=power)
+        found[f"power {power}"] = quality(*best, kept.Y, held.Y)
+    return found
 
 
 def _one(options: argparse.Namespace) -> None:
@@ -237,6 +261,8 @@ def _one(options: argparse.Namespace) -> None:
     sizes |= {"test_rows": len(test.Y), "labels_a_row": train.Y.positives.nnz / len(train.Y)}
     if name.startswith(_HELD_OUT):
         found = _tuned(name.removeprefix(_HELD_OUT), train)
+    elif name.startswith(_RARE):
+        found = _moved(name.removeprefix(_RARE), train)
     elif name == "one-vs-rest, sampled":
         found = _sampled(train, test, options.sampled)
     else:
@@ -251,6 +277,7 @@ def main() -> None:
     parser.add_argument("--cases", nargs="*", default=["bibtex", "delicious", "wordnet", "texts"])
     parser.add_argument("--models", nargs="*", default=None, help="by name; by default all that take minutes")
     parser.add_argument("--tune", action="store_true", help="compare settings on held-out training rows")
+    parser.add_argument("--rare", action="store_true", help="move rare labels up on held-out training rows")
     parser.add_argument("--dict", type=Path, default=Path("/usr/share/wordnet"), help="has data.noun")
     parser.add_argument("--rows", type=int, default=30_000, help="of texts")
     parser.add_argument("--features", type=int, default=20_000, help="of texts")
@@ -266,13 +293,21 @@ def main() -> None:
         return
     results: dict[str, Any] = json.loads(options.out.read_text()) if options.out.exists() else {}
     for case in options.cases:
-        names = options.models or _usual_models(case)
-        for name in [_HELD_OUT + setting for setting in TUNED] if options.tune else names:
+        for name in _names(case, options):
             made = _in_a_process(case, name, options)
             print(case, name, made["found"], flush=True)
             own = results.setdefault(case, {"sizes": made["sizes"], "models": {}})
             own["models"][name] = made["found"] | {"machine": describe_machine()}
             write_json(options.out, results)
+
+
+def _names(case: str, options: argparse.Namespace) -> list[str]:
+    """List what is measured of a case."""
+    if options.tune:
+        return [_HELD_OUT + name for name in options.models or TUNED]
+    if options.rare:
+        return [_RARE + name for name in options.models or MOVED]
+    return options.models or _usual_models(case)
 
 
 def _usual_models(case: str) -> list[str]:

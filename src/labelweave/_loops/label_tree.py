@@ -30,8 +30,9 @@ def joined(score, margin, sharpness):
         return margin
     both = score + margin
     least = min(score, margin, both)
-    total = np.exp(sharpness * (least - score)) + np.exp(sharpness * (least - margin))
-    total += np.exp(sharpness * (least - both))
+    total = 1.0 if least == score else np.exp(sharpness * (least - score))  # as one of them is
+    total += 1.0 if least == margin else np.exp(sharpness * (least - margin))
+    total += 1.0 if least == both else np.exp(sharpness * (least - both))
     return least - np.log(total) / sharpness
 
 
