@@ -142,6 +142,7 @@ class CostModel(NamedTuple):
     def parts(self, size: Size, entries: float) -> dict[str, float]:
         """Say what takes how many seconds a round."""
         blocks = math.ceil(size.labels / WIDTH)
+        size = size._replace(workers=min(size.workers, size.places))
         sweeps, rows, copies, visits = self.worker * terms(size, entries)
         sent = 4 * size.visits * size.features * WIDTH * (1 - 1 / size.workers) / _BANDWIDTH
         chain = (sweeps + rows + copies + visits) * size.workers / blocks + sent
@@ -182,7 +183,7 @@ def draw(model: CostModel, path: Path) -> None:
 
     workers = np.unique(np.round(2 ** np.arange(0, 10.01, 0.25)).astype(int))
     rows, by_row = 10**8, 100
-    places = math.ceil(rows * by_row * 24 / 2e9)  # of the default memory budget
+    places = math.ceil(rows * by_row * 24 / 1e9)  # of half the default memory budget
     found = [
         model.parts(Size(rows, 10**6, 10**4, places, places, int(count), by_row), rows * by_row)
         for count in workers
