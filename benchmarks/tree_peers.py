@@ -193,12 +193,13 @@ def _draw(programs: dict[str, Any], path: Path) -> None:
             color = "tab:red" if title.startswith("labelweave") else "tab:blue"
             panel.scatter(seconds, value, color=color, zorder=2)
             side, shift = ("left", 6) if color == "tab:red" or seconds > _LATE else ("right", -6)
+            is_below = (color == "tab:red") != (seconds > _LATE)
             panel.annotate(
                 title.removeprefix("labelweave, "), (seconds, value), ha=side, fontsize=8, color=color,
-                xytext=(shift, -10 if color == "tab:red" else 4), textcoords="offset points",
+                xytext=(shift, -10 if is_below else 4), textcoords="offset points",
             )  # fmt: skip
         panel.set(xscale="log", xlabel="seconds of the processor to train", ylabel=_AXES[kind])
-        panel.set_xticks([3, 5, 10, 20, 50], ["3", "5", "10", "20", "50"])
+        panel.set_xticks([3, 5, 10, 20, 50, 250], ["3", "5", "10", "20", "50", "250"])
         panel.minorticks_off()
         panel.margins(x=0.6, y=0.1)
     figure.suptitle("labelweave in red, peers in blue", fontsize=9)
