@@ -337,7 +337,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 def _numbers_of(frame: Any, name: str) -> npt.NDArray[np.float64]:
     column = frame[name]
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
-        return column.to_numpy(np.float64)
+        return np.asarray(column.to_numpy(np.float64))
     cells = column.astype(object).where(column.notna(), None).tolist()
     columns = Columns({name: cells})
     found = columns.numbers(name)
