@@ -1405,7 +1405,7 @@ def _noise_contracts() -> dict[str, Contract]:
             },
         ),
         "combine_annotators": Contract(
-            lambda world, **given: noise.combine_annotators(**given).entry_weight,
+            lambda world, **given: noise.combine_annotators(**given).prevalence,
             {
                 "answers": lambda world: [[world.Y, 1 - world.Y], {"a": world.labels, "b": world.Y}],
                 "smoothing": _of(5.0, 1),
