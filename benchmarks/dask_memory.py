@@ -76,7 +76,9 @@ def main() -> int:
         pids = list(client.run(os.getpid).values())
         peaks: dict[int, int] = {}
         done = threading.Event()
-        thread = threading.Thread(target=watch, args=(pids, peaks, done))
+        thread = threading.Thread(
+            target=watch, args=(pids, peaks, done), daemon=True
+        )  # ends with an interrupt
         thread.start()
         begun, model = time.monotonic(), Path(own) / "model.lw"
         command = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any
@@ -80,6 +80,24 @@ class Columns(Mapping[str, list[Any]]):
             found = numbers(self.plain(name))
             self._numbers[name] = numbers(self.unformatted(name)) if found is None else found
         return self._numbers[name]
+
+    def all_numbers(
+        self, name: str, refusal: Callable[[int, str, str], Exception]
+    ) -> npt.NDArray[np.float64]:
+        """Give a column as numbers, NaN where a cell is missing.
+
+        refusal: the error to raise, of the row, what was found there and what is expected.
+        """
+        found = self.numbers(name)
+        if found is not None:
+            return found
+        bare, values = as_list(self.unformatted(name)), np.empty(self.n_rows)
+        for row, cell in enumerate(self[name]):
+            try:
+                values[row] = number(bare[row])
+            except ValueError as error:
+                raise refusal(row, repr(str(cell)[:40]), str(error)) from None
+        return values
 
     def unformatted(self, name: str) -> Any:
         """Give a column with 1,234.5 and 50 % and $3 as 1234.5 and 50 and 3, where it is text."""

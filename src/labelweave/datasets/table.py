@@ -21,7 +21,6 @@ import scipy.sparse as sp
 from labelweave.arguments import checked
 from labelweave.datasets.columns import (
     as_array,
-    as_list,
     coded,
     has_any,
     is_missing,
@@ -156,16 +155,9 @@ def _strings(table: RawTable, name: str) -> Any:
 
 def numbers_of(table: RawTable, name: str) -> npt.NDArray[np.float64]:
     """Read a column of numbers, NaN where a cell is missing."""
-    found = table.columns.numbers(name)
-    if found is not None:
-        return found
-    values, bare = np.empty(len(table)), as_list(table.columns.unformatted(name))
-    for row, cell in enumerate(table.columns[name]):
-        try:
-            values[row] = number(bare[row])
-        except ValueError as error:
-            raise table.error(row, name, f"{str(cell)[:40]!r}", str(error)) from None
-    return values
+    return table.columns.all_numbers(
+        name, lambda row, found, expected: table.error(row, name, found, expected)
+    )
 
 
 def _row_ids(table: RawTable, name: str | None) -> npt.NDArray[Any] | None:

@@ -19,7 +19,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from labelweave.arguments import checked
-from labelweave.datasets.columns import Columns, as_list, number
+from labelweave.datasets.columns import Columns
 from labelweave.datasets.csr_parts import with_narrow_indices
 from labelweave.datasets.table_columns import column_names, listed_columns
 from labelweave.features.feature_matrix import LARGEST_FEATURE
@@ -339,18 +339,12 @@ def _numbers_of(frame: Any, name: str) -> npt.NDArray[np.float64]:
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
         return np.asarray(column.to_numpy(np.float64))
     cells = column.astype(object).where(column.notna(), None).tolist()
-    columns = Columns({name: cells})
-    found = columns.numbers(name)
-    if found is not None:
-        return found
-    for index, cell, bare in zip(frame.index, cells, as_list(columns.unformatted(name)), strict=True):
-        try:
-            number(bare)
-        except ValueError as error:
-            raise ValueError(
-                f"Row {index}, column {name!r} is {str(cell)[:40]!r}; it must be {error}."
-            ) from None
-    return np.array([*map(number, as_list(columns.unformatted(name)))])
+    return Columns({name: cells}).all_numbers(
+        name,
+        lambda row, found, expected: ValueError(
+            f"Row {frame.index[row]}, column {name!r} is {found}; it must be {expected}."
+        ),
+    )
 
 
 def cells_of(frame: Any, name: str) -> list[str]:
