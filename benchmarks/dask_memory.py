@@ -76,9 +76,7 @@ def main() -> int:
         pids = list(client.run(os.getpid).values())
         peaks: dict[int, int] = {}
         done = threading.Event()
-        thread = threading.Thread(
-            target=watch, args=(pids, peaks, done), daemon=True
-        )  # ends with an interrupt
+        thread = threading.Thread(target=watch, args=(pids, peaks, done), daemon=True)
         thread.start()
         begun, model = time.monotonic(), Path(own) / "model.lw"
         command = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import mmap
 import pickle
 import tempfile
@@ -23,14 +22,11 @@ class Filed:
     """A value in a file of its worker, written once; its arrays are read where they are touched.
 
     Dask writes what it spills anew each time that it was read: 4 GB on two workers took 140 s a round, most
-    of it writing.  The file goes with this object.  From then on the worker spills by the sizes of what it
-    keeps alone: the memory of its process has pages of the file, which the system drops by itself.
+    of it writing.  The file goes with this object.
     """
 
     def __init__(self, value: Any) -> None:
         self.__setstate__(value)
-        with contextlib.suppress(ValueError, AttributeError):  # not on a worker, or on one without a limit
-            get_worker().memory_manager.memory_spill_fraction = False
 
     def __getstate__(self) -> Any:
         return self.value
