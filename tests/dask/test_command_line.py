@@ -1,6 +1,7 @@
 """``labelweave fit --dask`` reads files in parts, and writes an ordinary model file."""
 
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,9 @@ from click.testing import CliRunner
 
 import labelweave as lw
 from labelweave.cli import main
+from labelweave.cli.program import _one_line_warnings
 from labelweave.dask.files import files_of, parts_of
+from labelweave.dask.waiting import warn_of_silence
 from labelweave.datasets import TableVectorizer, make_text_like, write_xmc
 from labelweave.datasets.table_counts import TableCounts
 
@@ -140,3 +143,12 @@ def test_row_groups_make_parts(tmp_path):
     parts = parts_of([str(tmp_path / "a.parquet")], 1e-6)
     assert [len(part.table()) for part in parts] == [30, 30, 30, 10]
     assert [part.table().first_row for part in parts] == [0, 30, 60, 90]
+
+
+def test_it_is_said_why_nothing_happens(capsys):
+    client = SimpleNamespace(status="closed", scheduler=SimpleNamespace(address="tcp://10.0.0.1:8786"))
+    with _one_line_warnings():
+        warn_of_silence(client, stacklevel=1)
+    said = capsys.readouterr().err
+    assert "warning: No task of the fit has ended for 60 s" in said
+    assert "the connection to tcp://10.0.0.1:8786 is closed" in said

@@ -113,7 +113,7 @@ def test_silence_is_explained(client, apart, monkeypatch):
         return traveller.met_gap
 
     monkeypatch.setattr("labelweave.dask.tasks.met_gap", slowly)
-    with pytest.warns(RuntimeWarning, match=r"No task of the fit has ended for .* busy"):
+    with pytest.warns(UserWarning, match=r"No task of the fit has ended for .* busy"):
         MaxMarginClassifier(client, C=0.1, tol=0.5, max_iter=1).fit(X, Y)
 
 
@@ -123,7 +123,7 @@ def test_a_cluster_without_workers_is_told_of(monkeypatch, model):
     X, Y = map(chunks, table())
     parts = {"processes": False, "n_workers": 0, "dashboard_address": ":0", "set_as_default": False}
     said = r"no worker is connected to inproc.*; start some"
-    with Client(**parts) as alone, pytest.raises(RuntimeWarning, match=said):
+    with Client(**parts) as alone, pytest.raises(UserWarning, match=said):
         model(alone).fit(X, Y)  # warnings are errors here; else it waits
 
 

@@ -67,7 +67,7 @@ class PartitionedClassifier(CheckedParameters):
 
         Warns
         -----
-        RuntimeWarning
+        UserWarning
             If no task has ended for a minute; it says why, as far as the scheduler knows.
         """
         self._validate_params()

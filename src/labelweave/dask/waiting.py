@@ -22,7 +22,7 @@ MOST_KILLS = 2
 def warn_of_silence(client: Client, stacklevel: int) -> None:
     """Say why no task has ended, as far as the scheduler knows."""
     warnings.warn(
-        f"No task of the fit has ended for {SILENCE:.0f} s: {_why(client)}", RuntimeWarning, stacklevel
+        f"No task of the fit has ended for {SILENCE:.0f} s: {_why(client)}", UserWarning, stacklevel
     )
 
 
@@ -52,7 +52,8 @@ class LostRowsError(RuntimeError):
 def gathered(client: Client, futures: Sequence[Future], what: str = "") -> list[Any]:
     """Gather what tasks gave, again where workers died with it.
 
-    what: is written to stderr, with how many are done, every two seconds; nothing if it is empty.
+    what: is written to stderr, with how many are done, every two seconds in which
+        some were; nothing if it is empty.
     Raises RuntimeError if workers die again and again, LostRowsError if they had what cannot be made again.
     """
     kills = 0
@@ -94,10 +95,10 @@ def _settle(client: Client, futures: Sequence[Future], what: str) -> None:
             return
         except TimeoutError:
             now = sum(not future.done() for future in futures)
-        if what:
-            sys.stderr.write(f"labelweave: {len(futures) - now} of {len(futures)} {what}\n")
         if now < left:
             left, changed = now, time.monotonic()
+            if what:
+                sys.stderr.write(f"labelweave: {len(futures) - now} of {len(futures)} {what}\n")
         elif time.monotonic() - changed > SILENCE:
             warn_of_silence(client, stacklevel=6)
             changed = time.monotonic()
