@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 
 import numpy as np
@@ -139,6 +140,18 @@ def test_the_library_has_one_thread_until_the_last_of_overlapping_users_is_done(
         first.__exit__(None, None, None)  # as another thread would, in no order
         assert set(_library_threads()) == {1}
         second.__exit__(None, None, None)
+        assert _library_threads() == before
+
+
+def test_the_library_has_one_thread_in_whatever_thread_work_runs():
+    def counted():
+        with Workers().running():
+            return _library_threads()
+
+    with ThreadPoolExecutor(1) as other, threadpool_limits(2, user_api="blas"):
+        before = _library_threads()
+        assert set(counted()) == {1}  # the first thread to set it
+        assert set(other.submit(counted).result()) == {1}
         assert _library_threads() == before
 
 
