@@ -187,7 +187,7 @@ class _Library:
     def _set(self, threads: list[int]) -> None:
         for part, number in zip(self._parts, threads, strict=True):
             if part.num_threads != number:
-                # from threadpoolctl 3.8 on the thread that set it once is the only one that can, until it lets go
+                # from threadpoolctl 3.8 on only the thread that set it first can set it, until it lets go
                 let_go = getattr(part, "clear_controlling_thread", lambda **_: None)
                 let_go(force=True)
                 part.set_num_threads(number)
