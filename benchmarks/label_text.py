@@ -18,7 +18,7 @@ shuffled     both, with the names of labels dealt out anew at random: what words
 Numbers are means over draws with standard errors: AUC over all labels that the test rows have, over those
 without a positive training row, and micro- and macro-F1 of labels of a probability above 1/2.
 
-``--sets hidden`` hides a fifth of the Debian tags from the training rows and measures their probabilities.
+``--sets hidden`` hides a fifth of the labels from the training rows and measures their probabilities.
 
 Animals with Attributes has no words in its features (PHOG): there attributes covary by their names, with 20
 images of each of the 40 training classes.  Ten classes are new: their signatures are the given ones, or made
@@ -185,8 +185,14 @@ def _compare(kept: dict[str, Any]) -> None:
 
 
 def _hidden(chosen: argparse.Namespace, results: dict[str, Any]) -> None:
-    """Measure what probabilities of labels are worth that no training row tells of: a fifth of the tags."""
-    problem, found = _debtags(chosen.data), []
+    """Measure what probabilities of labels are worth that no training row tells of, on all sets."""
+    for name, load in _PROBLEMS.items():
+        _hidden_of(name, load(chosen.data), chosen, results)
+
+
+def _hidden_of(name: str, problem: _Problem, chosen: argparse.Namespace, results: dict[str, Any]) -> None:
+    """Hide a fifth of the labels of a set."""
+    found = []
     held = np.sort(np.random.default_rng(0).permutation(problem.X_test.shape[0])[:_TEST_ROWS])
     for seed in range(chosen.draws):
         rng = np.random.default_rng(seed)
@@ -204,8 +210,8 @@ def _hidden(chosen: argparse.Namespace, results: dict[str, Any]) -> None:
             name: float(-np.log(np.where(truth, table, 1.0 - table)).mean()) for name, table in tables.items()
         }
         found.append(losses | {"mean": float(shares.mean()), "true mean": float(truth.mean())})
-    results.setdefault("debtags, a fifth hidden", {})[str(chosen.sizes[0])] = _summary(found)
-    _show("hidden", chosen.sizes[0], "both", _summary(found))
+    results.setdefault(f"{name}, a fifth hidden", {})[str(chosen.sizes[0])] = _summary(found)
+    _show(f"{name}, hidden", chosen.sizes[0], "both", _summary(found))
     write_json(chosen.out, results)
 
 

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from sklearn.exceptions import EfficiencyWarning
 
-from labelweave import KernelLogisticClassifier, LabelGraphClassifier, MaxMarginClassifier, costs
+from labelweave import (
+    KernelLogisticClassifier,
+    LabelGraphClassifier,
+    LabelTreeClassifier,
+    MaxMarginClassifier,
+    costs,
+)
+from labelweave.datasets import make_text_like
+from labelweave.estimators.label_tree import classifier
+from labelweave.estimators.label_tree.fit import TreeSettings
 from labelweave.estimators.label_graph.fit import GraphFit
 from labelweave.features.gram import choose
 from labelweave.inference.map import MapInference
@@ -98,3 +107,23 @@ def test_margins_harder_than_rounding_are_warned_of(monkeypatch):
     _warned(MaxMarginClassifier(C=1e12), X, Y, r"C=1e\+12 asks of 100 rows .* C=2e\+10 is as good as a hard")
     with pytest.raises(BegunError):
         MaxMarginClassifier(C=1e9).fit(X, Y)
+
+
+def test_trees_that_take_gigabytes_are_warned_of_and_are_one_by_default(monkeypatch):
+    monkeypatch.setattr(TreeSettings, "solve", _begin)
+    monkeypatch.setattr(costs, "_LARGE", 1e3)
+    data = make_text_like(800, 500, 300)
+    said = "A model of 300 labels by 3 trees takes about 0.00.* GB of memory; n_trees=1 takes less"
+    _warned(LabelTreeClassifier(), data.X, data.Y, said)
+    monkeypatch.setattr(classifier, "_MANY_LABELS", 200)
+    said = "A model of 300 labels by one tree takes .* GB of memory; a larger prune= keeps fewer"
+    _warned(LabelTreeClassifier(), data.X, data.Y, said)
+
+
+def test_the_memory_of_a_tree_is_guessed_in_its_order(monkeypatch):
+    monkeypatch.setattr(costs, "_LARGE", 0.0)
+    data = make_text_like(800, 500, 300)
+    with pytest.warns(EfficiencyWarning) as caught:
+        model = LabelTreeClassifier(n_trees=1).fit(data.X, data.Y)
+    n_bytes = 1e9 * float(str(caught[0].message).split("about ")[1].split(" GB")[0])
+    assert n_bytes / 5 < 12 * len(model.scorer_.trees[0].values) < 5 * n_bytes

@@ -29,6 +29,7 @@ from labelweave.labels.label_tree import LabelTree
 from labelweave.problems.margin_blocks import KeptBlock, LabelBlock, cost_of_blocks
 from labelweave.problems.margin_dual import MarginData, MarginPoint, OrderedRows
 
+_SAMPLED_NODES = 64  # for estimates
 _NODES_AT_ONCE = 4  # whose rows are kept for their next block; threads work on neighbours
 
 
@@ -172,6 +173,19 @@ class TreeBlocks:
         ordered = OrderedRows(data, self.dtype)
         _ = ordered.exact_rows  # made before blocks share it
         return NodeRows(ordered, int(columns[0]), used)
+
+    def possible_weights(self) -> float:
+        """Sum over columns how many features their rows have, by some nodes for all."""
+        widths, n_others = np.diff(self.tree.ends), self.tree.n_nodes - 1
+        nodes = np.unique(np.linspace(1, n_others, min(n_others, _SAMPLED_NODES)).astype(int))
+        some = [widths[node] * self._n_used(self._rows_above(node)) for node in nodes]
+        return float(widths[0] * self._n_used(None) + n_others * (np.mean(some) if some else 0.0))
+
+    def _n_used(self, rows: Array | None) -> int:
+        own, d = self.features, self.features.shape[1]
+        if rows is None or self.sees_all or not own.is_sparse:
+            return d
+        return len(np.unique(own.rows(rows).data.indices))
 
     def _upper_of(self, columns: Array, rows: Array | None) -> Array:
         """Give the weights of rows (r,), all where None, or of entries (r, columns) with their own."""

@@ -47,6 +47,7 @@ from labelweave.sklearn_compat import Interval, StrOptions
 from labelweave.solvers import Status
 
 _TREES, _BEAM = 3, 10
+_MANY_LABELS = 200_000  # from which on one tree
 _NO_BUDGET = int(np.iinfo(np.int64).max)
 _ROWS_AT_ONCE = 2**14  # of which the nodes that were opened are kept
 
@@ -95,7 +96,8 @@ class LabelTreeClassifier(LabelClassifier):
         The largest number of labels of a node at the bottom.
     n_trees : int or None, default=None
         Trees from different starts, whose probabilities are averaged; one where a tree is a single node.
-        None: 3, and 1 for a taxonomy or with ``negatives="all"``.
+        None: 3, and 1 for a taxonomy, with ``negatives="all"``, or of more than 200,000 labels, where each
+        takes gigabytes.
     beam : int or None, default=None
         How many nodes of each level ``predict_top`` looks into.  None: as many as it takes until no other
         label can be better, and 10 with several trees.  It may be changed after a fit.
@@ -272,7 +274,7 @@ class LabelTreeClassifier(LabelClassifier):
         self.__dict__.pop("scorer_", None)
         progress = FitProgress(self, arguments, tol=self.tol)
         with Workers(effective_n_jobs(self.n_jobs)).running() as workers, journal.going_on():
-            settings = self._settings(seed, workers, journal, progress)
+            settings = self._settings(labels.n_labels, seed, workers, journal, progress)
             names = [str(name) for name in self.classes_] if labels.n_labels > 1 else ["the label"]
             trees = make_trees(self.tree, features, labels, names, settings)
             problem = tree_problem(trees, features, labels, 2.0 * self.C * weights, entries, settings)
@@ -283,8 +285,10 @@ class LabelTreeClassifier(LabelClassifier):
         self._close_journal(journal, is_done=fitted.result.status is not Status.INTERRUPTED)
         progress.close()
 
-    def _settings(self, seed: int, workers: Workers, journal: Journal, progress: FitProgress) -> TreeSettings:
-        is_single = self.negatives == "all" or isinstance(self.tree, Taxonomy)
+    def _settings(
+        self, n_labels: int, seed: int, workers: Workers, journal: Journal, progress: FitProgress
+    ) -> TreeSettings:
+        is_single = self.negatives == "all" or isinstance(self.tree, Taxonomy) or n_labels > _MANY_LABELS
         return TreeSettings(
             branching=int(self.branching),
             leaf_size=int(self.leaf_size),

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
+from labelweave.costs import warn_of_memory
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.label_tree.weighted_tree import WeightedTree
 from labelweave.features import FeatureMatrix
@@ -23,6 +24,7 @@ from labelweave.solvers.pruned_ascent import PrunedAscent
 
 LabelVectors: TypeAlias = ArrayLike | sp.csr_array
 
+_KEPT_SHARE, _BYTES_A_WEIGHT = 0.2, 12  # of texts; a weight's in its block and in its tree
 _SHORT_TOL = 1e-3  # from which on two bytes a weight are enough
 _SINGLE_TOL, _LARGEST_SINGLE = (
     1e-4,
@@ -136,4 +138,11 @@ def tree_problem(
         )
         for tree in trees
     ]
+    n_bytes = _KEPT_SHARE * _BYTES_A_WEIGHT * len(made) * made[0].possible_weights()
+    fewer = "n_trees=1 takes less" if len(made) > 1 else "a larger prune= keeps fewer"
+    warn_of_memory(f"A model of {labels.n_labels} labels by {_counted(len(made))}", n_bytes, f"{fewer}.")
     return Forest(made)
+
+
+def _counted(n_trees: int) -> str:
+    return "one tree" if n_trees == 1 else f"{n_trees} trees"
