@@ -180,34 +180,33 @@ def _draw(programs: dict[str, Any], path: Path) -> None:
 
     # what comes by default lies upon the loose trees
     shown = {name: one for name, one in programs.items() if "quality" in one and not name.endswith("loose")}
-    figure, panels = plt.subplots(1, 2, figsize=(12, 5), layout="constrained")
+    figure, panels = plt.subplots(1, 2, figsize=(12, 5.5), layout="constrained")
+    colors = ["tab:red" if title.startswith("labelweave") else "tab:blue" for title in shown]
     for panel, kind in zip(panels, ("precision_at_1", "propensity_scored_at_5"), strict=True):
-        points = {title: (_seconds(one), one["quality"][kind]) for title, one in shown.items()}
+        points = [(_seconds(one), one["quality"][kind]) for one in shown.values()]
         front, best = [], -np.inf
-        for seconds, value in sorted(points.values()):
+        for seconds, value in sorted(points):
             if value > best:
                 front.append((seconds, value))
                 best = value
         panel.step(*zip(*front, strict=True), where="post", color="0.7", zorder=1)
-        for title, (seconds, value) in points.items():
-            color = "tab:red" if title.startswith("labelweave") else "tab:blue"
-            panel.scatter(seconds, value, color=color, zorder=2)
-            side, shift = ("left", 6) if color == "tab:red" or seconds > _LATE else ("right", -6)
-            is_below = (color == "tab:red") != (seconds > _LATE)
-            panel.annotate(
-                title.removeprefix("labelweave, "), (seconds, value), ha=side, fontsize=8, color=color,
-                xytext=(shift, -10 if is_below else 4), textcoords="offset points",
-            )  # fmt: skip
+        panel.scatter(*zip(*points, strict=True), c=colors, s=220, edgecolors="white", zorder=2)
+        for number, place in enumerate(points, 1):
+            panel.annotate(str(number), place, ha="center", va="center", fontsize=9, color="white", zorder=3)
         panel.set(xscale="log", xlabel="seconds of the processor to train", ylabel=_AXES[kind])
-        panel.set_xticks([3, 5, 10, 20, 50, 250], ["3", "5", "10", "20", "50", "250"])
+        panel.set_xticks([3, 5, 10, 20, 50, 250, 1000], ["3", "5", "10", "20", "50", "250", "1,000"])
         panel.minorticks_off()
-        panel.margins(x=0.6, y=0.1)
-    figure.suptitle("labelweave in red, peers in blue", fontsize=9)
+        panel.margins(x=0.1, y=0.1)
+    names = [
+        panel.scatter([], [], c=color, label=f"{number}  {title.removeprefix('labelweave, ')}")
+        for number, (title, color) in enumerate(zip(shown, colors, strict=True), 1)
+    ]
+    figure.legend(handles=names, loc="outside lower center", ncols=4, fontsize=9, frameon=False)
+    figure.suptitle("labelweave in red, peers in blue", fontsize=10)
     figure.savefig(path, dpi=110)
     plt.close(figure)
 
 
-_LATE = 40  # seconds, beside which there is room to the right
 _AXES = {
     "precision_at_1": "precision at 1, %",
     "propensity_scored_at_5": "propensity-scored precision at 5, %",
