@@ -47,7 +47,7 @@ _RESULTS = Path(__file__).parent / "results" / "label_errors.json"
 _PEER = Path(__file__).parent / "peers" / "cleanlab_labels.py"
 NOISES = {"5 % of entries": (0.05, 0.05), "10 % of entries": (0.1, 0.1), "10 % forgotten": (0.1, 0.0)}
 SETS = ("bibtex", "debtags")
-FEWEST, _DRAWS = 5, 3
+FEWEST, _DRAWS = 5, 5
 _PENALTIES, _FOLDS, _DEBTAGS_ROWS = (2.0, 6.0, 20.0), 5, 3000
 _METHODS = ("related", "alone", "cleanlab", "negatives", "known rates")
 
