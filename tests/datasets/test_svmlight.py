@@ -85,6 +85,28 @@ def test_malformed_files_name_the_line(tmp_path, text, line, words):
     assert caught.value.line == line
 
 
+@pytest.mark.parametrize("positive", ["1", "+1"])
+def test_two_classes_by_their_signs(tmp_path, positive):
+    data = read_svmlight(write(tmp_path / "t.svm", f"-1 1:2\n{positive} 2:1\n-1 1:1\n"))
+    assert data.Y.names.tolist() == ["-1", "1"]
+    np.testing.assert_array_equal(data.Y.positives.toarray(), [[1, 0], [0, 1], [1, 0]])
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("-1 1:1\n3 1:1\n", 2, "the label '3' beside -1"),
+        ("3 1:1\n-1 1:1\n", 2, "the label '-1'"),
+        ("-1 1:1\n1,-1 1:1\n", 2, "the label '1,-1' beside -1"),
+        ("-1 1:1\n-1 1:inf\n", 2, "a finite number"),
+    ],
+)
+def test_signs_beside_other_labels_are_refused(tmp_path, text, line, words):
+    with pytest.raises(DataFileError, match=words) as caught:
+        read_svmlight(write(tmp_path / "t.svm", text))
+    assert caught.value.line == line
+
+
 def test_unobserved_labels_cannot_be_written(tmp_path):
     with pytest.raises(ValueError, match="unobserved"):
         write_svmlight(LabeledData(np.ones((1, 1)), LabelMatrix.from_any([[np.nan]])), tmp_path / "t.svm")

@@ -14,9 +14,9 @@ from labelweave import (
     costs,
 )
 from labelweave.datasets import make_text_like
+from labelweave.estimators.label_graph.fit import GraphFit
 from labelweave.estimators.label_tree import classifier
 from labelweave.estimators.label_tree.fit import TreeSettings
-from labelweave.estimators.label_graph.fit import GraphFit
 from labelweave.features.gram import choose
 from labelweave.inference.map import MapInference
 from labelweave.inference.map.plan import component_orders, expected_seconds

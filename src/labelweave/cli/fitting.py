@@ -109,8 +109,9 @@ def _with_classes(request: FitRequest, read: TrainingRows) -> FitRequest:
     if not is_single or not 2 <= Y.n_labels <= len(Y) / 2:
         return request
     if not request.quiet:
+        n_classes = np.count_nonzero(Y.positive_counts())
         note(
-            f"every row has one of {Y.n_labels} labels, so they are its classes; --many-labels reads them as "
+            f"every row has one of {n_classes} labels, so they are its classes; --many-labels reads them as "
             "labels, of which later rows may have several or none."
         )
     return replace(request, one_class=True)

@@ -1,7 +1,8 @@
 """Multi-label svmlight files, read and written by scikit-learn, checked here.
 
 A row is ``label,label,... feature:value feature:value ...`` with integer
-labels from zero.  The format holds neither names nor counts of rows.
+labels from zero, or the class -1 or 1 alone.  The format holds neither names
+nor counts of rows.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from labelweave.datasets.labeled_data import LabeledData, refuse_missing
 from labelweave.labels import LabelMatrix
 
 _LONGEST_INDEX = 100
+_SIGNS = ("-1", "1")  # of two classes
 
 
 @checked
@@ -54,7 +56,7 @@ def read_svmlight(
     Returns
     -------
     LabeledData
-        CSR features and labels without names.
+        CSR features and labels without names; of a file of two classes, -1 and 1, those names.
 
     Raises
     ------
@@ -79,6 +81,11 @@ def read_svmlight(
         found = f"what scikit-learn refuses ({error})"
         raise DataFileError(path, None, found, "multi-label svmlight") from None
     labels = np.fromiter((label for row in targets for label in row), float)
+    are_signs = n_labels in (None, 2) and bool((labels == -1).any() and (abs(labels) == 1).all())
+    if are_signs and all(len(row) == 1 for row in targets):
+        labels, n_labels, names = (labels + 1) / 2, 2, _SIGNS
+    else:
+        names = None
     limit = MOST_LABELS if n_labels is None else n_labels
     is_plain &= n_features is not None or X.shape[1] <= MOST_FEATURES
     is_plain &= bool(
@@ -92,7 +99,8 @@ def read_svmlight(
     X.eliminate_zeros()
     columns = labels.astype(np.int64)
     width = int(columns.max(initial=-1)) + 1 if n_labels is None else n_labels
-    return LabeledData(X, LabelMatrix(ones_from_counts(columns, [len(row) for row in targets], width)))
+    positives = ones_from_counts(columns, [len(row) for row in targets], width)
+    return LabeledData(X, LabelMatrix(positives, names=names))
 
 
 def _locate_fault(
@@ -102,11 +110,19 @@ def _locate_fault(
     first = 1 if zero_based is False else 0
     features = range(first, first + (MOST_FEATURES if n_features is None else n_features))
     labels = range(MOST_LABELS if n_labels is None else n_labels)
+    has_signs = has_others = False
     for number, line in numbered_lines(path):
         words = line.partition("#")[0].split()
         if words and ":" not in words[0]:
-            for label in words.pop(0).split(","):
-                whole_number(path, number, "label", label, labels)
+            own = words.pop(0)
+            if own in ("-1", "+1") and n_labels in (None, 2) and not has_others:
+                has_signs = True
+            elif has_signs and own != "1":
+                raise DataFileError(path, number, f"the label {own[:40]!r} beside -1 or +1", "-1 or 1")
+            else:
+                has_others |= own != "1"
+                for label in own.split(","):
+                    whole_number(path, number, "label", label, labels)
         previous = -1
         for word in words:
             feature, _ = indexed_value(path, number, "feature", word, features)
