@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 
 import numpy as np
@@ -27,22 +28,41 @@ def test_a_table_gives_a_table_model(fit_table):
 
 
 @pytest.mark.parametrize(
-    ("cells", "flags", "is_said"),
+    ("cells", "flags", "is_said", "labels"),
     [
-        (["x|y", "y|z", "x|z", "x|y|z", "x"], [], True),
-        (["x|y", "y|z", "x|z", "x|y|z", "x"], ["--label-separator", "|"], False),
-        (["x|y", "y|z", "x|z", "x|y|z", "x"], ["--one-class", "--model", "kernel-logistic"], False),
-        (["Roe, Jane", "Poe, Ann", "Doe, John", "Lee, Bo", "Roe, Jane"], [], False),
+        (["x|y", "y|z", "x|z", "x|y|z", "x"], [], True, ["x", "y", "z"]),
+        (["x|y", "y|z", "x|z", "x|y|z", "x"], ["--label-separator", "|"], False, ["x", "y", "z"]),
+        (
+            ["x|y", "y|z", "x|z", "x|y|z", "x"],
+            ["--one-class"],
+            False,
+            ["x", "x|y", "x|y|z", "x|z", "y|z"],
+        ),
+        (["Roe, Jane", "Poe, Ann", "Doe, John", "Lee, Bo", "Roe, Jane"], [], False, None),
     ],
 )
-def test_cells_that_look_like_lists_are_pointed_out(run, tmp_path, cells, flags, is_said):
+def test_cells_that_list_labels_are_cut(run, tmp_path, cells, flags, is_said, labels):
     lines = [f'w{row} w{row + 1},"{cell}"\n' for row, cell in enumerate(cells)]
     (tmp_path / "c.csv").write_text("text,kind\n" + "".join(lines))
     said = run(
         "fit", "c.csv", "--model", "max-margin", "--text", "text", "--labels", "kind", "--out", "m.lw", *flags
     ).err
-    assert ("'kind' is taken as one label, such as 'x|y'; if cells" in said) == is_said
-    assert ("give --label-separator '|'" in said) == is_said
+    assert ("column 'kind' list labels, such as 'x|y', and are cut at '|'; --one-class" in said) == is_said
+    names = list(labelweave.load("m.lw").label_names_)
+    assert names == (sorted(set(cells)) if labels is None else labels)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ([], "of lists of labels, --label-column COLUMN for each .* columns are 'text', 'kind'"),
+        (["--label-column", "kind"], "a column that names labels is given by --labels 'kind'"),
+    ],
+)
+def test_which_flag_names_the_labels_is_said(run, tmp_path, flags, words):
+    (tmp_path / "c.csv").write_text("text,kind\na b,red\nb c,blue\n")
+    done = run("fit", "c.csv", *flags, "--out", "m.lw", code=2)
+    assert re.search(words, done.err)
 
 
 def test_columns_are_guessed_where_none_is_given(run):

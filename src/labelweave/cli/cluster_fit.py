@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from labelweave.cli.column_words import column_words
 from labelweave.cli.fit_request import FitRequest
 from labelweave.cli.fit_words import explain_end, print_summary
+from labelweave.cli.label_cells import cut_where_listed, require_labels
 from labelweave.cli.messages import note
 from labelweave.cli.model_table import model_table
 from labelweave.estimators import TableModel
@@ -97,10 +98,10 @@ def _pairs(client: Any, parts: list[Any], request: FitRequest) -> tuple[list[Any
         raise click.UsageError(f"{path} and {other} are of different formats; give files of one.")
     if format != "table":
         return matrix_pairs(client, parts, format, source.matrix_keywords()), None, None
-    given = source.columns()
-    if given.labels is None:
-        raise click.UsageError("A table needs --labels or --label-column to say what its labels are.")
-    first = parts[0].table()
+    first, given = parts[0].table(), source.columns()
+    require_labels(first, given)
+    if not request.one_class:
+        given = cut_where_listed(first, given, request.quiet)
     columns = given.resolved(first)
     if not request.quiet:
         column_words(first, given, columns).show()

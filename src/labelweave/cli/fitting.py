@@ -23,6 +23,7 @@ from labelweave.cli.described_labels import model_of_texts
 from labelweave.cli.fit_request import LISTED, FitRequest
 from labelweave.cli.fit_words import explain_end, print_summary
 from labelweave.cli.flags import DataFlags
+from labelweave.cli.label_cells import cut_where_listed, require_labels
 from labelweave.cli.label_relations import Targets, hint_at_classes, structures, training_targets
 from labelweave.cli.messages import note
 from labelweave.cli.model_table import class_of, model_table
@@ -40,7 +41,6 @@ from labelweave.features.feature_matrix import column_means, filled
 from labelweave.interrupts import config_context
 from labelweave.labels import LabelMatrix
 
-_SEPARATORS = (",", ";", "|")
 _LARGEST_AT_ONCE = 2**26  # bytes of a table, beyond which it is read in blocks
 _PACKED = 4  # times as large as their file are the cells of a compressed one
 _BLOCK_ROWS = 20_000
@@ -178,10 +178,12 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool, quiet: bool 
         data = read_any(path, format, **source.matrix_keywords())
         return TrainingRows(data, is_listed=format != "svmlight")
     given = source.columns()
-    if given.labels is None and source.answers is None:
-        raise click.UsageError("A table needs --labels or --label-column to say what its labels are.")
     is_large = _is_large(path)
     table = next(raw_tables(path, _BLOCK_ROWS if is_large else None))
+    if source.answers is None:
+        require_labels(table, given)
+    if not has_one:
+        given = cut_where_listed(table, given, quiet)
     columns = columns_of_first_block(table, given) if is_large else given.resolved(table)
     vectorizer = source.vectorizer(columns)
     known: Known = ([] if columns.labels is None else None, "error")
@@ -192,12 +194,9 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool, quiet: bool 
         data = table_features(table, columns, vectorizer, known)
     is_listed = True
     if isinstance(columns.labels, str) and not has_one:
-        names = [str(name) for name in np.asarray(data.label_names)]
         cells = table.columns.given(columns.labels)
         is_listed = columns.label_separator is not None or is_text_lists(cells)
         is_listed |= isinstance(cells, list) and any(isinstance(cell, list) for cell in cells)
-        if columns.label_separator is None:
-            is_listed |= _note_uncut_cells(columns.labels, names)
         if source.empty_labels is None:
             _note_blank_cells(columns.labels, data.Y)
     return TrainingRows(data, columns, column_words(table, given, columns), is_listed)
@@ -242,20 +241,6 @@ def _note_probabilities(Y: LabelMatrix) -> None:
     """Say so if labels are read as probabilities."""
     if Y.doubts is not None:
         note(f"{Y.doubts.nnz} entries of the label columns are neither 0 nor 1, and taken as probabilities.")
-
-
-def _note_uncut_cells(column: str, names: list[str]) -> bool:
-    """Say so, and return True, if cells that were each taken as one label look like lists."""
-    for separator in _SEPARATORS:
-        lists = [name for name in names if separator in name]
-        parts = {part.strip() for name in names for part in name.split(separator)}
-        if 4 * len(lists) >= len(names) and len(parts) < len(names):
-            note(
-                f"each cell of column {column!r} is taken as one label, such as {lists[0][:40]!r}; if cells "
-                f"list several, give --label-separator {separator!r}."
-            )
-            return True
-    return False
 
 
 def _model(request: FitRequest, targets: Targets, columns: TableColumns | None) -> Any:

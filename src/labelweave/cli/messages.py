@@ -33,6 +33,7 @@ _SETTING = re.compile(
     r"=('?)([\w+-]+(?:\.\w+)?)\2"
 )
 _PHRASES = {
+    "is given by labels=": "is given by --labels ",
     "give xml or n_labels": "give --xml or --n-labels",
     "name the column in drop": "name it with --drop",
     "name the column in categorical or drop": "name it with --categorical or --drop",

@@ -225,7 +225,10 @@ def _binary(table: RawTable, row: int, name: str) -> float:
     except ValueError:
         value = np.inf
     if not (0 <= value <= 1 or value == -1 or np.isnan(value)):
-        expected = "0, 1, -1, true, false, a probability or nothing for a label"
+        expected = (
+            "0, 1, -1, true, false, a probability or nothing for a label; a column that names labels is "
+            f"given by labels={name!r}"
+        )
         raise table.error(row, name, f"{str(cell)[:40]!r}", expected)
     return value
 
