@@ -65,7 +65,8 @@ def size_in_bytes(value: Any) -> int:
     if isinstance(value, list | tuple):
         return sum(map(size_in_bytes, value))
     inner = value if isinstance(value, dict) else getattr(value, "__dict__", {})
-    return sum(map(size_in_bytes, inner.values()))
+    # a list first, as threads may keep what they compute in the attributes meanwhile
+    return sum(map(size_in_bytes, list(inner.values())))
 
 
 sizeof.register(State, size_in_bytes)
