@@ -412,5 +412,13 @@ _ALL = (
         11,
         "mulan",
     ),
+    Step(
+        "tail_labels",
+        "benchmarks.papers.tail_labels",
+        "papers/tail_labels",
+        "later than LEML: low rank plus sparse for tail labels",
+        10,
+        "mulan",
+    ),
 )
 STEPS = {step.name: step for step in _ALL}
