@@ -19,7 +19,8 @@ Run = dict[str, Any]
 class RecordedRuns:
     """What a call measures, and what its results file has of earlier ones.
 
-    A run is a dictionary of what it is of (its case) and what was found.  Measured runs take the places of
+    A run is a dictionary of what it is of (its case), what was found, and under "measured" when, where, at
+    which commit and in how many seconds of the processor.  Measured runs take the places of
     recorded ones of the same case; the file is written after every run.
 
     Parameters
@@ -49,7 +50,7 @@ class RecordedRuns:
         self.measures = not arguments.show_recorded
         self.runs: list[Run] = list(self.known) if arguments.go_on or arguments.show_recorded else []
         self._recorded = list(self.runs)
-        self._begin = time.perf_counter()
+        self._begin = time.process_time()
 
     @staticmethod
     def add_options(parser: argparse.ArgumentParser, out: Path | None) -> None:
@@ -109,7 +110,7 @@ class RecordedRuns:
         """
         machine = describe_machine()
         measured = {key: machine[key] for key in ("date", "commit", "processor", "cores")}
-        seconds, self._begin = time.perf_counter() - self._begin, time.perf_counter()
+        seconds, self._begin = time.process_time() - self._begin, time.process_time()
         run = case | found | {"measured": measured | {"seconds": round(seconds, 1)}}
         self.runs.append(run)
         self.known = [*(one for one in self.known if not case.items() <= one.items()), run]

@@ -1,11 +1,12 @@
 """Measure all tables and figures of the papers that the data allow, and write them into the papers' pages.
 
 Each step is a command of its own, run with one thread.  Its results file says of every run when, where and
-at which commit it was measured and how long it took; estimates are the sums of these times, or what stands
-in ``benchmarks.papers.steps`` where a file has none.  ``--go-on`` leaves out steps all of whose runs were
-measured with the code as it is now.  A step that fails is named at the end and makes the exit code 1; one
-whose data or programs are missing is left out and named.  After every step the blocks of ``docs/papers``
-between ``<!-- measured: STEP -->`` and ``<!-- end -->`` are written anew from the results files.
+at which commit it was measured and how many seconds of the processor it took; estimates are the sums of
+these, or what stands in ``benchmarks.papers.steps`` where a file has none.  ``--go-on`` leaves out steps
+all of whose runs were measured with the library and the command as they are now.  A step that fails is
+named at the end and makes the exit code 1; one whose data or programs are missing is left out and named.
+After every step the blocks of ``docs/papers`` between ``<!-- measured: STEP -->`` and ``<!-- end -->`` are
+written anew from the results files.
 
 Example: ``python -m benchmarks.papers --only usps satimage``.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from dataclasses import dataclass, field
 from functools import cache
@@ -10,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import MEASURING, git
+from benchmarks.machine import git
 from benchmarks.needed_data import SOURCES
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.programs import PEERS_PYTHON
@@ -18,7 +19,8 @@ from benchmarks.recorded_runs import origin
 
 __all__ = ["STEPS", "Step"]
 
-_RESULTS = Path(__file__).resolve().parents[1] / "results"
+_ROOT = Path(__file__).resolve().parents[2]
+_RESULTS = _ROOT / "benchmarks" / "results"
 
 Run = dict[str, Any]
 
@@ -87,14 +89,15 @@ class Step:
         return origin(_read(self.record), runs) if runs else ""
 
     def minutes(self) -> float:
-        """Give how long it took, or the guess."""
+        """Give how long it took the processor, or the guess."""
         seconds = [run.get("measured", {}).get("seconds") for run in self.runs()]
         return sum(seconds) / 60.0 if seconds and None not in seconds else self.guess
 
     def is_current(self) -> bool:
-        """Say whether all runs were measured with the code as it is now."""
+        """Say whether all runs were measured with the library and the command as they are now."""
         commits = {run.get("measured", {}).get("commit", "") for run in self.runs()}
-        return bool(commits) and all(_has_present_code(commit) for commit in commits)
+        files = ("src", *sorted(_files(self.words[0])))
+        return bool(commits) and all(_has_present_code(commit, files) for commit in commits)
 
     def lacks(self) -> str:
         """Say what is not at hand; empty for nothing."""
@@ -112,11 +115,23 @@ def _read(record: str) -> dict[str, Any]:
 
 
 @cache
-def _has_present_code(commit: str) -> bool:
-    """Say whether nothing that a figure can depend on was changed after a commit."""
-    if not commit or commit.endswith("-dirty") or git("status", "--porcelain", "--", *MEASURING):
+def _files(module: str) -> frozenset[str]:
+    """Give the files of a benchmark's module and of those that it imports."""
+    path = Path(*module.split(".")).with_suffix(".py")
+    if not (_ROOT / path).exists():
+        return frozenset()
+    imported = re.findall(
+        r"^ *from (benchmarks[\w.]*) import", (_ROOT / path).read_text("utf-8"), re.MULTILINE
+    )
+    return frozenset({path.as_posix()}).union(*map(_files, imported))
+
+
+@cache
+def _has_present_code(commit: str, files: tuple[str, ...]) -> bool:
+    """Say whether files are as they were at a commit."""
+    if not commit or commit.endswith("-dirty") or git("status", "--porcelain", "--", *files):
         return False
-    last = git("log", "-1", "--format=%h", "--", *MEASURING)
+    last = git("log", "-1", "--format=%h", "--", *files)
     return git("rev-list", "--count", f"{commit}..{last}") == "0"
 
 

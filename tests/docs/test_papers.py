@@ -228,13 +228,19 @@ def test_steps_run_one_after_another_and_failures_are_named(monkeypatch, capsys)
     assert said.endswith("failed: two\n")
 
 
+def test_a_step_depends_on_what_its_command_imports():
+    files = steps_module._files("benchmarks.papers.usps")
+    assert {f"benchmarks/{name}.py" for name in ("papers/usps", "papers/likelihood_runs", "machine")} <= files
+    assert "benchmarks/papers/satimage.py" not in files
+
+
 def test_a_step_is_current_if_its_runs_have_the_code_as_it_is(monkeypatch):
     said = {"status": "", "log": "new", "rev-list": "0"}
     monkeypatch.setattr(steps_module, "git", lambda word, *_: said[word])
     steps_module._has_present_code.cache_clear()
-    assert steps_module._has_present_code("abc")
-    assert not steps_module._has_present_code("abc-dirty")
-    assert not steps_module._has_present_code("")
+    assert steps_module._has_present_code("abc", ("src",))
+    assert not steps_module._has_present_code("abc-dirty", ("src",))
+    assert not steps_module._has_present_code("", ("src",))
     said["rev-list"] = "2"
-    assert not steps_module._has_present_code("older")
+    assert not steps_module._has_present_code("older", ("src",))
     steps_module._has_present_code.cache_clear()
