@@ -19,7 +19,7 @@ demo: $(STAMP)
 	$(BIN)/labelweave demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not paper and not slow and not search" -n 2 --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not slow and not search" -n 2 --dist loadfile $(PYTEST_ARGS)
 
 slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow -n 2 --dist loadfile tests $(PYTEST_ARGS)
@@ -36,7 +36,7 @@ boundscheck: $(STAMP)
 # and, for what writes LLVM code, while they are compiled.
 coverage: $(STAMP)
 	rm -rf .coverage* .numba-coverage
-	-$(BIN)/python -m pytest -m "not paper and not slow and not search" -n 2 --dist loadfile --cov --cov-context=test --cov-report= \
+	-$(BIN)/python -m pytest -m "not slow and not search" -n 2 --dist loadfile --cov --cov-context=test --cov-report= \
 		--junit-xml=.coverage-times.xml $(PYTEST_ARGS)
 	mv .coverage .coverage.tests
 	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m attacks.plain_loops
@@ -76,7 +76,7 @@ lint: $(STAMP)
 # Left out: its own checks of sample weights, which differ from today's, and two of ConformalLabelClassifier around
 # its LogisticRegression, which is handed one class alone in one of them, and rounds a row across a threshold in the other.
 oldest: $(OLDEST)/.installed
-	$(OLDEST)/bin/python -m pytest -m "not paper and not slow and not search" -W "ignore::DeprecationWarning" \
+	$(OLDEST)/bin/python -m pytest -m "not slow and not search" -W "ignore::DeprecationWarning" \
 		-k "not sample_weight_equivalence and not \
 			(Conformal and (n_features_in_after_fitting or subset_invariance))" $(PYTEST_ARGS) $(OLDEST_TESTS)
 
@@ -91,8 +91,10 @@ $(OLDEST)/.installed: pyproject.toml
 sdist: $(STAMP)
 	$(BIN)/python scripts/check_sdist.py
 
+# Tables and figures of the papers, and their pages; PAPERS_ARGS="--list", "--go-on" or "--only usps".
 papers: $(STAMP)
-	$(BIN)/python -m pytest -m paper $(PYTEST_ARGS)
+	$(BIN)/python -m benchmarks.papers $(PAPERS_ARGS)
+	$(BIN)/python -m pytest -q tests/docs/test_papers.py
 
 # labelweave against LIBLINEAR, PECOS and scikit-learn; on the RCV1 subsets where they are at hand.
 benchmark: $(STAMP) $(PEERS)

@@ -1,31 +1,57 @@
-"""The machine that a measurement was made on, for results files."""
+"""The machine, day and commit of a measurement, for results files."""
 
 from __future__ import annotations
 
+import datetime
 import importlib.metadata
 import os
 import platform
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-__all__ = ["describe_machine", "peak_memory_bytes"]
+__all__ = ["MEASURING", "describe_machine", "git", "peak_memory_bytes"]
+
+MEASURING = ("src", "benchmarks", ":!benchmarks/results")  # what a figure can depend on
 
 
 def describe_machine() -> dict[str, Any]:
-    """Name processor, cores and versions.
+    """Name processor, cores, versions, day and commit.
 
     Returns
     -------
     dict
-        ``processor``, ``cores``, ``python`` and ``labelweave``.
+        ``processor``, ``cores``, ``python``, ``labelweave``, ``date`` and ``commit``, the latter with
+        "-dirty" where code has changed since; empty outside of a checkout.
     """
+    changed = "-dirty" if git("status", "--porcelain", "--", *MEASURING) else ""
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "labelweave": importlib.metadata.version("labelweave"),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "commit": git("rev-parse", "--short=8", "HEAD") + changed,
     }
+
+
+def git(*words: str) -> str:
+    """Ask git about this checkout.
+
+    Parameters
+    ----------
+    *words : str
+        The command.
+
+    Returns
+    -------
+    str
+        What it prints; empty where it fails.
+    """
+    root = Path(__file__).resolve().parents[1]
+    said = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=False)
+    return said.stdout.strip() if said.returncode == 0 else ""
 
 
 def _processor() -> str:

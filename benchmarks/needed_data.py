@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 
-__all__ = ["needs_data"]
+__all__ = ["SOURCES", "needs_data"]
 
-_SOURCES = {
+SOURCES = {
     "mulan": "multi-label sets in Mulan's format, a folder each with NAME-train.arff, NAME-test.arff and "
     "NAME.xml (mulan.sourceforge.net; flags with all rows in NAME.arff)",
     "rcv1": "three subsets of RCV1-v2 (LIBSVM's page of multi-label data) as rcv1-subset1.npz to 3: arrays "
@@ -46,11 +46,11 @@ def needs_data(main: Callable[[], None]) -> Callable[[], None]:
             place = str(getattr(error, "filename", None) or error)
             is_missing = isinstance(error, FileNotFoundError) or "found no such file" in place
             parts = Path(place.partition(": found")[0].partition(" lacks")[0]).parts
-            known = next((name for name in _SOURCES if name in parts), None)
+            known = next((name for name in SOURCES if name in parts), None)
             if not is_missing or known is None:
                 raise
             raise SystemExit(
-                f"The data of this command are not at hand: {place.rstrip('.')}. They are {_SOURCES[known]}; "
+                f"The data of this command are not at hand: {place.rstrip('.')}. They are {SOURCES[known]}; "
                 "put them there, or show what is recorded with --show-recorded if the command has it."
             ) from None
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from benchmarks.peers.exchange import Solution, read_solutions
 
-__all__ = ["KERNEL_PROGRAMS", "PROGRAMS", "Program", "Session", "version_of"]
+__all__ = ["KERNEL_PROGRAMS", "PEERS_PYTHON", "PROGRAMS", "Program", "Session", "version_of"]
 
 _ROOT = Path(__file__).resolve().parents[1]
-_PEERS_PYTHON = _ROOT / ".venv-peers" / "bin" / "python"
+PEERS_PYTHON = _ROOT / ".venv-peers" / "bin" / "python"
 _OWN_PYTHON = Path(sys.executable)
 _PEER_SERIES = (1.0, 0.5, 0.3, 0.25, 0.2, 0.1, 0.05, 0.04, 0.03, 0.02, 0.01, 0.008, 0.006, 0.003, 0.001)
 _MACHINE_SERIES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4, 5e-5, 2e-5, 1e-5)
@@ -38,9 +38,9 @@ PROGRAMS = {
         "labelweave", "benchmarks.labelweave_max_margin", _OWN_PYTHON, "labelweave", (1e-2, 1e-3, 1e-4), True
     ),
     "liblinear": Program(
-        "LIBLINEAR -s 3", "benchmarks.peers.liblinear", _PEERS_PYTHON, "liblinear-official", _PEER_SERIES
+        "LIBLINEAR -s 3", "benchmarks.peers.liblinear", PEERS_PYTHON, "liblinear-official", _PEER_SERIES
     ),
-    "pecos": Program("PECOS", "benchmarks.peers.pecos", _PEERS_PYTHON, "libpecos", _PEER_SERIES),
+    "pecos": Program("PECOS", "benchmarks.peers.pecos", PEERS_PYTHON, "libpecos", _PEER_SERIES),
     "sklearn": Program(
         "scikit-learn LinearSVC",
         "benchmarks.peers.sklearn_linear_svc",
@@ -65,7 +65,7 @@ KERNEL_PROGRAMS = {
         "scikit-learn SVC", "benchmarks.peers.sklearn_svc", _OWN_PYTHON, "scikit-learn", _MACHINE_SERIES
     ),
     "libsvm": Program(
-        "LIBSVM", "benchmarks.peers.libsvm_rbf", _PEERS_PYTHON, "libsvm-official", _MACHINE_SERIES
+        "LIBSVM", "benchmarks.peers.libsvm_rbf", PEERS_PYTHON, "libsvm-official", _MACHINE_SERIES
     ),
 }
 

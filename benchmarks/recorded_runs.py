@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
-import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import describe_machine
 from benchmarks.results_file import write_json
 
-__all__ = ["RecordedRuns"]
+__all__ = ["RecordedRuns", "origin"]
 
 Run = dict[str, Any]
 
@@ -20,7 +19,8 @@ Run = dict[str, Any]
 class RecordedRuns:
     """What a call measures, and what its results file has of earlier ones.
 
-    A run is a dictionary of what it is of (its case) and what was found.  Measured runs take the places of
+    A run is a dictionary of what it is of (its case), what was found, and under "measured" when, where, at
+    which commit and in how many seconds of the processor.  Measured runs take the places of
     recorded ones of the same case; the file is written after every run.
 
     Parameters
@@ -50,6 +50,7 @@ class RecordedRuns:
         self.measures = not arguments.show_recorded
         self.runs: list[Run] = list(self.known) if arguments.go_on or arguments.show_recorded else []
         self._recorded = list(self.runs)
+        self._begin = time.process_time()
 
     @staticmethod
     def add_options(parser: argparse.ArgumentParser, out: Path | None) -> None:
@@ -107,10 +108,13 @@ class RecordedRuns:
         dict
             The run.
         """
-        run = case | found | {"measured": _measured()}
+        machine = describe_machine()
+        measured = {key: machine[key] for key in ("date", "commit", "processor", "cores")}
+        seconds, self._begin = time.process_time() - self._begin, time.process_time()
+        run = case | found | {"measured": measured | {"seconds": round(seconds, 1)}}
         self.runs.append(run)
         self.known = [*(one for one in self.known if not case.items() <= one.items()), run]
-        write_json(self._out, {**describe_machine(), **self._facts, "runs": self.known})
+        write_json(self._out, {**machine, **self._facts, "runs": self.known})
         return run
 
     def show(self, text: str) -> None:
@@ -128,26 +132,29 @@ class RecordedRuns:
     def _mark(self) -> str:
         if not self._recorded:
             return ""
-        usual = {key: self._file.get(key, "?") for key in ("processor", "cores")}
-        parts = [usual | {"date": "before 2026-11-24", "commit": ""} | run.get("measured", {}) for run in
-                 self._recorded]  # fmt: skip
-        words = [
-            "/".join(sorted({str(part[key]) for part in parts if part[key] != ""}))
-            for key in ("date", "processor", "cores", "commit")
-        ]
-        date, processor, cores, commit = words
         share = "" if len(self._recorded) == len(self.runs) else "partly "
-        return f"  [{share}recorded {date}, {processor}, {cores} cores{f', {commit}' if commit else ''}]"
+        return f"  [{share}recorded {origin(self._file, self._recorded)}]"
 
 
-def _measured() -> dict[str, Any]:
-    """Give date, machine and commit."""
-    machine = describe_machine()
-    words = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
-    said = subprocess.run(words, capture_output=True, text=True, check=False)
-    return {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "commit": said.stdout.strip(),
-        "processor": machine["processor"],
-        "cores": machine["cores"],
-    }
+def origin(file: dict[str, Any], runs: list[Run]) -> str:
+    """Say when, where and of which commit runs are.
+
+    Parameters
+    ----------
+    file : dict
+        What the results file has.
+    runs : list of dict
+        Some of its runs.
+
+    Returns
+    -------
+    str
+        Dates, processors, cores and commits, where several are, between slashes.
+    """
+    usual = {key: file.get(key, "?") for key in ("processor", "cores")}
+    parts = [usual | {"date": "before 2026-11-24", "commit": ""} | run.get("measured", {}) for run in runs]
+    date, processor, cores, commit = (
+        "/".join(sorted({str(part[key]) for part in parts if part[key] != ""}))
+        for key in ("date", "processor", "cores", "commit")
+    )
+    return f"{date}, {processor}, {cores} cores{f', {commit}' if commit else ''}"

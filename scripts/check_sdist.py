@@ -32,7 +32,7 @@ def main(tests: list[str]) -> int:
             return 1
         print(f"{archive.name}, {archive.stat().st_size / 1e6:.1f} MB")
         paths = {"PYTHONPATH": str(inside / "src")}
-        fast = "not paper and not slow and not search"
+        fast = "not slow and not search"
         command = [sys.executable, "-m", "pytest", "-q", "-m", fast, *(tests or TESTS)]
         return subprocess.run(command, cwd=inside, env=os.environ | paths, check=False).returncode
 

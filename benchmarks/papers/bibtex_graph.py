@@ -28,7 +28,7 @@ from benchmarks.recorded_runs import RecordedRuns
 from labelweave.datasets import read_mulan
 from labelweave.splits import IterativeStratifiedShuffleSplit
 
-__all__ = ["main"]
+__all__ = ["main", "table"]
 
 _ROOT = Path(__file__).resolve().parents[2]
 _GRID = (1e-3, 3e-4, 1e-4, 3e-5)
@@ -53,7 +53,7 @@ def main() -> None:
     record = RecordedRuns(arguments.out, arguments, threads=1)
     if record.measures:
         _measure(record, arguments.data / "mulan" / "bibtex", arguments.edges)
-    record.show(_table(record.runs))
+    record.show(table(record.runs))
 
 
 def _measure(record: RecordedRuns, files: Path, edge_counts: list[int]) -> None:
@@ -103,7 +103,8 @@ def _run(edges: int, regularization: float, train: Rows, test: Rows, given: Any 
     return run
 
 
-def _table(runs: list[Run]) -> str:
+def table(runs: list[Run]) -> str:
+    """Write a line a fit."""
     title = (
         f"{'':10s}{'edges':>6s}{'width':>6s}{'lambda':>9s}{'Hamming':>9s}{'macro-F1':>10s}{'micro-F1':>10s}"
     )

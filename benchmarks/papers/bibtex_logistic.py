@@ -39,7 +39,7 @@ from labelweave.datasets import read_mulan
 from labelweave.features import LinearKernel, RBFKernel, ScaledKernel
 from labelweave.metrics import log_loss, precision_at_k
 
-__all__ = ["expected_calibration_error", "main", "measure", "read_bibtex"]
+__all__ = ["expected_calibration_error", "main", "measure", "read_bibtex", "table"]
 
 _DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "mulan" / "bibtex"
 _RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "bibtex_logistic.json"
@@ -105,7 +105,7 @@ def main() -> None:
         if record.wants(case):
             run = record.add(case, measure(parts, method))
             print(_line(run), run["hyperparameters"], flush=True)
-    record.show(_table(record.runs))
+    record.show(table(record.runs))
 
 
 def read_bibtex(missing: float = 0.0) -> tuple[Any, Any, Any, Any]:
@@ -257,7 +257,8 @@ def _fit_labels(X: Any, Y: Any, X_test: Any, C: float) -> Any:
     return probabilities
 
 
-def _table(runs: list[dict[str, Any]]) -> str:
+def table(runs: list[dict[str, Any]]) -> str:
+    """Write a line a method."""
     lines = [f"{'':36s}{'missing':>8s}" + "".join(f"{title:>10s}" for title in _COLUMNS.values())]
     lines += [_line(run) for run in runs]
     goal = "".join(f"{100 * value:10.1f}" for value in _GOAL)

@@ -33,7 +33,6 @@ Example: ``python -m benchmarks.papers.changed_correlations``.
 from __future__ import annotations
 
 import argparse
-import time
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -45,14 +44,13 @@ from sklearn.metrics.pairwise import linear_kernel
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import normalize
 
-from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.animals import DATA
 from benchmarks.papers.distances import median_distance
-from benchmarks.results_file import write_json
+from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LabelCovariance, MaxMarginClassifier, datasets
 
-__all__ = ["main", "measure"]
+__all__ = ["main", "table"]
 
 _RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "changed_correlations.json"
 _SIZES = {"yeast": 200, "tmc2007": 200, "rcv1": 1000}
@@ -99,41 +97,21 @@ def main() -> None:
     )
     parser.add_argument("--problems", nargs="+", choices=sorted(_READERS), default=list(_READERS))
     parser.add_argument("--seeds", type=int, default=5, help="draws of training rows")
-    parser.add_argument("--out", type=Path, default=_RESULTS)
+    RecordedRuns.add_options(parser, _RESULTS)
     arguments = parser.parse_args()
-    start = time.perf_counter()
-    figures = {
-        name: {rule: measure(name, rule, arguments.seeds) for rule in _TYPICALITY}
-        for name in arguments.problems
-    }
-    print(_table(figures))
-    results = {**describe_machine(), "seconds": time.perf_counter() - start, "rows": _SIZES}
-    write_json(arguments.out, {**results, "problems": figures})
-
-
-def measure(name: str, rule: str, n_seeds: int = 5) -> list[dict[str, Any]]:
-    """Compare M3L with independent classifiers on one data set.
-
-    Parameters
-    ----------
-    name : {"yeast", "tmc2007", "rcv1"}
-        The data set.
-    rule : {"moments", "correlations"}
-        By which typicality rows are drawn.
-    n_seeds : int
-        The number of draws, seeds 0, 1, ...
-
-    Returns
-    -------
-    list of dict
-        For each draw the test Hamming losses in percent, what was chosen, and how the
-        correlations of label pairs in the draw relate to those of the test set.
-    """
-    problem = _read(name)
-    return [_measure_draw(problem, rule, seed) for seed in range(n_seeds)]
+    record = RecordedRuns(arguments.out, arguments, rows=_SIZES)
+    for name in arguments.problems if record.measures else ():
+        problem = _read(name)
+        for rule, seed in product(_TYPICALITY, range(arguments.seeds)):
+            case = {"problem": name, "rule": rule, "seed": seed}
+            if record.wants(case):
+                record.add(case, _measure_draw(problem, rule, seed))
+                print(f"{name}, {rule}, seed {seed} is measured", flush=True)
+    record.show(table(record.runs))
 
 
 def _measure_draw(problem: Problem, rule: str, seed: int) -> dict[str, Any]:
+    """Find both losses in percent, what was chosen, and how correlations of the draw relate to test."""
     draw = _draw_rows(problem, rule, seed)
     figures: dict[str, Any] = {"correlations": _compare_correlations(draw.Y, problem.Y_test)}
     for kind, shrinkages in (("independent", (1.0,)), ("M3L", _SHRINKAGES)):
@@ -252,21 +230,24 @@ _READERS = {"yeast": lambda: _read_mulan("yeast", "yeast"), "tmc2007": _read_tmc
 _TYPICALITY = {"moments": lambda Y: 2.0 * Y - 1.0, "correlations": _standardised}
 
 
-def _table(figures: dict[str, dict[str, list[dict[str, Any]]]]) -> str:
+def table(runs: list[dict[str, Any]]) -> str:
+    """Write mean losses and the mean difference with its standard error beside the paper's losses."""
     lines = [
         f"{'test Hamming loss %':22s}{'M3L':>12s}{'independent':>14s}{'difference':>18s}"
         f"{'paper (its own draw)':>24s}"
     ]
-    for name, rules in figures.items():
-        for rule, draws in rules.items():
-            losses = np.array([[draw[kind]["hamming"] for kind in ("M3L", "independent")] for draw in draws])
-            gains = losses[:, 1] - losses[:, 0]
-            error = gains.std(ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else np.nan
-            paper = "{:.2f} and {:.2f}".format(*_PAPER[name])
-            lines.append(
-                f"{name + ', ' + rule:22s}{losses[:, 0].mean():12.2f}{losses[:, 1].mean():14.2f}"
-                f"{gains.mean():10.3f} ± {error:5.3f}{paper:>24s}"
-            )
+    for name, rule in product(_PAPER, _TYPICALITY):
+        draws = [run for run in runs if (run["problem"], run["rule"]) == (name, rule)]
+        if not draws:
+            continue
+        losses = np.array([[draw[kind]["hamming"] for kind in ("M3L", "independent")] for draw in draws])
+        gains = losses[:, 1] - losses[:, 0]
+        error = gains.std(ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else np.nan
+        paper = "{:.2f} and {:.2f}".format(*_PAPER[name])
+        lines.append(
+            f"{name + ', ' + rule:22s}{losses[:, 0].mean():12.2f}{losses[:, 1].mean():14.2f}"
+            f"{gains.mean():10.3f} ± {error:5.3f}{paper:>24s}"
+        )
     return "\n".join(lines)
 
 

@@ -20,14 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.animals import Animals, held_out_classes, read_animals, sample_training_rows
 from benchmarks.papers.distances import median_distance
-from benchmarks.results_file import write_json
+from benchmarks.recorded_runs import RecordedRuns
 from labelweave import MaxMarginClassifier
 
-__all__ = ["main", "measure"]
+__all__ = ["main", "table"]
 
 _ROOT = Path(__file__).resolve().parents[2]
 _ATTRIBUTES = ("black", "weak")
@@ -45,50 +44,46 @@ def main() -> None:
     )
     parser.add_argument("--seeds", type=int, default=5, help="draws of training images")
     out = _ROOT / "benchmarks" / "results" / "papers" / "classifier_correlation.json"
-    parser.add_argument("--out", type=Path, default=out)
+    RecordedRuns.add_options(parser, out)
     picture = _ROOT / "docs" / "images" / "classifier_correlation.png"
     parser.add_argument("--picture", type=Path, default=picture)
     arguments = parser.parse_args()
-    results = measure(arguments.seeds)
-    for r, draws in zip(results["r"], np.transpose(results["hamming"]), strict=True):
-        print(f"r = {r:5.2f}: test Hamming loss {np.mean(draws):6.2f} %  (sd {np.std(draws):.2f})")
-    write_json(arguments.out, {**describe_machine(), **results})
-    _draw_picture(results, arguments.picture)
+    record = RecordedRuns(arguments.out, arguments)
+    wanted = [seed for seed in range(arguments.seeds) if record.wants({"seed": seed})]
+    animals = read_animals() if wanted else None
+    for seed in wanted:
+        run = record.add({"seed": seed}, _measure(animals, seed))
+        print(f"seed {seed}: C {run['C']:g}, gamma {run['gamma']:.3g}", flush=True)
+    record.show(table(record.runs))
+    _draw_picture(record.runs, arguments.picture)
 
 
-def measure(n_seeds: int = 5) -> dict[str, Any]:
-    """Compute the curve for every draw.
-
-    Parameters
-    ----------
-    n_seeds : int
-        The number of draws, seeds 0, 1, ...
-
-    Returns
-    -------
-    dict
-        ``r``, ``hamming`` (a list for each draw, in percent), ``correlation`` of the two
-        attributes over all training and all test images, and the ``chosen`` C and gamma.
-    """
-    animals = read_animals()
+def _measure(animals: Animals, seed: int) -> dict[str, Any]:
+    """Compute the curve of a draw, in per cent, and the correlation of the two attributes in both parts."""
     columns = [list(animals.attribute_names).index(name) for name in _ATTRIBUTES]
-    curves, chosen = [], []
-    for seed in range(n_seeds):
-        rows = sample_training_rows(animals, seed)
-        X, classes = animals.X[rows], animals.classes[rows]
-        C, gamma = _choose_pair(animals, X, classes, columns, seed)
-        chosen.append({"C": C, "gamma": gamma})
-        Y, truth = (animals.signatures[c][:, columns] for c in (classes, animals.classes_test))
-        curves.append([_loss(C, gamma, r, (X, Y), (animals.X_test, truth)) for r in _CORRELATIONS])
+    rows = sample_training_rows(animals, seed)
+    X, classes = animals.X[rows], animals.classes[rows]
+    C, gamma = _choose_pair(animals, X, classes, columns, seed)
+    Y, truth = (animals.signatures[c][:, columns] for c in (classes, animals.classes_test))
     return {
+        "C": C,
+        "gamma": gamma,
         "r": _CORRELATIONS.tolist(),
-        "hamming": curves,
-        "chosen": chosen,
+        "hamming": [_loss(C, gamma, r, (X, Y), (animals.X_test, truth)) for r in _CORRELATIONS],
         "correlation": {
             "training": _correlation(animals, animals.classes, columns),
             "test": _correlation(animals, animals.classes_test, columns),
         },
     }
+
+
+def table(runs: list[dict[str, Any]]) -> str:
+    """Write the mean curve."""
+    curves = np.array([run["hamming"] for run in runs])
+    return "\n".join(
+        f"r = {r:5.2f}: test Hamming loss {draws.mean():6.2f} %  (sd {draws.std():.2f})"
+        for r, draws in zip(runs[0]["r"], curves.T, strict=True)
+    )
 
 
 def _loss(C: float, gamma: float, r: float, training: Any, test: Any) -> float:
@@ -113,17 +108,18 @@ def _correlation(animals: Animals, classes: Any, columns: list[int]) -> float:
     return float(np.corrcoef(animals.signatures[classes][:, columns].T)[0, 1])
 
 
-def _draw_picture(results: dict[str, Any], path: Path) -> None:
+def _draw_picture(runs: list[dict[str, Any]], path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    curves, middle = np.array(results["hamming"]), len(results["r"]) // 2
+    curves, r = np.array([run["hamming"] for run in runs]), runs[0]["r"]
+    middle = len(r) // 2
     figure, axis = plt.subplots(figsize=(6, 4), layout="constrained")
     for curve in curves:
-        axis.plot(results["r"], curve, color="0.75", linewidth=0.8)
-    axis.plot(results["r"], curves.mean(axis=0), "o-", color="#1f5a92", label=f"mean of {len(curves)} draws")
+        axis.plot(r, curve, color="0.75", linewidth=0.8)
+    axis.plot(r, curves.mean(axis=0), "o-", color="#1f5a92", label=f"mean of {len(curves)} draws")
     independent = curves.mean(axis=0)[middle]
     axis.axhline(independent, color="#b04a2f", linestyle="--", linewidth=1, label="independent, r = 0")
     axis.set_xlabel("correlation r between the classifiers of “black” and “weak”")

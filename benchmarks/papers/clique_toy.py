@@ -38,7 +38,7 @@ from benchmarks.papers.graph_runs import (
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave.datasets import make_clique_toy
 
-__all__ = ["main"]
+__all__ = ["main", "table"]
 
 _ROOT = Path(__file__).resolve().parents[2]
 _REGULARIZATION = 1e-4
@@ -76,7 +76,7 @@ def main() -> None:
                 graph = edges_of(record.known, seed=seed) if method == "learned, ridge" else {}
                 run = record.add(case, _measure(method, seed, arguments.passes, graph))
                 print(f"{method}, seed {seed}: {run['hamming']:.4f}, {run['seconds']:.0f} s", flush=True)
-    record.show(_table(record.runs))
+    record.show(table(record.runs))
     _draw([run for run in record.runs if run["seed"] == 0 and "curve" in run], arguments.picture)
 
 
@@ -106,7 +106,8 @@ def _found(model: Any, true_edges: set[tuple[int, int]]) -> Run:
     return found
 
 
-def _table(runs: list[Run]) -> str:
+def table(runs: list[Run]) -> str:
+    """Write means over the seeds, a line a method."""
     title = f"{'':20s}{'seeds':>6s}{'Hamming loss':>19s}{'paper':>8s}{'edges':>7s}{'true first':>11s}"
     heavy = f"{'weight':>8s}{'interaction':>12s}"
     lines = [f"{title}{heavy}{'objective':>19s}{'gap':>9s}{'passes':>8s}{'seconds':>9s}"]

@@ -19,13 +19,15 @@ import numpy as np
 
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
+from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LabelGraphClassifier
 from labelweave.datasets import read_mulan
 from labelweave.features import FeatureMatrix
 from labelweave.metrics import f1_score, hamming_loss, subset_accuracy
 
-__all__ = ["main"]
+__all__ = ["main", "table"]
 
+_RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "graph_kernels.json"
 _GRAPH = {"early_stopping": True, "refit": True, "regularization": 1e-3}
 _MODELS: dict[str, dict[str, Any]] = {
     "left-out scores": {"kernel": "rbf", "gamma": "learn", "inputs": "scores", **_GRAPH},
@@ -36,36 +38,51 @@ _MODELS: dict[str, dict[str, Any]] = {
 
 @needs_data
 def main() -> None:
-    """Fit, and print a line a model."""
+    """Measure and print the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--models", nargs="+", choices=list(_MODELS), default=list(_MODELS))
+    RecordedRuns.add_options(parser, _RESULTS)
     arguments = parser.parse_args()
+    record = RecordedRuns(arguments.out, arguments)
     files = arguments.data / "mulan" / "scene"
-    train, test = (
-        read_mulan(files / f"scene-{part}.arff", files / "scene.xml") for part in ("train", "test")
-    )
-    print(f"{'':16s}{'Hamming':>10s}{'macro F1':>10s}{'micro F1':>10s}{'subset':>8s}{'seconds':>9s}  graph")
-    for name in arguments.models:
+    for name in arguments.models if record.measures else ():
+        if not record.wants({"model": name}):
+            continue
+        train, test = (
+            read_mulan(files / f"scene-{part}.arff", files / "scene.xml") for part in ("train", "test")
+        )
         begin = time.process_time()
         model = LabelGraphClassifier(**_MODELS[name]).fit(train.X, train.Y)
-        seconds = time.process_time() - begin
-        _show(name, test.Y, model.predict(test.X).toarray(), seconds, repr(model.label_graph_))
+        cost = {"seconds": time.process_time() - begin, "graph": repr(model.label_graph_)}
+        record.add({"model": name}, _scores(test.Y, model.predict(test.X).toarray()) | cost)
         if name == "left-out scores":
             scores = model.inputs_.of(FeatureMatrix(test.X)).data
-            _show("ridge alone", test.Y, (scores > 0).astype(np.int8), 0.0, "")
+            record.add({"model": "ridge alone"}, _scores(test.Y, (scores > 0).astype(np.int8)))
+    record.show(table(record.runs))
 
 
-def _show(name: str, truth: Any, labels: Any, seconds: float, graph: str) -> None:
-    scores = [hamming_loss(truth, labels)]
-    scores += [f1_score(truth, labels, average=average) for average in ("macro", "micro")]
-    hamming, macro, micro = scores
-    subset = subset_accuracy(truth, labels)
-    print(
-        f"{name:16s}{hamming:10.4f}{macro:10.3f}{micro:10.3f}{subset:8.3f}{seconds:9.1f}  {graph}", flush=True
-    )
+def _scores(truth: Any, labels: Any) -> dict[str, float]:
+    return {
+        "Hamming": float(hamming_loss(truth, labels)),
+        "macro F1": float(f1_score(truth, labels, average="macro")),
+        "micro F1": float(f1_score(truth, labels, average="micro")),
+        "subset": float(subset_accuracy(truth, labels)),
+    }
+
+
+def table(runs: list[dict[str, Any]]) -> str:
+    """Write a line a model."""
+    lines = [
+        f"{'':16s}{'Hamming':>10s}{'macro F1':>10s}{'micro F1':>10s}{'subset':>8s}{'seconds':>9s}  graph"
+    ]
+    for run in runs:
+        scores = f"{run['Hamming']:10.4f}{run['macro F1']:10.3f}{run['micro F1']:10.3f}{run['subset']:8.3f}"
+        cost = f"{run['seconds']:9.1f}  {run['graph']}" if "graph" in run else ""
+        lines.append(f"{run['model']:16s}{scores}{cost}")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ from labelweave import KernelLogisticClassifier
 from labelweave.inference import best_parent, least_expected_loss
 from labelweave.metrics import class_summary
 
-__all__ = ["class_figures", "main", "measure"]
+__all__ = ["class_figures", "main", "measure", "table"]
 
 _FOLDER = Path(__file__).resolve().parents[1] / "results" / "papers"
 _METHODS: dict[str, dict[str, Any]] = {
@@ -88,7 +88,7 @@ def main() -> None:
                 learning = arguments.learning_rows, arguments.learning_blocks
                 run = record.add(case, measure(drawn, method, *learning))
                 print(_line(run), run["hyperparameters"], flush=True)
-    record.show(_table(record.runs))
+    record.show(table(record.runs))
 
 
 def measure(
@@ -181,7 +181,7 @@ def class_figures(problem: ClassProblem, model: KernelLogisticClassifier) -> dic
     }
 
 
-def _table(runs: list[dict[str, Any]]) -> str:
+def table(runs: list[dict[str, Any]]) -> str:
     """Show every run, and means over random splits with their differences from F1."""
     lines = [f"{'rows':>6s} {'split':>6s} {'':5s}" + "".join(f"{title:>10s}" for title in _COLUMNS.values())]
     lines += [_line(run) for run in sorted(runs, key=_order)]

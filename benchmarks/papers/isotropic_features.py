@@ -27,7 +27,7 @@ import numpy as np
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LowRankClassifier
 
-__all__ = ["main"]
+__all__ = ["main", "table"]
 
 _RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "isotropic_features.json"
 _GRID = 2.0 ** np.arange(0, 13)
@@ -57,7 +57,7 @@ def main() -> None:
                 if record.wants(case):
                     run = record.add(case, _measure(**case))
                     print({name: run[name] for name in ("labels", "seed", "penalty", "excess")}, flush=True)
-    record.show(_table([run for run in record.runs if shape.items() <= run.items()]))
+    record.show(table([run for run in record.runs if shape.items() <= run.items()]))
 
 
 def _measure(
@@ -93,7 +93,8 @@ def _scores(X: Any, Y: Any, X_test: Any, penalty: str, regularization: float) ->
     return model.decision_function(X_test) + model.thresholds_.min()
 
 
-def _table(runs: list[dict[str, Any]]) -> str:
+def table(runs: list[dict[str, Any]]) -> str:
+    """Write the excess risks of both penalties, and their medians of lambda."""
     lines = [f"{'labels':>8s}{'trace norm':>20s}{'ridge':>20s}{'lambdas':>20s}"]
     for n_labels in sorted({run["labels"] for run in runs}):
         own = {

@@ -8,10 +8,10 @@ model is then fitted to all training rows and the fold's test rows are looked at
 
 A learned graph has the penalty of equation 10, (sum of the edges' norms)^2; "learned, ridge" has its edges as
 a given graph, whose penalty is that of equation 3 and of the other given graphs, and chooses lambda again.
-"recall" is that of all labels together.  "proven" is the share of test predictions that inference proves
-optimal.  Seconds are the processor's, for the fit at the chosen lambda; a learned graph's hold the
-choice of the number of rounds.  The inner solver is block-coordinate Frank-Wolfe, in "learned, proximal" the
-paper's with its tolerance, its dual variables held to their simplex.
+"recall" and "precision" are those of all labels together.  "proven" is the share of test predictions that
+inference proves optimal.  Seconds are the processor's, for the fit at the chosen lambda; a learned graph's
+hold the choice of the number of rounds.  The inner solver is block-coordinate Frank-Wolfe, in "learned,
+proximal" the paper's with its tolerance, its dual variables held to their simplex.
 
 The PASCAL VOC features of the paper cannot be had, so its other data sets are missing here.
 
@@ -51,7 +51,7 @@ from labelweave.datasets import read_mulan
 from labelweave.metrics import hamming_loss
 from labelweave.splits import IterativeStratifiedShuffleSplit
 
-__all__ = ["main", "read_rows"]
+__all__ = ["main", "read_rows", "table"]
 
 _ROOT = Path(__file__).resolve().parents[2]
 _GRID = (0.03, 0.1, 0.3, 1.0, 3.0)
@@ -69,7 +69,13 @@ _PAPER = {
     "PLST": (0.118, 0.608, 0.608, 0.740),
 }
 _LEGEND = {"learned, curve": "penalty by rounds", "learned, ridge, curve": "ridge on the same edges"}
-_MEASURES = {"hamming": "Hamming loss", "macro_f1": "macro-F1", "micro_f1": "micro-F1", "recall": "recall"}
+_MEASURES = {
+    "hamming": "Hamming loss",
+    "macro_f1": "macro-F1",
+    "micro_f1": "micro-F1",
+    "recall": "recall",
+    "precision": "precision",
+}
 
 
 @needs_data
@@ -91,7 +97,7 @@ def main() -> None:
     for name in arguments.sets:
         if record.measures:
             _measure(name, arguments.methods, record, arguments.data)
-        record.show(_table(name, record.runs))
+        record.show(table([run for run in record.runs if run["set"] == name]))
     if arguments.curve and record.measures:
         _curve(record, arguments.data)
     _draw([run for run in record.runs if "curve" in run["method"]], arguments.picture)
@@ -195,20 +201,22 @@ def _curve_options(method: str, runs: list[Run], fold: int, rounds: int) -> Run:
     return {"graph": next(run["cliques"] for run in learned if run["rounds"] == rounds)}
 
 
-def _table(name: str, runs: list[Run]) -> str:
-    head = "".join(f"{title:>18s}" for title in _MEASURES.values())
-    lines = [
-        f"{name:20s}{head}{'edges':>7s}{'lambda':>8s}{'proven %':>10s}{'rows/s':>10s}{'seconds':>9s}   paper"
-    ]
-    for method in METHODS:
-        own = [run for run in runs if (run["set"], run["method"]) == (name, method)]
-        if own:
-            lines.append(_line(method, own, _PAPER.get(method, ()) if name == "scene" else ()))
+def table(runs: list[Run]) -> str:
+    """Write means over the folds, a table a set, a line a method."""
+    head, lines = "".join(f"{title:>18s}" for title in _MEASURES.values()), []
+    for name in dict.fromkeys(run["set"] for run in runs):
+        costs = f"{'edges':>7s}{'lambda':>8s}{'proven %':>10s}{'rows/s':>10s}{'seconds':>9s}   paper"
+        lines.append(f"{name:20s}{head}{costs}")
+        for method in METHODS:
+            own = [run for run in runs if (run["set"], run["method"]) == (name, method)]
+            if own:
+                lines.append(_line(method, own, _PAPER.get(method, ()) if name == "scene" else ()))
     return "\n".join(lines)
 
 
 def _line(method: str, own: list[Run], paper: tuple[float, ...]) -> str:
-    scores = "".join(f"{mean_and_deviation(own, key):>18s}" for key in _MEASURES)
+    cells = [mean_and_deviation(own, key) if key in own[0] else "" for key in _MEASURES]
+    scores = "".join(f"{cell:>18s}" for cell in cells)
     edges, proven, rows, seconds = (
         np.mean([run.get(key, np.nan) for run in own])
         for key in ("edges", "proven", "rows_per_second", "seconds")

@@ -23,11 +23,11 @@ __all__ = [
     "Method",
     "Split",
     "draw_curves",
+    "error_table",
     "learned_table",
     "measure_and_show",
     "one_against_rest",
     "one_model",
-    "table",
 ]
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
@@ -72,10 +72,9 @@ def measure_and_show(
     record = RecordedRuns(arguments.out, arguments, threads=1, paper=paper)
     if record.measures:
         _run_all(methods, read(), seeds, record)
-    found = _by_method(record.runs)
-    record.show(table(found, paper))
-    record.show(learned_table(found))
-    draw_curves(found, arguments.picture)
+    record.show(error_table(record.runs, paper))
+    record.show(learned_table(_by_method(record.runs)))
+    draw_curves(_by_method(record.known), arguments.picture)
 
 
 def _run_all(methods: dict[str, Method], split: Split, seeds: int, record: RecordedRuns) -> None:
@@ -187,12 +186,12 @@ def _learned(model: KernelLogisticClassifier) -> Run:
     }
 
 
-def table(methods: dict[str, list[Run]], paper: dict[str, float]) -> str:
+def error_table(runs: list[Run], paper: dict[str, float]) -> str:
     """Write mean and standard deviation of every method beside the paper's mean.
 
     Parameters
     ----------
-    methods : dict of str to list of dict
+    runs : list of dict
         The runs.
     paper : dict of str to float
         The paper's test errors in percent.
@@ -204,14 +203,14 @@ def table(methods: dict[str, list[Run]], paper: dict[str, float]) -> str:
     """
     title = f"{'method':22s}{'runs':>5s}{'error %':>9s}{'sd':>6s}{'paper':>7s}"
     lines = [f"{title}{'log loss':>10s}{'CV loss':>9s}{'5 % out':>9s}{'20 % out':>9s}{'seconds':>9s}"]
-    for name, runs in methods.items():
-        errors = np.array([run["error"] for run in runs])
-        losses = np.mean([run["log_loss"] for run in runs])
-        held_out = np.mean([np.sum(run["cross_validation_loss"]) for run in runs])
-        curve = 100.0 * np.mean([run["curve"] for run in runs], axis=0)
+    for name, own in _by_method(runs).items():
+        errors = np.array([run["error"] for run in own])
+        losses = np.mean([run["log_loss"] for run in own])
+        held_out = np.mean([np.sum(run["cross_validation_loss"]) for run in own])
+        curve = 100.0 * np.mean([run["curve"] for run in own], axis=0)
         some, many = (np.interp(fraction, REJECTED, curve) for fraction in (0.05, 0.2))
-        seconds = np.mean([run["seconds"] for run in runs if "seconds" in run])
-        figures = f"{len(runs):5d}{errors.mean():9.2f}{errors.std():6.2f}{paper[name]:7.2f}"
+        seconds = np.mean([run["seconds"] for run in own if "seconds" in run])
+        figures = f"{len(own):5d}{errors.mean():9.2f}{errors.std():6.2f}{paper[name]:7.2f}"
         lines.append(f"{name:22s}{figures}{losses:10.4f}{held_out:9.4f}{some:9.2f}{many:9.2f}{seconds:9.0f}")
     return "\n".join(lines)
 

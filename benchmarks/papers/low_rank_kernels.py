@@ -26,7 +26,7 @@ from labelweave.datasets import read_mulan
 from labelweave.features import RBFKernel
 from labelweave.metrics import precision_at_k
 
-__all__ = ["main", "measure"]
+__all__ = ["main", "measure", "table"]
 
 _DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "mulan"
 _RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "low_rank_kernels.json"
@@ -59,7 +59,7 @@ def main() -> None:
                     learned = _learned(record.runs, name)
                     found = measure(parts, share, criterion, learned, arguments.jobs)
                     print(_line(record.add(case, found)), flush=True)
-    record.show(_table(record.runs))
+    record.show(table(record.runs))
 
 
 def _learned(runs: list[dict[str, Any]], name: str) -> dict[str, float] | None:
@@ -149,7 +149,8 @@ def _read(name: str) -> tuple[Any, Any, Any, Any]:
     return normalize(train.X), train.Y.positives, normalize(test.X), test.Y.positives
 
 
-def _table(runs: list[dict[str, Any]]) -> str:
+def table(runs: list[dict[str, Any]]) -> str:
+    """Write a line a model, and what is published."""
     lines = [f"{'':10s}{'rank':>6s}" + "".join(f"{title:>8s}" for title in _FIGURES) + "   learn s   fit s"]
     for name, goal in _GOALS.items():
         lines += [_line(run) for run in runs if run["data"] == name]

@@ -38,7 +38,7 @@ from labelweave.baselines import CPLST, WSABIE, BinaryRelevance
 from labelweave.datasets import read_mulan
 from labelweave.metrics import average_auc, hamming_loss, precision_at_k
 
-__all__ = ["main"]
+__all__ = ["main", "table"]
 
 _DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "mulan"
 _RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "low_rank_tables.json"
@@ -103,8 +103,8 @@ def main() -> None:
             chosen = arguments.methods is None or case["method"] in arguments.methods
             if chosen and record.wants(case):
                 print(_line(record.add(case, _measure(data, case, arguments.n_jobs))), flush=True)
-    record.show(_table(record.runs))
-    _draw(record.runs)
+    record.show(table(record.runs))
+    _draw(record.known)
 
 
 def _cases(name: str, parts: list[str]) -> Iterator[Case]:
@@ -189,7 +189,8 @@ def _held_out(model: Any, X: Any, Y: Any) -> float:
     return float(precision_at_k(Y[held][:, seen], model.decision_function(X[held]), 3))
 
 
-def _table(runs: list[Case]) -> str:
+def table(runs: list[Case]) -> str:
+    """Write a line a cell beside the paper's figures."""
     title = f"{'':10s}{'':18s}{'rank':>6s}{'seen %':>8s}{'lambda':>8s}{'P@1':>8s}{'P@3':>8s}{'P@5':>8s}"
     scores = f"{'AUC':>8s}{'by label':>9s}{'Hamming':>9s}"
     lines = [f"{title}{scores}{'seconds':>9s}   paper: top-3, AUC, Hamming"]
@@ -221,6 +222,8 @@ def _draw(runs: list[Case]) -> None:
         "squared, ridge": "low rank, ridge",
         "binary relevance": "binary relevance",
     }
+    if not any(run["set"] == "bibtex" for run in runs):
+        return
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
     for method, title in names.items():
         own = [run for run in runs if run["set"] == "bibtex" and run["method"] == method]

@@ -27,7 +27,7 @@ from benchmarks.papers.hierarchies import class_figures
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import KernelLogisticClassifier
 
-__all__ = ["main", "measure"]
+__all__ = ["main", "measure", "table"]
 
 _RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "partial_paths.json"
 _KNOWN = ("all leaves", "dropped", "parent", "top node")
@@ -57,7 +57,7 @@ def main() -> None:
                 if record.wants(case):
                     found = measure(problem, known, share, seed, arguments.learning_rows)
                     print(record.add(case, found), flush=True)
-    record.show(_table(record.runs))
+    record.show(table(record.runs))
 
 
 def measure(problem: ClassProblem, known: str, share: float, seed: int, learning_rows: int) -> dict[str, Any]:
@@ -118,7 +118,8 @@ def _with_partial(problem: ClassProblem, known: str, share: float, seed: int) ->
     return replace(problem, classes=classes)
 
 
-def _table(runs: list[dict[str, Any]]) -> str:
+def table(runs: list[dict[str, Any]]) -> str:
+    """Write means over the seeds."""
     lines = [f"{'rows':>6s}{'share':>7s} {'known':12s}" + "".join(f"{name:>18s}" for name in _COLUMNS)]
     groups = sorted({(run["rows"], run["share"]) for run in runs})
     for rows, share in groups:

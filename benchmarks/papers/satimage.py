@@ -29,13 +29,14 @@ from benchmarks.papers.likelihood_runs import (
     DATA,
     Method,
     Split,
+    error_table,
     measure_and_show,
     one_against_rest,
     one_model,
 )
 from benchmarks.recorded_runs import RecordedRuns
 
-__all__ = ["main", "read_satimage"]
+__all__ = ["main", "read_satimage", "table"]
 
 _ROOT = Path(__file__).resolve().parents[2]
 _TRAINING_ROWS = 4435
@@ -64,6 +65,11 @@ def main() -> None:
     arguments = parser.parse_args()
     chosen = {name: _METHODS[name] for name in arguments.methods}
     measure_and_show(chosen, read_satimage, arguments.partitions, arguments, _PAPER)
+
+
+def table(runs: list[dict[str, Any]]) -> str:
+    """Write errors and losses of every method beside the paper's error."""
+    return error_table(runs, _PAPER)
 
 
 def read_satimage(folder: Path = DATA) -> Split:

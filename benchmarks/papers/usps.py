@@ -57,12 +57,13 @@ from benchmarks.papers.likelihood_runs import (
     DATA,
     Method,
     Split,
+    error_table,
     measure_and_show,
     one_model,
 )
 from benchmarks.recorded_runs import RecordedRuns
 
-__all__ = ["main", "read_usps"]
+__all__ = ["main", "read_usps", "table"]
 
 _ROOT = Path(__file__).resolve().parents[2]
 _START: dict[str, Any] = {"scale": 10.0, "gamma": None, "intercept_variance": 4.0, "cv": 5}
@@ -95,6 +96,11 @@ def main() -> None:
     arguments = parser.parse_args()
     chosen = {name: _METHODS[name] for name in arguments.methods}
     measure_and_show(chosen, read_usps, arguments.seeds, arguments, _PAPER)
+
+
+def table(runs: list[dict[str, Any]]) -> str:
+    """Write errors and losses of every method beside the paper's error."""
+    return error_table(runs, _PAPER)
 
 
 def read_usps(folder: Path = DATA) -> Split:

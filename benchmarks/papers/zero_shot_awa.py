@@ -27,7 +27,6 @@ Example: ``python -m benchmarks.papers.zero_shot_awa``.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -35,7 +34,6 @@ from typing import Any
 import numpy as np
 from sklearn.kernel_ridge import KernelRidge
 
-from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.animals import (
     Animals,
@@ -46,15 +44,16 @@ from benchmarks.papers.animals import (
     unseen,
 )
 from benchmarks.papers.distances import median_distance
-from benchmarks.results_file import write_json
+from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LabelCovariance, MaxMarginClassifier, ZeroShotClassifier
 
-__all__ = ["main", "measure"]
+__all__ = ["main", "table"]
 
-_RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers"
+_RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "zero_shot_awa.json"
 _PENALTIES = (0.03, 0.1, 0.3, 1.0)
 _WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 _PAPER = {"independent": 29.38, "M3L": 26.35, "independent, all images": 28.64}
+_ALL_IMAGES = "independent, all images"
 _TO_CHOOSE = 2_000
 
 Pair = tuple[float, float]
@@ -68,46 +67,24 @@ def main() -> None:
     )
     parser.add_argument("--seeds", type=int, default=5, help="draws of training images")
     parser.add_argument("--all-images", action="store_true", help="nothing but the fit to all images")
-    parser.add_argument("--out", type=Path)
+    RecordedRuns.add_options(parser, _RESULTS)
     arguments = parser.parse_args()
-    start = time.perf_counter()
-    methods = measure_all_images() if arguments.all_images else measure(arguments.seeds)
-    name = "zero_shot_awa_all.json" if arguments.all_images else "zero_shot_awa.json"
-    print(_table(methods))
-    results = {**describe_machine(), "seconds": time.perf_counter() - start, "paper": _PAPER}
-    write_json(arguments.out or _RESULTS / name, {**results, "methods": methods})
+    record = RecordedRuns(arguments.out, arguments, paper=_PAPER)
+    seeds = range(0 if arguments.all_images else arguments.seeds)
+    wanted = [seed for seed in seeds if record.wants({"method": "M3L", "seed": seed})]
+    wants_all = arguments.all_images and record.wants({"method": _ALL_IMAGES})
+    animals = read_animals() if wanted or wants_all else None
+    for seed in wanted:
+        for method, found in _measure_draw(animals, seed).items():
+            record.add({"method": method, "seed": seed}, found)
+        print(f"seed {seed} is measured", flush=True)
+    if wants_all:
+        record.add({"method": _ALL_IMAGES, "seed": 0}, _measure_all_images(animals))
+    record.show(table(record.runs))
 
 
-def measure(n_seeds: int = 5) -> dict[str, list[dict[str, float]]]:
-    """Run every method on every draw.
-
-    Parameters
-    ----------
-    n_seeds : int
-        The number of draws, seeds 0, 1, ...
-
-    Returns
-    -------
-    dict of str to list of dict
-        For each method and draw: test Hamming loss and class accuracy in percent, C and gamma.
-    """
-    animals = read_animals()
-    methods: dict[str, list[dict[str, float]]] = {}
-    for seed in range(n_seeds):
-        for name, figures in _measure_draw(animals, seed).items():
-            methods.setdefault(name, []).append(figures)
-    return methods
-
-
-def measure_all_images() -> dict[str, list[dict[str, float]]]:
-    """Fit independent labels to all images of the training classes.
-
-    Returns
-    -------
-    dict of str to list of dict
-        As :func:`measure` gives it.
-    """
-    animals = read_animals()
+def _measure_all_images(animals: Animals) -> dict[str, float]:
+    """Fit independent labels to all images of the training classes."""
     rows = sample_training_rows(animals, 0, _TO_CHOOSE)
     X, classes = animals.X[rows], animals.classes[rows]
     pairs = [(C, width / median_distance(X)) for width in _WIDTHS for C in _PENALTIES]
@@ -115,7 +92,7 @@ def measure_all_images() -> dict[str, list[dict[str, float]]]:
     model = _max_margin(pair).fit(animals.X, animals.signatures[animals.classes])
     truth = animals.signatures[animals.classes_test]
     loss = _hamming(model.decision_function(animals.X_test), truth)
-    return {"independent, all images": [{"hamming": loss, "C": pair[0], "gamma": pair[1]}]}
+    return {"hamming": loss, "C": pair[0], "gamma": pair[1]}
 
 
 def _measure_draw(animals: Animals, seed: int) -> dict[str, dict[str, float]]:
@@ -194,14 +171,17 @@ def _hamming(scores: Any, truth: Any) -> float:
     return 100.0 * float(((scores > 0) != (truth > 0)).mean())
 
 
-def _table(methods: dict[str, list[dict[str, float]]]) -> str:
-    lines = [f"{'method':28s}{'Hamming %':>11s}{'sd':>6s}{'paper':>8s}{'class accuracy %':>18s}"]
-    for name, draws in methods.items():
+def table(runs: list[dict[str, Any]]) -> str:
+    """Write mean and deviation of every method over the draws beside the paper's loss."""
+    lines = [f"{'method':28s}{'draws':>6s}{'Hamming %':>11s}{'sd':>6s}{'paper':>8s}{'class accuracy %':>18s}"]
+    for name in dict.fromkeys(run["method"] for run in runs):
+        draws = [run for run in runs if run["method"] == name]
         losses = np.array([draw["hamming"] for draw in draws])
         paper = f"{_PAPER[name]:8.2f}" if name in _PAPER else " " * 8
         accuracies = [draw["class accuracy"] for draw in draws if "class accuracy" in draw]
         accuracy = f"{np.mean(accuracies):18.1f}" if accuracies else ""
-        lines.append(f"{name:28s}{losses.mean():11.2f}{losses.std():6.2f}{paper}{accuracy}")
+        figures = f"{len(draws):6d}{losses.mean():11.2f}{losses.std():6.2f}"
+        lines.append(f"{name:28s}{figures}{paper}{accuracy}".rstrip())
     return "\n".join(lines)
 
 
