@@ -3,8 +3,8 @@
     python -m benchmarks.dask_memory --limit 800 --times 3
 
 Writes files of numeric columns in double precision and labels, which decoded take so many times the limits
-of two workers; fits them with ``labelweave fit --dask``, and says how long that took and how much memory each
-worker had at most, files that are mapped into it counted.
+of two workers; fits them with ``labelweave fit --dask``, and says how long that took, by the clock and of
+each worker's processor, and how much memory each had at most, files that are mapped into it counted.
 """
 
 from __future__ import annotations
@@ -44,12 +44,14 @@ def write_rows(folder: Path, megabytes: float) -> int:
     return n_files * _ROWS
 
 
-def watch(pids: list[int], peaks: dict[int, int], done: threading.Event) -> None:
-    """Note the most memory that processes have."""
+def watch(pids: list[int], seen: dict[int, tuple[int, float]], done: threading.Event) -> None:
+    """Note the most memory that processes have, and the seconds of the processor that they took."""
     while not done.wait(0.2):
         for pid in pids:
             if psutil.pid_exists(pid):
-                peaks[pid] = max(peaks.get(pid, 0), psutil.Process(pid).memory_info().rss)
+                process = psutil.Process(pid)
+                peak = max(seen.get(pid, (0, 0.0))[0], process.memory_info().rss)
+                seen[pid] = peak, sum(process.cpu_times()[:2])
 
 
 def main() -> int:
@@ -74,9 +76,9 @@ def main() -> int:
         n_rows = write_rows(folder, megabytes)
         print(f"{n_rows} rows, {megabytes:.0f} MB; limits of {_N_WORKERS} workers {given.limit:.0f} MB each")
         pids = list(client.run(os.getpid).values())
-        peaks: dict[int, int] = {}
+        seen: dict[int, tuple[int, float]] = {}
         done = threading.Event()
-        thread = threading.Thread(target=watch, args=(pids, peaks, done), daemon=True)
+        thread = threading.Thread(target=watch, args=(pids, seen, done), daemon=True)
         thread.start()
         begun, model = time.monotonic(), Path(own) / "model.lw"
         command = [
@@ -100,9 +102,9 @@ def main() -> int:
         done.set()
         thread.join()
         restarted = [pid for pid in pids if not psutil.pid_exists(pid)]
-    most = ", ".join(f"{1e-6 * peak:.0f} MB" for peak in peaks.values())
+    most = [f"{1e-6 * peak:.0f} MB and {seconds:.0f} s of the processor" for peak, seconds in seen.values()]
     print(f"exit code {code} after {time.monotonic() - begun:.0f} s; {len(restarted)} workers died")
-    print(f"workers had at most {most}")
+    print(f"workers took at most {', '.join(most)}")
     return code
 
 

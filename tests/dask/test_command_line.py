@@ -84,13 +84,37 @@ def test_lists_of_labels_by_a_low_rank_model(run):
     assert "red" in run("predict", "m.lw", "rows/part-1.parquet").output
 
 
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--covariance", "R.csv", "--shrink", 0.3, "--flip-rates", "0.1,0.02"],
+        ["--covariance-from", "all.parquet", "--model", "low-rank", "--rank", 2, "--tol", 1e-7],
+        ["--taxonomy", "tree.csv", "--class-weight", "balanced"],
+    ],
+    ids=["covariance", "low-rank", "taxonomy"],
+)
+def test_flags_about_labels_do_what_they_do_in_memory(run, tmp_path, flags):
+    names = ["genre_0", "genre_1", "genre_2"]
+    whole().to_parquet("all.parquet")
+    pd.DataFrame(0.4 + 0.6 * np.eye(3), names, names).to_csv("R.csv")
+    (tmp_path / "tree.csv").write_text("genre_0,a\ngenre_1,a\ngenre_2,b\n")
+    flags = ["--model", "max-margin", "--tol", 1e-6, *FLAGS, *flags, "--scaling", "none", "-q"]
+    run("fit", "rows", "--dask", "local:2", *flags, "-o", "cluster.lw")
+    run("fit", "all.parquet", *flags, "-o", "memory.lw")
+    there, here = (lw.load(path).decision_function(whole()) for path in ("cluster.lw", "memory.lw"))
+    assert np.allclose(there, here, atol=2e-3)
+    assert abs(here).max() > 0.5
+
+
 def test_files_of_other_formats(run, tmp_path):
     (tmp_path / "texts").mkdir()
     for number in range(2):
         data = make_text_like(30, 20, 6, words_per_row=5, random_state=number)
         write_xmc(data, tmp_path / "texts" / f"{number}.txt")
-    run("fit", "texts", "--dask", "local:2", "-q", "-o", "m.lw")
+    np.save("R.npy", 0.5 + 0.5 * np.eye(6))
+    run("fit", "texts", "--dask", "local:2", "--covariance", "R.npy", "-q", "-o", "m.lw")
     assert lw.load("m.lw").coef_.shape == (6, 20)
+    assert not lw.load("m.lw").label_covariance_.is_diagonal
 
 
 @pytest.mark.parametrize(
@@ -101,7 +125,8 @@ def test_files_of_other_formats(run, tmp_path):
             "--dask goes with --model max-margin or low-rank",
         ),
         (["rows", "--dask", "x", "--calibrate", "isotonic"], "--calibrate is for data in memory"),
-        (["rows", "--dask", "x", "--kernel", "rbf", *FLAGS], "is for data in memory"),
+        (["rows", "--dask", "x", "--kernel", "rbf", *FLAGS], "--kernel rbf is for data in memory"),
+        (["rows", "--dask", "x", "--jobs", "2", *FLAGS], "--jobs 2 is for data in memory"),
         (["rows", "--dask", "x"], "A table needs --labels or --label-column"),
         (["nothing/*.parquet", "--dask", "x"], "no files"),
         (["rows/part-0.parquet", "rows/part-1.parquet"], "is a second data file"),

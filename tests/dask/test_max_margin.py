@@ -1,8 +1,5 @@
 """The classifier on Dask's collections gives what the ordinary one gives, in whatever form data come."""
 
-import pickle
-from pathlib import Path
-
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -14,11 +11,7 @@ from sklearn.base import clone
 import dask
 import labelweave as lw
 from labelweave.dask import MaxMarginClassifier
-from labelweave.dask.chunks import Chunk, Partition
-from labelweave.dask.filed import Filed
-from labelweave.features import FeatureMatrix
-from labelweave.problems import MarginData
-from labelweave.problems.margin_dual import OrderedRows
+from labelweave.dask.chunks import Partition
 
 TOL = 1e-2
 
@@ -265,21 +258,6 @@ def test_unfitted_models_say_so(client):
         MaxMarginClassifier(client).predict(chunks(np.ones((90, 2))))
 
 
-def test_rows_that_memory_does_not_hold_go_into_files(client, apart, monkeypatch):
-    X, Y = map(chunks, table())
-    held = MaxMarginClassifier(client, C=0.1, tol=0.05).fit(X, Y)
-    made = []
-    real = Filed.__init__
-    monkeypatch.setattr(Filed, "__init__", lambda *given: made.append(real(*given)))
-    monkeypatch.setattr("labelweave.dask.data._HELD_SHARE", 0.0)
-    filed = MaxMarginClassifier(client, C=0.1, tol=0.05).fit(X, Y)
-    assert len(made) == 3
-    monkeypatch.setattr("labelweave.dask.filed._FULL_SHARE", 0.0)
-    filed = MaxMarginClassifier(client, C=0.1, tol=0.05).fit(X, Y)
-    assert len(made) == 9  # rows as they were read, too
-    assert np.array_equal(filed.coef_, held.coef_)
-
-
 def test_many_chunks_are_visited_by_few_tasks(client, monkeypatch):
     X, Y = (chunks(part, (9,) * 10) for part in table())
     monkeypatch.setattr("labelweave.dask.data._BYTES_A_ROW", 5e6)
@@ -307,21 +285,3 @@ def test_more_rows_than_a_worker_holds_are_not_brought_together(client, monkeypa
     X, Y = map(chunks, table())
     with pytest.raises(ValueError, match=r"memory_budget=2000 brings .* give a memory_budget of a quarter"):
         MaxMarginClassifier(client).fit(X, Y)
-
-
-def test_a_filed_partition_travels_and_leaves_nothing_behind():
-    X, Y = table()
-    rows = OrderedRows(
-        MarginData(
-            FeatureMatrix(X), lw.LabelMatrix.from_any(Y), lw.LabelCovariance.identity(5),
-            upper=np.ones(len(X)), margins=np.ones((2, 5)), intercept=True,
-        ),
-        np.float32,
-    )  # fmt: skip
-    partition = Chunk(rows, is_filed=True)
-    again = pickle.loads(pickle.dumps(partition))
-    paths = [Path(one._kept._path) for one in (partition, again)]
-    assert paths[0] != paths[1]
-    assert np.array_equal(again.rows.squared_norms, rows.squared_norms)
-    del partition, again
-    assert not any(path.exists() for path in paths)

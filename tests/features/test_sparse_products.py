@@ -1,6 +1,7 @@
 """Products of a sparse matrix with tables, and dot products at its entries, against NumPy's."""
 
 import gc
+import pickle
 import weakref
 
 import numpy as np
@@ -243,3 +244,13 @@ def test_columns_beyond_the_matrix_are_refused():
     csr.indices[0] = 7
     with pytest.raises(ValueError, match="indices"):
         SparseProducts(csr, np.float64, Workers())
+
+
+def test_products_that_were_turned_can_be_sent():
+    csr, left, _ = _random(20, 15, 3, 0.3, np.float64)
+    products = SparseProducts(csr, np.float64, Workers())
+    expected = products.transposed.matmul(left)
+    for one in (products, products.transposed.transposed):
+        assert np.array_equal(pickle.loads(pickle.dumps(one)).transposed.matmul(left), expected)
+    turned = pickle.loads(pickle.dumps(products.transposed))
+    assert np.array_equal(turned.matmul(left), expected)

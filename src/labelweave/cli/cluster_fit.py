@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +16,7 @@ from labelweave.cli.column_words import column_words
 from labelweave.cli.fit_request import FitRequest
 from labelweave.cli.fit_words import explain_end, print_summary
 from labelweave.cli.label_cells import cut_where_listed, require_labels
+from labelweave.cli.label_relations import covariance_over
 from labelweave.cli.messages import note
 from labelweave.cli.model_table import model_table
 from labelweave.estimators import TableModel
@@ -37,7 +38,9 @@ def run_on_cluster(request: FitRequest) -> int:
         if not request.quiet:
             note(f"{client.dashboard_link} shows what the workers do.")
             _count(parts)
-        pairs, vectorizer, columns = _pairs(client, parts, request)
+        pairs, vectorizer, columns, names = _pairs(client, parts, request)
+        if names is not None:
+            parameters["label_covariance"] = covariance_over(names, request, columns)
         make = getattr(labelweave.dask, _MODELS[request.model])
         model = make(client, **parameters, verbose=0 if request.quiet else 1)
         started = time.perf_counter()
@@ -87,9 +90,11 @@ def connected(where: str) -> Iterator[Any]:
         yield client
 
 
-def _pairs(client: Any, parts: list[Any], request: FitRequest) -> tuple[list[Any], Any, Any]:
-    """Say how the parts are read; give the vectorizer and columns of a table too."""
-    from labelweave.dask.files import matrix_pairs, planned, table_pairs
+def _pairs(
+    client: Any, parts: list[Any], request: FitRequest
+) -> tuple[list[Any], Any, Any, Sequence[str] | None]:
+    """Say how the parts are read; give vectorizer and columns of a table too, and labels to be related."""
+    from labelweave.dask.files import label_names_of, matrix_pairs, planned, table_pairs
 
     source, path = request.source, parts[0].path
     format = source.format_of(path)
@@ -97,7 +102,9 @@ def _pairs(client: Any, parts: list[Any], request: FitRequest) -> tuple[list[Any
     if other is not None:
         raise click.UsageError(f"{path} and {other} are of different formats; give files of one.")
     if format != "table":
-        return matrix_pairs(client, parts, format, source.matrix_keywords()), None, None
+        options = source.matrix_keywords()
+        names = label_names_of(client, parts[0], format, options) if request.relates_labels else None
+        return matrix_pairs(client, parts, format, options), None, None, names
     first, given = parts[0].table(), source.columns()
     require_labels(first, given)
     if not request.one_class:
@@ -106,4 +113,5 @@ def _pairs(client: Any, parts: list[Any], request: FitRequest) -> tuple[list[Any
     if not request.quiet:
         column_words(first, given, columns).show()
     plan = planned(client, parts, columns, source.vectorizer(columns), is_verbose=not request.quiet)
-    return table_pairs(client, parts, plan), plan.vectorizer, plan.columns
+    names = plan.label_names if request.relates_labels else None
+    return table_pairs(client, parts, plan), plan.vectorizer, plan.columns, names

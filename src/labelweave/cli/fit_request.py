@@ -34,6 +34,15 @@ _AS_THEY_ARE = ("quiet", "graph", "one_class", "compare", "compare_folds", "key"
 _USUAL, _OTHERWISE = "auto", "max-margin"  # where no model is named, and with flags of its own
 _OF_TEXTS, _TAKE_TEXTS = "kernel-logistic", ("max-margin", "kernel-logistic", "low-rank")
 _ON_CLUSTERS = ("max-margin", "low-rank")
+_ON_CLUSTERS_TAKE = {  # which values of flags whose others are for data in memory
+    "scaling": ("none",),
+    "kernel": ("linear",),
+    "prune": ("off",),
+    "hyperparameters": ("fixed",),
+    "solver": ("auto", "coordinate_ascent"),
+    "factorization": ("auto",),
+    **dict.fromkeys(("jobs", "coupling", "kernel_rank", "learning_rows"), ()),
+}
 _TREE_TIES = ("level", "subtree")
 _HOW_TO_GIVE_A_TREE = f"give one of {', '.join(map(flag_of, _TREES))}."
 
@@ -131,6 +140,11 @@ class FitRequest:
             return self
         said = f"{reason}, so the model is {_OTHERWISE}; --model {_OTHERWISE} silences this."
         return replace(self, model=_OTHERWISE, why_this_model=said)
+
+    @property
+    def relates_labels(self) -> bool:
+        """Whether a flag says how labels vary together."""
+        return self.relations.first(_SOURCES) is not None
 
     @property
     def seed(self) -> int:
@@ -320,7 +334,7 @@ def _why_not_cluster(request: FitRequest) -> Iterator[str]:
         return
     if request.model not in _ON_CLUSTERS:
         yield f"--dask goes with --model {alternatives(_ON_CLUSTERS)}, not with {request.model}."
-    described = request.relations.first((*_SOURCES, "class_paths", "label_descriptions"))
+    described = request.relations.first(("data_taxonomy", "class_paths", "label_descriptions"))
     described = described or ("answers" if request.source.answers else None)
     other = described or next(iter(request.decisions), None) or ("compare" if request.compare else None)
     if other is not None:
@@ -329,8 +343,9 @@ def _why_not_cluster(request: FitRequest) -> Iterator[str]:
         yield "--one-class does not go with --dask; labels are columns of 0 and 1, or a list a row."
     if request.chooses_rank:
         yield "--dask takes one --rank and --regularization, not a choice of several."
-    if request.given.get("scaling", "none") != "none":
-        yield "--scaling is for data in memory, and does not go with --dask."
+    for flag, values in _ON_CLUSTERS_TAKE.items():
+        if request.given.get(flag) not in (None, *values):
+            yield f"{flag_of(flag)} {request.given[flag]} is for data in memory, and does not go with --dask."
 
 
 _REASONS = (

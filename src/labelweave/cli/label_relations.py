@@ -27,6 +27,7 @@ from labelweave.estimators.label_graph.choice import GRAPHS
 from labelweave.labels import ClassProbabilities, LabelCovariance, LabelMatrix
 from labelweave.metrics.known_labels import classes_of_labels
 
+Pairs = tuple[tuple[str, str], ...]
 Columns = TableColumns | None  # what the columns of the training table were; None for other formats
 
 
@@ -57,15 +58,15 @@ def training_targets(rows: LabeledData, request: FitRequest) -> Targets:
         decision = request.given.get("decision", "most_probable")
         if decision != "most_probable":
             raise click.UsageError(f"--decision {decision} chooses one class a row; give --one-class too.")
-        return Targets(rows, rows.Y, _label_words(rows.Y))
+        return Targets(rows, rows.Y, label_words(rows.Y))
     is_tree = rows.parents is not None
     if is_tree and request.one_class is None and (why := _why_no_class(rows)):
         if not request.quiet:
             note(f"{why}; every class is a label with a logistic loss, and the hierarchy is their prior.")
-        return Targets(rows, rows.Y, _label_words(rows.Y))
+        return Targets(rows, rows.Y, label_words(rows.Y))
     if rows.Y.doubts is not None:
-        return Targets(rows, ClassProbabilities.of_labels(rows.Y, _label_words(rows.Y)), _label_words(rows.Y))
-    classes = rows.classes if is_tree else classes_of_labels(rows.Y, _label_words(rows.Y), None)
+        return Targets(rows, ClassProbabilities.of_labels(rows.Y, label_words(rows.Y)), label_words(rows.Y))
+    classes = rows.classes if is_tree else classes_of_labels(rows.Y, label_words(rows.Y), None)
     names = sorted({name for name in classes if name is not None})
     if not knows_trees:
         known = np.flatnonzero(classes != None)  # noqa: E711
@@ -86,7 +87,7 @@ def _why_no_class(rows: LabeledData) -> str | None:
     return None
 
 
-def _label_words(Y: LabelMatrix) -> list[str]:
+def label_words(Y: LabelMatrix) -> list[str]:
     return [str(name) for name in (range(Y.n_labels) if Y.names is None else Y.names)]
 
 
@@ -116,7 +117,7 @@ def structures(request: FitRequest, targets: Targets, columns: Columns) -> dict[
 
 def _covariance(request: FitRequest, targets: Targets, columns: Columns) -> LabelCovariance | None:
     """Make the covariance in the order of the training labels or classes; None for independent ones."""
-    covariance, shrink = _from_source(request, targets, columns), request.relations.shrink
+    covariance = covariance_over(targets.names, request, columns, targets.rows.parents)
     if covariance is None:
         return None
     if request.model == "max-margin" and targets.are_classes and len(targets.names) == 2:
@@ -124,6 +125,19 @@ def _covariance(request: FitRequest, targets: Targets, columns: Columns) -> Labe
             "Two classes are one label to a max-margin model, which leaves nothing to relate; leave out the "
             "flags about relations, or give --model kernel-logistic."
         )
+    return covariance
+
+
+def covariance_over(
+    names: Sequence[str], request: FitRequest, columns: Columns, parents: Pairs | None = None
+) -> LabelCovariance | None:
+    """Make the covariance that flags give, in an order of labels; None for independent ones.
+
+    parents: the taxonomy that came with the data.
+    """
+    covariance, shrink = _from_source(names, request, columns, parents), request.relations.shrink
+    if covariance is None:
+        return None
     if request.value("factorization") == "cholesky" and not covariance.is_diagonal:
         raise click.UsageError(
             "--factorization cholesky serves independent labels only; with a covariance give eigenvalues "
@@ -132,14 +146,16 @@ def _covariance(request: FitRequest, targets: Targets, columns: Columns) -> Labe
     return covariance if shrink is None else covariance.shrink(shrink)
 
 
-def _from_source(request: FitRequest, targets: Targets, columns: Columns) -> LabelCovariance | None:
-    names, relations = targets.names, request.relations
+def _from_source(
+    names: Sequence[str], request: FitRequest, columns: Columns, parents: Pairs | None
+) -> LabelCovariance | None:
+    relations = request.relations
     if relations.covariance:
         return read_covariance(relations.covariance, names)
     if relations.taxonomy:
         return LabelCovariance.from_taxonomy(read_taxonomy(relations.taxonomy), names)
     if relations.data_taxonomy:
-        return _tree_covariance(_parents(targets), names)
+        return _tree_covariance(_given(parents), names)
     if relations.signatures:
         return read_signatures(relations.signatures, names)
     if relations.covariance_from:
@@ -148,8 +164,7 @@ def _from_source(request: FitRequest, targets: Targets, columns: Columns) -> Lab
     return None
 
 
-def _parents(targets: Targets) -> tuple[tuple[str, str], ...]:
-    parents = targets.rows.parents
+def _given(parents: Pairs | None) -> Pairs:
     if not parents:
         raise click.UsageError("--data-taxonomy: the data hold no taxonomy; give one with --taxonomy.")
     return parents
@@ -172,7 +187,7 @@ def _taxonomy(request: FitRequest, targets: Targets) -> Taxonomy | None:
     if relations.taxonomy:
         return read_taxonomy(relations.taxonomy)
     if relations.data_taxonomy:
-        _parents(targets)
+        _given(targets.rows.parents)
         return targets.rows.taxonomy
     return Taxonomy.from_paths(targets.names) if relations.class_paths else None
 
@@ -196,7 +211,7 @@ def _in_order(Y: LabelMatrix, names: Sequence[str], path: str) -> LabelMatrix:
     """Give the labels of another file in the order of the training labels."""
     if Y.names is None and detect_format(path) == "svmlight":
         Y = with_last_labels(Y, len(names))
-    place = {name: column for column, name in enumerate(_label_words(Y))}
+    place = {name: column for column, name in enumerate(label_words(Y))}
     absent = next((name for name in names if name not in place), None)
     if absent is not None:
         nameless = "labels without names" if Y.names is None else f"{Y.n_labels} labels"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from labelweave.array_types import Array
-from labelweave.dask.filed import Filed
+from labelweave.dask.filed import Filed, keeps_files, key_of_task
 from labelweave.dask.rows import Sized, size_in_bytes
 from labelweave.problems.margin_dual import OrderedRows
 from labelweave.problems.travelling_margins import Piece, Seat, Traveller, TravellingBlock, TravellingLabels
@@ -54,17 +54,23 @@ class Chunk(Sized):
         self._blocks.pop(int(labels[0]), None)
 
 
+@keeps_files
 class Partition:
     """Rows that a task visits: one chunk by pieces of its rows, or several, one after the other.
 
-    number: of the partition.
+    number: of the partition; key: of the task that gave it.
     """
 
     def __init__(self, number: int, *chunks: Chunk) -> None:
-        self.number, self.chunks = number, chunks
+        self.number, self.chunks, self.key = number, chunks, key_of_task()
 
     def __sizeof__(self) -> int:
         return size_in_bytes([chunk._kept for chunk in self.chunks])
+
+    @property
+    def files(self) -> list[Filed]:
+        """Those that its rows are in."""
+        return [chunk._kept for chunk in self.chunks if isinstance(chunk._kept, Filed)]
 
     @property
     def rows(self) -> OrderedRows:

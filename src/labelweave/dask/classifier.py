@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from labelweave.array_types import Array
 from labelweave.dask.data import ReadData, read
+from labelweave.dask.measures import right_classes, summed, table_sums
 from labelweave.dask.partitions import is_lazy, is_listed, lazily, row_partitions
 from labelweave.estimators.base import CheckedParameters
 from labelweave.estimators.held_out import Share, held_out_count
@@ -172,6 +173,58 @@ class PartitionedClassifier(CheckedParameters):
         local.predict_top(sp.csr_array((1, local.n_features_in_)), k)  # says if there are not so many
         labels = self._lazily("predict_top", X, np.empty((0, k), np.intp), k, k=k, part=0)
         return labels, self._lazily("predict_top", X, np.empty((0, k)), k, k=k, part=1)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Compute the share of rows whose observed labels, or whose class, are all right.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in :meth:`fit`
+            Rows, what is true of them, and their weights.
+
+        Returns
+        -------
+        float
+            The share, as the ordinary estimator computes it; NaN where nothing is observed.
+
+        Raises
+        ------
+        ValueError
+            If data make no sense; the partition is named.
+        """
+        if self.to_local()._form.kind != "labels":
+            right, weight = summed(self._connected(), self._local, right_classes, X, y, sample_weight)
+            return float(right / weight)
+        sums = summed(self._connected(), self._local, table_sums, X, y, sample_weight, None)
+        return float(sums.table()["subset_accuracy"])
+
+    def score_table(
+        self, X: Any, y: Any = None, sample_weight: Any = None, k: Sequence[int] = (1, 3, 5)
+    ) -> dict[str, float]:
+        """Collect the usual metrics, one partition at a time: what comes to the client are sums over rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in :meth:`fit`
+            Rows, their labels, and the weights of the rows.
+        k : sequence of int, default=(1, 3, 5)
+            For precision and discounted gain at k; those above the number of labels are left out.
+
+        Returns
+        -------
+        dict of str to float
+            What :func:`labelweave.metrics.score_table` gives, but for "auc_label", which needs all scores of
+            a label in one place.  NaN where nothing defines a metric.
+
+        Raises
+        ------
+        ValueError
+            If data make no sense; the partition is named.  If the model is of classes.
+        """
+        if self.to_local()._form.kind != "labels":
+            raise ValueError("score_table is of labels, and this model has one class a row; see score.")
+        sums = summed(self._connected(), self._local, table_sums, X, y, sample_weight, tuple(k))
+        return dict(sums.table())
 
     def _lazily(self, method: str, X: Any, meta: Any, width: int | None, **more: Any) -> Any:
         local = self.to_local()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from distributed import Client, Future
 from labelweave._loops import WIDTH
 from labelweave.array_types import Array
 from labelweave.dask import tasks
-from labelweave.dask.chunks import Partition, neighbours
+from labelweave.dask.chunks import neighbours
 from labelweave.dask.graphs import Place
 from labelweave.dask.rows import Counts, Facts, corrected, labels_of, read_rows, some_rows, weights_of
 from labelweave.dask.tasks import Common
@@ -250,21 +251,27 @@ def arrange(client: Client, data: ReadData, common: Common, budget: float) -> tu
     is_filed = len(groups) > 1 and data.megabytes > _HELD_SHARE * sum(limits or [np.inf])
     together = data.places(groups, budget)
     visits, places = data.visits(together), {}
+    held = client.who_has(data.rows) if is_filed else {}  # what is in files looks small to Dask
     own = -(-len(together) // max(1, len(limits)))  # places a worker, which are neighbours
     for number in sorted(range(len(together)), key=lambda place: place % own):
-        chunks = [
-            client.submit(
-                tasks.arranged, shared, *(data.rows[part] for part in group), is_filed=is_filed, pure=False
-            )
-            for group in together[number]
-        ]
-        rows = client.submit(Partition, number, *chunks, pure=False)
+        parts = [[data.rows[part] for part in group] for group in together[number]]
+        home = _most_at(held, [part for group in parts for part in group])
+        rows = client.submit(
+            tasks.arranged, shared, number, parts, is_filed=is_filed, pure=False,
+            workers=home, allow_other_workers=bool(home),
+        )  # fmt: skip
         places[number] = Place(rows, visits[number], is_filed)
         if is_filed:  # what is sent between workers meanwhile is a few places
             wait_for_some(client, [place.partition for place in places.values()], 2 * len(limits))
     if is_filed:  # visits go where rows are
         wait_for_some(client, [place.partition for place in places.values()], 1)
     return [places[number] for number in range(len(together))], shared
+
+
+def _most_at(held: Mapping[Any, Sequence[str]], rows: Sequence[Future]) -> list[str] | None:
+    """Name the worker that has most of these; None if it is not known."""
+    count = Counter(worker for part in rows for worker in held.get(part.key, ()))
+    return [count.most_common(1)[0][0]] if count else None
 
 
 def _megabytes_of_workers(client: Client) -> list[float]:

@@ -6,23 +6,27 @@ import mmap
 import pickle
 import tempfile
 import weakref
+from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-from distributed import get_worker
+from distributed import Worker, WorkerPlugin, get_worker
+from distributed.protocol import dask_deserialize, dask_serialize
 
 from labelweave.features import FeatureMatrix
 
 _FULL_SHARE = 0.5  # of a worker's memory that it uses: from there on rows that are read go into files
 _ALIGNMENT = 64  # bytes of a cache line
 
+Kind = TypeVar("Kind")
+
 
 class Filed:
     """A value in a file of its worker, written once; its arrays are read where they are touched.
 
-    Dask writes what it spills anew each time that it was read: 4 GB on two workers took 140 s a round, most
-    of it writing.  The file goes with this object.
+    The file goes with this object.  In a message to another worker is what the file holds.
     """
 
     def __init__(self, value: Any) -> None:
@@ -32,7 +36,11 @@ class Filed:
         return self.value
 
     def __setstate__(self, value: Any) -> None:
-        handle, self._path = tempfile.mkstemp(".rows", "labelweave-", _folder_of_worker())
+        worker = _worker_of_task()
+        folder = None if worker is None else str(worker.local_directory)
+        if worker is not None and KeepsFiles.name not in worker.plugins:
+            worker.loop.add_callback(worker.plugin_add, KeepsFiles(worker.data))
+        handle, self._path = tempfile.mkstemp(".rows", "labelweave-", folder)
         weakref.finalize(self, Path(self._path).unlink, missing_ok=True)
         buffers: list[pickle.PickleBuffer] = []
         plain = pickle.dumps(value, 5, buffer_callback=buffers.append)
@@ -54,23 +62,30 @@ class Filed:
         return pickle.loads(plain, buffers=buffers)
 
 
-def _folder_of_worker() -> str | None:
+def _worker_of_task() -> Worker | None:
+    """Give the worker whose task this is; None if it is none's, as where a message is read."""
     try:
-        return str(get_worker().local_directory)
-    except ValueError:  # a message is read, not a task done
+        return get_worker()
+    except ValueError:
         return None
+
+
+def key_of_task() -> Any:
+    """Give the key under which Dask keeps what the task that runs gives; None where none does."""
+    worker = _worker_of_task()
+    return None if worker is None else worker.get_current_task()
 
 
 class FiledFeatures(FeatureMatrix):
     """Features in a file of the worker."""
 
     def __init__(self, features: FeatureMatrix) -> None:
-        self.names, self._shape, self._filed = features.names, features.shape, Filed(features.data)
+        self.names, self._shape, self.filed = features.names, features.shape, Filed(features.data)
 
     @property
     def data(self) -> Any:
         """The features, read where they are touched."""
-        return self._filed.value
+        return self.filed.value
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -83,10 +98,74 @@ class FiledFeatures(FeatureMatrix):
 
 def in_memory_or_file(features: FeatureMatrix) -> FeatureMatrix:
     """Put features into a file, if the worker's memory fills up."""
-    try:
-        worker = get_worker()
-    except ValueError:  # not on a worker
+    worker = _worker_of_task()
+    limit = None if worker is None else worker.memory_manager.memory_limit
+    if worker is None or not limit or worker.monitor.get_process_memory() <= _FULL_SHARE * limit:
         return features
-    limit = worker.memory_manager.memory_limit
-    is_full = limit and worker.monitor.get_process_memory() > _FULL_SHARE * limit
-    return FiledFeatures(features) if is_full else features
+    return FiledFeatures(features)
+
+
+# What Dask does to keep memory free, by the size of the whole process: it writes the results that were used
+# least lately, whatever their size, and reads them when they are used.  Of those whose rows are in files
+# already it writes the rest, and the files wait for them here, by the key of the result and by path.
+
+_WAITING: dict[Any, dict[str, Filed]] = {}
+_KEEPERS: weakref.WeakSet[KeepsFiles] = weakref.WeakSet()
+
+
+class KeepsFiles(WorkerPlugin):  # type: ignore[misc]
+    """Drops files that wait, once a worker has no use for the result any more.
+
+    data: what the worker has; there may be several workers in a process.
+    """
+
+    name = "labelweave-files"
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+        _KEEPERS.add(self)
+
+    def transition(self, key: Any, start: str, finish: str, **_: Any) -> None:
+        """Look whether the result is gone."""
+        if key in _WAITING and not any(key in keeper.data for keeper in _KEEPERS):
+            _WAITING.pop(key, None)
+
+
+class _WithoutFiles(pickle.Pickler):
+    """Writes the result of a task without what is in its files."""
+
+    key: Any = None
+
+    def reducer_override(self, part: Any) -> Any:
+        return (_waiting, (self.key, part._path)) if isinstance(part, Filed) else NotImplemented
+
+
+def _waiting(key: Any, path: str) -> Filed:
+    try:
+        return _WAITING[key][path]
+    except KeyError:
+        raise FileNotFoundError(f"{path}, with rows of {key}, is not of this process.") from None
+
+
+def _written(result: Any, context: Any = None) -> tuple[dict[str, Any], Sequence[bytes]]:
+    """Write a result to disk; messages, which have a context, and what holds no files are as ever."""
+    files: list[Filed] = result.files
+    if context is not None or result.key is None or not files:
+        raise NotImplementedError
+    stream = BytesIO()
+    pickler = _WithoutFiles(stream, 5)
+    pickler.key = result.key
+    pickler.dump(result)
+    _WAITING.setdefault(result.key, {}).update((file._path, file) for file in files)
+    return {}, [stream.getvalue()]
+
+
+def _read(_: dict[str, Any], frames: Sequence[bytes]) -> Any:
+    return pickle.loads(b"".join(frames))
+
+
+def keeps_files(kind: type[Kind]) -> type[Kind]:
+    """Let Dask spill results of this class without what is in their ``files``; ``key`` is the task's."""
+    dask_serialize.register(kind)(_written)
+    dask_deserialize.register(kind)(_read)
+    return kind

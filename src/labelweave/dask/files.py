@@ -145,6 +145,22 @@ def matrix_pairs(
     return _pairs(client, _matrix_pair, [part.path for part in parts], format, options)
 
 
+def label_names_of(client: Client, part: FilePart, format: str, options: dict[str, Any]) -> list[str]:
+    """Name the labels of a file of another format, by their numbers where they have no names."""
+    (names,) = gathered(client, [client.submit(_names_in, part.path, format, options, pure=False)])
+    if isinstance(names, ValueError):
+        raise names
+    return list(names)
+
+
+def _names_in(path: str, format: str, options: dict[str, Any]) -> list[str] | ValueError:
+    try:
+        Y = read_any(path, format, **options).Y
+    except ValueError as error:  # the file is named in it
+        return error
+    return [str(name) for name in (range(Y.n_labels) if Y.names is None else Y.names)]
+
+
 def _matrix_pair(path: str, format: str, options: dict[str, Any]) -> tuple[Any, Any]:
     data = read_any(path, format, **options)
     return data.X, data.Y

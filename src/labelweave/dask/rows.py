@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils import column_or_1d
 
 from labelweave.array_types import Array, PerLabel, RowsByLabels
-from labelweave.dask.filed import in_memory_or_file
+from labelweave.dask.filed import Filed, FiledFeatures, in_memory_or_file, keeps_files, key_of_task
 from labelweave.estimators.class_weights import counts_by_class
 from labelweave.estimators.journal import data_fingerprint
 from labelweave.estimators.seen_rows import SeenRows
@@ -72,12 +72,14 @@ def size_in_bytes(value: Any) -> int:
 sizeof.register(State, size_in_bytes)
 
 
+@keeps_files
 @dataclass(frozen=True)
 class ReadRows(Sized):
     """A partition as it was read.
 
     targets: many labels a row, or the class of each, of which there is no form.
     entries: weights of entries, see :func:`labelweave.estimators.targets.read_entry_weights`.
+    key: of the task that gave it.
     """
 
     features: FeatureMatrix
@@ -85,6 +87,12 @@ class ReadRows(Sized):
     weights: Array
     form: TargetForm | None
     entries: RowsByLabels | sp.coo_array | None = None
+    key: Any = field(default_factory=key_of_task, init=False)
+
+    @property
+    def files(self) -> list[Filed]:
+        """Those that it is in, but for its labels and weights."""
+        return [self.features.filed] if isinstance(self.features, FiledFeatures) else []
 
 
 @dataclass(frozen=True)
@@ -264,7 +272,7 @@ def some_rows(rows: ReadRows, which: Array) -> ReadRows:
         entries = sp.coo_array(sp.csr_array(entries)[which]) if sp.issparse(entries) else entries[which]
     return replace(
         rows,
-        features=rows.features.rows(which),
+        features=in_memory_or_file(rows.features.rows(which)),
         targets=rows.targets[which],
         weights=rows.weights[which],
         entries=entries,

@@ -80,11 +80,17 @@ class Common:
         return None if self.covariance is None else self.covariance.columns(labels).to_dense()
 
 
-def arranged(common: Common, *parts: ReadRows, is_filed: bool = False) -> Chunk:
-    """Bring the rows that one or more reads gave into the order of solving.
+def arranged(
+    common: Common, number: int, groups: Sequence[Sequence[ReadRows]], *, is_filed: bool
+) -> Partition:
+    """Bring rows into the order of solving, group by group those that one or more reads gave.
 
-    is_filed: whether they go into a file.
+    is_filed: whether they go into files.
     """
+    return Partition(number, *(_chunk(common, group, is_filed=is_filed) for group in groups))
+
+
+def _chunk(common: Common, parts: Sequence[ReadRows], *, is_filed: bool) -> Chunk:
     stretches = [_margins_of(rows, common) for rows in parts]
     data = stretches[0] if len(stretches) == 1 else joined(stretches)
     return Chunk(OrderedRows(data, common.dtype), is_filed=is_filed)

@@ -55,11 +55,11 @@ def table_features(
 
 
 def refuse_missing_numbers(table: RawTable, frame: Any, names: Sequence[str]) -> None:
-    for name in names:
-        missing = np.flatnonzero(np.isnan(frame[name]))
-        if missing.size:
-            expected = "a number; a TableVectorizer with missing_numeric='mean' fills it in"
-            raise table.error(int(missing[0]), name, "no number", expected)
+    missing = np.isnan(frame[list(names)].to_numpy(np.float64))
+    if missing.any():
+        column = int(np.argmax(missing.any(axis=0)))
+        expected = "a number; a TableVectorizer with missing_numeric='mean' fills it in"
+        raise table.error(int(np.argmax(missing[:, column])), names[column], "no number", expected)
 
 
 @checked

@@ -139,6 +139,9 @@ class SparseProducts:
         self._transposed: SparseProducts | None = None
         self._origin: weakref.ref[SparseProducts] | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_transposed": None, "_origin": None}  # made again where it is needed
+
     @property
     def shape(self) -> tuple[int, int]:
         """Number of rows and of columns."""

@@ -145,12 +145,14 @@ def f1_score(
         The F1 score, from 0 to 1 (best); an array, NaN at labels without an observed entry, if average is
         None.
     """
-    return _share(
-        lambda c: (2 * c.hit, c.predicted + c.positive), Y_true, Y_pred, average, zero_division, sample_weight
-    )
+    return _share(_f1, Y_true, Y_pred, average, zero_division, sample_weight)
 
 
 _Fraction = Callable[["EntryCounts"], tuple[Floats, Floats]]
+
+
+def _f1(counts: EntryCounts) -> tuple[Floats, Floats]:
+    return 2 * counts.hit, counts.predicted + counts.positive
 
 
 def _share(
@@ -170,11 +172,22 @@ def _share(
     else:
         counts = label_counts(targets, Y_pred, weights)
         if average == "micro":
-            counts = EntryCounts(*(column.sum(keepdims=True) for column in counts))
+            counts = counts.of_all
         weights = np.ones(len(counts.hit))
+    values = _shares(fraction, counts, zero_division)
+    return values if average is None else mean_of_defined(values, weights)
+
+
+def _shares(fraction: _Fraction, counts: EntryCounts, zero_division: float) -> Floats:
+    """Divide counts line by line; NaN where nothing is observed."""
     values = ratios(*fraction(counts), zero_division)
     values[counts.observed == 0] = np.nan
-    return values if average is None else mean_of_defined(values, weights)
+    return values
+
+
+def f1_of(counts: EntryCounts) -> Floats:
+    """Compute F1 of each line; 0 where nothing is positive or predicted, NaN where nothing is observed."""
+    return _shares(_f1, counts, 0.0)
 
 
 class EntryCounts(NamedTuple):
@@ -184,6 +197,11 @@ class EntryCounts(NamedTuple):
     predicted: Floats
     positive: Floats
     observed: Floats
+
+    @property
+    def of_all(self) -> EntryCounts:
+        """Add all lines up, as one."""
+        return EntryCounts(*(column.sum(keepdims=True) for column in self))
 
     @property
     def wrong(self) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from labelweave.metrics._inputs import (
     read_weights,
 )
 from labelweave.metrics.class_metrics import parent_accuracy, reciprocal_ranks, taxonomic_loss
-from labelweave.metrics.label_sets import Average, f1_score, hamming_loss, subset_accuracy
+from labelweave.metrics.label_sets import EntryCounts, f1_of, label_counts, row_counts
 from labelweave.metrics.probabilities import class_log_loss
 from labelweave.metrics.rankings import (
     area_under_curve,
@@ -77,51 +78,99 @@ def score_table(
     if scores is None and Y_pred is None:
         raise ValueError("Neither scores nor Y_pred was given; give at least one of them.")
     targets = read_targets(Y_true, Y_pred, keeps_doubts=True)
-    weights = None if sample_weight is None else read_weights(sample_weight, targets)
-    if scores is None:
-        return _set_table(targets, Y_pred, weights)
-    values = read_scores(scores, targets)
-    if Y_pred is None:
-        Y_pred = values > 0 if not sp.issparse(values) else (values > 0).astype(np.int8)
-    of_sets, targets = _set_table(targets, Y_pred, weights), targets.likelier()
-    return of_sets | _top_table(targets, values, k, weights) | _rank_table(targets, values, weights)
+    weights = read_weights(sample_weight, targets)
+    values = None if scores is None else read_scores(scores, targets)
+    table = TableSums.of(targets, values, Y_pred, k, weights).table()
+    if values is None:
+        return table
+    area = average_auc(targets.likelier(), values, sample_weight=None if sample_weight is None else weights)
+    found = list(table.items())
+    found.insert(list(table).index("auc_example"), ("auc_label", area))
+    return dict(found)
 
 
-def _set_table(targets: LabelMatrix, Y_pred: Any, weights: Floats | None) -> dict[str, float]:
-    Y_pred = read_predictions(Y_pred, targets)
-    table = {
-        "hamming_loss": hamming_loss(targets, Y_pred, sample_weight=weights),
-        "subset_accuracy": subset_accuracy(targets, Y_pred, sample_weight=weights),
-    }
-    averages: tuple[Average, ...] = ("micro", "macro", "example")
-    for name in averages:
-        table[f"{name}_f1"] = float(f1_score(targets, Y_pred, average=name, sample_weight=weights))
-    return table
+@dataclass(frozen=True)
+class TableSums:
+    """What rows add to the metrics that are shares of entries and means over examples.
+
+    counts: by label, every entry with the weight of its row.
+    sums: by the name of a metric of examples, its values times the weights of the rows that define it, and
+        these weights.
+    """
+
+    counts: EntryCounts
+    sums: dict[str, tuple[float, float]]
+
+    @classmethod
+    def of(
+        cls, targets: LabelMatrix, scores: Scores | None, Y_pred: Any, k: Iterable[int], weights: Floats
+    ) -> TableSums:
+        """Count in rows.
+
+        targets: labels, those with probabilities too.
+        Y_pred: predicted labels; None for those with a score above 0.
+        """
+        if Y_pred is None and scores is not None:
+            Y_pred = scores > 0 if not sp.issparse(scores) else (scores > 0).astype(np.int8)
+        predicted, likelier = read_predictions(Y_pred, targets), targets.likelier()
+        sure = row_counts(likelier, predicted)
+        by_row = {
+            "subset_accuracy": np.where(sure.observed > 0, sure.wrong == 0, np.nan),
+            "example_f1": f1_of(row_counts(targets, predicted)),
+        }
+        if scores is not None:
+            by_row |= _top_rows(likelier, scores, k) | _ranking_rows(likelier, scores)
+        sums = {name: _weighted_sum(values, weights) for name, values in by_row.items()}
+        return cls(label_counts(targets, predicted, weights), sums)
+
+    def __add__(self, other: TableSums) -> TableSums:
+        counts = EntryCounts(*(one + two for one, two in zip(self.counts, other.counts, strict=True)))
+        sums = {
+            name: (total + other.sums[name][0], weight + other.sums[name][1])
+            for name, (total, weight) in self.sums.items()
+        }
+        return TableSums(counts, sums)
+
+    def table(self) -> dict[str, float]:
+        """Divide; NaN where nothing defines a metric."""
+        whole = self.counts.of_all
+        means = {
+            name: total / weight if weight > 0 else np.nan for name, (total, weight) in self.sums.items()
+        }
+        observed = whole.observed[0]
+        return {
+            "hamming_loss": float(whole.wrong[0] / observed) if observed > 0 else np.nan,
+            "subset_accuracy": means.pop("subset_accuracy"),
+            "micro_f1": float(f1_of(whole)[0]),
+            "macro_f1": mean_of_defined(f1_of(self.counts)),
+            **means,
+        }
 
 
-def _top_table(
-    targets: LabelMatrix, scores: Scores, k: Iterable[int], weights: Floats | None
-) -> dict[str, float]:
+def _weighted_sum(values: Floats, weights: Floats) -> tuple[float, float]:
+    defined = ~np.isnan(values)
+    return float(values[defined] @ weights[defined]), float(weights[defined].sum())
+
+
+def _top_rows(targets: LabelMatrix, scores: Scores, k: Iterable[int]) -> dict[str, Floats]:
     n_labels = targets.n_labels
     sizes = [check_k(j, targets) for j in k if not (isinstance(j, (int, np.integer)) and j > n_labels)]
     if not sizes:
         return {}
     hits = top_hits(targets, scores, max(sizes))
-    table = {f"precision@{j}": mean_of_defined(row_precisions(targets, hits, j), weights) for j in sizes}
-    return table | {f"ndcg@{j}": mean_of_defined(row_gains(targets, hits, j), weights) for j in sizes}
+    table = {f"precision@{j}": row_precisions(targets, hits, j) for j in sizes}
+    return table | {f"ndcg@{j}": row_gains(targets, hits, j) for j in sizes}
 
 
-def _rank_table(targets: LabelMatrix, scores: Scores, weights: Floats | None) -> dict[str, float]:
-    """Compute the metrics of whole rankings; those of examples share one sort."""
+def _ranking_rows(targets: LabelMatrix, scores: Scores) -> dict[str, Floats]:
+    """Compute the metrics of whole rankings, which share one sort."""
     statistics = {
         "auc_example": area_under_curve,
         "ranking_loss": pairs_out_of_order,
         "coverage_error": coverage,
         "label_ranking_average_precision": average_precision,
     }
-    by_row = per_line(targets, scores, *statistics.values())
-    means = {name: mean_of_defined(row, weights) for name, row in zip(statistics, by_row, strict=True)}
-    return {"auc_label": average_auc(targets, scores, sample_weight=weights)} | means
+    return dict(zip(statistics, per_line(targets, scores, *statistics.values()), strict=True))
 
 
 @checked

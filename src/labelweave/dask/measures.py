@@ -1,0 +1,77 @@
+"""How good a model is on partitions: sums over rows, which come to the client, where scores do not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from distributed import Client
+from sklearn.utils import column_or_1d
+
+import dask
+from labelweave.array_types import Floats
+from labelweave.arrays import panels
+from labelweave.dask.partitions import row_partitions
+from labelweave.dask.waiting import gathered
+from labelweave.labels import LabelMatrix
+from labelweave.metrics.known_labels import truth_for
+from labelweave.metrics.summary import TableSums
+from labelweave.problems.travelling_margins import in_tree_order
+
+_ENTRIES = 2**22  # scores that a worker makes at a time
+
+
+def summed(client: Client, model: Any, of_rows: Any, X: Any, y: Any, sample_weight: Any, *more: Any) -> Any:
+    """Add what a function gives of the rows of each partition, in the order of the partitions.
+
+    of_rows: gets the model, features, targets, weights, and more.
+    Raises ValueError if a partition makes no sense, which is named, or none has rows.
+    """
+    kept, one = dask.delayed(model), dask.delayed(_of_partition, pure=False)
+    parts = row_partitions(X, y, sample_weight)
+    tasks = [one(of_rows, kept, *part[:3], number, *more) for number, part in enumerate(parts)]
+    found = gathered(client, client.compute(tasks))
+    for part in found:
+        if isinstance(part, ValueError):
+            raise part
+    if not any(part is not None for part in found):
+        raise ValueError("X has no rows in any of its partitions; at least one row is needed.")
+    return in_tree_order([part for part in found if part is not None])
+
+
+def _of_partition(of_rows: Any, model: Any, X: Any, y: Any, weights: Any, number: int, *more: Any) -> Any:
+    if X.shape[0] == 0:
+        return None
+    try:
+        own = np.ones(X.shape[0]) if weights is None else np.asarray(weights, np.float64)
+        if own.shape != (X.shape[0],) or not np.isfinite(own).all() or (own < 0).any():
+            raise ValueError(f"sample_weight is not one number from 0 on for each of {X.shape[0]} rows.")
+        return of_rows(model, X, y, own, *more)
+    except ValueError as error:
+        return ValueError(f"Partition {number}: {error}")
+
+
+def table_sums(model: Any, X: Any, y: Any, weights: Floats, k: Sequence[int] | None) -> TableSums:
+    """Count in the rows of a partition, some at a time.
+
+    k: for metrics at k; None for those of label sets alone.
+    """
+    truth = LabelMatrix.from_any(truth_for(y, model))
+    if len(truth) != X.shape[0]:
+        raise ValueError(f"X has {X.shape[0]} rows but y has {len(truth)}.")
+    parts = []
+    for some in panels(len(truth), max(1, _ENTRIES // max(1, truth.n_labels))):
+        rows = X.iloc[some] if hasattr(X, "iloc") else X[some]
+        scores = None if k is None else model.decision_function(rows)
+        parts.append(TableSums.of(truth[some], scores, model.predict(rows), k or (), weights[some]))
+    found: TableSums = in_tree_order(parts)
+    return found
+
+
+def right_classes(model: Any, X: Any, y: Any, weights: Floats) -> Floats:
+    """Weigh the rows whose class is right, and all of them: (2,)."""
+    truth = column_or_1d(y)
+    if len(truth) != X.shape[0]:
+        raise ValueError(f"X has {X.shape[0]} rows but y has {len(truth)}.")
+    return np.array([weights @ (np.asarray(model.predict(X)) == truth), weights.sum()])
