@@ -54,7 +54,7 @@ def _block(name: str) -> str:
     runs = step.runs()
     if not runs:
         return f"\nNot measured so far: `python -m {step.command}`\n\n"
-    head = f"{step.serves}. `python -m {step.command}`, measured {step.origin()}:"
+    head = f"{step.serves[0].upper()}{step.serves[1:]}. `python -m {step.command}`, measured {step.origin()}:"
     lines = [line.rstrip() for line in step.table().splitlines()]
     if not lines[0].startswith("|"):
         lines = ["```text", *lines, "```"]

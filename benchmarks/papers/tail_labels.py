@@ -165,8 +165,8 @@ def _line(run: Run) -> str:
     scores = "".join(f"{100 * run[f'{name}@{k}']:8.2f}" for name in ("P", "PSP") for k in _PLACES)
     second = ""
     if run.get("penalty"):
-        second = f"{run['head']:6.1f}{run['penalty']:9.1g}{100 * run['non-zeros']:13.1f}"
-    chosen = f"{run['regularization']:8.1g}{second:28s}"
+        second = f"{run['head']:6.1f}{run['penalty']:9g}{100 * run['non-zeros']:13.1f}"
+    chosen = f"{run['regularization']:8g}{second:28s}"
     return f"{run['set']:10s}{run['method']:26s}{scores}{chosen}{run['processor seconds']:9.1f}"
 
 
