@@ -49,19 +49,25 @@ def entry_dots(left, table, indices, start, stop, dots, far):
     dots[start:stop] = table[indices[start:stop], : len(left)] @ left
 
 
-def box_step(scores, signs, margins, beta, upper, inverse_norms, change, free):
+def box_step(scores, signs, margins, beta, upper, inverse_norms, change, free, squared):
     gradient = _targets(signs, margins) - scores
-    lowest, highest = np.minimum(upper * signs, 0), np.maximum(upper * signs, 0)
-    new = np.clip(beta + gradient * inverse_norms, lowest, highest)
+    hinge, most = np.maximum(signs * gradient, 0), np.full(WIDTH, np.inf) if squared else upper
+    ridge = 0.5 / np.maximum(upper, 1e-12) if squared else 0.0
+    step, slope = inverse_norms / (1 + ridge * inverse_norms), gradient - ridge * beta
+    lowest, highest = np.where(signs < 0, -most, 0), np.where(signs > 0, most, 0)
+    new = np.clip(beta + slope * step, lowest, highest)
     change[:] = new - beta
-    free += np.where((new > lowest) & (new < highest), inverse_norms, 0)
-    gap = (upper * np.maximum(signs * gradient, 0) - beta * gradient).sum()
-    return (change * gradient).sum(), gap
+    free += np.where((new > lowest) & (new < highest), step, 0)
+    loss = upper * hinge**2 + ridge / 2 * beta**2 if squared else upper * hinge
+    return (change * slope).sum(), (loss - beta * gradient).sum()
 
 
-def add_entry_sums(scores, signs, margins, beta, upper, sums):
+def add_entry_sums(scores, signs, margins, beta, upper, sums, squared):
     target = _targets(signs, margins)
-    sums += np.array([upper * np.maximum(signs * (target - scores), 0), beta * target, beta * scores])
+    hinge = np.maximum(signs * (target - scores), 0)
+    conjugate = beta**2 / (4 * np.maximum(upper, 1e-12)) if squared else 0.0
+    loss = upper * (hinge**2 if squared else hinge)
+    sums += np.array([loss, beta * target - conjugate, beta * scores])
 
 
 def _targets(signs, margins):

@@ -57,8 +57,9 @@ MODELS: dict[str, Callable[[], Any]] = {
     "tree": lambda: LabelTreeClassifier(**_CERTIFIED, n_trees=1),
     "tree, beam of 10": lambda: LabelTreeClassifier(**_CERTIFIED, n_trees=1, beam=10),
     "three trees": lambda: LabelTreeClassifier(**_CERTIFIED, n_trees=3),
-    "one-vs-rest": lambda: MaxMarginClassifier(tol=1e-2, prune="certified"),
-    "one-vs-rest, indexed": lambda: LabelTreeClassifier(negatives="all"),
+    "as it comes, hinge": lambda: LabelTreeClassifier(loss="hinge"),
+    "one-vs-rest": lambda: LabelTreeClassifier(**_CERTIFIED, negatives="all"),
+    "one-vs-rest, hinge": lambda: MaxMarginClassifier(**_CERTIFIED),
 }
 TUNED: dict[str, dict[str, Any]] = {
     "one tree": _CERTIFIED | {"n_trees": 1},

@@ -43,7 +43,7 @@ _TREES = [
     own_program("labelweave, as it comes", _OWN, "tree"),
     own_program("labelweave, tree", _OWN, "tree,n_trees=1,prune=certified,tol=0.01"),
     own_program("labelweave, three trees", _OWN, "tree,n_trees=3,prune=certified,tol=0.01"),
-    own_program("labelweave, three trees, loose", _OWN, "tree,n_trees=3,prune=0.1,tol=0.1"),
+    own_program("labelweave, three trees, hinge", _OWN, "tree,loss=hinge"),
     RankingProgram("Omikuji, Parabel", _OMIKUJI, "parabel", "omikuji"),
     RankingProgram("Omikuji, Parabel, one tree", _OMIKUJI, "parabel,n_trees=1", "omikuji"),
     RankingProgram("Omikuji, Bonsai", _OMIKUJI, "bonsai", "omikuji"),
@@ -55,7 +55,8 @@ _TREES = [
     RankingProgram("napkinXC, three PLTs", _NAPKIN, "tree,loss=l2,liblinear_c=1,ensemble=3", "napkinxc"),
 ]
 _ONE_VS_REST = [
-    own_program("labelweave, one-vs-rest", _OWN, "one-vs-rest"),
+    own_program("labelweave, one-vs-rest", _OWN, "tree,negatives=all,prune=certified,tol=0.01"),
+    own_program("labelweave, one-vs-rest, hinge", _OWN, "one-vs-rest"),
     RankingProgram("PECOS, one-vs-rest", _PECOS, "one-vs-rest", "libpecos"),
     RankingProgram("napkinXC, one-vs-rest", _NAPKIN, "one-vs-rest", "napkinxc"),
     RankingProgram("LIBLINEAR with DiSMEC's pruning", _LIBLINEAR, "1,drop=0.01", "liblinear-official"),
@@ -178,8 +179,7 @@ def _draw(programs: dict[str, Any], path: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    # what comes by default lies upon the loose trees
-    shown = {name: one for name, one in programs.items() if "quality" in one and not name.endswith("loose")}
+    shown = {name: one for name, one in programs.items() if "quality" in one}
     figure, panels = plt.subplots(1, 2, figsize=(12, 5.5), layout="constrained")
     colors = ["tab:red" if title.startswith("labelweave") else "tab:blue" for title in shown]
     for panel, kind in zip(panels, ("precision_at_1", "propensity_scored_at_5"), strict=True):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.svm import LinearSVC
 
 import labelweave as lw
 from labelweave import LabelMatrix, LabelTreeClassifier, MaxMarginClassifier, Taxonomy
@@ -66,7 +67,9 @@ def test_scores_are_log_odds_of_the_product_of_probabilities_on_a_path(model):
 
 def test_a_row_learns_at_the_nodes_above_its_labels(model):
     """The column of a node is a support vector machine on the rows that reach the node."""
-    (weighted,) = LabelTreeClassifier(**{**SMALL, "prune": "off", "tol": 1e-4}).fit(X, Y).scorer_.trees
+    (weighted,) = (
+        LabelTreeClassifier(**{**SMALL, "prune": "off", "tol": 1e-4}, loss="hinge").fit(X, Y).scorer_.trees
+    )
     tree, table = weighted.tree, Y.positives.toarray()
     margins = _margins(weighted, X.toarray())
     for node in (1, tree.n_nodes - 1):
@@ -78,14 +81,31 @@ def test_a_row_learns_at_the_nodes_above_its_labels(model):
 
 
 def test_few_labels_are_one_node_and_a_max_margin_model():
-    model = LabelTreeClassifier(tol=1e-4, prune="off").fit(X, Y)
+    model = LabelTreeClassifier(loss="hinge", tol=1e-4, prune="off").fit(X, Y)
     assert model.label_trees_[0].n_nodes == 1
     dense = MaxMarginClassifier(tol=1e-4).fit(X, Y)
     np.testing.assert_allclose(model.decision_function(X), dense.decision_function(X), atol=0.02)
     np.testing.assert_allclose(model.coef_.toarray(), dense.coef_, atol=0.02)
 
 
-def test_the_gap_is_that_of_all_nodes(model):
+@pytest.mark.parametrize("weights", ["rows", "entries"])
+def test_squared_losses_are_those_of_liblinear(weights):
+    random, table = np.random.default_rng(0), Y.to_dense()
+    table[random.random(table.shape) < 0.2] = np.nan
+    own = random.exponential(size=len(table) if weights == "rows" else table.shape)
+    given = {"sample_weight": own} if weights == "rows" else {"entry_weight": own}
+    model = LabelTreeClassifier(0.7, tol=1e-8, prune="off").fit(X, table, **given)
+    for label in (0, 7, 23):
+        kept = ~np.isnan(table[:, label])
+        peer = LinearSVC(C=0.7, loss="squared_hinge", dual=True, tol=1e-7, max_iter=100_000, random_state=0)
+        peer.fit(X[kept], table[kept, label], (own if own.ndim == 1 else own[:, label])[kept])
+        np.testing.assert_allclose(model.coef_[[label]].toarray(), peer.coef_, atol=2e-3)
+        np.testing.assert_allclose(model.intercept_[label], peer.intercept_[0], atol=2e-3)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_the_gap_is_that_of_all_nodes(loss):
+    model = LabelTreeClassifier(**SMALL, loss=loss).fit(X, Y)
     cost = model.pruning_
     assert cost["gap_before"] < cost["gap"] == model.duality_gap_ <= cost["largest_gap"] <= 0.05
     assert model.converged_
@@ -96,7 +116,8 @@ def test_the_gap_is_that_of_all_nodes(model):
         above = tree.columns_above[node]
         reaches = np.ones(len(table), bool) if above < 0 else table[:, tree.labels_below[above]].any(axis=1)
         signs = np.where(table[:, tree.labels_below[column]].any(axis=1), 1, -1)
-        primal += 2 * np.maximum(0, 1 - signs * margins[:, column])[reaches].sum()
+        hinge = np.maximum(0, 1 - signs * margins[:, column])[reaches]
+        primal += (hinge**2 if loss == "squared_hinge" else 2 * hinge).sum()
     primal += ((weighted.values * weighted.scales[_columns(weighted)]) ** 2).sum() / 2
     primal += (weighted.intercepts**2).sum() / 2
     np.testing.assert_allclose(model.trace_[-1].primal, primal, rtol=1e-6)
@@ -146,7 +167,8 @@ def test_a_wide_beam_finds_the_best_and_a_narrow_one_says_what_it_misses(model):
 
 
 def test_all_negatives_are_the_one_vs_rest_model_of_max_margin(one_vs_rest):
-    tight = LabelTreeClassifier(leaf_size=6, branching=4, tol=1e-4, prune="off", negatives="all").fit(X, Y)
+    settings = {"leaf_size": 6, "branching": 4, "negatives": "all", "loss": "hinge"}
+    tight = LabelTreeClassifier(**settings, tol=1e-4, prune="off").fit(X, Y)
     dense = MaxMarginClassifier(tol=1e-4).fit(X, Y)
     np.testing.assert_allclose(tight.coef_.toarray(), dense.coef_, atol=0.02)
     np.testing.assert_allclose(tight.decision_function(X), dense.decision_function(X), atol=0.02)
@@ -225,7 +247,7 @@ def test_unobserved_entries_add_no_loss(negatives):
     np.testing.assert_allclose(hidden.trace_[-1].primal, short.trace_[-1].primal, rtol=0.05)
     some = Y.to_dense()
     some[np.random.default_rng(0).random(some.shape) < 0.3] = np.nan
-    whole = LabelTreeClassifier(tol=1e-4, prune="off").fit(X, some)
+    whole = LabelTreeClassifier(loss="hinge", tol=1e-4, prune="off").fit(X, some)
     dense = MaxMarginClassifier(tol=1e-4).fit(X, some)
     np.testing.assert_allclose(whole.decision_function(X), dense.decision_function(X), atol=0.02)
     assert LabelTreeClassifier(**SMALL).fit(X, some).converged_
@@ -400,7 +422,7 @@ def test_weights_of_entries(negatives):
 
 def test_a_single_node_takes_weights_of_entries_as_independent_labels_do():
     weights = np.random.default_rng(1).exponential(size=(len(Y), Y.n_labels))
-    tree = LabelTreeClassifier(leaf_size=1000, tol=1e-5, prune="off").fit(X, Y, entry_weight=weights)
+    tree = LabelTreeClassifier(loss="hinge", tol=1e-5, prune="off").fit(X, Y, entry_weight=weights)
     plain = MaxMarginClassifier(tol=1e-5).fit(X, Y, entry_weight=weights)
     np.testing.assert_allclose(tree.decision_function(X), plain.decision_function(X), atol=0.02)
 

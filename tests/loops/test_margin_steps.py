@@ -11,13 +11,13 @@ from reference import margin_twins
 
 
 @njit
-def _box_step(scores, signs, margins, beta, upper, inverse_norms, change, free):
-    return margin_steps.box_step(scores, signs, margins, beta, upper, inverse_norms, change, free)
+def _box_step(scores, signs, margins, beta, upper, inverse_norms, change, free, squared):
+    return margin_steps.box_step(scores, signs, margins, beta, upper, inverse_norms, change, free, squared)
 
 
 @njit
-def _add_entry_sums(scores, signs, margins, beta, upper, sums):
-    margin_steps.add_entry_sums(scores, signs, margins, beta, upper, sums)
+def _add_entry_sums(scores, signs, margins, beta, upper, sums, squared):
+    margin_steps.add_entry_sums(scores, signs, margins, beta, upper, sums, squared)
 
 
 def _entry(seed, number):
@@ -32,12 +32,12 @@ def _entry(seed, number):
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.integers(0, 2**32), st.sampled_from([np.float32, np.float64]))
-def test_box_step_is_its_slow_twin(seed, number):
+@given(st.integers(0, 2**32), st.sampled_from([np.float32, np.float64]), st.sampled_from([None, True]))
+def test_box_step_is_its_slow_twin(seed, number, squared):
     entry, tolerance = _entry(seed, number), 1e-5 if number == np.float32 else 1e-12
     change, free, slow_change, slow_free = (np.ones(WIDTH, number) for _ in range(4))
-    totals = _box_step(*entry, change, free)
-    slow_totals = margin_twins.box_step(*entry, slow_change, slow_free)
+    totals = _box_step(*entry, change, free, squared)
+    slow_totals = margin_twins.box_step(*entry, slow_change, slow_free, squared)
     np.testing.assert_allclose(totals, slow_totals, rtol=10 * tolerance, atol=10 * tolerance)
     np.testing.assert_allclose(change, slow_change, rtol=tolerance, atol=tolerance)
     if number == np.float64:  # whether a variable ends at its bound is a matter of the last bit
@@ -47,12 +47,12 @@ def test_box_step_is_its_slow_twin(seed, number):
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.integers(0, 2**32), st.sampled_from([np.float32, np.float64]))
-def test_entry_sums_are_their_slow_twin(seed, number):
+@given(st.integers(0, 2**32), st.sampled_from([np.float32, np.float64]), st.sampled_from([None, True]))
+def test_entry_sums_are_their_slow_twin(seed, number, squared):
     scores, signs, margins, beta, upper, _ = _entry(seed, number)
     sums, slow_sums = np.ones((3, WIDTH)), np.ones((3, WIDTH))
-    _add_entry_sums(scores, signs, margins, beta, upper, sums)
-    margin_twins.add_entry_sums(scores, signs, margins, beta, upper, slow_sums)
+    _add_entry_sums(scores, signs, margins, beta, upper, sums, squared)
+    margin_twins.add_entry_sums(scores, signs, margins, beta, upper, slow_sums, squared)
     tolerance = 1e-5 if number == np.float32 else 1e-12
     np.testing.assert_allclose(sums, slow_sums, rtol=tolerance, atol=tolerance)
 
@@ -64,6 +64,6 @@ def test_wrong_types_are_refused(place, kind):
     arguments = [*_entry(0, np.float64), np.zeros(WIDTH), np.zeros(WIDTH)]
     arguments[place] = arguments[place].astype(kind)
     with pytest.raises(TypingError):
-        _box_step(*arguments)
+        _box_step(*arguments, None)
     with pytest.raises(TypingError):
-        _add_entry_sums(*arguments[:5], np.zeros((3, WIDTH)))
+        _add_entry_sums(*arguments[:5], np.zeros((3, WIDTH)), None)

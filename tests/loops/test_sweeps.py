@@ -28,9 +28,11 @@ def _problem(n_labels, covariance, intercept, seed=0):
     )
 
 
+@pytest.mark.parametrize("squared", [False, True])
 @pytest.mark.parametrize(("intercept", "keeps_zeros"), [(False, False), (True, False), (True, True)])
-def test_independent_sweeps_are_their_slow_twin(intercept, keeps_zeros):
+def test_independent_sweeps_are_their_slow_twin(intercept, keeps_zeros, squared):
     X, data = _problem(5, LabelCovariance.identity(5), intercept)
+    data = replace(data, squared=squared)
     dual = IndependentMargins(data, np.float64)
     X, upper, point = X[dual.row_order], data.upper[dual.row_order], dual.start()
     block, value_of, moves = dual.label_blocks[0], point.intercepts[0], point.moves
@@ -47,7 +49,7 @@ def test_independent_sweeps_are_their_slow_twin(intercept, keeps_zeros):
         gap = dual.sweep(point, 0, rows, threshold)
         gains, met, _ = margin_twins.sweep_independent(
             rows, X, block.signs, beta, upper, block.margins, weights, value, share, threshold, intercept,
-            keeps_zeros,
+            keeps_zeros, squared,
         )  # fmt: skip
         np.testing.assert_allclose(point.beta[0], beta, atol=1e-12)
         np.testing.assert_allclose(point.weights[0], weights, atol=1e-12)

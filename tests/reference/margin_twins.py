@@ -20,28 +20,34 @@ def target_of(sign, margins, label):
     return {1: margins[0, label], -1: -margins[1, label], 0: 0.0}[int(sign)]
 
 
-def box_step(scores, signs, margins, beta, upper, inverse_norms, change, free):
+def box_step(scores, signs, margins, beta, upper, inverse_norms, change, free, squared=None):
     gain = gap = 0.0
+    ridge = 1 / (2 * upper) if squared else 0.0
     for label, (score, sign, old) in enumerate(zip(scores, signs, beta, strict=True)):
-        slope = target_of(sign, margins, label) - score
-        lowest, highest = min(0, sign) * upper, max(0, sign) * upper
-        new = min(max(old + slope * inverse_norms[label], lowest), highest)
+        gradient = target_of(sign, margins, label) - score
+        hinge, slope = max(0, sign * gradient), gradient - ridge * old
+        step = 1 / (1 / inverse_norms[label] + ridge)
+        most = np.inf if squared else upper
+        lowest, highest = (-most if sign < 0 else 0), (most if sign > 0 else 0)
+        new = min(max(old + slope * step, lowest), highest)
         change[label] = new - old
-        free[label] += inverse_norms[label] if lowest < new < highest else 0
+        free[label] += step if lowest < new < highest else 0
         gain += (new - old) * slope
-        gap += upper * max(0, sign * slope) - old * slope
+        gap += (upper * hinge**2 + old**2 / (4 * upper) if squared else upper * hinge) - old * gradient
     return gain, gap
 
 
-def add_entry_sums(scores, signs, margins, beta, upper, sums):
+def add_entry_sums(scores, signs, margins, beta, upper, sums, squared=None):
     for label, (score, sign, variable) in enumerate(zip(scores, signs, beta, strict=True)):
         target = target_of(sign, margins, label)
-        sums[:, label] += upper * max(0, sign * (target - score)), variable * target, variable * score
+        hinge, conjugate = max(0, sign * (target - score)), variable**2 / (4 * upper) if squared else 0
+        loss = upper * hinge ** (2 if squared else 1)
+        sums[:, label] += loss, variable * target - conjugate, variable * score
 
 
 def sweep_independent(
     rows, X, signs, beta, upper, margins, weights, intercept, share, threshold, has_intercept,
-    keeps_zeros=False,
+    keeps_zeros=False, squared=None,
 ):  # fmt: skip
     """Change beta, weights and intercept in place; return gains, the gap met, and what was free."""
     gains, met, free = np.zeros(len(X)), 0.0, np.zeros(len(intercept))
@@ -53,7 +59,7 @@ def sweep_independent(
         counted = np.zeros_like(free) if is_small else free
         scores, inverse_norms = X[i] @ weights + intercept, 1 / (norm + follows)
         gains[i], gap = box_step(
-            scores, signs[i], margins, beta[i], upper[i], inverse_norms, change, counted
+            scores, signs[i], margins, beta[i], upper[i], inverse_norms, change, counted, squared
         )  # fmt: skip
         met += gap
         if gains[i] > threshold:

@@ -50,14 +50,14 @@ def _add_to_nonzeros(weights, indices, values, start, stop, change):
 @njit(**LOOP)
 def sweep_independent(
     rows, indptr, indices, values, squared_norms, signs, beta, upper, margins, weights,
-    intercept, intercept_share, has_intercept, totals, free, gains, threshold, keeps_zeros,
+    intercept, intercept_share, has_intercept, totals, free, gains, threshold, keeps_zeros, squared,
 ):  # fmt: skip
     """Visit the given rows once, when the labels of the block do not interact (R diagonal there).
 
     ``intercept_share[l]`` is 1 where the intercept of label l follows every step and 0 where
     it is held fixed in the sweep; it follows the steps of rows that are (nearly) empty in any case,
     if ``has_intercept``.  A row whose gain is not above ``threshold`` is left alone.  With ``keeps_zeros``
-    weights that are 0 stay so, as if those features were not there.
+    weights that are 0 stay so, as if those features were not there.  ``squared``: None for hinge losses.
     Keeps ``totals`` (the sum of beta) up to date, adds up ``free`` (the inverse norms of
     variables between their bounds, but for the rows just named), writes each row's gain; returns
     the sum of the gaps met.
@@ -87,7 +87,7 @@ def sweep_independent(
         add_rows(weights, indices, values, start, stop, scores)
         counted = uncounted if is_small else free
         gain, gap = box_step(
-            scores, signs[row], margins, beta[row], upper[row], inverse_norms, change, counted
+            scores, signs[row], margins, beta[row], upper[row], inverse_norms, change, counted, squared
         )
         gains[row] = gain
         total_gap += gap
@@ -133,7 +133,8 @@ def move_intercepts(intercept, moves, sweeps, was_full, met_gap, has_intercept):
 
 @njit(**CAREFUL)
 def round_independent(
-    orders, run, hot_gain, idle_gain, mean_gain, data, points, moves, sweeps, has_intercept, keeps_zeros
+    orders, run, hot_gain, idle_gain, mean_gain, data, points, moves, sweeps, has_intercept, keeps_zeros,
+    squared,
 ):  # fmt: skip
     """Sweep all rows and then, ``len(orders) - 1`` times, those whose last gain was not small.
 
@@ -159,6 +160,7 @@ def round_independent(
         gap = sweep_independent(
             rows[:found], indptr, indices, values, squared_norms, signs, beta, upper, margins, weights,
             intercept, moves[0], has_intercept, moves[3], moves[4], gains, idle_gain * mean_gain, keeps_zeros,
+            squared,
         )  # fmt: skip
         visits += found
         move_intercepts(intercept, moves, sweeps + sweep + 1, found == n_rows, gap, has_intercept)
@@ -184,11 +186,11 @@ def scatter_block(indptr, indices, values, beta, weights):
 
 
 @njit(**LOOP)
-def label_sums(indptr, indices, values, signs, beta, upper, margins, weights, intercept, sums):
-    """Add up, label by label, the hinge losses, beta * target and beta * score into the rows of ``sums``."""
+def label_sums(indptr, indices, values, signs, beta, upper, margins, weights, intercept, sums, squared):
+    """Add up, label by label, what :func:`add_entry_sums` does of all rows into the rows of ``sums``."""
     scores = np.empty(WIDTH, weights.dtype)
     for row in range(len(indptr) - 1):
         for label in range(WIDTH):
             scores[label] = intercept[label]
         add_rows(weights, indices, values, indptr[row], indptr[row + 1], scores)
-        add_entry_sums(scores, signs[row], margins, beta[row], upper[row], sums)
+        add_entry_sums(scores, signs[row], margins, beta[row], upper[row], sums, squared)

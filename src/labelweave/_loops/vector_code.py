@@ -142,6 +142,9 @@ class Vector:
     def __mul__(self, other: Vector) -> Vector:
         return Vector(self.code, self.code.builder.fmul(self.value, other.value, flags=_FAST))
 
+    def __truediv__(self, other: Vector) -> Vector:
+        return Vector(self.code, self.code.builder.fdiv(self.value, other.value, flags=_FAST))
+
     def above(self, other: Vector) -> Any:
         """Compare place by place; the result is for :meth:`where`."""
         return self.code.builder.fcmp_ordered(">", self.value, other.value)

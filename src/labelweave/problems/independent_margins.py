@@ -106,7 +106,7 @@ class IndependentMargins(MarginDual):
 
         moves.share[:], moves.sweeps[:] = 0, SWEEPS_WITH_CONSTANT_FEATURE
         for number, (beta, block) in enumerate(zip(point.beta, self.label_blocks, strict=True)):
-            is_free = (beta != 0) & (np.abs(beta) < block.upper.reshape(self.n_rows, -1))
+            is_free = (beta != 0) & (np.abs(beta) < self.bounds(block))
             moves.curvature[number] = np.maximum((1 / self.squared_norms) @ is_free, 1)
 
     def sweep(self, point: MarginPoint, block: int, rows: Array, threshold: float) -> float:
@@ -117,7 +117,7 @@ class IndependentMargins(MarginDual):
             rows, *self.rows, self.squared_norms, labels.signs, point.beta[block], labels.upper,
             labels.margins, point.weights[block], point.intercepts[block], moves.share[block],
             self.data.intercept, moves.totals[block], moves.free[block], point.gains[block], threshold,
-            self.keeps_zeros,
+            self.keeps_zeros, self.data.squared or None,
         )  # fmt: skip
         self._move_intercepts(point, block, len(rows) == self.n_rows, gap)
         return float(gap)
@@ -142,7 +142,7 @@ class IndependentMargins(MarginDual):
         points = point.beta[block], point.weights[block], point.intercepts[block], point.gains[block]
         found: tuple[float, float, int] = round_independent(
             orders, run, hot_gain, idle_gain, mean_gain, data, points, moves.of_block(block),
-            int(moves.sweeps[block]), self.data.intercept, self.keeps_zeros,
+            int(moves.sweeps[block]), self.data.intercept, self.keeps_zeros, self.data.squared or None,
         )  # fmt: skip
         moves.sweeps[block] += len(orders)
         return found

@@ -20,6 +20,9 @@ With weights Z0 that are known a priori, Z - Z0 is penalised: the target y_il m_
 score x_i . z0_l, and Z = Z0 + X^T B R.  The sweeps only look at scores of Z, so they begin at Z0 and stay as
 they are; the objectives take sum_il beta_il x_i . z0_l off.
 
+With squared losses, U_i max(0, m_il - y_il s_il)^2, variables have no upper bound, and
+beta_il^2 / (4 U_i) is taken off the dual.
+
 An unobserved entry has y_il = 0: its variable is 0 and it adds no loss.
 Labels are taken in blocks of ``WIDTH``, frequent ones first, so that blocks of
 rare labels have few rows that move.
@@ -57,6 +60,7 @@ class MarginData:
     """What defines the problem.
 
     upper (n,) or (n, L): U, the weights of the hinge losses: 2 C times those of rows or entries.
+    squared: whether the hinge losses are squared; labels are independent then.
     margins (2, L): the margin asked of a positive and of a negative example of each label.
     intercept: whether a constant feature 1 is added.
     mean: weights around which those of the labels are penalised; its intercepts are in the margins already.
@@ -69,6 +73,7 @@ class MarginData:
     margins: Array
     intercept: bool
     mean: LabelMean | None = None
+    squared: bool = False
 
     def rows(self, kept: Array) -> MarginData:
         """Keep some rows, in the order given."""
@@ -229,8 +234,8 @@ class MarginDual(ABC):
         for number, block in enumerate(self.label_blocks):
             beta, begin = point.beta[number], number * WIDTH
             beta[:, : len(block.labels)] = ordered[:, begin : begin + len(block.labels)]
-            upper = np.broadcast_to(block.upper.reshape(self.n_rows, -1), beta.shape)
-            np.clip(beta, -upper * (block.signs < 0), upper * (block.signs > 0), out=beta)
+            most = np.broadcast_to(self.bounds(block), beta.shape)
+            np.clip(beta, np.where(block.signs < 0, -most, 0), np.where(block.signs > 0, most, 0), out=beta)
         self.follow(point)
         self._begin_intercepts(point)
         fresh = np.flatnonzero(~ordered.any(axis=1))
@@ -321,14 +326,19 @@ class MarginDual(ABC):
         """The label blocks in double precision."""
         return self._blocks_of(np.float64)[2]
 
+    def bounds(self, block: LabelBlock) -> Array:
+        """Give the largest sizes of variables, (n, 1) or (n, WIDTH)."""
+        upper = block.upper.reshape(self.n_rows, -1)
+        return np.full_like(upper, np.inf) if self.data.squared else upper
+
     def exact_beta(self, point: MarginPoint, block: int) -> Array:
         """Give variables in double precision, within their bounds to the last bit, as a copy.
 
         Rounding may have carried a variable just past its bound.
         """
-        upper = self.exact_blocks[block].upper.reshape(self.n_rows, -1)
+        most = self.bounds(self.exact_blocks[block])
         beta: Array = point.beta[block].astype(np.float64)
-        np.clip(beta, -upper, upper, out=beta)  # the bound 0 on the other side is exact in any precision
+        np.clip(beta, -most, most, out=beta)  # the bound 0 on the other side is exact in any precision
         return beta
 
     def product(self, beta: Array) -> Array:
@@ -353,7 +363,7 @@ class MarginDual(ABC):
         return np.asarray(self.sums(blocks[number], beta, known, np.zeros(WIDTH, beta.dtype))[2])
 
     def sums(self, block: LabelBlock, beta: Array, weights: Array, intercept: Array) -> Array:
-        """Sum, by label, the hinge losses, beta * target and beta * score: (3, WIDTH).
+        """Sum, by label, the losses, the linear part of the dual, and beta * score: (3, WIDTH).
 
         weights (d, WIDTH), intercept (WIDTH,): of the type of the variables.
         """
@@ -361,7 +371,8 @@ class MarginDual(ABC):
 
         sums = np.zeros((3, WIDTH))
         rows = self.rows if weights.dtype == self.dtype else self.exact_rows
-        label_sums(*rows, block.signs, beta, block.upper, block.margins, weights, intercept, sums)
+        of_labels = block.signs, beta, block.upper, block.margins
+        label_sums(*rows, *of_labels, weights, intercept, sums, self.data.squared or None)
         return sums
 
 

@@ -53,10 +53,13 @@ class TreeWeights:
     intercepts: Array
 
 
-def margin_data(features: FeatureMatrix, labels: LabelMatrix, upper: Array, *, intercept: bool) -> MarginData:
+def margin_data(
+    features: FeatureMatrix, labels: LabelMatrix, upper: Array, *, intercept: bool, squared: bool = False
+) -> MarginData:
     """State the dual of independent labels with margins of 1."""
     covariance: LabelCovariance = LabelCovariance.identity(labels.n_labels)
-    return MarginData(features, labels, covariance, upper, np.ones((2, labels.n_labels)), intercept)
+    margins = np.ones((2, labels.n_labels))
+    return MarginData(features, labels, covariance, upper, margins, intercept, squared=squared)
 
 
 @dataclass(frozen=True)
@@ -169,7 +172,13 @@ class TreeBlocks:
         upper = self._upper_of(columns, rows)
         if rows is not None:
             features, used = _narrowed(features.rows(rows))
-        data = margin_data(features, self._targets(columns, rows), upper, intercept=self.data.intercept)
+        data = margin_data(
+            features,
+            self._targets(columns, rows),
+            upper,
+            intercept=self.data.intercept,
+            squared=self.data.squared,
+        )
         ordered = OrderedRows(data, self.dtype)
         _ = ordered.exact_rows  # made before blocks share it
         return NodeRows(ordered, int(columns[0]), used)

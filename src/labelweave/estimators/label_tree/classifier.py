@@ -76,7 +76,7 @@ class LabelTreeClassifier(LabelClassifier):
     """Max-margin classifier for very many labels, found by a tree over them.
 
     Labels whose rows are alike stand near each other in a balanced tree.  At each node linear classifiers,
-    support vector machines of penalty 2 C as in :class:`MaxMarginClassifier`, say to which branches, and in
+    support vector machines, say to which branches, and in
     the end to which labels, a row belongs; they learn from the rows that have a label below the node.  The
     work for a row grows with the logarithm of the number of labels.  With ``leaf_size`` labels or fewer the
     tree is a single node, and the model that of independent labels.
@@ -85,6 +85,9 @@ class LabelTreeClassifier(LabelClassifier):
     ----------
     C : float, default=1.0
         Weight of the losses; larger fits the training data more closely.
+    loss : {"squared_hinge", "hinge"}, default="squared_hinge"
+        What a margin s of a row with sign y costs: ``C max(0, 1 - y s)**2``, or ``2 C max(0, 1 - y s)`` as in
+        :class:`MaxMarginClassifier`.
     tree : Taxonomy, {array-like, sparse matrix} of shape (L, k) or None, default=None
         What the tree is made from.  None: labels are the sums of the features of their positive rows.  An
         array has a vector a label, of which only directions count.  A taxonomy, a tree with a node a label,
@@ -195,6 +198,7 @@ class LabelTreeClassifier(LabelClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SHARED,
         "C": [POSITIVE],
+        "loss": [StrOptions({"squared_hinge", "hinge"})],
         "tree": [Taxonomy, "array-like", "sparse matrix", None],
         "branching": [Interval(Integral, 2, None, closed="left")],
         "leaf_size": [COUNT],
@@ -205,7 +209,8 @@ class LabelTreeClassifier(LabelClassifier):
     }
 
     def __init__(
-        self, C: float = 1.0, *, tree: Taxonomy | LabelVectors | None = None, branching: int = 128,
+        self, C: float = 1.0, *, loss: Literal["squared_hinge", "hinge"] = "squared_hinge",
+        tree: Taxonomy | LabelVectors | None = None, branching: int = 128,
         leaf_size: int = 100, n_trees: int | None = None, beam: int | None = None,
         negatives: Literal["reached", "all"] = "reached",
         prune: Literal["off", "certified", "small"] | float = "small", fit_intercept: bool = True,
@@ -277,7 +282,8 @@ class LabelTreeClassifier(LabelClassifier):
             settings = self._settings(labels.n_labels, seed, workers, journal, progress)
             names = [str(name) for name in self.classes_] if labels.n_labels > 1 else ["the label"]
             trees = make_trees(self.tree, features, labels, names, settings)
-            problem = tree_problem(trees, features, labels, 2.0 * self.C * weights, entries, settings)
+            upper = (1.0 if settings.squared else 2.0) * self.C * weights
+            problem = tree_problem(trees, features, labels, upper, entries, settings)
             progress.keep = lambda model, fitted: model._keep(fitted)
             fitted = settings.solve(problem)
         self._keep(fitted)
@@ -294,6 +300,7 @@ class LabelTreeClassifier(LabelClassifier):
             leaf_size=int(self.leaf_size),
             n_trees=(1 if is_single else _TREES) if self.n_trees is None else int(self.n_trees),
             sees_all=self.negatives == "all",
+            squared=self.loss == "squared_hinge",
             intercept=self.fit_intercept,
             prune=self.prune if isinstance(self.prune, str) else float(self.prune),
             tol=self.tol,

@@ -45,13 +45,14 @@ class TreeFit:
 class TreeSettings:
     """What a fit was asked for, see :class:`LabelTreeClassifier`.
 
-    sees_all: whether labels learn from all rows.
+    sees_all: whether labels learn from all rows; squared: whether hinge losses are squared.
     """
 
     branching: int
     leaf_size: int
     n_trees: int
     sees_all: bool
+    squared: bool
     intercept: bool
     prune: str | float
     tol: float
@@ -125,7 +126,7 @@ def tree_problem(
     """
     largest = upper.max(initial=0.0) * (1.0 if entries is None else max(1.0, entries.max()))
     is_single = settings.solver.block_tol >= max(_SINGLE_TOL, largest / _LARGEST_SINGLE)
-    data = margin_data(features, labels, upper, intercept=settings.intercept)
+    data = margin_data(features, labels, upper, intercept=settings.intercept, squared=settings.squared)
     made = [
         TreeBlocks(
             tree,
