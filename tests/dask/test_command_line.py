@@ -1,5 +1,6 @@
 """``labelweave fit --dask`` reads files in parts, and writes an ordinary model file."""
 
+import json
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -104,6 +105,33 @@ def test_flags_about_labels_do_what_they_do_in_memory(run, tmp_path, flags):
     there, here = (lw.load(path).decision_function(whole()) for path in ("cluster.lw", "memory.lw"))
     assert np.allclose(there, here, atol=2e-3)
     assert abs(here).max() > 0.5
+
+
+def test_files_are_measured_by_workers_as_in_memory(run):
+    whole().to_parquet("all.parquet")
+    run("fit", "all.parquet", "--model", "max-margin", *FLAGS, "-q", "-o", "m.lw")
+    there, here = (
+        json.loads(run("evaluate", "m.lw", *words, "--json").stdout)
+        for words in (["rows/*.parquet", "--dask", "local:2"], ["all.parquet"])
+    )
+    assert here.pop("auc_label") > 0.5
+    for line in here["per_label"]:
+        del line["auc"]
+    assert there.pop("per_label") == here.pop("per_label")
+    assert there == pytest.approx(here, rel=1e-12)
+    assert "micro_f1" in run("evaluate", "m.lw", "rows", "--dask", "local:2").stdout
+    frame().rename(columns={"genre_2": "x"}).to_parquet("rows/part-2.parquet")
+    assert "part-2.parquet: found no" in run("evaluate", "m.lw", "rows", "--dask", "local:2", code=2).stderr
+
+
+def test_classes_are_not_measured_by_workers(run):
+    rows = whole()
+    rows["class"] = np.where(rows["size"] > 5, "large", "small")
+    rows[["plot", "size", "class"]].to_parquet("classes.parquet")
+    flags = ["--model", "max-margin", "--numeric", "size", "--labels", "class", "--one-class"]
+    run("fit", "classes.parquet", *flags, "-q", "-o", "m.lw")
+    said = run("evaluate", "m.lw", "classes.parquet", "--dask", "local:2", code=2).stderr
+    assert "--dask measures labels, and this model has one class a row" in " ".join(said.split())
 
 
 def test_files_of_other_formats(run, tmp_path):

@@ -89,6 +89,12 @@ def predict(**flags: Any) -> None:
 @_model_and_data
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, the numbers of every label too.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the numbers of every label, with commas between.")
+@click.option(
+    "--dask",
+    metavar="local:N|ADDRESS",
+    help="Let the workers of a Dask cluster read the files that DATA, a folder or a pattern, names, "
+    "each whole by one worker; without areas under curves of labels, log loss and calibration.",
+)
 @unknown_label_option
 @label_column_options
 @file_options
@@ -106,6 +112,7 @@ def evaluate(**flags: Any) -> None:
       labelweave evaluate bibtex.lw bibtex-test.arff --json
       labelweave evaluate tags.lw test.jsonl --csv > labels.csv
       labelweave evaluate animals.lw test.csv
+      labelweave evaluate movies.lw 'movies/*.parquet' --dask local:4
     """
 
 

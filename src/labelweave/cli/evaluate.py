@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -18,11 +19,20 @@ from labelweave.report.measured import Measured, measure
 from labelweave.report.reported_rows import SEARCHED, read_rows
 
 
-def run(model: str, data: str, as_json: bool, as_csv: bool, key: bytes | None, **options: Any) -> None:
+def run(
+    model: str, data: str, as_json: bool, as_csv: bool, key: bytes | None, dask: str | None, **options: Any
+) -> None:
     """Print the metrics of a model on labelled rows."""
     if as_json and as_csv:
         raise click.UsageError("--json and --csv are two forms; give one of them.")
     loaded, source = open_model(model, key), DataFlags.of(options)
+    if dask is not None:
+        from labelweave.cli.cluster_evaluate import measured_on_cluster
+
+        found = measured_on_cluster(loaded, data, source, dask)
+        counts = {"rows": found.n_rows, "labels": len(found.names)}
+        _show(counts, found.table(), found.label_rows, as_json, as_csv)
+        return
     data_rows = read_labeled_rows(loaded, data, source)
     rows = read_rows(loaded, as_taken(loaded, data_rows.X), None)
     measured = measure(rows, truth_of(loaded, data_rows), source.unknown_labels, lambda words: None)
@@ -36,18 +46,24 @@ def run(model: str, data: str, as_json: bool, as_csv: bool, key: bytes | None, *
         metrics |= {"proven_optimal": float(rows.classifier.predict_map(rows.X).proven.mean())}
     for words in measured.notes:
         note(words)
-    if as_json:
-        print_json(counts | metrics | {"per_label": _label_rows(measured)})
-        return
-    if as_csv:
-        lines = _label_rows(measured)
-        print_table(list(lines[0]), ([*line.values()] for line in lines))
-        return
-    console().print(", ".join(f"{count} {what.replace('_', ' ')}" for what, count in counts.items()))
-    console().print(metric_table({"value": metrics}))
-    promise = guarantee_words(classifier_of(loaded))
+    _show(counts, metrics, lambda: _label_rows(measured), as_json, as_csv)
+    promise = None if as_json or as_csv else guarantee_words(classifier_of(loaded))
     if promise is not None:
         say(click.wrap_text(f"Guaranteed: {promise}.", 79))
+
+
+def _show(
+    counts: dict[str, int], metrics: dict[str, float], label_rows: Callable[[], list[dict[str, Any]]],
+    as_json: bool, as_csv: bool,
+) -> None:  # fmt: skip
+    if as_json:
+        print_json(counts | metrics | {"per_label": label_rows()})
+    elif as_csv:
+        lines = label_rows()
+        print_table(list(lines[0]), ([*line.values()] for line in lines))
+    else:
+        console().print(", ".join(f"{count} {what.replace('_', ' ')}" for what, count in counts.items()))
+        console().print(metric_table({"value": metrics}))
 
 
 def _label_rows(measured: Measured) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,6 +130,10 @@ class TableSums:
             for name, (total, weight) in self.sums.items()
         }
         return TableSums(counts, sums)
+
+    def without(self, names: Container[str]) -> TableSums:
+        """Leave metrics out."""
+        return TableSums(self.counts, {name: sums for name, sums in self.sums.items() if name not in names})
 
     def table(self) -> dict[str, float]:
         """Divide; NaN where nothing defines a metric."""

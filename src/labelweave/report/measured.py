@@ -64,7 +64,7 @@ _LOSSES = (
     "ranking_loss",
     "coverage_error",
 )
-_OF_WHOLE_RANKINGS = {
+OF_WHOLE_RANKINGS = {
     "auc_label",
     "auc_example",
     "ranking_loss",
@@ -128,7 +128,7 @@ def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: O
     def metrics_of(part: Any) -> dict[str, float]:
         found = score_table(truth[part], scores[part], predicted[part])
         if sp.issparse(scores):
-            return {name: value for name, value in found.items() if name not in _OF_WHOLE_RANKINGS}
+            return {name: value for name, value in found.items() if name not in OF_WHOLE_RANKINGS}
         if probabilities is None:
             return found
         found["log_loss"] = log_loss(truth[part], probabilities[part])
