@@ -55,7 +55,7 @@ def watch(pids: list[int], seen: dict[int, tuple[int, float]], done: threading.E
     """Note the most memory that processes have, and the seconds of the processor that they took."""
     while not done.wait(0.2):
         for pid in pids:
-            if psutil.pid_exists(pid):
+            with contextlib.suppress(psutil.NoSuchProcess):
                 process = psutil.Process(pid)
                 peak = max(seen.get(pid, (0, 0.0))[0], process.memory_info().rss)
                 seen[pid] = peak, sum(process.cpu_times()[:2])
