@@ -89,7 +89,7 @@ def main() -> int:
     parts = {"n_workers": _N_WORKERS, "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
         tempfile.TemporaryDirectory() as own,
-        LocalCluster(silence_logs=logging.ERROR, memory_limit=f"{given.limit}MB", **parts) as cluster,
+        LocalCluster(silence_logs=logging.CRITICAL, memory_limit=f"{given.limit}MB", **parts) as cluster,
         Client(cluster) as client,
     ):
         folder = given.folder or Path(own) / "rows"
