@@ -1,17 +1,22 @@
 """Fit Parquet files that are larger than the memory limits of all workers together, by the command line.
 
     python -m benchmarks.dask_memory --limit 800 --times 3
+    python -m benchmarks.dask_memory --limit 800 --times 0.5 --kill-after 80 140
 
 Writes files of numeric columns in double precision and labels, which decoded take so many times the limits
 of two workers; fits them with ``labelweave fit --dask``, and says how long that took, by the clock and of
 each worker's processor, and how much memory each had at most, files that are mapped into it counted.
+A digest of the weights tells whether a fit whose workers were killed has the same bits.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import hashlib
 import logging
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,6 +27,8 @@ from pathlib import Path
 import numpy as np
 import psutil
 from distributed import Client, LocalCluster
+
+import labelweave
 
 _N_WORKERS, _WIDTH, _ROWS, _LABELS = 2, 250, 5000, 32
 
@@ -48,10 +55,20 @@ def watch(pids: list[int], seen: dict[int, tuple[int, float]], done: threading.E
     """Note the most memory that processes have, and the seconds of the processor that they took."""
     while not done.wait(0.2):
         for pid in pids:
-            if psutil.pid_exists(pid):
+            with contextlib.suppress(psutil.NoSuchProcess):
                 process = psutil.Process(pid)
                 peak = max(seen.get(pid, (0, 0.0))[0], process.memory_info().rss)
                 seen[pid] = peak, sum(process.cpu_times()[:2])
+
+
+def run(command: list[str], client: Client, kill_after: list[float]) -> int:
+    """Run a command, and kill a worker meanwhile, after each of these seconds; give the exit code."""
+    begun, process = time.monotonic(), subprocess.Popen(command)
+    for seconds in sorted(kill_after):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(max(0.0, begun + seconds - time.monotonic()))
+        os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+    return process.wait()
 
 
 def main() -> int:
@@ -64,12 +81,15 @@ def main() -> int:
         "--folder", type=Path, default=None, help="of files that were written, or are to stay"
     )
     parser.add_argument("--tol", type=float, default=1e-2)
+    parser.add_argument(
+        "--kill-after", type=float, nargs="*", default=[], help="seconds after which a worker is killed"
+    )
     given = parser.parse_args()
     megabytes = given.times * given.limit * _N_WORKERS
     parts = {"n_workers": _N_WORKERS, "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
         tempfile.TemporaryDirectory() as own,
-        LocalCluster(silence_logs=logging.ERROR, memory_limit=f"{given.limit}MB", **parts) as cluster,
+        LocalCluster(silence_logs=logging.CRITICAL, memory_limit=f"{given.limit}MB", **parts) as cluster,
         Client(cluster) as client,
     ):
         folder = given.folder or Path(own) / "rows"
@@ -98,7 +118,10 @@ def main() -> int:
             "--tol",
             str(given.tol),
         ]
-        code = subprocess.call([*command, "--C", "0.001", "--out", str(model)])
+        code = run([*command, "--C", "0.001", "--out", str(model)], client, given.kill_after)
+        if code == 0:
+            weights = labelweave.load(model).classifier_.coef_
+            print(f"weights {hashlib.sha256(np.ascontiguousarray(weights)).hexdigest()[:16]}")
         done.set()
         thread.join()
         restarted = [pid for pid in pids if not psutil.pid_exists(pid)]
