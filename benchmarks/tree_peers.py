@@ -56,6 +56,7 @@ _TREES = [
 ]
 _ONE_VS_REST = [
     own_program("labelweave, one-vs-rest", _OWN, "tree,negatives=all,prune=certified,tol=0.01"),
+    own_program("labelweave, one-vs-rest, loose", _OWN, "tree,negatives=all"),
     own_program("labelweave, one-vs-rest, hinge", _OWN, "one-vs-rest"),
     RankingProgram("PECOS, one-vs-rest", _PECOS, "one-vs-rest", "libpecos"),
     RankingProgram("napkinXC, one-vs-rest", _NAPKIN, "one-vs-rest", "napkinxc"),
