@@ -40,7 +40,7 @@ class Step:
     serves : str
         Which tables and figures it measures.
     guess : float
-        Minutes, where the results file does not say how long its runs took.
+        Minutes of the processor, where the results file does not say so of all its runs.
     data : str
         The folders of shared data that it reads, between spaces.
     of : dict of str to tuple
@@ -89,9 +89,9 @@ class Step:
         return origin(_read(self.record), runs) if runs else ""
 
     def minutes(self) -> float:
-        """Give how long it took the processor, or the guess."""
+        """Give how long it took the processor, and the guess at least: some runs may be missing."""
         seconds = [run.get("measured", {}).get("seconds") for run in self.runs()]
-        return sum(seconds) / 60.0 if seconds and None not in seconds else self.guess
+        return max(self.guess, sum(one or 0.0 for one in seconds) / 60.0)
 
     def is_current(self) -> bool:
         """Say whether all runs were measured with the library and the command as they are now."""
