@@ -112,7 +112,7 @@ def evaluate(**flags: Any) -> None:
       labelweave evaluate bibtex.lw bibtex-test.arff --json
       labelweave evaluate tags.lw test.jsonl --csv > labels.csv
       labelweave evaluate animals.lw test.csv
-      labelweave evaluate movies.lw 'movies/*.parquet' --dask local:4
+      labelweave evaluate movies.lw movies --dask local:4
     """
 
 
