@@ -1538,7 +1538,7 @@ WITHOUT = {
     **{
         f"dask.{model}.{name}": _CLUSTER
         for model in _ON_CLUSTERS
-        for name in ("decision_function", "fit", "predict", "predict_top")
+        for name in ("decision_function", "fit", "predict", "predict_top", "score", "score_table")
     },
     "datasets.DataFileError": "an error",
     "extending.ContractError": "an error",

@@ -107,7 +107,7 @@ def test_weights_of_entries_multiply():
 def test_a_tree_of_one_node_is_its_weighted_problem(negatives):
     X, P = _problem()
     labels, weights = _likelier(P)
-    tree = LabelTreeClassifier(leaf_size=N_LABELS, tol=1e-6, prune="off", negatives=negatives)
+    tree = LabelTreeClassifier(loss="hinge", tol=1e-6, prune="off", negatives=negatives)
     soft = tree.fit(X, LabelMatrix.from_probabilities(P))
     flat = MaxMarginClassifier(C=soft.C, tol=1e-6).fit(X, labels, entry_weight=weights)
     assert ((flat.decision_function(X) > 0) == (soft.predict(X) > 0)).mean() > 0.98
