@@ -61,7 +61,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "one-vs-rest": lambda: LabelTreeClassifier(**_CERTIFIED, negatives="all"),
     "one-vs-rest, hinge": lambda: MaxMarginClassifier(**_CERTIFIED),
 }
-TUNED: dict[str, dict[str, Any]] = {
+_HINGES: dict[str, dict[str, Any]] = {
     "one tree": _CERTIFIED | {"n_trees": 1},
     "one tree, tol = 0.1": _CERTIFIED | {"n_trees": 1, "tol": 0.1},
     "one tree, 16 branches": _CERTIFIED | {"n_trees": 1, "branching": 16},
@@ -73,14 +73,16 @@ TUNED: dict[str, dict[str, Any]] = {
     "three trees, tol = 0.1": _CERTIFIED | {"n_trees": 3, "tol": 0.1},
     "three trees, tol = 0.1, weights of 0.1": {"n_trees": 3, "tol": 0.1, "prune": 0.1},
     "three trees, tol = 0.1, weights of 0.03": {"n_trees": 3, "tol": 0.1, "prune": 0.03},
-    "as it comes": {},
+    "as it comes, hinge": {},
     "three trees, tol = 0.1, all weights": {"n_trees": 3, "tol": 0.1, "prune": "off"},
     "the same, leaves of 25": {"n_trees": 3, "tol": 0.1, "prune": "off", "leaf_size": 25},
     "the same, leaves of 400": {"n_trees": 3, "tol": 0.1, "prune": "off", "leaf_size": 400},
     "the same, 32 branches": {"n_trees": 3, "tol": 0.1, "prune": "off", "branching": 32},
     "the same, 512 branches": {"n_trees": 3, "tol": 0.1, "prune": "off", "branching": 512},
-    "one-vs-rest": {},
+    "one-vs-rest, hinge": {},
 }
+TUNED: dict[str, dict[str, Any]] = {name: {"loss": "hinge"} | made for name, made in _HINGES.items()}
+TUNED |= {"as it comes": {}, "as it comes, C = 0.5": {"C": 0.5}, "as it comes, C = 2": {"C": 2.0}}
 MOVED: dict[str, Callable[[], Any]] = {
     "as it comes": LabelTreeClassifier,
     "unbiased": lambda: LabelTreeClassifier(flip_rates="propensity"),
