@@ -184,7 +184,7 @@ class TreeBlocks:
         return NodeRows(ordered, int(columns[0]), used)
 
     def possible_weights(self) -> float:
-        """Sum over columns how many features their rows have, by some nodes for all."""
+        """Sum over columns how many features the rows of their node have, by some nodes for all."""
         widths, n_others = np.diff(self.tree.ends), self.tree.n_nodes - 1
         nodes = np.unique(np.linspace(1, n_others, min(n_others, _SAMPLED_NODES)).astype(int))
         some = [widths[node] * self._n_used(self._rows_above(node)) for node in nodes]
@@ -192,7 +192,7 @@ class TreeBlocks:
 
     def _n_used(self, rows: Array | None) -> int:
         own, d = self.features, self.features.shape[1]
-        if rows is None or self.sees_all or not own.is_sparse:
+        if rows is None or not own.is_sparse:
             return d
         return len(np.unique(own.rows(rows).data.indices))
 
