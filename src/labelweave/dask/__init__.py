@@ -9,12 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from labelweave.dask.kernel_logistic import KernelLogisticClassifier
     from labelweave.dask.low_rank import LowRankClassifier
     from labelweave.dask.max_margin import MaxMarginClassifier
 
-__all__ = ["LowRankClassifier", "MaxMarginClassifier"]
+__all__ = ["KernelLogisticClassifier", "LowRankClassifier", "MaxMarginClassifier"]
 
 _HOMES = {
+    "KernelLogisticClassifier": "labelweave.dask.kernel_logistic",
     "LowRankClassifier": "labelweave.dask.low_rank",
     "MaxMarginClassifier": "labelweave.dask.max_margin",
 }

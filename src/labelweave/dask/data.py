@@ -79,6 +79,14 @@ class ReadData:
         facts = [self.facts[number].of_rows(len(own[number])) for number in kept]
         return ReadData(rows, facts, self.form, _counted(client, rows, self.form))
 
+    def with_features(self, rows: list[Future], n_features: int) -> ReadData:
+        """Give the same rows with other features, dense ones."""
+        facts = [
+            replace(fact, n_features=n_features, names=None, entries=fact.n_rows * n_features)
+            for fact in self.facts
+        ]
+        return ReadData(rows, facts, self.form, self.counts)
+
     def _megabytes(self, *, is_wide: bool) -> Array:
         a_row = _BYTES_A_ROW + (_BYTES_A_LABEL * len(self.counts.positives) if is_wide else 0)
         sizes = [_BYTES_AN_ENTRY * facts.entries + a_row * facts.n_rows for facts in self.facts]

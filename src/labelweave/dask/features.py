@@ -6,29 +6,26 @@ order of the partitions: its bits depend on these alone.  Tables with an entry a
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from distributed import Client, Future
-from distributed.comm import CommClosedError
+import scipy.sparse as sp
+from distributed import Client
 
-import dask
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.dask.data import ReadData
-from labelweave.dask.graphs import in_pairs
+from labelweave.dask.filed import in_memory_or_file
+from labelweave.dask.kernel_factor import PartitionedRows
+from labelweave.dask.parts import Parts
 from labelweave.dask.rows import ReadRows, Sized, aligned
-from labelweave.dask.waiting import LostRowsError, gathered
-from labelweave.features import FeatureMatrix
+from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.factor_maps import FactorMap, explicit_map
-
-_PAUSE = 0.5  # seconds before tables are sent again
-_MOST_LOSSES = 20  # of one product, whose tables died with a worker
 
 
 class Mapped(Sized):
@@ -50,79 +47,6 @@ def _of_rows(of_rows: Callable[..., Any], rows: ReadRows, *by_row: Any) -> Any:
         return of_rows(rows.features, *map(aligned, by_row))
 
 
-def _of_some_rows(rows: ReadRows, of_rows: Callable[..., Any], which: Array) -> Array:
-    with Workers().running():
-        return np.asarray(of_rows(rows.features.rows(which)))
-
-
-class Parts:
-    """Partitions of rows on the cluster.
-
-    futures: one a partition; sizes: their rows.
-    """
-
-    def __init__(self, client: Client, futures: Sequence[Future], sizes: Sequence[int]) -> None:
-        self.client, self.futures = client, list(futures)
-        ends = np.cumsum(sizes).tolist()
-        self._slices = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
-
-    def mapped(self, of_rows: Callable[..., Any], which: Array) -> Array:
-        """Call a function of some rows of every partition; put the results in the order of these rows."""
-        order = np.argsort(which, kind="stable")
-        own = np.split(which[order], np.searchsorted(which[order], [part.stop for part in self._slices[:-1]]))
-
-        def send() -> list[Future]:
-            function = self.client.scatter(of_rows, hash=False)
-            parts = zip(self.futures, self._slices, own, strict=True)
-            return [
-                self.client.submit(_of_some_rows, part, function, places - rows.start, pure=False)
-                for part, rows, places in parts
-                if len(places)
-            ]
-
-        found = np.concatenate(self._done(send))
-        made = np.empty_like(found)
-        made[order] = found
-        return made
-
-    def each(self, of_part: Callable[..., Any], table: Any) -> list[Any]:
-        """Call a function of every partition and the same table; give the results in order."""
-
-        def send() -> list[Future]:
-            sent = self.client.scatter(table, hash=False)
-            return [self.client.submit(of_part, part, sent, pure=False) for part in self.futures]
-
-        return self._done(send)
-
-    def summed(self, of_part: Callable[..., Any], *by_row: Any) -> Any:
-        """Call a function of every partition and the rows of tables that it has; add the results in pairs."""
-
-        def send() -> list[Future]:
-            called = dask.delayed(of_part, pure=False)
-            parts = []
-            for part, rows in zip(self.futures, self._slices, strict=True):
-                own = self.client.scatter([table[rows] for table in by_row], hash=False)
-                parts.append(called(part, *own))
-            total = in_pairs(parts, f"sum-{dask.base.tokenize(object())}")
-            return list(self.client.compute([total], optimize_graph=False))
-
-        return self._done(send)[0]
-
-    def _done(self, send: Callable[[], list[Future]]) -> list[Any]:
-        """Send tasks and gather what they give, anew where their tables died with a worker."""
-        for _ in range(_MOST_LOSSES):
-            try:
-                return gathered(self.client, send())
-            except LostRowsError:
-                if any(part.status == "cancelled" for part in self.futures):
-                    raise
-            except (CommClosedError, OSError):  # a worker that is sent a table is dying
-                time.sleep(_PAUSE)
-        raise RuntimeError(
-            f"Workers that had the tables of a product died {_MOST_LOSSES} times; see their logs."
-        )
-
-
 class PartitionedMap(FactorMap):
     """From a factor of the features (d, k) to its image of all rows (n, k), by products on the cluster."""
 
@@ -132,11 +56,10 @@ class PartitionedMap(FactorMap):
 
     @cached_property
     def _parts(self) -> Parts:
-        client, made = self._rows.client, copy(self._rows)
-        made.futures = [
-            client.submit(Mapped, part, self._constant, self.dtype, pure=False) for part in made.futures
-        ]
-        return made
+        rows, client = self._rows, self._rows.client
+        return rows.of(
+            [client.submit(Mapped, part, self._constant, self.dtype, pure=False) for part in rows.futures]
+        )
 
     def image(self, factor: Array) -> Array:
         return np.concatenate(self._parts.each(_image, factor))
@@ -221,7 +144,22 @@ class PartitionedFeatures(FeatureMatrix):
         return made
 
     def mapped(self, of_rows: Callable[..., Any], which: Any, size: int) -> Any:
-        return self._parts.mapped(of_rows, np.asarray(which))
+        return self._parts.at(_of_some_rows, np.asarray(which), of_rows)
+
+    def here(self) -> FeatureMatrix:
+        features = self._parts.features_at(np.arange(len(self))).astype(self._dtype)
+        return features.with_constant(self._constant) if self._constant else features
+
+    def transformed(self, of_rows: Callable[..., Any]) -> FeatureMatrix | None:
+        probe = FeatureMatrix(sp.csr_array((1, self.shape[1])))
+        made = of_rows(probe)
+        if made is None or made is probe:
+            return None if made is None else self
+        rows = self._client.map(_transformed, self._parts.futures, of_rows=of_rows, pure=False)
+        return PartitionedFeatures(self._client, self._read.with_features(rows, made.shape[1]))
+
+    def kernel_source(self, kernel: Kernel) -> PartitionedRows:
+        return PartitionedRows(self._client, self._read, kernel, self._parts)
 
     def row_counts(self) -> npt.NDArray[Any] | None:
         counts = self._parts.each(_row_counts, None)
@@ -232,6 +170,16 @@ class PartitionedFeatures(FeatureMatrix):
 
     def largest_entry(self) -> float:
         return max(facts.largest for facts in self._facts)
+
+
+def _of_some_rows(rows: ReadRows, places: Array, of_rows: Callable[..., Any]) -> Array:
+    with Workers().running():
+        return np.asarray(of_rows(rows.features.rows(places)))
+
+
+def _transformed(rows: ReadRows, of_rows: Callable[..., Any]) -> ReadRows:
+    with Workers().running():
+        return replace(rows, features=in_memory_or_file(of_rows(rows.features)))
 
 
 def _row_counts(part: ReadRows, _: None) -> Any:

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from labelweave.array_types import Array, PerLabel, RowsByLabels
 from labelweave.arrays import Workers, panels
 from labelweave.features import FeatureMatrix, Kernel
+from labelweave.features.feature_matrix import dense_rows
 from labelweave.features.gram import LowRankGram
 from labelweave.features.gram.sources import is_known_semidefinite
 from labelweave.model_files import Saves, StoredParameters, storable
@@ -378,12 +379,6 @@ def kernel_scorer(
         for kernel, part in zip(kernels, coefficients, strict=True)
     ]
     return KernelScorer(intercepts, tuple(terms), support, vectors)
-
-
-def dense_rows(features: FeatureMatrix) -> Array:
-    """Give features as a dense array."""
-    table: Array = features.data.toarray() if features.is_sparse else features.data
-    return table
 
 
 def expansion(

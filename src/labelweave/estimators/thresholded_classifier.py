@@ -25,7 +25,6 @@ from labelweave.estimators.held_out import (
 )
 from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.scaling import choose_scaling
-from labelweave.estimators.scorers import dense_rows
 from labelweave.features import (
     ARDKernel,
     CallableKernel,
@@ -36,6 +35,7 @@ from labelweave.features import (
     RBFKernel,
     make_kernel,
 )
+from labelweave.features.feature_matrix import dense_rows
 from labelweave.features.gram.sources import (
     GramSource,
     KernelSource,
@@ -123,7 +123,7 @@ class KernelClassifier(LabelClassifier):
     def _check_kernel(self, kernel: Kernel, features: FeatureMatrix, seed: int) -> None:
         """Refuse a kernel of the user's that is not positive semi-definite; warn of one that is no use."""
         if not is_known_semidefinite(kernel):
-            check_positive_semidefinite(KernelSource(kernel, features), seed)
+            check_positive_semidefinite(KernelSource(kernel, features.here()), seed)
         if isinstance(self.kernel, str) and not isinstance(self.gamma, Real):
             _warn_of_degenerate(kernel, features)
 
@@ -138,7 +138,7 @@ def _warn_of_degenerate(kernel: Kernel, features: FeatureMatrix) -> None:
     if len(features) < _FEWEST_ROWS or not isinstance(kernel, RBFKernel | ARDKernel | LaplacianKernel):
         return
     step = max(1, len(features) // _KERNEL_ROWS)
-    some = features.rows(slice(None, step * _KERNEL_ROWS, step))
+    some = features.rows(np.arange(len(features))[: step * _KERNEL_ROWS : step]).here()
     values = kernel.block(some, some)[np.triu_indices(len(some), 1)]
     if values.min() > 1 - 1e-12:  # equal rows, which no width tells apart
         return

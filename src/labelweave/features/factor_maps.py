@@ -9,7 +9,7 @@ for the factor of the labels (Phi = 1).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,10 @@ import scipy.sparse as sp
 from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers
 from labelweave.arrays.linear_algebra import is_numpy, like, to_numpy
-from labelweave.features.gram.stored import Gram
 from labelweave.features.sparse_products import SparseProducts
+
+if TYPE_CHECKING:
+    from labelweave.features.gram.stored import Gram
 
 
 class FactorMap:

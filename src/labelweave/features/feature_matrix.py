@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from labelweave.arrays import checked_csr, unmasked
+
+if TYPE_CHECKING:
+    from labelweave.features.gram.low_rank import GrowingRows
+    from labelweave.features.gram.sources import GramSource
+    from labelweave.features.kernels import Kernel
 
 LARGEST_FEATURE = 1e40
 """The largest size of a feature: its seventh power, met in ADMM, is a number; single precision lies below."""
@@ -76,6 +83,20 @@ class FeatureMatrix:
         starts = range(0, max(1, len(which)), size)
         return np.concatenate([of_rows(self.rows(which[start : start + size])) for start in starts])
 
+    def here(self) -> FeatureMatrix:
+        """Bring the rows here, where they are elsewhere."""
+        return self
+
+    def transformed(self, of_rows: Callable[[FeatureMatrix], FeatureMatrix | None]) -> FeatureMatrix | None:
+        """Make other features of the rows, where they are."""
+        return of_rows(self)
+
+    def kernel_source(self, kernel: Kernel) -> GramSource | GrowingRows:
+        """Give the entries of the rows' kernel matrix, of rows elsewhere for a factor of it."""
+        from labelweave.features.gram.sources import KernelSource
+
+        return KernelSource(kernel, self)
+
     def row_counts(self) -> npt.NDArray[Any] | None:
         """Count the entries that each row stores; None for dense features."""
         return np.diff(self.data.indptr) if self.is_sparse else None
@@ -130,6 +151,43 @@ class FeatureMatrix:
     def matmul(self, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Multiply by a dense matrix of weights, of shape (d, L)."""
         return np.asarray(self.data @ weights)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Means and variances of columns, (d,) each, over so many rows; they add up over rows."""
+
+    n_rows: int
+    means: npt.NDArray[np.float64]
+    variances: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, features: FeatureMatrix) -> Moments:
+        """Compute them of rows in memory."""
+        if features.is_sparse:
+            means, variances = mean_variance_axis(features.data, axis=0)
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):  # kernels refuse rows that are too long
+                means, variances = (f(features.data, axis=0, dtype=np.float64) for f in (np.mean, np.var))
+        return cls(len(features), np.asarray(means, np.float64), np.asarray(variances, np.float64))
+
+    def __add__(self, other: Moments) -> Moments:
+        n_rows = self.n_rows + other.n_rows
+        own, its = self.n_rows / n_rows, other.n_rows / n_rows
+        between = np.square(self.means - other.means)
+        variances = own * self.variances + its * other.variances + own * its * between
+        return Moments(n_rows, own * self.means + its * other.means, variances)
+
+    @property
+    def of_all_entries(self) -> float:
+        """The variance of all entries of all columns."""
+        return float(self.variances.mean() + self.means.var())
+
+
+def dense_rows(features: FeatureMatrix) -> npt.NDArray[Any]:
+    """Give features as a dense array."""
+    table: npt.NDArray[Any] = features.data.toarray() if features.is_sparse else features.data
+    return table
 
 
 def column_means(X: Any) -> npt.NDArray[np.float64]:

@@ -39,7 +39,12 @@ from labelweave.estimators.kernel_logistic.fit import (
     read_likelihood_data,
 )
 from labelweave.estimators.kernel_logistic.prior_choice import TIES, PriorChoice, prior_family
-from labelweave.estimators.kernel_logistic.probabilities import KernelProbabilities, LikelihoodScorer
+from labelweave.estimators.kernel_logistic.probabilities import (
+    KernelProbabilities,
+    LikelihoodScorer,
+    LikelihoodWeights,
+    has_weights,
+)
 from labelweave.estimators.parameters import (
     COUNT,
     NON_NEGATIVE,
@@ -332,6 +337,13 @@ class KernelLogisticClassifier(KernelProbabilities):
         features = self._read_features(X, reset=True)
         if self._is_precomputed and features.is_sparse:
             features = FeatureMatrix(features.data.toarray())
+        self._fit_features(features, y, sample_weight, entry_weight, FitArguments(X, y, sample_weight))
+        return self
+
+    def _fit_features(
+        self, features: FeatureMatrix, y: Any, sample_weight: Any, entry_weight: Any, arguments: FitArguments
+    ) -> None:
+        """Fit to features that were read."""
         self.taxonomy_ = None if self.taxonomy is None else Taxonomy.from_any(self.taxonomy)
         if self.taxonomy_ is not None and not has_many_labels(y):
             self.taxonomy_.require_tree("KernelLogisticClassifier(taxonomy=...) for one class a row")
@@ -343,7 +355,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         last, cv = self._last if self.warm_start else _NOTHING, reusable_splits(self.cv)
         shares = [] if data.shares is None else [data.shares]
         journal = self._open_journal(
-            X=features.data, y=[data.signs, data.codes, data.partial, data.allowed, *shares],
+            X=features.marks, y=[data.signs, data.codes, data.partial, data.allowed, *shares],
             weights=[data.weights, data.entry_weights], cv=shown_splits(cv), start=list(last),
         )  # fmt: skip
         draw = check_random_state(self.random_state).randint
@@ -352,7 +364,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         family = prior_family(self._prior_choice(features, seed), kernel, self.classes_[-data.n_labels :])
         self._forget_expansion()
         blocks = self._blocks(data, cv, seed)
-        arguments, searches = FitArguments(X, y, sample_weight), self.max_learning_iter if blocks else 0
+        searches = self.max_learning_iter if blocks else 0
         parts = self._n_parts(data.certain_weights())
         progress = FitProgress(self, arguments, tol=self.tol, searches=searches, parts=parts)
         workers = Workers(effective_n_jobs(self.n_jobs))
@@ -366,7 +378,6 @@ class KernelLogisticClassifier(KernelProbabilities):
         is_done = "interrupted" not in (self.status_, self.learning_status_)
         self._close_journal(journal, is_done=is_done)
         progress.close()
-        return self
 
     def _warn_of_costs(self, data: LikelihoodData, n_pairs: int, n_threads: int) -> None:
         """Warn of widths of many features that are learned, and of exact solves of many rows.
@@ -483,8 +494,11 @@ class KernelLogisticClassifier(KernelProbabilities):
         self.prior_ = fitted.prior
         self.kernel_products_ = fitted.gram.products
         intercepts = fitted.prior.intercept_variance * fitted.dual.sum(axis=0)
+        if has_weights(fitted.gram):
+            self.scorer_ = LikelihoodWeights.of(fitted.prior, fitted.gram, fitted.dual, intercepts)
+            return
         support, terms = expansion(fitted.prior, fitted.gram, fitted.dual)
-        vectors = None if self._is_precomputed else features.rows(rows[support]).data
+        vectors = None if self._is_precomputed else features.rows(rows[support]).here().data
         self.scorer_ = LikelihoodScorer(
             intercepts, tuple(terms), rows[support], vectors, fitted.dual[support]
         )

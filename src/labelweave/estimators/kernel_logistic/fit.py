@@ -28,7 +28,8 @@ from labelweave.estimators.targets import (
 )
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import Gram, LowRankGram, choose_gram, incomplete_cholesky
-from labelweave.features.gram.sources import GramSource, KernelSource, PrecomputedSource
+from labelweave.features.gram.low_rank import GrowingRows
+from labelweave.features.gram.sources import GramSource, PrecomputedSource
 from labelweave.hyperparameters.cross_validation import (
     CrossValidationLikelihood,
     FoldedData,
@@ -55,6 +56,7 @@ from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
 from labelweave.solvers.newton_system import FunctionGradients, LinearSolver
 
 _FIRST_ROWS = 1000
+_COLUMNS_APART = 2000  # of factors of kernel matrices, where rows are elsewhere
 _MANY = 3  # times that: rows enough for a first search on a part
 
 
@@ -157,11 +159,11 @@ class LikelihoodData:
             data, entry_weights=factors if self.entry_weights is None else factors * self.entry_weights
         )
 
-    def source(self, kernel: Kernel | None) -> GramSource:
+    def source(self, kernel: Kernel | None) -> GramSource | GrowingRows:
         """Give the entries of the rows' kernel matrix; None for one that was given."""
         if kernel is None:
             return PrecomputedSource(np.asarray(self.features.data))
-        return KernelSource(kernel, self.features)
+        return self.features.kernel_source(kernel)
 
     def label_matrix(self) -> LabelMatrix:
         """Give the labels, or the second of two classes; those of rows that are not certain mean nothing."""
@@ -326,10 +328,13 @@ class LikelihoodFit:
 
     def _final_gram(self, kernel: Kernel | None) -> Gram:
         settings = self.settings
-        if settings.kernel_rank is None:
+        features, rank = self.data.features, settings.kernel_rank
+        if rank is None and features.is_apart and (kernel is None or kernel.explicit_features(features) is None):
+            rank = _COLUMNS_APART
+        if rank is None:
             return self._gram(self.data, kernel, 1)
         source = self.data.source(kernel)
-        made = incomplete_cholesky(source, settings.kernel_rank, settings.workers, settings.seed)
+        made = incomplete_cholesky(source, rank, settings.workers, settings.seed)
         return LowRankGram(made, 0.0, np.float64, settings.workers)
 
     def learn(
@@ -373,6 +378,7 @@ class LikelihoodFit:
 
     def _part(self, family: PriorFamily, block: LearningBlock) -> CrossValidationLikelihood:
         part = self.data.rows(block.rows)
+        part = replace(part, features=part.features.here())
         active = self._active_rows(part)
 
         def make_gram(kernel: Kernel | None) -> Gram:

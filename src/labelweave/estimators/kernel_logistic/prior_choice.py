@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from labelweave.array_types import PerLabel
 from labelweave.estimators.targets import node_name, read_covariance
 from labelweave.features import FeatureMatrix, Kernel, RBFKernel
+from labelweave.features.feature_matrix import Moments
 from labelweave.hyperparameters.priors import (
     FeatureWidths,
     GivenCovariance,
@@ -151,10 +151,7 @@ def _tree_groups(tie: Grouping, tree: Taxonomy) -> NodeGroups:
 
 def paper_gamma(features: FeatureMatrix) -> float:
     """Compute 1 / (2 sum of variances), or 1 for features that do not vary."""
-    if features.is_sparse:
-        means, variances = mean_variance_axis(features.data, axis=0)
-    else:
-        with np.errstate(over="ignore", invalid="ignore"):  # kernels refuse rows that are too long
-            means, variances = (f(features.data, axis=0, dtype=np.float64) for f in (np.mean, np.var))
+    moments = features.summed(Moments.of)
+    means, variances = moments.means, moments.variances
     scatter = float(np.where(np.abs(variances) > (_ROUNDING * means) ** 2, variances, 0.0).sum())
     return float(np.clip(0.5 / scatter, 1e-300, 1e300)) if scatter > 0 else 1.0

@@ -9,19 +9,20 @@ import numpy as np
 from scipy.special import expit, log_expit, log_softmax, logit, softmax
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.array_types import Array
+from labelweave.array_types import Array, PerLabel, RowsByLabels
 from labelweave.estimators.added_labels import AddsLabels, widened_covariance
 from labelweave.estimators.kernel_logistic.prior_choice import paper_gamma
-from labelweave.estimators.scorers import SUPPORT, KernelExpansion, KernelScorer
+from labelweave.estimators.scorers import KERNEL, SUPPORT, KernelExpansion, KernelScorer, LinearScorer
 from labelweave.estimators.targets import node_name
 from labelweave.estimators.thresholded_classifier import LearningClassifier
 from labelweave.features import FeatureMatrix, Kernel, make_kernel
+from labelweave.features.gram import FactorGram
 from labelweave.hyperparameters.search import LearnedParameters
 from labelweave.inference import best_parent, least_expected_loss, rejected
 from labelweave.labels import LabelCovariance, Taxonomy
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import MEASURED, Field, Made, Maybe, Numbers
-from labelweave.problems.coupled_gram import ScorePrior
+from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 from labelweave.solvers import SolverResult
 
 _BELOW_ONE = np.nextafter(1.0, 0.0)
@@ -46,12 +47,46 @@ class LikelihoodScorer(KernelScorer):
         return list(self.terms)
 
 
+@storable("LikelihoodWeights", {"intercept_": Numbers("L"), "coef_": Numbers("L d"), "kernel": KERNEL})
+@dataclass(frozen=True)
+class LikelihoodWeights(LinearScorer):
+    """Weights of explicit features; of fits to rows elsewhere, which are not kept."""
+
+    holds_mean = False
+
+    @classmethod
+    def of(
+        cls, prior: ScorePrior, gram: CoupledGram, dual: RowsByLabels, intercepts: PerLabel
+    ) -> LikelihoodWeights:
+        """Turn dual variables to weights; a ValueError if kernels differ.
+
+        Shapes: dual (n, L), intercepts (L,).
+        """
+        first = prior.terms[0].kernel
+        assert first is not None, "explicit features are of a kernel"
+        if any(term.kernel != first and repr(term.kernel) != repr(first) for term in prior.terms):
+            raise ValueError(
+                "Classes have explicit features of their own, but rows in partitions have one kernel; give "
+                "tie='shared' or tie='scale'."
+            )
+        total: Any = 0.0
+        for term, matrix in zip(prior.terms, gram.terms, strict=True):
+            assert isinstance(matrix.gram, FactorGram), "features are explicit"
+            total = total + matrix.gram.map.gradient(np.asarray(term.covariance.matmul(dual)))
+        return cls(intercepts, np.ascontiguousarray(total.T), first)
+
+
+def has_weights(gram: CoupledGram) -> bool:
+    """Tell fits by explicit features of rows elsewhere, whose weights are kept in the place of the rows."""
+    return type(gram.terms[0].gram) is FactorGram
+
+
 class KernelProbabilities(AddsLabels, LearningClassifier):
     """Base of such classifiers; a fit sets ``scorer_`` and ``taxonomy_``."""
 
     taxonomy_: Taxonomy | None
     prior_: ScorePrior
-    scorer_: LikelihoodScorer
+    scorer_: LikelihoodScorer | LikelihoodWeights
 
     _stored: ClassVar[dict[str, Field]] = {
         "thresholds_": Numbers("K", least=0, most=1),

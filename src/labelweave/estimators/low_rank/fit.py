@@ -188,8 +188,7 @@ class ReadyRows:
         self.active = np.arange(source.n_rows)
         if settings.kernel_rank is not None:
             made = incomplete_cholesky(source, settings.kernel_rank, settings.workers, settings.seed)
-            self.explicit = FeatureMatrix(made.factor)
-            self.active, self.triangle = made.active_rows, made.factor[made.active_rows]
+            self.explicit, self.active, self.triangle = made.features, made.active_rows, made.triangle
 
     @cached_property
     def factor_map(self) -> FactorMap:

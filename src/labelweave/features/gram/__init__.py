@@ -7,11 +7,12 @@ panel by panel in every product otherwise; who asks does not see the difference.
 """
 
 from labelweave.features.gram.choose import choose_gram
-from labelweave.features.gram.low_rank import LowRankGram, incomplete_cholesky
+from labelweave.features.gram.low_rank import FactorGram, LowRankGram, incomplete_cholesky
 from labelweave.features.gram.sparse_features import SparseFeatureGram
 from labelweave.features.gram.stored import FeatureGram, Gram, StoredGram, StreamedGram
 
 __all__ = [
+    "FactorGram",
     "FeatureGram",
     "Gram",
     "LowRankGram",

@@ -25,6 +25,7 @@ import numpy.typing as npt
 from labelweave.arrays import Workers
 from labelweave.costs import MULTIPLICATIONS, warn_of_time
 from labelweave.features.feature_matrix import FeatureMatrix
+from labelweave.features.gram.low_rank import FactorGram
 from labelweave.features.gram.sources import GramSource
 from labelweave.features.gram.sparse_features import TILE, SparseFeatureGram
 from labelweave.features.gram.stored import FeatureGram, Gram, StoredGram, StreamedGram
@@ -69,9 +70,11 @@ def choose_gram(
     budget_bytes: memory for the matrix, in whatever form.
     dtype: the precision of entries that are kept.
     Returns A :class:`FeatureGram`, :class:`SparseFeatureGram`, :class:`StoredGram` or :class:`StreamedGram`;
-        the module's text states the model of their costs.
+        the module's text states the model of their costs.  A :class:`FactorGram` of features elsewhere.
     Raises ValueError if the budget is too small for any form, with the smallest that is not.
     """
+    if explicit_features is not None and explicit_features.is_apart:
+        return FactorGram(explicit_features, np.zeros(source.n_rows), constant, dtype, workers)
     width, kind = max(n_columns, _NARROWEST), np.dtype(dtype)
     n_rows, making = source.n_rows, _work_of_making(source.n_rows, explicit_features)
     products = _PRODUCTS * float(n_rows) ** 2 * width

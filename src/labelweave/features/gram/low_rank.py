@@ -10,7 +10,9 @@ proposals settle that before any column is computed.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +20,8 @@ import scipy.linalg as sl
 
 from labelweave.array_types import Array, RowsByClasses
 from labelweave.arrays import Workers, panels
+from labelweave.features.factor_maps import explicit_map
+from labelweave.features.feature_matrix import FeatureMatrix, dense_rows
 from labelweave.features.gram.sources import GramSource
 from labelweave.features.gram.stored import Gram, StreamedGram
 
@@ -30,30 +34,72 @@ _ROUNDING = 1e-10  # of the largest diagonal entry; a smaller residual is no piv
 class IncompleteFactor:
     """An incomplete factor G of a kernel matrix K.
 
-    factor (n, r): G; its rows at the pivots, in their order, are lower triangular.
+    features (n, r): G, as features of the rows, which may be elsewhere.
+    triangle (r, r): its rows at the pivots, in their order, lower triangular.
     active_rows (r,): the pivots, in the order in which they were taken.
     left (n,): the diagonal of ``K - G G^T``, at least 0.
     """
 
-    factor: Array
+    features: FeatureMatrix
+    triangle: Array
     active_rows: npt.NDArray[np.int64]
     left: npt.NDArray[np.float64]
 
+    @property
+    def factor(self) -> Array:
+        """G, of rows in memory."""
+        return np.asarray(self.features.data)
+
+
+class GrowingRows(ABC):
+    """The rows of a factor that gets columns, some at a time, and the entries of the matrix they need."""
+
+    n_rows: int
+    dtype: Any
+
+    @abstractmethod
+    def diagonal(self) -> npt.NDArray[np.float64]:
+        """Compute the diagonal of the matrix, shape (n,)."""
+
+    @abstractmethod
+    def corner(self, which: Array) -> Array:
+        """Compute the entries between k rows, shape (k, k)."""
+
+    @abstractmethod
+    def known(self, which: Array) -> Array:
+        """Give k rows of the factor, shape (k, r)."""
+
+    @abstractmethod
+    def append(self, pivots: Array, triangle: Array, slack: float) -> npt.NDArray[np.float64]:
+        """Add the columns of k pivots, whose residual block is triangle triangle^T.
+
+        slack: by how much the square of a new entry may be more than what is left of the diagonal.
+        Returns what is left of the diagonal, shape (n,).
+        """
+
+    @abstractmethod
+    def finished(self) -> FeatureMatrix:
+        """Give the factor."""
+
 
 def incomplete_cholesky(
-    source: GramSource | Gram, rank: int, workers: Workers, seed: int = 0
+    source: GramSource | Gram | GrowingRows, rank: int, workers: Workers, seed: int = 0
 ) -> IncompleteFactor:
     """Factorise a positive semi-definite matrix incompletely.
 
-    source: the matrix, or its entries; the factor of a matrix has its precision.
+    source: the matrix, or its entries, or rows elsewhere; the factor of a matrix has its precision.
     rank: the largest number of pivots, which are drawn with odds proportional to the diagonal that is left.
     Returns the factor; of fewer columns than allowed if nothing but rounding is left.
     Raises ValueError if no pivot is allowed.
     """
     if rank < 1:
         raise ValueError(f"rank is {rank}; a low-rank kernel matrix needs at least 1 column.")
-    gram = source if isinstance(source, Gram) else StreamedGram(source, 0.0, np.float64, workers)
-    growing, generator = _GrowingFactor(gram, rank, workers), np.random.default_rng(seed)
+    if isinstance(source, GrowingRows):
+        rows = source
+    else:
+        gram = source if isinstance(source, Gram) else StreamedGram(source, 0.0, np.float64, workers)
+        rows = _RowsInMemory(gram, rank, workers)
+    growing, generator = _GrowingFactor(rows, rank), np.random.default_rng(seed)
     while growing.is_wanted():
         candidates = _drawn(growing.odds(), generator)
         growing.extend(candidates, generator.random(len(candidates)))
@@ -66,16 +112,14 @@ def _drawn(odds: Array, generator: np.random.Generator) -> Array:
 
 
 class _GrowingFactor:
-    """A factor that gets columns, some at a time."""
+    """Chooses the pivots of a factor."""
 
-    def __init__(self, gram: Gram, rank: int, workers: Workers) -> None:
-        self.gram, self.workers = gram, workers
-        self.left = gram.diagonal().astype(np.float64)
-        self.smallest_pivot = max(_ROUNDING, 10 * np.finfo(gram.dtype).eps) * self.left.max(initial=0.0)
-        self.factor = np.empty((gram.n_rows, min(rank, gram.n_rows)), gram.dtype)
-        self.active = np.empty(self.factor.shape[1], np.int64)
-        self.is_open = np.ones(gram.n_rows, dtype=bool)
-        self.rank = 0
+    def __init__(self, rows: GrowingRows, rank: int) -> None:
+        self.rows, self.left = rows, rows.diagonal()
+        self.smallest_pivot = max(_ROUNDING, 10 * np.finfo(rows.dtype).eps) * self.left.max(initial=0.0)
+        self.active = np.empty(0, np.int64)
+        self.is_open = np.ones(rows.n_rows, dtype=bool)
+        self.most = min(rank, rows.n_rows)
 
     def odds(self) -> Array:
         """Give the diagonal that is left, 0 where it is rounding."""
@@ -83,56 +127,85 @@ class _GrowingFactor:
 
     def is_wanted(self) -> bool:
         """Tell whether another column may be added and would matter."""
-        return bool(self.rank < self.factor.shape[1] and self.odds().sum() > 0)
+        return bool(len(self.active) < self.most and self.odds().sum() > 0)
 
     def extend(self, candidates: Array, thresholds: Array) -> None:
         """Add the columns of those candidates that are accepted."""
-        known = self.factor[candidates, : self.rank].astype(np.float64)
-        corner = self.gram.block(candidates) - known @ known.T
+        known = self.rows.known(candidates).astype(np.float64)
+        corner = self.rows.corner(candidates) - known @ known.T
         self.is_open[candidates[corner.diagonal() <= self.smallest_pivot]] = False
-        room = self.factor.shape[1] - self.rank
+        room = self.most - len(self.active)
         accepted, triangle = _accepted(corner, self.smallest_pivot, thresholds, room)
-        if len(accepted):
-            self._append(candidates[accepted], triangle)
-
-    def _append(self, pivots: Array, triangle: Array) -> None:
-        """Add the columns of some pivots whose residual block is triangle triangle^T."""
-        new = slice(self.rank, self.rank + len(pivots))
-        columns, known = self.gram.columns(pivots), self.factor[pivots, : self.rank].copy()
-
-        def one(rows: slice) -> None:
-            residual = columns[rows] - self.factor[rows, : self.rank] @ known.T
-            solved = sl.solve_triangular(triangle, residual.T, lower=True, check_finite=False).T
-            self.factor[rows, new] = self._bounded(solved, rows)
-
-        self.workers.each(one, panels(len(columns)))
-        # at pivots the values are known, free of rounding
-        self.factor[self.active[: self.rank], new] = 0
-        self.factor[pivots, new] = triangle
-        self.active[new] = pivots
-        self.rank = new.stop
+        if not len(accepted):
+            return
+        pivots = candidates[accepted]
+        self.left = self.rows.append(pivots, triangle, self.smallest_pivot)
+        self.active = np.concatenate([self.active, pivots])
         self.is_open[pivots] = False
-
-    def _bounded(self, solved: Array, rows: slice) -> Array:
-        """Take the squares of new entries off what is left, and keep them within that.
-
-        They are more if the matrix is not quite positive semi-definite, as one in single precision is.
-        """
-        squares = np.einsum("ij,ij->i", solved, solved, dtype=np.float64)
-        limit = np.maximum(self.left[rows], 0.0) + self.smallest_pivot
-        over = squares > limit
-        solved[over] *= np.sqrt(limit[over] / squares[over])[:, None]
-        self.left[rows] -= np.minimum(squares, limit)
-        return solved
 
     def finished(self) -> IncompleteFactor:
         """Give the factor, with the diagonal that is left computed anew."""
-        factor = self.factor[:, : self.rank]
-        if self.rank < self.factor.shape[1]:
-            factor = factor.copy()
-        left = self.gram.diagonal() - np.einsum("ij,ij->i", factor, factor, dtype=np.float64)
-        left[self.active[: self.rank]] = 0
-        return IncompleteFactor(factor, self.active[: self.rank].copy(), np.maximum(left, 0.0))
+        triangle = self.rows.known(self.active)
+        features = self.rows.finished()
+        left = self.rows.diagonal() - features.squared_norms()
+        left[self.active] = 0
+        return IncompleteFactor(features, triangle, self.active, np.maximum(left, 0.0))
+
+
+class _RowsInMemory(GrowingRows):
+    def __init__(self, gram: Gram, rank: int, workers: Workers) -> None:
+        self.gram, self.workers = gram, workers
+        self.n_rows, self.dtype = gram.n_rows, gram.dtype
+        self.left = gram.diagonal().astype(np.float64)
+        self.factor = np.empty((gram.n_rows, min(rank, gram.n_rows)), gram.dtype)
+        self.active = np.empty(0, np.int64)
+
+    def diagonal(self) -> npt.NDArray[np.float64]:
+        return self.gram.diagonal().astype(np.float64)
+
+    def corner(self, which: Array) -> Array:
+        return self.gram.block(which)
+
+    def known(self, which: Array) -> Array:
+        return self.factor[which, : len(self.active)]
+
+    def append(self, pivots: Array, triangle: Array, slack: float) -> npt.NDArray[np.float64]:
+        rank = len(self.active)
+        new = slice(rank, rank + len(pivots))
+        columns, known = self.gram.columns(pivots), self.factor[pivots, :rank].copy()
+
+        def one(rows: slice) -> None:
+            residual = columns[rows] - self.factor[rows, :rank] @ known.T
+            self.factor[rows, new] = new_entries(residual, triangle, self.left[rows], slack)
+
+        self.workers.each(one, panels(len(columns)))
+        # at pivots the values are known, free of rounding
+        self.factor[self.active, new] = 0
+        self.factor[pivots, new] = triangle
+        self.active = np.concatenate([self.active, pivots])
+        return self.left
+
+    def finished(self) -> FeatureMatrix:
+        rank = len(self.active)
+        table = self.factor if rank == self.factor.shape[1] else self.factor[:, :rank].copy()
+        return FeatureMatrix._unchecked(table)
+
+
+def new_entries(residual: Array, triangle: Array, left: Array, slack: float) -> Array:
+    """Solve for new entries of rows; take their squares off what is left, and keep them within that.
+
+    They are more if the matrix is not quite positive semi-definite, as one in single precision is.
+    left (n,): changed in place.
+    slack: by how much the squares may be more.
+    Shapes: residual (n, k), triangle (k, k).
+    """
+    solved: Array = sl.solve_triangular(triangle, residual.T, lower=True, check_finite=False).T
+    squares = np.einsum("ij,ij->i", solved, solved, dtype=np.float64)
+    limit = np.maximum(left, 0.0) + slack
+    over = squares > limit
+    solved[over] *= np.sqrt(limit[over] / squares[over])[:, None]
+    left -= np.minimum(squares, limit)
+    return solved
 
 
 def _accepted(corner: Array, smallest: float, thresholds: Array, room: int) -> tuple[list[int], Array]:
@@ -150,24 +223,71 @@ def _accepted(corner: Array, smallest: float, thresholds: Array, room: int) -> t
     return accepted, factor[accepted, : len(accepted)]
 
 
-class LowRankGram(Gram):
-    """The matrix ``G G^T + diag(left) + constant``.
+class FactorGram(Gram):
+    """The matrix ``G G^T + diag(left) + constant``, G being features of the rows, which may be elsewhere.
 
     constant: added to every entry; it is no part of what G approximates.
     dtype: the precision in which G is held.
+    """
+
+    def __init__(
+        self,
+        features: FeatureMatrix,
+        left: npt.NDArray[np.float64],
+        constant: float,
+        dtype: npt.DTypeLike,
+        workers: Workers,
+    ) -> None:
+        self.constant, self.left, self.workers = constant, left, workers
+        self.dtype, self.n_rows = np.dtype(dtype), len(features)
+        self._diagonal: npt.NDArray[np.float64] = features.squared_norms() + left + constant
+        self.features = features.astype(self.dtype)
+        self.map = explicit_map(self.features.data, self.dtype, workers)
+
+    def diagonal(self) -> npt.NDArray[np.float64]:
+        return self._diagonal.copy()
+
+    def _rows(self, which: Array) -> Array:
+        """Give some rows of G."""
+        return self.features.mapped(dense_rows, which, max(1, len(which)))
+
+    def columns(self, which: Array) -> Array:
+        found = self.map.image(np.ascontiguousarray(self._rows(which).T))
+        found[which, np.arange(len(which))] += self.left[which].astype(self.dtype)
+        found += self.dtype.type(self.constant)
+        return found
+
+    def block(self, rows: Array) -> Array:
+        chosen = self._rows(rows).astype(np.float64)
+        # a row that is named twice has what is left at all its pairs
+        return chosen @ chosen.T + self.constant + np.where(rows[:, None] == rows, self.left[rows], 0.0)
+
+    def product(self, vectors: Array) -> Array:
+        kind = vectors.dtype
+        product = self.map.image(self.map.gradient(vectors))
+        if self.left.any():
+            product += self.left.astype(kind)[:, None] * vectors
+        if self.constant:
+            product += kind.type(self.constant) * vectors.sum(axis=0)
+        return product
+
+
+class LowRankGram(FactorGram):
+    """The matrix of an incomplete factor, with the true diagonal.
+
     triangle (r, r): G at the active rows, lower triangular.
     """
 
     def __init__(
         self, incomplete: IncompleteFactor, constant: float, dtype: npt.DTypeLike, workers: Workers
     ) -> None:
-        self.constant, self.workers = constant, workers
-        self.dtype, self.n_rows = np.dtype(dtype), len(incomplete.factor)
-        self.active_rows, self.left = incomplete.active_rows, incomplete.left
-        self.triangle = incomplete.factor[self.active_rows]
-        squares: Array = np.einsum("ij,ij->i", incomplete.factor, incomplete.factor)
-        self._diagonal: npt.NDArray[np.float64] = squares + self.left + constant
-        self.factor = np.ascontiguousarray(incomplete.factor, dtype=self.dtype)
+        super().__init__(incomplete.features, incomplete.left, constant, dtype, workers)
+        self.active_rows, self.triangle = incomplete.active_rows, incomplete.triangle
+
+    @property
+    def factor(self) -> Array:
+        """G, of rows in memory."""
+        return np.asarray(self.features.data)
 
     @classmethod
     def at_rows(cls, source: GramSource, active_rows: Array, workers: Workers) -> LowRankGram:
@@ -181,29 +301,10 @@ class LowRankGram(Gram):
             float(corner.diagonal().max(initial=0.0)), 1e-300
         )
         triangle = np.linalg.cholesky(corner)
-        factor = sl.solve_triangular(triangle, across.T, lower=True, check_finite=False).T
-        left = source.diagonal() - np.einsum("ij,ij->i", factor, factor)
-        made = cls(IncompleteFactor(factor, active_rows, np.maximum(left, 0.0)), 0.0, np.float64, workers)
-        made.triangle = triangle
-        return made
-
-    def diagonal(self) -> npt.NDArray[np.float64]:
-        return self._diagonal.copy()
-
-    def columns(self, which: Array) -> Array:
-        found = self.workers.matmul(self.factor, np.ascontiguousarray(self.factor[which].T))
-        found[which, np.arange(len(which))] += self.left[which].astype(self.dtype)
-        found += self.dtype.type(self.constant)
-        return found
-
-    def product(self, vectors: Array) -> Array:
-        kind = vectors.dtype
-        inner = self.workers.inner(self.factor, vectors, kind)
-        product = self.workers.matmul(self.factor, inner)
-        product += self.left.astype(kind)[:, None] * vectors
-        if self.constant:
-            product += kind.type(self.constant) * vectors.sum(axis=0)
-        return product
+        factor = np.ascontiguousarray(sl.solve_triangular(triangle, across.T, lower=True, check_finite=False).T)
+        left = np.maximum(source.diagonal() - np.einsum("ij,ij->i", factor, factor), 0.0)
+        features = FeatureMatrix._unchecked(factor)
+        return cls(IncompleteFactor(features, triangle, active_rows, left), 0.0, np.float64, workers)
 
     def by_entries(self, left: Array, right: Array) -> tuple[Array, Array, Array]:
         """Differentiate ``<left, K right>`` by the entries of the true matrix that this one is made of.
@@ -225,7 +326,7 @@ class LowRankGram(Gram):
         Scores at new points are ``K(x, I) @ coefficients + constant * dual.sum(axis=0)``, I being the
         active rows: the kernel of new points with row j is taken as ``K(x, I) triangle^-T G_j^T``.
         """
-        inner = self.workers.inner(self.factor, dual, np.float64)
+        inner = self.map.gradient(dual)
         if not len(inner):
             return np.zeros(inner.shape)
         return np.asarray(sl.solve_triangular(self.triangle, inner, lower=True, trans="T"))

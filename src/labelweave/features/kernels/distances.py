@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from labelweave.array_types import Array
 from labelweave.arrays import panels
-from labelweave.features.feature_matrix import FeatureMatrix
+from labelweave.features.feature_matrix import FeatureMatrix, Moments
 from labelweave.features.kernels.kernel import Kernel, is_number, number_of, value_type
 from labelweave.model_files import storable
 from labelweave.model_files.schema import WIDTH
@@ -141,6 +141,8 @@ def _gamma_from_data(gamma: str, features: FeatureMatrix) -> float:
 def _variance(features: FeatureMatrix) -> float:
     if 0 in features.shape:
         return 0.0
+    if features.is_apart:
+        return float(features.summed(Moments.of).of_all_entries)
     if not features.is_sparse:
         return float(features.data.var(dtype=np.float64))
     csr = features.data.astype(np.float64, copy=False)

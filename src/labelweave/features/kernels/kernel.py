@@ -201,7 +201,7 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
             The features; ``None`` where the kernel has none that are cheap.
         """
         self._check_parameters()
-        return self._explicit_features(features)
+        return features.transformed(self._explicit_features)
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""

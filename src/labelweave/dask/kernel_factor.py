@@ -1,0 +1,147 @@
+"""Incomplete Cholesky factors of kernel matrices whose rows are partitions on a cluster.
+
+Pivots are chosen on the client, which knows what is left of the diagonal, and whose entries between each
+other are computed there; the columns of those that are accepted are computed where rows are, which keep their
+rows of the factor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from distributed import Client
+
+from labelweave.array_types import Array
+from labelweave.arrays import Workers
+from labelweave.dask.data import ReadData
+from labelweave.dask.filed import in_memory_or_file
+from labelweave.dask.parts import Parts
+from labelweave.dask.rows import ReadRows, Sized
+from labelweave.features import FeatureMatrix, Kernel
+from labelweave.features.gram.low_rank import GrowingRows, new_entries
+
+
+@dataclass(frozen=True)
+class FactorRows(Sized):
+    """The rows of a factor that a partition has.
+
+    columns: arrays of shape (n, k), in the order in which they were made.
+    left (n,): of the diagonal.
+    """
+
+    columns: tuple[Array, ...]
+    left: Array
+
+
+@dataclass(frozen=True)
+class Pivots(Sized):
+    """Columns that are added.
+
+    features (k, d): of the pivots; known (k, r): their rows of the factor.
+    active (r,), new (k,): rows that were pivots, and these, among all rows.
+    """
+
+    kernel: Kernel
+    features: FeatureMatrix
+    known: Array
+    triangle: Array
+    slack: float
+    active: Array
+    new: Array
+
+
+def _begun(rows: ReadRows, kernel: Kernel) -> FactorRows:
+    return FactorRows((), kernel.diagonal(rows.features).astype(np.float64))
+
+
+def _extended(factor: FactorRows, rows: ReadRows, pivots: Pivots, begin: int) -> FactorRows:
+    with Workers().running():
+        residual = pivots.kernel.block(rows.features, pivots.features).astype(np.float64)
+        done = 0
+        for columns in factor.columns:
+            residual -= columns @ pivots.known[:, done : done + columns.shape[1]].T
+            done += columns.shape[1]
+        left = factor.left.copy()
+        made = np.ascontiguousarray(new_entries(residual, pivots.triangle, left, pivots.slack))
+    # at pivots the values are known, free of rounding
+    own, places = _own(pivots.active, begin, len(left))
+    made[places] = 0
+    own, places = _own(pivots.new, begin, len(left))
+    made[places] = pivots.triangle[own]
+    return FactorRows((*factor.columns, made), left)
+
+
+def _own(which: Array, begin: int, n_rows: int) -> tuple[Array, Array]:
+    """Say which of some rows a partition has, and where."""
+    own = np.flatnonzero((which >= begin) & (which < begin + n_rows))
+    return own, which[own] - begin
+
+
+def _left(factor: FactorRows) -> Array:
+    return factor.left
+
+
+def _at(factor: FactorRows, places: Array) -> Array:
+    return np.hstack([np.empty((len(places), 0)), *(columns[places] for columns in factor.columns)])
+
+
+def _diagonal(rows: ReadRows, kernel: Kernel) -> Array:
+    return kernel.diagonal(rows.features).astype(np.float64)
+
+
+def _as_features(rows: ReadRows, factor: FactorRows) -> ReadRows:
+    table = np.hstack([np.empty((len(factor.left), 0)), *factor.columns])
+    return replace(rows, features=in_memory_or_file(FeatureMatrix._unchecked(table)))
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+class PartitionedRows(GrowingRows):
+    """A kernel matrix of rows on the cluster, and the rows of its factor."""
+
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, client: Client, read: ReadData, kernel: Kernel, parts: Parts) -> None:
+        self._client, self._read, self._kernel, self._parts = client, read, kernel, parts
+        self.n_rows = read.n_rows
+        self._factor = parts.of(client.map(_begun, parts.futures, kernel=kernel, pure=False))
+        self._active = np.empty(0, np.int64)
+
+    def diagonal(self) -> npt.NDArray[np.float64]:
+        return np.concatenate(self._parts.each(_diagonal, self._kernel))
+
+    def corner(self, which: Array) -> Array:
+        features = self._parts.features_at(which)
+        return np.asarray(self._kernel.block(features, features), np.float64)
+
+    def known(self, which: Array) -> Array:
+        return np.asarray(self._factor.at(_at, which))
+
+    def append(self, pivots: Array, triangle: Array, slack: float) -> npt.NDArray[np.float64]:
+        given = Pivots(
+            self._kernel, self._parts.features_at(pivots), self.known(pivots), triangle, slack,
+            self._active, pivots,
+        )  # fmt: skip
+        # a task, and not a value that is put onto a worker: columns are made again where one died
+        sent = self._client.submit(_itself, given, pure=False)
+        self._factor = self._parts.of(
+            [
+                self._client.submit(_extended, factor, rows, sent, begin, pure=False)
+                for factor, rows, begin in zip(
+                    self._factor.futures, self._parts.futures, self._parts.begins, strict=True
+                )
+            ]
+        )
+        self._active = np.concatenate([self._active, pivots])
+        return np.concatenate(self._factor.gathered(_left))
+
+    def finished(self) -> FeatureMatrix:
+        from labelweave.dask.features import PartitionedFeatures
+
+        rows = self._client.map(_as_features, self._parts.futures, self._factor.futures, pure=False)
+        return PartitionedFeatures(self._client, self._read.with_features(rows, len(self._active)))

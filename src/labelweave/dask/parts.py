@@ -1,0 +1,126 @@
+"""Partitions on a cluster: functions of each of them, sums in pairs, and rows brought to the client."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from distributed import Client, Future
+from distributed.comm import CommClosedError
+
+import dask
+from labelweave.array_types import Array
+from labelweave.dask.graphs import in_pairs
+from labelweave.dask.rows import ReadRows, aligned
+from labelweave.dask.waiting import LostRowsError, gathered
+from labelweave.features import FeatureMatrix
+
+_PAUSE = 0.5  # seconds before tables are sent again
+_MOST_LOSSES = 20  # of one product, whose tables died with a worker
+
+
+class Parts:
+    """Partitions of rows on the cluster.
+
+    futures: one a partition; sizes: their rows.
+    """
+
+    def __init__(self, client: Client, futures: Sequence[Future], sizes: Sequence[int]) -> None:
+        self.client, self.futures = client, list(futures)
+        ends = np.cumsum(sizes).tolist()
+        self._slices = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
+
+    @property
+    def begins(self) -> list[int]:
+        """The first row of each, among all rows."""
+        return [rows.start for rows in self._slices]
+
+    def of(self, futures: Sequence[Future]) -> Parts:
+        """Give what was made of the same rows."""
+        made = copy(self)
+        made.futures = list(futures)
+        return made
+
+    def at(
+        self, of_part: Callable[..., Any], which: Array, *given: Any, stack: Callable[[Any], Any] = np.concatenate
+    ) -> Any:
+        """Call a function of every partition, of places in it, and of what is given.
+
+        Returns what it gives for these rows, stacked and put in their order.
+        """
+        order = np.argsort(which, kind="stable")
+        own = np.split(which[order], np.searchsorted(which[order], [part.stop for part in self._slices[:-1]]))
+        parts = list(zip(self.futures, self._slices, own, strict=True))
+        # where no row is wanted, the first partition says what none looks like
+        some = [part for part in parts if len(part[2])] or parts[:1]
+
+        def send() -> list[Future]:
+            sent = [self.client.scatter(value, hash=False) for value in given]
+            return [
+                self.client.submit(of_part, part, places - rows.start, *sent, pure=False)
+                for part, rows, places in some
+            ]
+
+        found = stack(self._done(send))
+        back = np.argsort(order, kind="stable")
+        return found.rows(back) if isinstance(found, FeatureMatrix) else found[back]
+
+    def features_at(self, which: Array) -> FeatureMatrix:
+        """Bring the features of some rows to the client."""
+        made: FeatureMatrix = self.at(_features_at, which, stack=_stacked)
+        return made
+
+    def each(self, of_part: Callable[..., Any], table: Any) -> list[Any]:
+        """Call a function of every partition and the same table; give the results in order."""
+
+        def send() -> list[Future]:
+            sent = self.client.scatter(table, hash=False)
+            return [self.client.submit(of_part, part, sent, pure=False) for part in self.futures]
+
+        return self._done(send)
+
+    def gathered(self, of_part: Callable[..., Any]) -> list[Any]:
+        """Call a function of every partition; give the results in order."""
+        return self._done(lambda: list(self.client.map(of_part, self.futures, pure=False)))
+
+    def summed(self, of_part: Callable[..., Any], *by_row: Any) -> Any:
+        """Call a function of every partition and the rows of tables that it has; add the results in pairs."""
+
+        def send() -> list[Future]:
+            called = dask.delayed(of_part, pure=False)
+            parts = []
+            for part, rows in zip(self.futures, self._slices, strict=True):
+                own = self.client.scatter([table[rows] for table in by_row], hash=False) if by_row else []
+                parts.append(called(part, *own))
+            total = in_pairs(parts, f"sum-{dask.base.tokenize(object())}")
+            return list(self.client.compute([total], optimize_graph=False))
+
+        return self._done(send)[0]
+
+    def _done(self, send: Callable[[], list[Future]]) -> list[Any]:
+        """Send tasks and gather what they give, anew where their tables died with a worker."""
+        for _ in range(_MOST_LOSSES):
+            try:
+                return gathered(self.client, send())
+            except LostRowsError:
+                if any(part.status == "cancelled" for part in self.futures):
+                    raise
+            except (CommClosedError, OSError):  # a worker that is sent a table is dying
+                time.sleep(_PAUSE)
+        raise RuntimeError(
+            f"Workers that had the tables of a product died {_MOST_LOSSES} times; see their logs."
+        )
+
+
+def _features_at(rows: ReadRows, places: Array) -> FeatureMatrix:
+    return rows.features.rows(places)
+
+
+def _stacked(parts: list[FeatureMatrix]) -> FeatureMatrix:
+    tables = [aligned(part.data) for part in parts]
+    table = sp.vstack(tables, format="csr") if any(map(sp.issparse, tables)) else np.concatenate(tables)
+    return FeatureMatrix._unchecked(table, parts[0].names)
