@@ -288,6 +288,15 @@ class PartitionedClassifier(CheckedParameters):
         return client
 
 
+def refuse_kernel_matrix(kernel: Any) -> None:
+    """Refuse kernels that are matrices."""
+    kernels = kernel if isinstance(kernel, list | tuple) else [kernel]
+    if any(isinstance(one, str) and one == "precomputed" for one in kernels):
+        raise ValueError(
+            "kernel='precomputed' is for data in memory; give the features and a kernel between rows."
+        )
+
+
 def _of_rows(
     rows: Any, model: Any, method: str, empty: Any, k: int | None = None, part: int | None = None
 ) -> Any:

@@ -146,8 +146,9 @@ class PartitionedFeatures(FeatureMatrix):
     def mapped(self, of_rows: Callable[..., Any], which: Any, size: int) -> Any:
         return self._parts.at(_of_some_rows, np.asarray(which), of_rows)
 
-    def here(self) -> FeatureMatrix:
-        features = self._parts.features_at(np.arange(len(self))).astype(self._dtype)
+    def here(self, which: npt.NDArray[Any] | None = None) -> FeatureMatrix:
+        which = np.arange(len(self)) if which is None else which
+        features = self._parts.features_at(which).astype(self._dtype)
         return features.with_constant(self._constant) if self._constant else features
 
     def transformed(self, of_rows: Callable[..., Any]) -> FeatureMatrix | None:

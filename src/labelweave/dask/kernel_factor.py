@@ -8,6 +8,7 @@ rows of the factor.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -109,8 +110,12 @@ class PartitionedRows(GrowingRows):
     def __init__(self, client: Client, read: ReadData, kernel: Kernel, parts: Parts) -> None:
         self._client, self._read, self._kernel, self._parts = client, read, kernel, parts
         self.n_rows = read.n_rows
-        self._factor = parts.of(client.map(_begun, parts.futures, kernel=kernel, pure=False))
         self._active = np.empty(0, np.int64)
+
+    @cached_property
+    def _factor(self) -> Parts:
+        begun = self._client.map(_begun, self._parts.futures, kernel=self._kernel, pure=False)
+        return self._parts.of(begun)
 
     def diagonal(self) -> npt.NDArray[np.float64]:
         return np.concatenate(self._parts.each(_diagonal, self._kernel))
@@ -139,6 +144,11 @@ class PartitionedRows(GrowingRows):
         )
         self._active = np.concatenate([self._active, pivots])
         return np.concatenate(self._factor.gathered(_left))
+
+    def of_rows(self, kept: Array) -> PartitionedRows:
+        read = self._read.some_rows(self._client, kept)
+        parts = Parts(self._client, read.rows, [facts.n_rows for facts in read.facts])
+        return PartitionedRows(self._client, read, self._kernel, parts)
 
     def finished(self) -> FeatureMatrix:
         from labelweave.dask.features import PartitionedFeatures

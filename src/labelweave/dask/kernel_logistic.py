@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from distributed import Client
 
-from labelweave.dask.classifier import PartitionedClassifier
+from labelweave.dask.classifier import PartitionedClassifier, refuse_kernel_matrix
 from labelweave.dask.data import ReadData, gathered_labels
 from labelweave.dask.features import PartitionedFeatures
 from labelweave.dask.rows import ReadRows, given_entries, stacked_entries, weights_of
@@ -184,11 +184,7 @@ class KernelLogisticClassifier(PartitionedClassifier):
         keep_parameters(self, locals())
 
     def _reader(self) -> Any:
-        kernels = self.kernel if isinstance(self.kernel, list | tuple) else [self.kernel]
-        if any(isinstance(kernel, str) and kernel == "precomputed" for kernel in kernels):
-            raise ValueError(
-                "kernel='precomputed' is for data in memory; give the features and a kernel between rows."
-            )
+        refuse_kernel_matrix(self.kernel)
         return super()._reader()
 
     def _fit_local(

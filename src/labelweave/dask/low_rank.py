@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from distributed import Client
 
-from labelweave.dask.classifier import PartitionedClassifier
+from labelweave.dask.classifier import PartitionedClassifier, refuse_kernel_matrix
 from labelweave.dask.data import ReadData, gathered_labels
 from labelweave.dask.features import PartitionedFeatures
 from labelweave.dask.rows import given_entries, stacked_entries
@@ -19,6 +19,7 @@ from labelweave.estimators.parameters import (
     Costs,
     CovarianceLike,
     FlipRatesLike,
+    KernelLike,
     MeanLike,
     RandomState,
     keep_parameters,
@@ -49,16 +50,18 @@ class LowRankClassifier(PartitionedClassifier):
         lambda.
     penalty : {"trace_norm", "ridge"}, default="trace_norm"
         What is penalised.
-    kernel : "linear", default="linear"
-        Others are for data in memory, as other values of the parameters without a word here.
-    gamma : {"scale"}, default="scale"
-        Of other kernels; not read.
+    kernel : {"linear", "rbf", "polynomial", "laplacian", "cosine"} or Kernel, default="linear"
+        The kernel between rows.  One without explicit features is replaced by an incomplete Cholesky factor,
+        whose pivots are chosen over all partitions and whose rows stay there.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Width of the RBF, polynomial and Laplacian kernels, of the moments of all partitions.
     degree : int, default=3
-        Of other kernels; not read.
+        Of the polynomial kernel.
     coef0 : float, default=1.0
-        Of other kernels; not read.
+        Of the polynomial kernel.
     scaling : {"none"}, default="none"
-        Features are taken as they are.
+        Features are taken as they are; other values are for data in memory, as those of the parameters
+        without a word here.
     fit_intercept : bool, default=True
         Whether to add a constant feature.
     intercept_scaling : float, default=1.0
@@ -103,8 +106,8 @@ class LowRankClassifier(PartitionedClassifier):
         The largest number of rounds.
     precision : {"float64", "float32"}, default="float64"
         Of the factors.
-    kernel_rank : None, default=None
-        Of other kernels; not read.
+    kernel_rank : int or None, default=None
+        The columns of a factor; None for 2,000.  The model keeps so many rows.
     memory_budget : float, default=8000.0
         Megabytes on the client for the normal equations of a closed form.
     n_jobs : int or None, default=None
@@ -155,18 +158,16 @@ class LowRankClassifier(PartitionedClassifier):
     }
     _ordinary = LocalLowRankClassifier
     _one_machine: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "kernel": ("linear",),
         "scaling": ("none",),
         "hyperparameters": ("fixed",),
         "learning_rows": (None,),
         "warm_start": (False,),
-        "kernel_rank": (None,),
     }
 
     def __init__(
         self, client: Client | None = None, rank: float = 100, loss: str | EntryLoss = "squared",
         regularization: float = 1.0, *, penalty: Literal["trace_norm", "ridge"] = "trace_norm",
-        kernel: str = "linear", gamma: str | float = "scale", degree: int = 3, coef0: float = 1.0,
+        kernel: KernelLike = "linear", gamma: str | float = "scale", degree: int = 3, coef0: float = 1.0,
         scaling: str = "none", fit_intercept: bool = True, intercept_scaling: float = 1.0,
         negative_weight: float = 1.0, label_covariance: CovarianceLike = None, label_mean: MeanLike = None,
         false_positive_cost: Costs = 1.0, false_negative_cost: Costs = 1.0, class_weight: ClassWeight = None,
@@ -179,6 +180,10 @@ class LowRankClassifier(PartitionedClassifier):
         n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
+
+    def _reader(self) -> Any:
+        refuse_kernel_matrix(self.kernel)
+        return super()._reader()
 
     def _fit_local(self, local: LocalLowRankClassifier, client: Client, data: ReadData) -> None:
         labels, weights = gathered_labels(client, data)

@@ -60,7 +60,7 @@ def size_in_bytes(value: Any) -> int:
     """Add up the arrays that it holds."""
     if isinstance(value, np.ndarray):
         return int(value.nbytes)
-    if hasattr(value, "indptr"):
+    if sp.issparse(value):
         return int(value.data.nbytes + value.indices.nbytes + value.indptr.nbytes)
     if isinstance(value, list | tuple):
         return sum(map(size_in_bytes, value))

@@ -36,6 +36,7 @@ from labelweave.features import (
     make_kernel,
 )
 from labelweave.features.feature_matrix import dense_rows
+from labelweave.features.gram.low_rank import GrowingRows
 from labelweave.features.gram.sources import (
     GramSource,
     KernelSource,
@@ -109,7 +110,9 @@ class KernelClassifier(LabelClassifier):
         for name in ("scorer_", "coef_", "dual_coef_", "support_", "support_vectors_", "kernel_"):
             self.__dict__.pop(name, None)
 
-    def _read_kernel(self, features: FeatureMatrix, seed: int) -> tuple[GramSource, FeatureMatrix | None]:
+    def _read_kernel(
+        self, features: FeatureMatrix, seed: int
+    ) -> tuple[GramSource | GrowingRows, FeatureMatrix | None]:
         """Give the kernel of the training rows, and its explicit features where it has them."""
         if self._is_precomputed:
             given = PrecomputedSource(checked_kernel_matrix(dense_rows(features)))
@@ -118,7 +121,7 @@ class KernelClassifier(LabelClassifier):
         kernel = make_kernel(self.kernel, self.gamma, self.degree, self.coef0)
         self.kernel_ = kernel.resolved(features)
         self._check_kernel(self.kernel_, features, seed)
-        return KernelSource(self.kernel_, features), self.kernel_.explicit_features(features)
+        return features.kernel_source(self.kernel_), self.kernel_.explicit_features(features)
 
     def _check_kernel(self, kernel: Kernel, features: FeatureMatrix, seed: int) -> None:
         """Refuse a kernel of the user's that is not positive semi-definite; warn of one that is no use."""
@@ -138,7 +141,7 @@ def _warn_of_degenerate(kernel: Kernel, features: FeatureMatrix) -> None:
     if len(features) < _FEWEST_ROWS or not isinstance(kernel, RBFKernel | ARDKernel | LaplacianKernel):
         return
     step = max(1, len(features) // _KERNEL_ROWS)
-    some = features.rows(np.arange(len(features))[: step * _KERNEL_ROWS : step]).here()
+    some = features.here(np.arange(len(features))[: step * _KERNEL_ROWS : step])
     values = kernel.block(some, some)[np.triu_indices(len(some), 1)]
     if values.min() > 1 - 1e-12:  # equal rows, which no width tells apart
         return

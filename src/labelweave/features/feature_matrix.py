@@ -83,9 +83,9 @@ class FeatureMatrix:
         starts = range(0, max(1, len(which)), size)
         return np.concatenate([of_rows(self.rows(which[start : start + size])) for start in starts])
 
-    def here(self) -> FeatureMatrix:
-        """Bring the rows here, where they are elsewhere."""
-        return self
+    def here(self, which: npt.NDArray[Any] | None = None) -> FeatureMatrix:
+        """Bring rows here, where they are elsewhere: some, in their order, or all."""
+        return self if which is None else self.rows(which)
 
     def transformed(self, of_rows: Callable[[FeatureMatrix], FeatureMatrix | None]) -> FeatureMatrix | None:
         """Make other features of the rows, where they are."""

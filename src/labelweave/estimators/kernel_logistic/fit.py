@@ -28,7 +28,7 @@ from labelweave.estimators.targets import (
 )
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import Gram, LowRankGram, choose_gram, incomplete_cholesky
-from labelweave.features.gram.low_rank import GrowingRows
+from labelweave.features.gram.low_rank import COLUMNS_APART, GrowingRows
 from labelweave.features.gram.sources import GramSource, PrecomputedSource
 from labelweave.hyperparameters.cross_validation import (
     CrossValidationLikelihood,
@@ -56,7 +56,6 @@ from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
 from labelweave.solvers.newton_system import FunctionGradients, LinearSolver
 
 _FIRST_ROWS = 1000
-_COLUMNS_APART = 2000  # of factors of kernel matrices, where rows are elsewhere
 _MANY = 3  # times that: rows enough for a first search on a part
 
 
@@ -330,7 +329,7 @@ class LikelihoodFit:
         settings = self.settings
         features, rank = self.data.features, settings.kernel_rank
         if rank is None and features.is_apart and (kernel is None or kernel.explicit_features(features) is None):
-            rank = _COLUMNS_APART
+            rank = COLUMNS_APART
         if rank is None:
             return self._gram(self.data, kernel, 1)
         source = self.data.source(kernel)

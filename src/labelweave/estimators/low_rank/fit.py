@@ -21,7 +21,7 @@ from labelweave.estimators.low_rank.starts import Start, first_label_factor
 from labelweave.features import FeatureMatrix
 from labelweave.features.factor_maps import FactorMap, KernelMap, explicit_map
 from labelweave.features.gram import choose_gram
-from labelweave.features.gram.low_rank import incomplete_cholesky
+from labelweave.features.gram.low_rank import COLUMNS_APART, GrowingRows, incomplete_cholesky
 from labelweave.features.gram.sources import GramSource, RowsOfSource
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.covariance.factor import FactorCovariance
@@ -93,7 +93,7 @@ class LowRankData:
     labels: LabelMatrix
     weights: PerRow
     explicit: FeatureMatrix | None
-    source: GramSource | None
+    source: GramSource | GrowingRows | None
     factors: EntryWeights | None = None
     covariance: LabelCovariance | None = None
     known: tuple[Array, Array] | None = None
@@ -130,7 +130,7 @@ class LowRankData:
             labels=self.labels[kept],
             weights=self.weights[kept],
             explicit=None if self.explicit is None else self.explicit.rows(kept),
-            source=None if self.source is None else RowsOfSource(self.source, kept),
+            source=None if self.source is None else _some_of(self.source, kept),
             factors=None if self.factors is None else self.factors.rows(kept),
             known=None if self.known is None else (self.known[0][kept], self.known[1]),
         )
@@ -165,6 +165,10 @@ class FittedFactors:
         return replace(self, support=rows[self.support], end=self.end.spread(rows, n_rows))
 
 
+def _some_of(source: GramSource | GrowingRows, kept: Array) -> GramSource | GrowingRows:
+    return source.of_rows(kept) if isinstance(source, GrowingRows) else RowsOfSource(source, kept)
+
+
 class ReadyRows:
     """What all fits to the same rows share, whatever their rank and regularisation; made when first used.
 
@@ -186,8 +190,11 @@ class ReadyRows:
         source, settings = self.data.source, self.settings
         assert source is not None, "there are features or a kernel"
         self.active = np.arange(source.n_rows)
-        if settings.kernel_rank is not None:
-            made = incomplete_cholesky(source, settings.kernel_rank, settings.workers, settings.seed)
+        rank = settings.kernel_rank
+        if rank is None and isinstance(source, GrowingRows):
+            rank = COLUMNS_APART
+        if rank is not None:
+            made = incomplete_cholesky(source, rank, settings.workers, settings.seed)
             self.explicit, self.active, self.triangle = made.features, made.active_rows, made.triangle
 
     @cached_property
@@ -196,7 +203,7 @@ class ReadyRows:
         settings = self.settings
         workers, dtype, constant = settings.workers, settings.dtype, settings.constant
         if self.explicit is None:
-            assert self.data.source is not None, "there are features or a kernel"
+            assert not isinstance(self.data.source, GrowingRows | None), "there are features or a kernel"
             gram = choose_gram(
                 self.data.source, None, settings.rank, settings.memory_budget * 1e6, workers,
                 dtype=dtype, constant=constant**2,

@@ -27,6 +27,7 @@ from labelweave.features.gram.stored import Gram, StreamedGram
 
 _JITTER = 1e-8  # of the largest diagonal entry
 _CANDIDATES = 128  # pivots that are proposed at once
+COLUMNS_APART = 2000  # of factors of rows elsewhere, where no rank is given
 _ROUNDING = 1e-10  # of the largest diagonal entry; a smaller residual is no pivot
 
 
@@ -80,6 +81,10 @@ class GrowingRows(ABC):
     @abstractmethod
     def finished(self) -> FeatureMatrix:
         """Give the factor."""
+
+    def of_rows(self, kept: Array) -> GrowingRows:
+        """Give the matrix of some rows, of which no factor has begun."""
+        raise NotImplementedError
 
 
 def incomplete_cholesky(
