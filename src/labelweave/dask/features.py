@@ -19,20 +19,24 @@ from distributed import Client
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
+from labelweave.dask.chunks import neighbours
 from labelweave.dask.data import ReadData
 from labelweave.dask.filed import in_memory_or_file
 from labelweave.dask.kernel_factor import PartitionedRows
-from labelweave.dask.parts import Parts
+from labelweave.dask.parts import Parts, stacked_features
 from labelweave.dask.rows import ReadRows, Sized, aligned
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.factor_maps import FactorMap, explicit_map
 
 
-class Mapped(Sized):
-    """The features of a partition as a map of factors."""
+_WORK_A_SUM = 4  # entries of partitions that are brought together, times the features
 
-    def __init__(self, rows: ReadRows, constant: float, dtype: npt.DTypeLike) -> None:
-        features = rows.features.astype(dtype)
+
+class Mapped(Sized):
+    """The features of neighbouring partitions as a map of factors."""
+
+    def __init__(self, rows: list[ReadRows], constant: float, dtype: npt.DTypeLike) -> None:
+        features = stacked_features([part.features for part in rows]).astype(dtype)
         table = (features.with_constant(constant) if constant else features).data
         self.map = explicit_map(table, dtype, Workers())
 
@@ -50,16 +54,21 @@ def _of_rows(of_rows: Callable[..., Any], rows: ReadRows, *by_row: Any) -> Any:
 class PartitionedMap(FactorMap):
     """From a factor of the features (d, k) to its image of all rows (n, k), by products on the cluster."""
 
-    def __init__(self, parts: Parts, shape: tuple[int, int], constant: float, dtype: npt.DTypeLike) -> None:
+    def __init__(
+        self, parts: Parts, entries: list[int], shape: tuple[int, int], constant: float, dtype: npt.DTypeLike
+    ) -> None:
         self.shape, self.dtype = (shape[0], shape[1] + (constant != 0)), np.dtype(dtype)
-        self._rows, self._constant = parts, constant
+        self._rows, self._entries, self._constant = parts, entries, constant
 
     @cached_property
     def _parts(self) -> Parts:
-        rows, client = self._rows, self._rows.client
-        return rows.of(
-            [client.submit(Mapped, part, self._constant, self.dtype, pure=False) for part in rows.futures]
-        )
+        # partitions of few entries are brought together: each makes a table of all features in a sum
+        groups = neighbours(self._entries, _WORK_A_SUM * self.shape[1])
+        client = self._rows.client
+        joined = [[self._rows.futures[part] for part in group] for group in groups]
+        futures = [client.submit(Mapped, rows, self._constant, self.dtype, pure=False) for rows in joined]
+        sizes = [sum(self._rows.sizes[part] for part in group) for group in groups]
+        return Parts(client, futures, sizes)
 
     def image(self, factor: Array) -> Array:
         return np.concatenate(self._parts.each(_image, factor))
@@ -116,7 +125,8 @@ class PartitionedFeatures(FeatureMatrix):
     def data(self) -> PartitionedMap:
         """The map that stands for the table."""
         shape = self.shape[0], self._facts[0].n_features
-        return PartitionedMap(self._parts, shape, self._constant, self._dtype)
+        entries = [facts.entries for facts in self._facts]
+        return PartitionedMap(self._parts, entries, shape, self._constant, self._dtype)
 
     @property
     def marks(self) -> Any:

@@ -31,7 +31,7 @@ class Parts:
 
     def __init__(self, client: Client, futures: Sequence[Future], sizes: Sequence[int]) -> None:
         self.client, self.futures = client, list(futures)
-        ends = np.cumsum(sizes).tolist()
+        self.sizes, ends = list(sizes), np.cumsum(sizes).tolist()
         self._slices = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
 
     @property
@@ -71,7 +71,7 @@ class Parts:
 
     def features_at(self, which: Array) -> FeatureMatrix:
         """Bring the features of some rows to the client."""
-        made: FeatureMatrix = self.at(_features_at, which, stack=_stacked)
+        made: FeatureMatrix = self.at(_features_at, which, stack=stacked_features)
         return made
 
     def each(self, of_part: Callable[..., Any], table: Any) -> list[Any]:
@@ -120,7 +120,10 @@ def _features_at(rows: ReadRows, places: Array) -> FeatureMatrix:
     return rows.features.rows(places)
 
 
-def _stacked(parts: list[FeatureMatrix]) -> FeatureMatrix:
+def stacked_features(parts: list[FeatureMatrix]) -> FeatureMatrix:
+    """Put the features of several partitions below one another."""
+    if len(parts) == 1:
+        return parts[0]
     tables = [aligned(part.data) for part in parts]
     table = sp.vstack(tables, format="csr") if any(map(sp.issparse, tables)) else np.concatenate(tables)
     return FeatureMatrix._unchecked(table, parts[0].names)

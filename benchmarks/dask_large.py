@@ -1,0 +1,169 @@
+"""Large fits of models other than max-margin by two processes of a Dask cluster: seconds and peak memory.
+
+    python -m benchmarks.dask_large --problem logistic
+    python -m benchmarks.dask_large --problem low-rank --share 0.1
+
+"logistic": kernel logistic regression of 100,000 rows of 20 features and one of 10 classes, an RBF kernel with
+a factor of 2,000 columns.  "low-rank": a share of the rows of the shape of the Wikipedia problem of Yu et al.
+(2014, Table 3) with all words and labels, rank 250, five rounds, as ``benchmarks.wikipedia_shape`` fits them in
+memory.  Rows are synthetic, made by another process, and read from files by the workers.  Memory is the largest
+resident size of each worker and of the client; the data of the low-rank problem have no size that fits all
+machines, so give a share.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import multiprocessing
+import os
+import tempfile
+import threading
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from distributed import Client, LocalCluster
+
+import dask
+from benchmarks.dask_memory import watch
+from benchmarks.machine import describe_machine
+from benchmarks.results_file import write_json
+from labelweave.dask import KernelLogisticClassifier, LowRankClassifier
+from labelweave.labels import LabelMatrix
+
+__all__ = ["main"]
+
+_N_PARTS, _N_TEST = 16, 5_000
+_WIKIPEDIA = 881_805, 366_932, 213_707
+_CLASSES, _FEATURES = 10, 20
+
+
+def main() -> None:
+    """Write rows, fit and tell."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--problem", choices=["logistic", "low-rank"], default="logistic")
+    parser.add_argument("--rows", type=int, default=100_000, help="of the logistic problem")
+    parser.add_argument("--kernel-rank", type=int, default=2000)
+    parser.add_argument("--share", type=float, default=0.1, help="of the low-rank problem's rows")
+    parser.add_argument("--limit", type=float, default=6000.0, help="megabytes of a worker")
+    parser.add_argument("--out", type=Path, default=None)
+    given = parser.parse_args()
+    parts = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        maker = multiprocessing.get_context("spawn").Process(target=_write, args=(folder, vars(given)))
+        maker.start()
+        maker.join()
+        with (
+            LocalCluster(silence_logs=logging.ERROR, memory_limit=f"{given.limit}MB", **parts) as cluster,
+            Client(cluster) as client,
+        ):
+            found = _measured(client, folder, given)
+    print(_sentence(found))
+    if given.out is not None:
+        write_json(given.out, describe_machine() | found)
+
+
+def _measured(client: Client, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
+    """Fit, and watch the memory meanwhile."""
+    load = dask.delayed(_read, pure=False)
+    pairs = [load(folder, number) for number in range(_N_PARTS)]
+    if given.problem == "logistic":
+        made: Any = KernelLogisticClassifier(client, kernel_rank=given.kernel_rank, hyperparameters="fixed")
+    else:
+        made = LowRankClassifier(client, 250, max_iter=5, tol=0.0, precision="float32", n_jobs=2)
+    seen: dict[int, tuple[int, float]] = {}
+    pids, done = [os.getpid(), *client.run(os.getpid).values()], threading.Event()
+    thread = threading.Thread(target=watch, args=(pids, seen, done), daemon=True)
+    thread.start()
+    begin = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a number of rounds is asked for, not convergence
+        model = made.fit([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+    seconds = time.perf_counter() - begin
+    done.set()
+    thread.join()
+    X, y = _read(folder, _N_PARTS)
+    local = model.to_local()
+    if given.problem == "logistic":
+        score = float(np.mean(local.predict(X) == y))
+    else:
+        best, truth = local.predict_top(X, 1)[0][:, 0], y.positives
+        score = float(truth[np.arange(len(best)), best].mean())
+    return {
+        "problem": given.problem,
+        "rows": int(model._n_rows),
+        "seconds": seconds,
+        "rounds": int(model.n_iter_),
+        "duality_gap": float(model.duality_gap_),
+        "score": score,
+        "gigabytes": [seen[pid][0] / 1e9 for pid in pids],
+        "processor": [seen[pid][1] for pid in pids],
+    }
+
+
+def _sentence(found: dict[str, Any]) -> str:
+    client, *workers = found["gigabytes"]
+    own, *theirs = found["processor"]
+    return (
+        f"{found['problem']}, {found['rows']} rows: {found['seconds']:.0f} s, {found['rounds']} rounds, gap "
+        f"{found['duality_gap']:.1e}, {'accuracy' if found['problem'] == 'logistic' else 'P@1'} "
+        f"{found['score']:.4f}; most memory of the client {client:.2f} GB, of workers "
+        f"{', '.join(f'{one:.2f}' for one in workers)} GB; processor {own:.0f} s, "
+        f"{', '.join(f'{one:.0f}' for one in theirs)} s"
+    )
+
+
+def _write(folder: Path, given: dict[str, Any]) -> None:
+    """Write the parts of a problem, and test rows as the last one."""
+    if given["problem"] == "logistic":
+        X, Y = _classes(given["rows"] + _N_TEST)
+    else:
+        from labelweave.datasets import make_text_like
+
+        n, d, n_labels = _WIKIPEDIA
+        n = round(given["share"] * n)
+        data = make_text_like(
+            n + _N_TEST, d, n_labels, labels_per_row=7.1, words_per_row=147, random_state=0
+        )
+        X, Y = data.X, data.Y.positives
+    cuts = np.linspace(0, X.shape[0] - _N_TEST, _N_PARTS + 1).astype(int).tolist()
+    for number, rows in enumerate(zip(cuts, [*cuts[1:]], strict=False)):
+        _write_part(folder, number, X[slice(*rows)], Y[slice(*rows)])
+    _write_part(folder, _N_PARTS, X[-_N_TEST:], Y[-_N_TEST:])
+
+
+def _classes(n_rows: int) -> tuple[Any, Any]:
+    """Draw rows whose classes are not linear in them."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n_rows, _FEATURES))
+    hidden = np.tanh(X @ random.normal(size=(_FEATURES, 60)) / 2)
+    scores = hidden @ random.normal(size=(60, _CLASSES)) + random.gumbel(size=(n_rows, _CLASSES))
+    return X, scores.argmax(axis=1)
+
+
+def _write_part(folder: Path, number: int, X: Any, Y: Any) -> None:
+    for name, table in (("X", X), ("Y", Y)):
+        if sp.issparse(table):
+            sp.save_npz(folder / f"{name}{number}.npz", sp.csr_array(table), compressed=False)
+        else:
+            np.save(folder / f"{name}{number}.npy", table)
+
+
+def _read(folder: Path, number: int) -> tuple[Any, Any]:
+    tables = []
+    for name in "XY":
+        path = folder / f"{name}{number}.npz"
+        tables.append(
+            sp.csr_array(sp.load_npz(path)) if path.exists() else np.load(folder / f"{name}{number}.npy")
+        )
+    X, Y = tables
+    return X, LabelMatrix(Y) if sp.issparse(Y) else Y
+
+
+if __name__ == "__main__":
+    main()
