@@ -3,12 +3,11 @@
     python -m benchmarks.dask_large --problem logistic
     python -m benchmarks.dask_large --problem low-rank --share 0.1
 
-"logistic": kernel logistic regression of 100,000 rows of 20 features and one of 10 classes, an RBF kernel with
-a factor of 2,000 columns.  "low-rank": a share of the rows of the shape of the Wikipedia problem of Yu et al.
-(2014, Table 3) with all words and labels, rank 250, five rounds, as ``benchmarks.wikipedia_shape`` fits them in
-memory.  Rows are synthetic, made by another process, and read from files by the workers.  Memory is the largest
-resident size of each worker and of the client; the data of the low-rank problem have no size that fits all
-machines, so give a share.
+"logistic": kernel logistic regression of 100,000 rows of 20 features and one of 10 classes, an RBF kernel
+with a factor of 2,000 columns.  "low-rank": a share of the rows of the shape of the Wikipedia problem of Yu
+et al. (2014, Table 3) with all words and labels, rank 250, five rounds, as ``benchmarks.wikipedia_shape``
+fits them in memory.  Rows are synthetic, made by another process, and read from files by the workers.  Memory is the
+largest resident size of each worker and of the client.
 """
 
 from __future__ import annotations
@@ -127,9 +126,7 @@ def _write(folder: Path, given: dict[str, Any]) -> None:
 
         n, d, n_labels = _WIKIPEDIA
         n = round(given["share"] * n)
-        data = make_text_like(
-            n + _N_TEST, d, n_labels, labels_per_row=7.1, words_per_row=147, random_state=0
-        )
+        data = make_text_like(n + _N_TEST, d, n_labels, labels_per_row=7.1, words_per_row=147, random_state=0)
         X, Y = data.X, data.Y.positives
     cuts = np.linspace(0, X.shape[0] - _N_TEST, _N_PARTS + 1).astype(int).tolist()
     for number, rows in enumerate(zip(cuts, [*cuts[1:]], strict=False)):

@@ -91,7 +91,7 @@ def with_answers(Y: LabelMatrix, ids: Any, path: PathLike) -> LabelMatrix:
 
 def with_more_labels(Y: LabelMatrix, more: Sequence[str]) -> LabelMatrix:
     """Add those labels that are not there yet, of which nothing is known."""
-    names = [str(name) for name in (range(Y.n_labels) if Y.names is None else Y.names)]
+    names = Y.words
     there = set(names)
     added = [name for name in dict.fromkeys(more) if name not in there]
     if not added:
@@ -117,7 +117,7 @@ def merged(
     Y: LabelMatrix, places: dict[str, int], answers: dict[tuple[str, str], str], path: PathLike
 ) -> LabelMatrix:
     """Put answers into labels, those that nobody knows as unobserved."""
-    names = [str(name) for name in (range(Y.n_labels) if Y.names is None else Y.names)]
+    names = Y.words
     columns = {name: column for column, name in enumerate(names)}
     rows, labels = [], []
     for row, label in answers:

@@ -62,7 +62,7 @@ def run(
 
 def _structure(Y: LabelMatrix, taxonomy: str | None, covariance: str | None) -> Any:
     """Read how labels are related; True where nothing is known."""
-    names = [str(name) for name in (range(Y.n_labels) if Y.names is None else Y.names)]
+    names = Y.words
     if taxonomy is not None:
         return LabelCovariance.from_taxonomy(read_taxonomy(taxonomy), names, normalized=True)
     return True if covariance is None else read_covariance(covariance, names)

@@ -19,17 +19,22 @@ from labelweave.cli.label_cells import cut_where_listed, require_labels
 from labelweave.cli.label_relations import covariance_over
 from labelweave.cli.messages import note
 from labelweave.cli.model_table import model_table
+from labelweave.datasets import read_taxonomy
 from labelweave.estimators import TableModel
 
 _LOCAL = "local"
 _SECONDS = 30  # for a scheduler to answer
-_MODELS = {"max-margin": "MaxMarginClassifier", "low-rank": "LowRankClassifier"}
+_MODELS = {
+    "kernel-logistic": "KernelLogisticClassifier",
+    "low-rank": "LowRankClassifier",
+    "max-margin": "MaxMarginClassifier",
+}
 
 
 def run_on_cluster(request: FitRequest) -> int:
     """Fit a model on a cluster and save it; give the exit code."""
     import labelweave.dask
-    from labelweave.dask.files import files_of, parts_of
+    from labelweave.dask.files import files_of, parts_of, with_classes
 
     assert request.dask is not None, "a cluster is asked for"
     parameters = model_table().keywords(request.model, request.given)
@@ -39,7 +44,11 @@ def run_on_cluster(request: FitRequest) -> int:
             note(f"{client.dashboard_link} shows what the workers do.")
             _count(parts)
         pairs, vectorizer, columns, names = _pairs(client, parts, request)
-        if names is not None:
+        if request.one_class:
+            pairs = with_classes(pairs, keeps_unknown=request.has("taxonomy"))
+        if request.has("taxonomy") and request.relations.taxonomy:
+            parameters["taxonomy"] = read_taxonomy(request.relations.taxonomy)
+        elif names is not None:
             parameters["label_covariance"] = covariance_over(names, request, columns)
         make = getattr(labelweave.dask, _MODELS[request.model])
         model = make(client, **parameters, verbose=0 if request.quiet else 1)

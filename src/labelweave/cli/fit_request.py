@@ -33,15 +33,18 @@ LISTED = {"rank": "ranks", "regularization": "regularizations"}
 _AS_THEY_ARE = ("quiet", "graph", "one_class", "compare", "compare_folds", "key", "dask", "more")
 _USUAL, _OTHERWISE = "auto", "max-margin"  # where no model is named, and with flags of its own
 _OF_TEXTS, _TAKE_TEXTS = "kernel-logistic", ("max-margin", "kernel-logistic", "low-rank")
-_ON_CLUSTERS = ("max-margin", "low-rank")
-_ON_CLUSTERS_TAKE = {  # which values of flags whose others are for data in memory
-    "scaling": ("none",),
-    "kernel": ("linear",),
-    "prune": ("off",),
-    "hyperparameters": ("fixed",),
-    "solver": ("auto", "coordinate_ascent"),
-    "factorization": ("auto",),
-    **dict.fromkeys(("jobs", "coupling", "kernel_rank", "learning_rows"), ()),
+_KERNELS_OF_ROWS = ("linear", "rbf", "polynomial", "laplacian", "cosine")
+_NEWTON_OF_PARTS = ("auto", "function_gradients", "symmetrized_gradients")
+_ON_ALL_CLUSTERS: dict[str, tuple[str, ...]] = {"scaling": ("none",), "jobs": ()}
+_ON_CLUSTERS: dict[str, dict[str, tuple[str, ...]]] = {  # models, and which values flags may have there
+    "max-margin": {
+        "kernel": ("linear",),
+        "prune": ("off",),
+        "solver": ("auto", "coordinate_ascent"),
+        "factorization": ("auto",),
+    },
+    "low-rank": {"kernel": _KERNELS_OF_ROWS, "hyperparameters": ("fixed",), "learning_rows": ()},
+    "kernel-logistic": {"kernel": _KERNELS_OF_ROWS, "solver": _NEWTON_OF_PARTS},
 }
 _TREE_TIES = ("level", "subtree")
 _HOW_TO_GIVE_A_TREE = f"give one of {', '.join(map(flag_of, _TREES))}."
@@ -339,11 +342,9 @@ def _why_not_cluster(request: FitRequest) -> Iterator[str]:
     other = described or next(iter(request.decisions), None) or ("compare" if request.compare else None)
     if other is not None:
         yield f"{flag_of(other)} is for data in memory, and does not go with --dask."
-    if request.one_class:
-        yield "--one-class does not go with --dask; labels are columns of 0 and 1, or a list a row."
     if request.chooses_rank:
         yield "--dask takes one --rank and --regularization, not a choice of several."
-    for flag, values in _ON_CLUSTERS_TAKE.items():
+    for flag, values in (_ON_ALL_CLUSTERS | _ON_CLUSTERS.get(request.model, {})).items():
         if request.given.get(flag) not in (None, *values):
             yield f"{flag_of(flag)} {request.given[flag]} is for data in memory, and does not go with --dask."
 

@@ -58,15 +58,15 @@ def training_targets(rows: LabeledData, request: FitRequest) -> Targets:
         decision = request.given.get("decision", "most_probable")
         if decision != "most_probable":
             raise click.UsageError(f"--decision {decision} chooses one class a row; give --one-class too.")
-        return Targets(rows, rows.Y, label_words(rows.Y))
+        return Targets(rows, rows.Y, rows.Y.words)
     is_tree = rows.parents is not None
     if is_tree and request.one_class is None and (why := _why_no_class(rows)):
         if not request.quiet:
             note(f"{why}; every class is a label with a logistic loss, and the hierarchy is their prior.")
-        return Targets(rows, rows.Y, label_words(rows.Y))
+        return Targets(rows, rows.Y, rows.Y.words)
     if rows.Y.doubts is not None:
-        return Targets(rows, ClassProbabilities.of_labels(rows.Y, label_words(rows.Y)), label_words(rows.Y))
-    classes = rows.classes if is_tree else classes_of_labels(rows.Y, label_words(rows.Y), None)
+        return Targets(rows, ClassProbabilities.of_labels(rows.Y, rows.Y.words), rows.Y.words)
+    classes = rows.classes if is_tree else classes_of_labels(rows.Y, rows.Y.words, None)
     names = sorted({name for name in classes if name is not None})
     if not knows_trees:
         known = np.flatnonzero(classes != None)  # noqa: E711
@@ -85,10 +85,6 @@ def _why_no_class(rows: LabeledData) -> str | None:
     except ValueError as error:
         return str(error).partition(" (")[0].removesuffix(".")
     return None
-
-
-def label_words(Y: LabelMatrix) -> list[str]:
-    return [str(name) for name in (range(Y.n_labels) if Y.names is None else Y.names)]
 
 
 def hint_at_classes(targets: Targets, request: FitRequest) -> None:
@@ -211,7 +207,7 @@ def _in_order(Y: LabelMatrix, names: Sequence[str], path: str) -> LabelMatrix:
     """Give the labels of another file in the order of the training labels."""
     if Y.names is None and detect_format(path) == "svmlight":
         Y = with_last_labels(Y, len(names))
-    place = {name: column for column, name in enumerate(label_words(Y))}
+    place = {name: column for column, name in enumerate(Y.words)}
     absent = next((name for name in names if name not in place), None)
     if absent is not None:
         nameless = "labels without names" if Y.names is None else f"{Y.n_labels} labels"

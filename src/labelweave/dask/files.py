@@ -20,6 +20,8 @@ from labelweave.datasets.data_file import DataFileError
 from labelweave.datasets.table import labeled_frame, table_features
 from labelweave.datasets.table_counts import TableCounts
 from labelweave.datasets.table_files import RawTable, parquet_part, parquet_parts, raw_tables, table_kind
+from labelweave.labels import LabelMatrix
+from labelweave.metrics.known_labels import classes_of_labels
 
 _SHARE = 1 / 32  # of the memory budget that a part of a Parquet file may take, before features are made
 
@@ -145,6 +147,24 @@ def matrix_pairs(
     return _pairs(client, _matrix_pair, [part.path for part in parts], format, options)
 
 
+def with_classes(pairs: Sequence[Any], *, keeps_unknown: bool) -> list[Any]:
+    """Take labels for the classes of rows, of which each has one or none.
+
+    keeps_unknown: whether rows of no class are kept.
+    """
+    made = dask.delayed(_with_classes, pure=False)
+    return [made(pair, keeps_unknown) for pair in pairs]
+
+
+def _with_classes(pair: tuple[Any, LabelMatrix], keeps_unknown: bool) -> tuple[Any, Any]:
+    X, Y = pair
+    classes = classes_of_labels(Y, Y.words, None)
+    if keeps_unknown:
+        return X, classes
+    known = np.flatnonzero(classes != None)  # noqa: E711
+    return X[known], classes[known]
+
+
 def label_names_of(client: Client, part: FilePart, format: str, options: dict[str, Any]) -> list[str]:
     """Name the labels of a file of another format, by their numbers where they have no names."""
     (names,) = gathered(client, [client.submit(_names_in, part.path, format, options, pure=False)])
@@ -155,10 +175,9 @@ def label_names_of(client: Client, part: FilePart, format: str, options: dict[st
 
 def _names_in(path: str, format: str, options: dict[str, Any]) -> list[str] | ValueError:
     try:
-        Y = read_any(path, format, **options).Y
+        return read_any(path, format, **options).Y.words
     except ValueError as error:  # the file is named in it
         return error
-    return [str(name) for name in (range(Y.n_labels) if Y.names is None else Y.names)]
 
 
 def _matrix_pair(path: str, format: str, options: dict[str, Any]) -> tuple[Any, Any]:

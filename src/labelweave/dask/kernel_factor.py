@@ -120,6 +120,11 @@ class PartitionedRows(GrowingRows):
     def diagonal(self) -> npt.NDArray[np.float64]:
         return np.concatenate(self._parts.each(_diagonal, self._kernel))
 
+    def block(self, rows: Any, columns: Any, dtype: npt.DTypeLike) -> Array:
+        """Compute the entries of some rows and columns, on the client."""
+        left, right = (self._parts.features_at(np.arange(self.n_rows)[which]) for which in (rows, columns))
+        return np.asarray(self._kernel.block(left, right), dtype)
+
     def corner(self, which: Array) -> Array:
         features = self._parts.features_at(which)
         return np.asarray(self._kernel.block(features, features), np.float64)

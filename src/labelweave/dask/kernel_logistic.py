@@ -187,9 +187,7 @@ class KernelLogisticClassifier(PartitionedClassifier):
         refuse_kernel_matrix(self.kernel)
         return super()._reader()
 
-    def _fit_local(
-        self, local: LocalKernelLogisticClassifier, client: Client, data: ReadData
-    ) -> None:
+    def _fit_local(self, local: LocalKernelLogisticClassifier, client: Client, data: ReadData) -> None:
         self._refuse_large_tables(data)
         y, weights = _gathered_targets(client, data)
         self._refuse_many_held(local, len(data.form.classes), weights)
@@ -206,8 +204,8 @@ class KernelLogisticClassifier(PartitionedClassifier):
         megabytes = 8e-6 * _TABLES * data.n_rows * n_labels
         if megabytes > self.memory_budget:
             raise ValueError(
-                f"Tables of {data.n_rows} rows x {n_labels} labels take {megabytes:.0f} MB on the client, but "
-                f"memory_budget is {self.memory_budget:g}; raise it, give fewer rows, or use "
+                f"Tables of {data.n_rows} rows x {n_labels} labels take {megabytes:.0f} MB on the client, "
+                f"but memory_budget is {self.memory_budget:g}; raise it, give fewer rows, or use "
                 "labelweave.dask.MaxMarginClassifier, which leaves them on the workers."
             )
 

@@ -46,7 +46,11 @@ class Parts:
         return made
 
     def at(
-        self, of_part: Callable[..., Any], which: Array, *given: Any, stack: Callable[[Any], Any] = np.concatenate
+        self,
+        of_part: Callable[..., Any],
+        which: Array,
+        *given: Any,
+        stack: Callable[[Any], Any] = np.concatenate,
     ) -> Any:
         """Call a function of every partition, of places in it, and of what is given.
 

@@ -62,7 +62,7 @@ def names_list(names: Any) -> list[str]:
 
 def names_of(labels: LabelMatrix) -> list[str]:
     """Give the names of labels, or their numbers."""
-    return [str(name) for name in (range(labels.n_labels) if labels.names is None else labels.names)]
+    return labels.words
 
 
 def model_truth(estimator: Any, y: Any) -> LabelMatrix:

@@ -107,9 +107,10 @@ class AddsLabels:
         level = 0.0 if old is None or not scorer.holds_mean else old.intercepts
         own = (scorer.intercept_ - level) @ mix if self._couples_intercepts else np.zeros(mix.shape[1])
         if isinstance(scorer, LinearScorer):
-            deviations = scorer.coef_ if old is None else scorer.coef_ - old.weights()
+            holds_mean = scorer.holds_mean
+            deviations = scorer.coef_ if old is None or not holds_mean else scorer.coef_ - old.weights()
             added = mix.T @ deviations
-            if new is not None:
+            if new is not None and holds_mean:
                 last = new.columns(np.arange(len(mix), new.n_labels))
                 added, own = added + last.weights(), own + last.intercepts
             return replace(

@@ -36,7 +36,6 @@ from labelweave.features import (
     make_kernel,
 )
 from labelweave.features.feature_matrix import dense_rows
-from labelweave.features.gram.low_rank import GrowingRows
 from labelweave.features.gram.sources import (
     GramSource,
     KernelSource,
@@ -110,9 +109,7 @@ class KernelClassifier(LabelClassifier):
         for name in ("scorer_", "coef_", "dual_coef_", "support_", "support_vectors_", "kernel_"):
             self.__dict__.pop(name, None)
 
-    def _read_kernel(
-        self, features: FeatureMatrix, seed: int
-    ) -> tuple[GramSource | GrowingRows, FeatureMatrix | None]:
+    def _read_kernel(self, features: FeatureMatrix, seed: int) -> tuple[GramSource, FeatureMatrix | None]:
         """Give the kernel of the training rows, and its explicit features where it has them."""
         if self._is_precomputed:
             given = PrecomputedSource(checked_kernel_matrix(dense_rows(features)))

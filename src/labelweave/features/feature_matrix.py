@@ -14,7 +14,6 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from labelweave.arrays import checked_csr, unmasked
 
 if TYPE_CHECKING:
-    from labelweave.features.gram.low_rank import GrowingRows
     from labelweave.features.gram.sources import GramSource
     from labelweave.features.kernels import Kernel
 
@@ -91,7 +90,7 @@ class FeatureMatrix:
         """Make other features of the rows, where they are."""
         return of_rows(self)
 
-    def kernel_source(self, kernel: Kernel) -> GramSource | GrowingRows:
+    def kernel_source(self, kernel: Kernel) -> GramSource:
         """Give the entries of the rows' kernel matrix, of rows elsewhere for a factor of it."""
         from labelweave.features.gram.sources import KernelSource
 

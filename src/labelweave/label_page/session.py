@@ -64,7 +64,7 @@ class LabelSession:
     ) -> None:  # fmt: skip
         self.X, self.Y, self.path = X, Y, path
         self.places = row_places(ids, len(Y), path)
-        self.names = [str(name) for name in (range(Y.n_labels) if Y.names is None else Y.names)]
+        self.names = Y.words
         self._text_of = text_of
         self.model = _usual_model(X) if model is None else model
         self.file = AnswerFile(path)

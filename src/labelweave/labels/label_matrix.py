@@ -220,6 +220,11 @@ class LabelMatrix:
         """The number of labels ``L``."""
         return self.shape[1]
 
+    @property
+    def words(self) -> list[str]:
+        """The names of labels, or their numbers where they have none."""
+        return [str(name) for name in (range(self.n_labels) if self.names is None else self.names)]
+
     def parts(self) -> list[Any]:
         """Give the arrays that it is made of, but for names: positives, observed, and doubts if any.
 

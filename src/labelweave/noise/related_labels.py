@@ -64,7 +64,7 @@ def label_strengths(structure: Any, labels: LabelMatrix) -> Array:
         raise ValueError(
             f"related is {shown(structure)}; give True, False, or a covariance, taxonomy or graph of labels."
         )
-    names = [str(name) for name in (range(n_labels) if labels.names is None else labels.names)]
+    names = labels.words
     if isinstance(structure, CliqueGraph):
         found = _in_cliques(structure, names)
     else:

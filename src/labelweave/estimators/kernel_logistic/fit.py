@@ -28,7 +28,7 @@ from labelweave.estimators.targets import (
 )
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import Gram, LowRankGram, choose_gram, incomplete_cholesky
-from labelweave.features.gram.low_rank import COLUMNS_APART, GrowingRows
+from labelweave.features.gram.low_rank import COLUMNS_APART
 from labelweave.features.gram.sources import GramSource, PrecomputedSource
 from labelweave.hyperparameters.cross_validation import (
     CrossValidationLikelihood,
@@ -158,7 +158,7 @@ class LikelihoodData:
             data, entry_weights=factors if self.entry_weights is None else factors * self.entry_weights
         )
 
-    def source(self, kernel: Kernel | None) -> GramSource | GrowingRows:
+    def source(self, kernel: Kernel | None) -> GramSource:
         """Give the entries of the rows' kernel matrix; None for one that was given."""
         if kernel is None:
             return PrecomputedSource(np.asarray(self.features.data))
@@ -328,12 +328,11 @@ class LikelihoodFit:
     def _final_gram(self, kernel: Kernel | None) -> Gram:
         settings = self.settings
         features, rank = self.data.features, settings.kernel_rank
-        if rank is None and features.is_apart and (kernel is None or kernel.explicit_features(features) is None):
-            rank = COLUMNS_APART
-        if rank is None:
+        is_whole = not features.is_apart or (kernel is not None and kernel.explicit_features(features))
+        if rank is None and is_whole:
             return self._gram(self.data, kernel, 1)
         source = self.data.source(kernel)
-        made = incomplete_cholesky(source, rank, settings.workers, settings.seed)
+        made = incomplete_cholesky(source, rank or COLUMNS_APART, settings.workers, settings.seed)
         return LowRankGram(made, 0.0, np.float64, settings.workers)
 
     def learn(

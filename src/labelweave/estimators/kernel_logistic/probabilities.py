@@ -125,8 +125,9 @@ class KernelProbabilities(AddsLabels, LearningClassifier):
                 scale / float(np.mean(covariance.diagonal()[: term.covariance.n_labels]))
             )
         self.prior_ = replace(self.prior_, terms=(replace(term, covariance=wide),))
-        dual = np.hstack([scorer.dual, np.zeros((len(scorer.dual), n_new))])
-        self.scorer_ = replace(scorer, dual=dual)
+        if isinstance(scorer, LikelihoodScorer):
+            dual = np.hstack([scorer.dual, np.zeros((len(scorer.dual), n_new))])
+            self.scorer_ = replace(scorer, dual=dual)
 
     def _decide(self, scores: Array) -> Any:
         # of two classes the most probable one is also the best by the other rules

@@ -93,7 +93,7 @@ class LowRankData:
     labels: LabelMatrix
     weights: PerRow
     explicit: FeatureMatrix | None
-    source: GramSource | GrowingRows | None
+    source: GramSource | None
     factors: EntryWeights | None = None
     covariance: LabelCovariance | None = None
     known: tuple[Array, Array] | None = None
@@ -165,8 +165,10 @@ class FittedFactors:
         return replace(self, support=rows[self.support], end=self.end.spread(rows, n_rows))
 
 
-def _some_of(source: GramSource | GrowingRows, kept: Array) -> GramSource | GrowingRows:
-    return source.of_rows(kept) if isinstance(source, GrowingRows) else RowsOfSource(source, kept)
+def _some_of(source: GramSource, kept: Array) -> GramSource:
+    if isinstance(source, GrowingRows):
+        return source.of_rows(kept)
+    return RowsOfSource(source, kept)
 
 
 class ReadyRows:
@@ -203,7 +205,7 @@ class ReadyRows:
         settings = self.settings
         workers, dtype, constant = settings.workers, settings.dtype, settings.constant
         if self.explicit is None:
-            assert not isinstance(self.data.source, GrowingRows | None), "there are features or a kernel"
+            assert self.data.source is not None, "there are features or a kernel"
             gram = choose_gram(
                 self.data.source, None, settings.rank, settings.memory_budget * 1e6, workers,
                 dtype=dtype, constant=constant**2,

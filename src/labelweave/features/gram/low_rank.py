@@ -82,17 +82,18 @@ class GrowingRows(ABC):
     def finished(self) -> FeatureMatrix:
         """Give the factor."""
 
-    def of_rows(self, kept: Array) -> GrowingRows:
+    def of_rows(self, kept: Array) -> GramSource:
         """Give the matrix of some rows, of which no factor has begun."""
         raise NotImplementedError
 
 
 def incomplete_cholesky(
-    source: GramSource | Gram | GrowingRows, rank: int, workers: Workers, seed: int = 0
+    source: GramSource | Gram, rank: int, workers: Workers, seed: int = 0
 ) -> IncompleteFactor:
     """Factorise a positive semi-definite matrix incompletely.
 
-    source: the matrix, or its entries, or rows elsewhere; the factor of a matrix has its precision.
+    source: the matrix, whose precision the factor gets, or its entries; of rows elsewhere
+        :class:`GrowingRows`.
     rank: the largest number of pivots, which are drawn with odds proportional to the diagonal that is left.
     Returns the factor; of fewer columns than allowed if nothing but rounding is left.
     Raises ValueError if no pivot is allowed.
@@ -100,7 +101,7 @@ def incomplete_cholesky(
     if rank < 1:
         raise ValueError(f"rank is {rank}; a low-rank kernel matrix needs at least 1 column.")
     if isinstance(source, GrowingRows):
-        rows = source
+        rows: GrowingRows = source
     else:
         gram = source if isinstance(source, Gram) else StreamedGram(source, 0.0, np.float64, workers)
         rows = _RowsInMemory(gram, rank, workers)
@@ -254,7 +255,7 @@ class FactorGram(Gram):
 
     def _rows(self, which: Array) -> Array:
         """Give some rows of G."""
-        return self.features.mapped(dense_rows, which, max(1, len(which)))
+        return np.asarray(self.features.mapped(dense_rows, which, max(1, len(which))))
 
     def columns(self, which: Array) -> Array:
         found = self.map.image(np.ascontiguousarray(self._rows(which).T))
@@ -306,7 +307,8 @@ class LowRankGram(FactorGram):
             float(corner.diagonal().max(initial=0.0)), 1e-300
         )
         triangle = np.linalg.cholesky(corner)
-        factor = np.ascontiguousarray(sl.solve_triangular(triangle, across.T, lower=True, check_finite=False).T)
+        solved = sl.solve_triangular(triangle, across.T, lower=True, check_finite=False)
+        factor = np.ascontiguousarray(solved.T)
         left = np.maximum(source.diagonal() - np.einsum("ij,ij->i", factor, factor), 0.0)
         features = FeatureMatrix._unchecked(factor)
         return cls(IncompleteFactor(features, triangle, active_rows, left), 0.0, np.float64, workers)

@@ -1,0 +1,167 @@
+"""The kernel logistic classifier on Dask's collections gives what the ordinary one gives."""
+
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import dask
+import labelweave as lw
+from labelweave.arrays import Workers
+from labelweave.dask import KernelLogisticClassifier, LowRankClassifier
+from labelweave.dask.data import read
+from labelweave.dask.features import PartitionedFeatures
+from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
+from labelweave.features.gram import LowRankGram, choose_gram, incomplete_cholesky
+
+SIZES = (50, 20, 50)
+TREE = {"first": [0, 1], "second": [2]}
+
+
+def table(n=120, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 4)) * (random.random((n, 4)) < 0.8)
+    scores = np.tanh(X @ random.normal(size=(4, 3)))
+    Y = (scores > 0.1).astype(float)
+    Y[::5, 1] = np.nan
+    return X, Y, scores.argmax(axis=1)
+
+
+def chunks(values):
+    return da.from_array(values, chunks=(SIZES, *values.shape[1:]))
+
+
+def sparse_chunks(X):
+    return [dask.delayed(sp.csr_array(part)) for part in np.split(X, np.cumsum(SIZES)[:-1])]
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_of_classes"),
+    [
+        ({"kernel": "linear"}, False),
+        ({"kernel": "linear", "taxonomy": TREE, "decision": "least_expected_loss"}, True),
+        ({"kernel": "cosine", "class_weight": "balanced"}, True),
+        ({"kernel_rank": 30}, False),
+        ({"kernel_rank": 30, "threshold": "micro_f1"}, False),
+        ({"kernel": "laplacian", "gamma": "scale", "kernel_rank": 120}, True),
+        ({"kernel": "linear", "label_covariance": [[2, 1, 0], [1, 2, 0], [0, 0, 1]]}, False),
+    ],
+)
+def test_the_model_is_that_of_one_machine(client, settings, is_of_classes):
+    X, Y, classes = table()
+    y = classes if is_of_classes else Y
+    settings = {"hyperparameters": "fixed", **settings}
+    model = KernelLogisticClassifier(client, **settings).fit(chunks(X), chunks(y))
+    whole = lw.KernelLogisticClassifier(**settings).fit(X, y)
+    np.testing.assert_allclose(model.to_local().predict_proba(X), whole.predict_proba(X), atol=1e-7)
+    np.testing.assert_allclose(model.thresholds_, whole.thresholds_, atol=1e-6)
+    assert model.converged_
+    assert np.array_equal(model.predict(chunks(X)).compute(), whole.predict(X))
+
+
+def test_sparse_rows_weights_and_the_same_bits(client):
+    X, Y, _ = table()
+    labels = [dask.delayed(part) for part in np.split(Y, np.cumsum(SIZES)[:-1])]
+    weights = np.random.default_rng(1).uniform(0.5, 2, len(X))
+    settings = {"hyperparameters": "fixed", "kernel_rank": 40}
+    first, second = (
+        KernelLogisticClassifier(client, **settings).fit(
+            sparse_chunks(X), labels, sample_weight=chunks(weights)
+        )
+        for _ in range(2)
+    )
+    whole = lw.KernelLogisticClassifier(**settings).fit(sp.csr_array(X), Y, sample_weight=weights)
+    assert np.array_equal(first.scorer_.dual, second.scorer_.dual)
+    np.testing.assert_allclose(first.to_local().predict_proba(X), whole.predict_proba(X), atol=1e-6)
+
+
+def test_hyperparameters_are_learned_from_rows_that_are_brought_here(client):
+    X, Y, _ = table()
+    settings = {"max_learning_iter": 3, "learning_rows": 60, "kernel_rank": 40}
+    model = KernelLogisticClassifier(client, **settings).fit(chunks(X), chunks(Y))
+    whole = lw.KernelLogisticClassifier(**settings).fit(X, Y)
+    assert model.hyperparameters_ == pytest.approx(whole.hyperparameters_, rel=1e-6)
+
+
+def test_weights_of_features_take_the_place_of_rows_in_the_model_file(client, tmp_path):
+    X, Y, _ = table()
+    mean = np.random.default_rng(0).normal(size=(3, 4))
+    settings = {"kernel": "linear", "hyperparameters": "fixed", "label_mean": mean}
+    model = KernelLogisticClassifier(client, **settings).fit(chunks(X), chunks(Y)).to_local()
+    whole = lw.KernelLogisticClassifier(**settings).fit(X, Y)
+    model.save(tmp_path / "model.lw")
+    loaded = lw.load(tmp_path / "model.lw")
+    assert loaded.coef_.shape == (3, 4)
+    assert not hasattr(loaded, "support_")
+    np.testing.assert_allclose(loaded.predict_proba(X), whole.predict_proba(X), atol=1e-7)
+    wide = loaded.add_labels(["new"], label_mean=np.vstack([mean, mean[:1]]))
+    np.testing.assert_allclose(wide.predict_proba(X)[:, :3], whole.predict_proba(X), atol=1e-7)
+    old = whole.add_labels(["new"], label_mean=np.vstack([mean, mean[:1]]))
+    np.testing.assert_allclose(wide.predict_proba(X)[:, 3], old.predict_proba(X)[:, 3], atol=1e-7)
+
+
+def partitioned(client, X):
+    parts = [(part, None, None, None) for part in sparse_chunks(X)]
+    labels = [dask.delayed(np.ones((size, 1))) for size in SIZES]
+    parts = [(rows, y, None, None) for (rows, *_), y in zip(parts, labels, strict=True)]
+    return PartitionedFeatures(client, read(client, lw.MaxMarginClassifier(), parts))
+
+
+@pytest.mark.parametrize("kernel", [RBFKernel(0.3), LinearKernel()])
+def test_matrices_over_partitions_do_what_those_in_memory_do(client, kernel):
+    X = table()[0]
+    here, apart = FeatureMatrix(sp.csr_array(X)), partitioned(client, X)
+    workers, random = Workers(1), np.random.default_rng(0)
+    if kernel.explicit_features(here) is None:
+        grams = [
+            LowRankGram(
+                incomplete_cholesky(rows.kernel_source(kernel), 25, workers), 0.5, np.float64, workers
+            )
+            for rows in (here, apart)
+        ]
+        assert np.array_equal(grams[0].active_rows, grams[1].active_rows)
+        np.testing.assert_allclose(grams[0].triangle, grams[1].triangle, atol=1e-10)
+    else:
+        grams = [
+            choose_gram(
+                rows.kernel_source(kernel), kernel.explicit_features(rows), 3, 1e9, workers, constant=0.5
+            )
+            for rows in (here, apart)
+        ]
+    vectors, which = random.normal(size=(len(X), 3)), np.array([70, 3, 119, 51, 3])
+    for of_gram in (
+        lambda gram: gram.product(vectors),
+        lambda gram: gram.columns(which),
+        lambda gram: gram.block(which),
+        lambda gram: gram.diagonal(),
+    ):
+        np.testing.assert_allclose(of_gram(grams[0]), of_gram(grams[1]), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"kernel": "precomputed"}, "for data in memory"),
+        ({"scaling": "standard"}, "for data in memory"),
+        ({"solver": "exact"}, "for data in memory"),
+        ({"memory_budget": 0.01}, "on the client"),
+        ({"kernel": "linear", "tie": "class", "taxonomy": {"a": [0, 1, 2]}, "decision": "?"}, "decision"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_sentence(client, settings, said):
+    X, _, classes = table()
+    with pytest.raises(ValueError, match=said):
+        KernelLogisticClassifier(client, **settings).fit(chunks(X), chunks(classes))
+
+
+@pytest.mark.parametrize("settings", [{"kernel_rank": 30}, {"kernel_rank": 30, "loss": "logistic"}])
+@pytest.mark.filterwarnings("ignore:The iteration limit")
+def test_kernels_of_low_rank_models(client, settings):
+    X, Y, _ = table()
+    settings = {"rank": 2, "kernel": "rbf", "regularization": 0.1, "max_iter": 5, **settings}
+    model = LowRankClassifier(client, **settings).fit(chunks(X), chunks(Y))
+    whole = lw.LowRankClassifier(**settings).fit(X, Y)
+    assert model.objective_ == pytest.approx(whole.objective_, rel=1e-7)
+    np.testing.assert_allclose(
+        model.decision_function(chunks(X)).compute(), whole.decision_function(X), atol=1e-5
+    )
