@@ -13,6 +13,7 @@ from labelweave.dask.data import read
 from labelweave.dask.features import PartitionedFeatures
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
 from labelweave.features.gram import LowRankGram, choose_gram, incomplete_cholesky
+from labelweave.features.gram.sources import kernel_source
 
 SIZES = (50, 20, 50)
 TREE = {"first": [0, 1], "second": [2]}
@@ -115,7 +116,7 @@ def test_matrices_over_partitions_do_what_those_in_memory_do(client, kernel):
     if kernel.explicit_features(here) is None:
         grams = [
             LowRankGram(
-                incomplete_cholesky(rows.kernel_source(kernel), 25, workers), 0.5, np.float64, workers
+                incomplete_cholesky(kernel_source(kernel, rows), 25, workers), 0.5, np.float64, workers
             )
             for rows in (here, apart)
         ]
@@ -124,7 +125,7 @@ def test_matrices_over_partitions_do_what_those_in_memory_do(client, kernel):
     else:
         grams = [
             choose_gram(
-                rows.kernel_source(kernel), kernel.explicit_features(rows), 3, 1e9, workers, constant=0.5
+                kernel_source(kernel, rows), kernel.explicit_features(rows), 3, 1e9, workers, constant=0.5
             )
             for rows in (here, apart)
         ]

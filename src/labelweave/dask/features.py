@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -168,8 +168,8 @@ class PartitionedFeatures(FeatureMatrix):
         rows = self._client.map(_transformed, self._parts.futures, of_rows=of_rows, pure=False)
         return PartitionedFeatures(self._client, self._read.with_features(rows, made.shape[1]))
 
-    def kernel_source(self, kernel: Kernel) -> PartitionedRows:
-        return PartitionedRows(self._client, self._read, kernel, self._parts)
+    def matrix_apart(self, kernel: Kernel) -> PartitionedRows:
+        return PartitionedRows(self._client, self._read, kernel, partial(PartitionedFeatures, self._client))
 
     def row_counts(self) -> npt.NDArray[Any] | None:
         counts = self._parts.each(_row_counts, None)

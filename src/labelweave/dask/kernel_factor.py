@@ -7,6 +7,7 @@ rows of the factor.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -103,12 +104,18 @@ def _itself(value: Any) -> Any:
 
 
 class PartitionedRows(GrowingRows):
-    """A kernel matrix of rows on the cluster, and the rows of its factor."""
+    """A kernel matrix of rows on the cluster, and the rows of its factor.
+
+    make: gives features of rows that were read.
+    """
 
     dtype = np.dtype(np.float64)
 
-    def __init__(self, client: Client, read: ReadData, kernel: Kernel, parts: Parts) -> None:
-        self._client, self._read, self._kernel, self._parts = client, read, kernel, parts
+    def __init__(
+        self, client: Client, read: ReadData, kernel: Kernel, make: Callable[[ReadData], FeatureMatrix]
+    ) -> None:
+        self._client, self._read, self._kernel, self._make = client, read, kernel, make
+        self._parts = Parts(client, read.rows, [facts.n_rows for facts in read.facts])
         self.n_rows = read.n_rows
         self._active = np.empty(0, np.int64)
 
@@ -152,11 +159,8 @@ class PartitionedRows(GrowingRows):
 
     def of_rows(self, kept: Array) -> PartitionedRows:
         read = self._read.some_rows(self._client, kept)
-        parts = Parts(self._client, read.rows, [facts.n_rows for facts in read.facts])
-        return PartitionedRows(self._client, read, self._kernel, parts)
+        return PartitionedRows(self._client, read, self._kernel, self._make)
 
     def finished(self) -> FeatureMatrix:
-        from labelweave.dask.features import PartitionedFeatures
-
         rows = self._client.map(_as_features, self._parts.futures, self._factor.futures, pure=False)
-        return PartitionedFeatures(self._client, self._read.with_features(rows, len(self._active)))
+        return self._make(self._read.with_features(rows, len(self._active)))

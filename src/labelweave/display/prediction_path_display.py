@@ -13,7 +13,7 @@ from labelweave.display.given_labels import fitted_model, names_list
 from labelweave.display.label_texts import short_text, spread
 from labelweave.display.taxonomy_display import taxonomy_of_model
 from labelweave.labels import Taxonomy
-from labelweave.labels.label_matrix import checked_names
+from labelweave.labels.label_names import checked_names
 
 _MOST_NODES = 60
 _BOX_WIDTH, _BOX_HEIGHT = 0.8, 0.74  # of a column and a line

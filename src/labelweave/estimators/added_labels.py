@@ -24,8 +24,8 @@ from labelweave.estimators.parameters import CovarianceLike, MeanLike
 from labelweave.estimators.scorers import FactorScorer, KernelScorer, LinearScorer, Scorer
 from labelweave.estimators.targets import TargetForm, read_covariance
 from labelweave.labels import LabelCovariance, LabelMean
-from labelweave.labels.label_matrix import checked_names
 from labelweave.labels.label_mean import read_label_mean
+from labelweave.labels.label_names import checked_names
 
 _NEGLIGIBLE = 1e-10  # of the largest eigenvalue of R
 

@@ -43,6 +43,7 @@ from labelweave.features.gram.sources import (
     check_positive_semidefinite,
     checked_kernel_matrix,
     is_known_semidefinite,
+    kernel_source,
 )
 from labelweave.interrupts import note_interrupt
 from labelweave.labels import LabelMatrix, LabelMean
@@ -118,7 +119,7 @@ class KernelClassifier(LabelClassifier):
         kernel = make_kernel(self.kernel, self.gamma, self.degree, self.coef0)
         self.kernel_ = kernel.resolved(features)
         self._check_kernel(self.kernel_, features, seed)
-        return features.kernel_source(self.kernel_), self.kernel_.explicit_features(features)
+        return kernel_source(self.kernel_, features), self.kernel_.explicit_features(features)
 
     def _check_kernel(self, kernel: Kernel, features: FeatureMatrix, seed: int) -> None:
         """Refuse a kernel of the user's that is not positive semi-definite; warn of one that is no use."""

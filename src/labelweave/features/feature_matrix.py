@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,6 @@ import scipy.sparse as sp
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from labelweave.arrays import checked_csr, unmasked
-
-if TYPE_CHECKING:
-    from labelweave.features.gram.sources import GramSource
-    from labelweave.features.kernels import Kernel
 
 LARGEST_FEATURE = 1e40
 """The largest size of a feature: its seventh power, met in ADMM, is a number; single precision lies below."""
@@ -90,11 +86,9 @@ class FeatureMatrix:
         """Make other features of the rows, where they are."""
         return of_rows(self)
 
-    def kernel_source(self, kernel: Kernel) -> GramSource:
-        """Give the entries of the rows' kernel matrix, of rows elsewhere for a factor of it."""
-        from labelweave.features.gram.sources import KernelSource
-
-        return KernelSource(kernel, self)
+    def matrix_apart(self, kernel: Any) -> Any:
+        """Give the kernel matrix of rows elsewhere, of which a factor can be made."""
+        raise NotImplementedError
 
     def row_counts(self) -> npt.NDArray[Any] | None:
         """Count the entries that each row stores; None for dense features."""

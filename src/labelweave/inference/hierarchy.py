@@ -13,7 +13,7 @@ from labelweave.arguments import checked
 from labelweave.array_types import Array, RowsByLabels
 from labelweave.arrays import numbers_of
 from labelweave.labels import LabelMatrix, Taxonomy
-from labelweave.labels.label_matrix import checked_names
+from labelweave.labels.label_names import checked_names
 
 Enforcement = Literal["max", "projection"]
 

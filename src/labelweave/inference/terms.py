@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from labelweave.arguments import checked
 from labelweave.arrays import numbers_of
 from labelweave.labels import LabelMatrix, Taxonomy
-from labelweave.labels.label_matrix import checked_names
+from labelweave.labels.label_names import checked_names
 
 Terms = Literal["predicted", "closed", "specific"]
 

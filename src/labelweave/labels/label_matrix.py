@@ -10,7 +10,7 @@ targets below 0 and above 1, whose doubts are below 0 (:mod:`labelweave.labels.f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from labelweave.array_types import Array
 from labelweave.arrays import checked_csr, numbers_of, refuse_lazy, unmasked
 from labelweave.frames import frame_values, is_frame
 from labelweave.labels.doubts import checked_doubts, expected_positives, graded, split_targets
+from labelweave.labels.label_names import checked_names
 from labelweave.labels.label_tables import (
     frame_names,
     label_places,
@@ -486,20 +487,3 @@ def _why_no_table(error: Exception) -> str:
             "numbers."
         )
     return f"Y has entries that are not numbers ({error}). Labels are 0/1 or -1/1, NaN if not observed."
-
-
-def checked_names(names: Sequence[Any] | Array | None, n_labels: int | None) -> Array | None:
-    """Check that there is one name a label, where that is known, and that names, as text, are distinct."""
-    if names is None:
-        return None
-    if not isinstance(names, Iterable) or getattr(names, "ndim", 1) != 1:
-        raise ValueError(f"The label names are {names!r}; give a list of names, one a label.")
-    array = np.asarray([str(name) for name in names], dtype=np.str_)
-    if n_labels is not None and len(array) != n_labels:
-        raise ValueError(f"{len(array)} label names were given for {n_labels} labels; give one name a label.")
-    unique, counts = np.unique(array, return_counts=True)
-    if len(unique) < len(array):
-        raise ValueError(
-            f"The label name {str(unique[counts > 1][0])!r} occurs more than once; names must be distinct."
-        )
-    return array

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerLabel, RowsByLabels
 from labelweave.arrays import numbers_of
-from labelweave.labels.label_matrix import checked_names
+from labelweave.labels.label_names import checked_names
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import Maybe, Names, Numbers, Optional
 

@@ -39,12 +39,7 @@ from labelweave.estimators.kernel_logistic.fit import (
     read_likelihood_data,
 )
 from labelweave.estimators.kernel_logistic.prior_choice import TIES, PriorChoice, prior_family
-from labelweave.estimators.kernel_logistic.probabilities import (
-    KernelProbabilities,
-    LikelihoodScorer,
-    LikelihoodWeights,
-    has_weights,
-)
+from labelweave.estimators.kernel_logistic.probabilities import KernelProbabilities
 from labelweave.estimators.parameters import (
     COUNT,
     NON_NEGATIVE,
@@ -60,7 +55,6 @@ from labelweave.estimators.parameters import (
     keep_parameters,
 )
 from labelweave.estimators.progress import FitArguments, FitProgress
-from labelweave.estimators.scorers import expansion
 from labelweave.estimators.targets import has_many_labels, read_targets
 from labelweave.estimators.thresholded_classifier import fit_after
 from labelweave.features import FeatureMatrix
@@ -488,17 +482,3 @@ class KernelLogisticClassifier(KernelProbabilities):
             self._last = (theta, whole.dual[:, None, :]) if self.warm_start else _NOTHING
 
         return fit_after(part, lambda: task.fit("all", theta, start), keep)
-
-    def _keep_scores(self, fitted: FittedLikelihood, features: FeatureMatrix, rows: Array) -> None:
-        """Keep a model of some rows."""
-        self.prior_ = fitted.prior
-        self.kernel_products_ = fitted.gram.products
-        intercepts = fitted.prior.intercept_variance * fitted.dual.sum(axis=0)
-        if has_weights(fitted.gram):
-            self.scorer_ = LikelihoodWeights.of(fitted.prior, fitted.gram, fitted.dual, intercepts)
-            return
-        support, terms = expansion(fitted.prior, fitted.gram, fitted.dual)
-        vectors = None if self._is_precomputed else features.here(rows[support]).data
-        self.scorer_ = LikelihoodScorer(
-            intercepts, tuple(terms), rows[support], vectors, fitted.dual[support]
-        )

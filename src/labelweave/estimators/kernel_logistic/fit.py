@@ -29,7 +29,7 @@ from labelweave.estimators.targets import (
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import Gram, LowRankGram, choose_gram, incomplete_cholesky
 from labelweave.features.gram.low_rank import COLUMNS_APART
-from labelweave.features.gram.sources import GramSource, PrecomputedSource
+from labelweave.features.gram.sources import GramSource, PrecomputedSource, kernel_source
 from labelweave.hyperparameters.cross_validation import (
     CrossValidationLikelihood,
     FoldedData,
@@ -162,7 +162,7 @@ class LikelihoodData:
         """Give the entries of the rows' kernel matrix; None for one that was given."""
         if kernel is None:
             return PrecomputedSource(np.asarray(self.features.data))
-        return self.features.kernel_source(kernel)
+        return kernel_source(kernel, self.features)
 
     def label_matrix(self) -> LabelMatrix:
         """Give the labels, or the second of two classes; those of rows that are not certain mean nothing."""

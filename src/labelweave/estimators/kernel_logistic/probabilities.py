@@ -11,8 +11,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array, PerLabel, RowsByLabels
 from labelweave.estimators.added_labels import AddsLabels, widened_covariance
+from labelweave.estimators.kernel_logistic.fit import FittedLikelihood
 from labelweave.estimators.kernel_logistic.prior_choice import paper_gamma
-from labelweave.estimators.scorers import KERNEL, SUPPORT, KernelExpansion, KernelScorer, LinearScorer
+from labelweave.estimators.scorers import (
+    KERNEL,
+    SUPPORT,
+    KernelExpansion,
+    KernelScorer,
+    LinearScorer,
+    expansion,
+)
 from labelweave.estimators.targets import node_name
 from labelweave.estimators.thresholded_classifier import LearningClassifier
 from labelweave.features import FeatureMatrix, Kernel, make_kernel
@@ -265,6 +273,20 @@ class KernelProbabilities(AddsLabels, LearningClassifier):
         kernel = make_kernel(self.kernel, gamma, self.degree, self.coef0).resolved(features)
         self._check_kernel(kernel, features, seed)
         return kernel
+
+    def _keep_scores(self, fitted: FittedLikelihood, features: FeatureMatrix, rows: Array) -> None:
+        """Keep a model of some rows."""
+        self.prior_ = fitted.prior
+        self.kernel_products_ = fitted.gram.products
+        intercepts = fitted.prior.intercept_variance * fitted.dual.sum(axis=0)
+        if has_weights(fitted.gram):
+            self.scorer_ = LikelihoodWeights.of(fitted.prior, fitted.gram, fitted.dual, intercepts)
+            return
+        support, terms = expansion(fitted.prior, fitted.gram, fitted.dual)
+        vectors = None if self._is_precomputed else features.here(rows[support]).data
+        self.scorer_ = LikelihoodScorer(
+            intercepts, tuple(terms), rows[support], vectors, fitted.dual[support]
+        )
 
     def _keep(self, result: SolverResult, learned: LearnedParameters | None) -> None:
         self._keep_learned(learned)

@@ -56,6 +56,14 @@ class KernelSource:
         return self.kernel.diagonal(next(iter(self._by_type.values())))
 
 
+def kernel_source(kernel: Kernel, features: FeatureMatrix) -> GramSource:
+    """Give the entries of the kernel matrix of rows, wherever they are."""
+    if features.is_apart:
+        made: GramSource = features.matrix_apart(kernel)
+        return made
+    return KernelSource(kernel, features)
+
+
 def _same(rows: Any, columns: Any) -> bool:
     return rows is columns or (isinstance(rows, slice) and isinstance(columns, slice) and rows == columns)
 

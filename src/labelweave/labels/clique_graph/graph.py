@@ -22,7 +22,7 @@ from labelweave.labels.clique_graph.checks import (
     named_cliques,
     numbers_are_names,
 )
-from labelweave.labels.label_matrix import checked_names
+from labelweave.labels.label_names import checked_names
 from labelweave.model_files import storable
 from labelweave.model_files.schema import MOST_LABELS, Maybe, Names, Numbers, count, places
 

@@ -13,7 +13,7 @@ from labelweave.arrays import Workers
 from labelweave.labels.covariance.constructors import CovarianceConstructors
 from labelweave.labels.covariance.printing import in_full, in_short
 from labelweave.labels.covariance.spectra import check_amount, check_writable
-from labelweave.labels.label_matrix import checked_names
+from labelweave.labels.label_names import checked_names
 from labelweave.labels.label_tables import shown_name
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import MOST_LABELS, Names, Optional, count

@@ -12,7 +12,7 @@ from labelweave.arrays import Workers, namespace
 from labelweave.arrays.linear_algebra import like
 from labelweave.labels.covariance.base import LabelCovariance
 from labelweave.labels.covariance.spectra import check_amount, check_scale, dense_spectrum
-from labelweave.labels.label_matrix import checked_names
+from labelweave.labels.label_names import checked_names
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Names, Numbers, Optional
 

@@ -20,7 +20,7 @@ from labelweave.labels.covariance.spectra import (
     dense_spectrum,
     factor_spectrum,
 )
-from labelweave.labels.label_matrix import checked_names
+from labelweave.labels.label_names import checked_names
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Names, Numbers, Optional
 

@@ -15,8 +15,8 @@ from labelweave.arrays import checked_csr, numbers_of
 from labelweave.frames import as_pandas, is_frame
 from labelweave.labels.covariance import DenseCovariance
 from labelweave.labels.covariance.spectra import check_writable
-from labelweave.labels.label_matrix import checked_names
 from labelweave.labels.label_mean import LabelMean
+from labelweave.labels.label_names import checked_names
 from labelweave.labels.text.static_embeddings import static_embeddings
 from labelweave.labels.text.words import feature_words, label_words
 from labelweave.model_files import storable
