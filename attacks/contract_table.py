@@ -1531,7 +1531,7 @@ _RECORD = "a record that the library makes"
 _BASE = "an abstract class"
 _OPERATOR = "a part of the operator that solvers ask for, in inner loops, by places that they have made"
 _CLUSTER = "takes collections of a cluster; tests/dask hands it those that make no sense"
-_ON_CLUSTERS = ("KernelLogisticClassifier", "LowRankClassifier", "MaxMarginClassifier")
+_ON_CLUSTERS = ("KernelLogisticClassifier", "LabelTreeClassifier", "LowRankClassifier", "MaxMarginClassifier")
 WITHOUT = {
     "UnobservedLabelWarning": "a warning",
     **{f"dask.{model}": _CLUSTER for model in _ON_CLUSTERS},

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from labelweave.dask.kernel_logistic import KernelLogisticClassifier
+    from labelweave.dask.label_tree import LabelTreeClassifier
     from labelweave.dask.low_rank import LowRankClassifier
     from labelweave.dask.max_margin import MaxMarginClassifier
 
-__all__ = ["KernelLogisticClassifier", "LowRankClassifier", "MaxMarginClassifier"]
+__all__ = ["KernelLogisticClassifier", "LabelTreeClassifier", "LowRankClassifier", "MaxMarginClassifier"]
 
 _HOMES = {
     "KernelLogisticClassifier": "labelweave.dask.kernel_logistic",
+    "LabelTreeClassifier": "labelweave.dask.label_tree",
     "LowRankClassifier": "labelweave.dask.low_rank",
     "MaxMarginClassifier": "labelweave.dask.max_margin",
 }

@@ -28,7 +28,7 @@ from labelweave.dask.rows import ReadRows, Sized, aligned
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.factor_maps import FactorMap, explicit_map
 
-_WORK_A_SUM = 4  # entries of partitions that are brought together, times the features
+_WORK_A_SUM = 16  # entries of partitions that are brought together, times the features
 
 
 class Mapped(Sized):

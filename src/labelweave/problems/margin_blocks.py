@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -146,9 +147,9 @@ class MarginBlocks:
         """Make a block."""
         return LabelBlock(self.ordered, self.groups[number], self.ordered.dtype)
 
-    def map_blocks(self, of_block: Callable[[int], Any], blocks: Iterable[int]) -> list[Any]:
-        """Call a function for some blocks, on all threads."""
-        return self.workers.map(of_block, list(blocks))
+    def each_block(self, of_block: Callable[[Any, int], Any], blocks: Iterable[int]) -> list[Any]:
+        """Call a function of this and of some blocks, on all threads."""
+        return self.workers.map(partial(of_block, self), list(blocks))
 
     def values(self, blocks: Sequence[KeptBlock]) -> tuple[float, float]:
         """Give primal and dual value of the first blocks, with weights of 0 in all others."""

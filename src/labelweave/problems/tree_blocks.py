@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import pairwise
 from threading import Lock
 from typing import Any
 
@@ -94,7 +95,58 @@ class NodeBlock(LabelBlock):
         return replace(block, labels=self.of_tree[block.labels], features=features)
 
 
-class TreeBlocks:
+class TreeOutline:
+    """What there is to know of the blocks of a tree without their rows.
+
+    zero_losses (blocks,): the losses of each block where all weights are 0.
+    is_short: whether weights are kept in two bytes.
+    """
+
+    def __init__(self, tree: LabelTree, zero_losses: Array, *, is_short: bool) -> None:
+        self.tree, self.zero_losses, self.is_short = tree, zero_losses, is_short
+        self.n_blocks = len(zero_losses)
+
+    def outline(self) -> TreeOutline:
+        """Give it without rows."""
+        return TreeOutline(self.tree, self.zero_losses, is_short=self.is_short)
+
+    def values(self, blocks: Sequence[KeptBlock]) -> tuple[float, float]:
+        """Give primal and dual value of the first blocks, with weights of 0 in all others."""
+        left = float(self.zero_losses[len(blocks) :].sum())
+        primal = sum(block.primal for block in blocks) + left
+        return primal, sum(block.values_before[1] for block in blocks)
+
+    def solution(self, blocks: Sequence[KeptBlock]) -> TreeWeights:
+        """Put the weights of the first blocks together; those of the others are 0."""
+        tree = self.tree
+        scales, intercepts = np.ones(len(tree.targets)), np.zeros(len(tree.targets))
+        of_node: list[list[KeptBlock]] = [[] for _ in range(tree.n_nodes)]
+        for block in blocks:
+            scales[block.labels], intercepts[block.labels] = block.scales, block.intercepts
+            of_node[int(tree.owners[block.labels[0]])].append(block)
+        widest = int(np.diff(tree.ends).max())
+        kind = np.uint8 if widest <= 2**8 else np.uint16 if widest <= 2**16 else np.int32
+        number = np.int16 if self.is_short else np.float64
+        ends = _ends([sum(len(block.values) for block in some) for some in of_node])
+        columns, values = np.empty(ends[-1], kind), np.empty(ends[-1], number)
+        features, counts = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
+        for node, some in enumerate(of_node):
+            own, n_weights, *weights = _by_feature(some, int(tree.ends[node]), kind, number)
+            columns[ends[node] : ends[node + 1]], values[ends[node] : ends[node + 1]] = weights
+            features.append(own)
+            counts.append(n_weights)
+        return TreeWeights(
+            pair_ends=_ends([len(own) for own in features[1:]]),
+            features=np.concatenate(features),
+            starts=_ends(np.concatenate(counts)),
+            columns=columns,
+            values=values,
+            scales=scales,
+            intercepts=intercepts,
+        )
+
+
+class TreeBlocks(TreeOutline):
     """All blocks of columns of a tree, each made when it is asked for.
 
     data: all rows and labels, with weights of rows.
@@ -108,14 +160,13 @@ class TreeBlocks:
     ) -> None:  # fmt: skip
         self.tree, self.data, self.workers, self.dtype = tree, data, workers, dtype
         self.features, self.labels, self.upper = data.features, data.labels, data.upper
-        self.is_short, self.sees_all = is_short, sees_all
+        self.sees_all = sees_all
         self._entries = None if entries is None else _weights_by_sign(data.labels, entries)
         positives = data.labels.positives.tocsc() if self._entries is None else self._entries[0]
         self.rows_below = _rows_below(tree, positives)
         counts = np.array([len(rows) for rows in self.rows_below])
         self.groups = [group for node in range(tree.n_nodes) for group in self._groups(node, counts)]
-        self.n_blocks = len(self.groups)
-        self.zero_losses = self._zero_losses()
+        super().__init__(tree, self._zero_losses(), is_short=is_short)
         self._lock = Lock()
         self._rows_of_node = lru_cache(maxsize=_NODES_AT_ONCE)(self._node_rows)
         self._all_rows = lru_cache(maxsize=1)(lambda: OrderedRows(data, dtype))
@@ -225,16 +276,6 @@ class TreeBlocks:
         are_seen = (some @ members).toarray() == np.asarray(members.sum(axis=0)).ravel()
         return LabelMatrix(positives, sp.csr_array(are_seen | (positives.toarray() > 0)))
 
-    def map_blocks(self, of_block: Callable[[int], Any], blocks: Iterable[int]) -> list[Any]:
-        """Call a function for some blocks, on all threads."""
-        return self.workers.map(of_block, list(blocks))
-
-    def values(self, blocks: Sequence[KeptBlock]) -> tuple[float, float]:
-        """Give primal and dual value of the first blocks, with weights of 0 in all others."""
-        left = float(self.zero_losses[len(blocks) :].sum())
-        primal = sum(block.primal for block in blocks) + left
-        return primal, sum(block.values_before[1] for block in blocks)
-
     def _zero_losses(self) -> Array:
         """Sum the losses of each block where all weights are 0."""
         found = []
@@ -250,60 +291,31 @@ class TreeBlocks:
             found.append(float(upper @ of_rows) if upper.ndim == 1 else float(of_rows.sum()))
         return np.array(found)
 
-    def solution(self, blocks: Sequence[KeptBlock]) -> TreeWeights:
-        """Put the weights of the first blocks together; those of the others are 0."""
-        tree = self.tree
-        scales, intercepts = np.ones(len(tree.targets)), np.zeros(len(tree.targets))
-        of_node: list[list[KeptBlock]] = [[] for _ in range(tree.n_nodes)]
-        for block in blocks:
-            scales[block.labels], intercepts[block.labels] = block.scales, block.intercepts
-            of_node[int(tree.owners[block.labels[0]])].append(block)
-        widest = int(np.diff(tree.ends).max())
-        kind = np.uint8 if widest <= 2**8 else np.uint16 if widest <= 2**16 else np.int32
-        number = np.int16 if self.is_short else np.float64
-        ends = _ends([sum(len(block.values) for block in some) for some in of_node])
-        columns, values = np.empty(ends[-1], kind), np.empty(ends[-1], number)
-        features, counts = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
-        for node, some in enumerate(of_node):
-            own, n_weights, *weights = _by_feature(some, int(tree.ends[node]), kind, number)
-            columns[ends[node] : ends[node + 1]], values[ends[node] : ends[node + 1]] = weights
-            features.append(own)
-            counts.append(n_weights)
-        return TreeWeights(
-            pair_ends=_ends([len(own) for own in features[1:]]),
-            features=np.concatenate(features),
-            starts=_ends(np.concatenate(counts)),
-            columns=columns,
-            values=values,
-            scales=scales,
-            intercepts=intercepts,
-        )
 
+class ForestOutline:
+    """What there is to know of the blocks of several trees, one tree after the other, without their rows."""
 
-class Forest:
-    """The blocks of several trees over the same rows, one tree after the other."""
-
-    def __init__(self, parts: Sequence[TreeBlocks]) -> None:
-        self.parts, self.is_short = list(parts), parts[0].is_short
+    def __init__(self, parts: Sequence[TreeOutline]) -> None:
+        self.is_short, self._outlines = parts[0].is_short, list(parts)
         self.ends = np.cumsum([0, *(part.n_blocks for part in parts)])
         self.n_blocks = int(self.ends[-1])
 
     @property
     def trees(self) -> list[LabelTree]:
         """The trees."""
-        return [part.tree for part in self.parts]
+        return [part.tree for part in self._outlines]
 
     def block(self, number: int) -> NodeBlock:
         """Make a block."""
-        part = int(np.searchsorted(self.ends, number, side="right")) - 1
-        return self.parts[part].block(number - int(self.ends[part]))
+        raise NotImplementedError
 
-    def map_blocks(self, of_block: Callable[[int], Any], blocks: Iterable[int]) -> list[Any]:
-        """Call a function for some blocks, on all threads."""
-        return self.parts[0].map_blocks(of_block, blocks)
+    def each_block(self, of_block: Callable[[Any, int], Any], blocks: Iterable[int]) -> list[Any]:
+        """Call a function of all blocks and of some, at the same time."""
+        raise NotImplementedError
 
-    def _by_tree(self, blocks: Sequence[KeptBlock]) -> list[tuple[TreeBlocks, Sequence[KeptBlock]]]:
-        return [(part, blocks[a:b]) for part, a, b in zip(self.parts, self.ends, self.ends[1:], strict=False)]
+    def _by_tree(self, blocks: Sequence[KeptBlock]) -> list[tuple[TreeOutline, Sequence[KeptBlock]]]:
+        ends = pairwise(self.ends)
+        return [(part, blocks[a:b]) for part, (a, b) in zip(self._outlines, ends, strict=True)]
 
     def values(self, blocks: Sequence[KeptBlock]) -> tuple[float, float]:
         """Give primal and dual value of the first blocks, with weights of 0 in all others."""
@@ -317,6 +329,25 @@ class Forest:
     def solution(self, blocks: Sequence[KeptBlock]) -> list[TreeWeights]:
         """Put the weights of the first blocks together, a tree each."""
         return [part.solution(some) for part, some in self._by_tree(blocks)]
+
+
+class Forest(ForestOutline):
+    """The blocks of several trees over the same rows."""
+
+    def __init__(self, parts: Sequence[TreeBlocks]) -> None:
+        super().__init__(parts)
+        self.parts = list(parts)
+
+    def block(self, number: int) -> NodeBlock:
+        part = int(np.searchsorted(self.ends, number, side="right")) - 1
+        return self.parts[part].block(number - int(self.ends[part]))
+
+    def each_block(self, of_block: Callable[[Any, int], Any], blocks: Iterable[int]) -> list[Any]:
+        return self.parts[0].workers.map(partial(of_block, self), list(blocks))
+
+    def possible_weights(self) -> float:
+        """Guess how many weights there may be at most, see :meth:`TreeBlocks.possible_weights`."""
+        return len(self.parts) * self.parts[0].possible_weights()
 
 
 def _ends(counts: Any) -> Array:

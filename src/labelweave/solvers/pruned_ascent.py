@@ -56,8 +56,8 @@ class Blocks(Protocol):
     def block(self, number: int) -> PrunableBlock:
         """Make one."""
 
-    def map_blocks(self, of_block: Callable[[int], Any], blocks: Iterable[int]) -> list[Any]:
-        """Call a function for some, at the same time."""
+    def each_block(self, of_block: Callable[[Any, int], Any], blocks: Iterable[int]) -> list[Any]:
+        """Call a function of the problem and of some, at the same time."""
 
     def values(self, blocks: Sequence[Any]) -> tuple[float, float]:
         """Give primal and dual value of the first blocks, with weights of 0 in all others."""
@@ -99,7 +99,7 @@ class PrunedAscent(Solver[Blocks, BlocksState]):
     def round(self, problem: Blocks, state: BlocksState) -> Round[BlocksState]:
         first = len(state.blocks)
         numbers = range(first, min(first + _AT_ONCE, problem.n_blocks))
-        found = problem.map_blocks(lambda number: self._fitted(problem, number), numbers)
+        found = problem.each_block(self._fitted, numbers)
         state = replace(state, rounds=state.rounds + 1, blocks=(*state.blocks, *found))
         record = TraceRecord.of(*problem.values(state.blocks))
         if len(state.blocks) < problem.n_blocks:

@@ -23,7 +23,7 @@ from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.estimators.base import LabelClassifier, fit_method
 from labelweave.estimators.journal import Journal
-from labelweave.estimators.label_tree.fit import LabelVectors, TreeFit, TreeSettings, make_trees, tree_problem
+from labelweave.estimators.label_tree.fit import LabelVectors, RowsOfTrees, TreeFit, TreeRows, TreeSettings
 from labelweave.estimators.label_tree.scorer import LabelTreeScorer
 from labelweave.estimators.label_tree.weighted_tree import FoundLabels
 from labelweave.estimators.parameters import (
@@ -39,7 +39,7 @@ from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.soft_targets import sure_weights
 from labelweave.estimators.targets import check_lengths, read_entry_weights, read_targets
 from labelweave.features import FeatureMatrix
-from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.labels import Taxonomy
 from labelweave.metrics.known_labels import known_labels, tags_of_model
 from labelweave.model_files import storable
 from labelweave.model_files.schema import MEASURED, Field, Made, Named
@@ -250,6 +250,12 @@ class LabelTreeClassifier(LabelClassifier):
             named.
         """
         features = self._read_features(X, reset=True)
+        rows = self._rows(features, y, sample_weight, entry_weight)
+        self._learn(rows, FitArguments(X, y, sample_weight))
+        return self
+
+    def _rows(self, features: FeatureMatrix, y: Any, sample_weight: Any, entry_weight: Any) -> TreeRows:
+        """Read the labels of rows; leave out rows of weight 0."""
         labels, self._form = read_targets(y)
         check_lengths(len(features), len(labels))
         self.classes_, labels = self._form.classes, self._corrected(labels)
@@ -260,30 +266,24 @@ class LabelTreeClassifier(LabelClassifier):
             kept = np.flatnonzero(weights)
             features, labels, weights = features.rows(kept), labels[kept], weights[kept]
             entries = None if entries is None else entries[kept]
-        self._learn(features, labels, (weights, entries), FitArguments(X, y, sample_weight))
-        return self
+        return TreeRows(features, labels, weights, entries)
 
-    def _learn(
-        self, features: FeatureMatrix, labels: LabelMatrix, losses: tuple[Array, Any], arguments: FitArguments
-    ) -> None:
-        """Fit with weights of the losses: of rows, and of entries or None."""
-        weights, entries = losses
+    def _learn(self, rows: RowsOfTrees, arguments: FitArguments) -> None:
+        """Fit to rows, in memory or elsewhere."""
         if (self.n_trees or 1) > 1 and self.negatives == "all":
             raise ValueError(
                 f"n_trees={self.n_trees} with negatives='all' fits the same labels more than once; use "
                 "n_trees=1, or negatives='reached'."
             )
         vectors = None if self.tree is None or isinstance(self.tree, Taxonomy) else self.tree
-        journal = self._open_journal(X=features.data, y=labels.parts(), weights=losses, tree=vectors)
+        journal = self._open_journal(**rows.marks, tree=vectors)
         seed = journal.recall("seed", lambda: int(check_random_state(self.random_state).randint(2**31 - 1)))
         self.__dict__.pop("scorer_", None)
         progress = FitProgress(self, arguments, tol=self.tol)
         with Workers(effective_n_jobs(self.n_jobs)).running() as workers, journal.going_on():
-            settings = self._settings(labels.n_labels, seed, workers, journal, progress)
-            names = [str(name) for name in self.classes_] if labels.n_labels > 1 else ["the label"]
-            trees = make_trees(self.tree, features, labels, names, settings)
-            upper = (1.0 if settings.squared else 2.0) * self.C * weights
-            problem = tree_problem(trees, features, labels, upper, entries, settings)
+            settings = self._settings(rows.n_labels, seed, workers, journal, progress)
+            names = [str(name) for name in self.classes_] if rows.n_labels > 1 else ["the label"]
+            problem = rows.problem(self.tree, names, settings)
             progress.keep = lambda model, fitted: model._keep(fitted)
             fitted = settings.solve(problem)
         self._keep(fitted)
@@ -299,6 +299,7 @@ class LabelTreeClassifier(LabelClassifier):
             branching=int(self.branching),
             leaf_size=int(self.leaf_size),
             n_trees=(1 if is_single else _TREES) if self.n_trees is None else int(self.n_trees),
+            upper=(1.0 if self.loss == "squared_hinge" else 2.0) * self.C,
             sees_all=self.negatives == "all",
             squared=self.loss == "squared_hinge",
             intercept=self.fit_intercept,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,7 +18,7 @@ from labelweave.estimators.label_tree.weighted_tree import WeightedTree
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.labels.label_tree import LabelTree, cluster_labels, single_rows, tree_of_taxonomy
-from labelweave.problems.tree_blocks import Forest, TreeBlocks, margin_data
+from labelweave.problems.tree_blocks import Forest, ForestOutline, TreeBlocks, margin_data
 from labelweave.solvers import SolverResult
 from labelweave.solvers.pruned_ascent import PrunedAscent
 
@@ -41,16 +41,65 @@ class TreeFit:
     pruning: dict[str, float]
 
 
+class RowsOfTrees(Protocol):
+    """Rows to learn from, wherever they are."""
+
+    @property
+    def marks(self) -> dict[str, Any]:
+        """What a digest of the rows is made of."""
+
+    @property
+    def n_labels(self) -> int:
+        """The number of labels."""
+
+    def problem(
+        self, given: Taxonomy | LabelVectors | None, names: list[str], settings: TreeSettings
+    ) -> ForestOutline:
+        """Make the trees, see :func:`make_trees`, and state the problem of their nodes."""
+
+
+@dataclass(frozen=True)
+class TreeRows:
+    """Rows in memory, all of positive weight.
+
+    weights (n,): those of rows.
+    entries (n, L): those of entries, which rows' are multiplied with; sparse where others are 1, or None.
+    """
+
+    features: FeatureMatrix
+    labels: LabelMatrix
+    weights: Array
+    entries: Any
+
+    @property
+    def marks(self) -> dict[str, Any]:
+        return {"X": self.features.data, "y": self.labels.parts(), "weights": (self.weights, self.entries)}
+
+    @property
+    def n_labels(self) -> int:
+        return self.labels.n_labels
+
+    def problem(
+        self, given: Taxonomy | LabelVectors | None, names: list[str], settings: TreeSettings
+    ) -> ForestOutline:
+        trees = make_trees(given, self.features, self.labels, names, settings)
+        problem = tree_problem(trees, self, settings)
+        warn_of_size(self.n_labels, len(problem.trees), problem.possible_weights())
+        return problem
+
+
 @dataclass(frozen=True)
 class TreeSettings:
     """What a fit was asked for, see :class:`LabelTreeClassifier`.
 
+    upper: C for squared hinge losses, else 2 C.
     sees_all: whether labels learn from all rows; squared: whether hinge losses are squared.
     """
 
     branching: int
     leaf_size: int
     n_trees: int
+    upper: float
     sees_all: bool
     squared: bool
     intercept: bool
@@ -67,7 +116,7 @@ class TreeSettings:
         """What fits blocks, and prunes them."""
         return PrunedAscent(self.tol, self.max_iter, self.seed, self.prune)
 
-    def solve(self, problem: Forest) -> TreeFit:
+    def solve(self, problem: ForestOutline) -> TreeFit:
         """Fit all nodes."""
         solver = self.solver
 
@@ -115,18 +164,14 @@ def make_trees(
     return [cluster_labels(vectors, *sizes, int(seed), settings.workers) for seed in seeds]
 
 
-def tree_problem(
-    trees: list[LabelTree], features: FeatureMatrix, labels: LabelMatrix, upper: Array, entries: Any,
-    settings: TreeSettings,
-) -> Forest:  # fmt: skip
-    """State the problem of all nodes.
-
-    upper (n,): the weights of the losses.
-    entries (n, L): those of entries, which rows' are multiplied with; sparse where others are 1, or None.
-    """
+def tree_problem(trees: list[LabelTree], rows: TreeRows, settings: TreeSettings) -> Forest:
+    """State the problem of all nodes."""
+    upper, entries = settings.upper * rows.weights, rows.entries
     largest = upper.max(initial=0.0) * (1.0 if entries is None else max(1.0, entries.max()))
     is_single = settings.solver.block_tol >= max(_SINGLE_TOL, largest / _LARGEST_SINGLE)
-    data = margin_data(features, labels, upper, intercept=settings.intercept, squared=settings.squared)
+    data = margin_data(
+        rows.features, rows.labels, upper, intercept=settings.intercept, squared=settings.squared
+    )
     made = [
         TreeBlocks(
             tree,
@@ -139,10 +184,14 @@ def tree_problem(
         )
         for tree in trees
     ]
-    n_bytes = _KEPT_SHARE * _BYTES_A_WEIGHT * len(made) * made[0].possible_weights()
-    fewer = "n_trees=1 takes less" if len(made) > 1 else "a larger prune= keeps fewer"
-    warn_of_memory(f"A model of {labels.n_labels} labels by {_counted(len(made))}", n_bytes, f"{fewer}.")
     return Forest(made)
+
+
+def warn_of_size(n_labels: int, n_trees: int, possible_weights: float) -> None:
+    """Warn of a model that will be large."""
+    n_bytes = _KEPT_SHARE * _BYTES_A_WEIGHT * possible_weights
+    fewer = "n_trees=1 takes less" if n_trees > 1 else "a larger prune= keeps fewer"
+    warn_of_memory(f"A model of {n_labels} labels by {_counted(n_trees)}", n_bytes, f"{fewer}.")
 
 
 def _counted(n_trees: int) -> str:
