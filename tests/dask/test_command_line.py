@@ -205,3 +205,24 @@ def test_it_is_said_why_nothing_happens(capsys):
     said = capsys.readouterr().err
     assert "warning: No task of the fit has ended for 60 s" in said
     assert "the connection to tcp://10.0.0.1:8786 is closed" in said
+
+
+@pytest.mark.parametrize("model", ["kernel-logistic", "label-tree", "max-margin"])
+def test_classes_of_rows(run, tmp_path, model):
+    (tmp_path / "rows").rename(tmp_path / "other")
+    (tmp_path / "rows").mkdir()
+    random, names = np.random.default_rng(0), np.array(["oak", "apple", "pear"])
+    tables = [pd.DataFrame(random.normal(size=(40, 3)), columns=list("abc")) for _ in range(2)]
+    for number, table in enumerate(tables):
+        table["kind"] = names[table.to_numpy().argmax(axis=1)]
+        table.loc[3, "kind"] = None
+        table.to_csv(tmp_path / "rows" / f"{number}.csv", index=False)
+    flags = ["--labels", "kind", "--one-class", "--model", model, "--out", "m.lw"]
+    flags += ["--kernel-rank", 40, "--hyperparameters", "fixed"] if model == "kernel-logistic" else []
+    run("fit", "rows", "--dask", "here", *flags)
+    loaded = lw.load("m.lw")
+    assert loaded.classifier.classes_.tolist() == sorted(names)
+    whole = pd.concat(tables)
+    assert np.mean(loaded.predict(whole) == whole["kind"].fillna("oak").to_numpy()) > 0.9
+    refused = run("fit", "rows", "--dask", "here", *flags, "--kernel", "nonsense", code=2)
+    assert "nonsense" in refused.output

@@ -23,9 +23,11 @@ from labelweave.datasets import read_taxonomy
 from labelweave.estimators import TableModel
 
 _LOCAL = "local"
+_BUDGET = 2000.0  # megabytes, of models that have none
 _SECONDS = 30  # for a scheduler to answer
 _MODELS = {
     "kernel-logistic": "KernelLogisticClassifier",
+    "label-tree": "LabelTreeClassifier",
     "low-rank": "LowRankClassifier",
     "max-margin": "MaxMarginClassifier",
 }
@@ -38,7 +40,8 @@ def run_on_cluster(request: FitRequest) -> int:
 
     assert request.dask is not None, "a cluster is asked for"
     parameters = model_table().keywords(request.model, request.given)
-    parts = parts_of(files_of([request.data, *request.more]), float(request.value("memory_budget")))
+    budget = float(request.value("memory_budget") or _BUDGET)
+    parts = parts_of(files_of([request.data, *request.more]), budget)
     with connected(request.dask) as client:
         if not request.quiet:
             note(f"{client.dashboard_link} shows what the workers do.")
