@@ -6,8 +6,8 @@
 "logistic": kernel logistic regression of 100,000 rows of 20 features and one of 10 classes, an RBF kernel
 with a factor of 2,000 columns.  "low-rank": a share of the rows of the shape of the Wikipedia problem of Yu
 et al. (2014, Table 3) with all words and labels, rank 250, five rounds, as ``benchmarks.wikipedia_shape``
-fits them in memory.  Rows are synthetic, made by another process, and read from files by the workers.  Memory is the
-largest resident size of each worker and of the client.
+fits them in memory.  Rows are synthetic, made by another process, and read from files by the workers.  Memory
+is the largest resident size of each worker and of the client.
 """
 
 from __future__ import annotations

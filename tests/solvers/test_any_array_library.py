@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelweave.arrays import Workers
+from labelweave.arrays import Workers, namespace
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.factor_maps import DenseMap, KernelMap
 from labelweave.features.gram import StoredGram
@@ -37,6 +37,12 @@ COVARIANCES = {
     "diagonal": LabelCovariance.low_rank(np.empty((L, 0)), np.array([1.0, 0.5, 2.0])),
 }
 LIBRARIES = (np.asarray, strict.asarray)
+
+
+def test_arrays_that_do_not_name_their_library_have_one():
+    table = pytest.importorskip("dask.array").ones(3)  # as CuPy's and PyTorch's arrays
+    assert not hasattr(table, "__array_namespace__")
+    assert float(namespace(table).sum(table)) == 3.0
 
 
 def _near(found, expected, tol=1e-10):

@@ -35,7 +35,11 @@ _TILE = 256  # columns of a Cholesky factor
 
 def namespace(table: Array) -> Any:
     """Give the library of an array, with the functions of the standard."""
-    return table.__array_namespace__()
+    if hasattr(table, "__array_namespace__"):
+        return table.__array_namespace__()
+    from labelweave.sklearn_compat import array_namespace  # CuPy's and PyTorch's do not name theirs
+
+    return array_namespace(table)
 
 
 def is_numpy(table: Any) -> bool:

@@ -233,7 +233,10 @@ def _expit(values: Array) -> Array:
 
 
 def _log_one_plus_exp(values: Array) -> Array:
-    logarithms: Array = namespace(values).logaddexp(0.0, values)
+    if is_numpy(values):
+        return np.asarray(np.logaddexp(0.0, values))
+    xp = namespace(values)
+    logarithms: Array = xp.logaddexp(xp.zeros_like(values), values)
     return logarithms
 
 
