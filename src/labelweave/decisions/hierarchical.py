@@ -17,7 +17,6 @@ from labelweave.decisions.base import DecisionClassifier, decision_fit
 from labelweave.decisions.label_scores import (
     TrainingRows,
     decision_level,
-    fit_on,
     row_blocks,
     score_blocks,
 )
@@ -144,7 +143,9 @@ class HierarchicalClassifier(DecisionClassifier):
             If a label is no node of the taxonomy, or rows have one class each.
         """
         self.__dict__.pop("_order", None)
-        data = self._read(X, y, sample_weight)
+        return self._fit_rows(self._read(X, y, sample_weight))
+
+    def _fit_rows(self, data: TrainingRows) -> Self:
         if self._form.kind != "labels":
             raise ValueError(
                 "y has one class a row, but HierarchicalClassifier is for many labels a row; give a column a "
@@ -157,7 +158,7 @@ class HierarchicalClassifier(DecisionClassifier):
         else:
             data = self._announced(data, 1)
             given = replace(data, y=self._order.conditional(data.labels)) if self.conditional else data
-            self._keep_estimator(fit_on(self, given))
+            self._keep_estimator(given.fit(self))
         needs = self.conditional or self.decision != "threshold"
         if needs and not hasattr(self.estimator_, "predict_proba"):
             raise ValueError(
