@@ -9,14 +9,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from labelweave.dask.decisions import (
+        CalibratedLabelClassifier,
+        ConformalLabelClassifier,
+        TunedThresholdClassifier,
+    )
     from labelweave.dask.low_rank import LowRankClassifier
     from labelweave.dask.max_margin import MaxMarginClassifier
 
-__all__ = ["LowRankClassifier", "MaxMarginClassifier"]
+__all__ = [
+    "CalibratedLabelClassifier",
+    "ConformalLabelClassifier",
+    "LowRankClassifier",
+    "MaxMarginClassifier",
+    "TunedThresholdClassifier",
+]
 
 _HOMES = {
+    "CalibratedLabelClassifier": "labelweave.dask.decisions",
+    "ConformalLabelClassifier": "labelweave.dask.decisions",
     "LowRankClassifier": "labelweave.dask.low_rank",
     "MaxMarginClassifier": "labelweave.dask.max_margin",
+    "TunedThresholdClassifier": "labelweave.dask.decisions",
 }
 
 

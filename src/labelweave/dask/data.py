@@ -77,7 +77,11 @@ class ReadData:
             for number in kept
         ]
         facts = [self.facts[number].of_rows(len(own[number])) for number in kept]
-        return ReadData(rows, facts, self.form, _counted(client, rows, self.form))
+        form, counts = self.form, _counted(client, rows, self.form)
+        if form.kind == "multiclass" and not counts.positives.all():  # a fit knows the classes of its rows
+            form = read_targets(form.classes[counts.positives > 0])[1]
+            counts = _counted(client, rows, form)
+        return ReadData(rows, facts, form, counts)
 
     def _megabytes(self, *, is_wide: bool) -> Array:
         a_row = _BYTES_A_ROW + (_BYTES_A_LABEL * len(self.counts.positives) if is_wide else 0)

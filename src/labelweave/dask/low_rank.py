@@ -180,7 +180,9 @@ class LowRankClassifier(PartitionedClassifier):
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
-    def _fit_local(self, local: LocalLowRankClassifier, client: Client, data: ReadData) -> None:
+    def _fit_local(
+        self, local: LocalLowRankClassifier, client: Client, data: ReadData, *, is_part: bool
+    ) -> None:
         labels, weights = gathered_labels(client, data)
         self._refuse_many_held(local, labels.n_labels, weights)
         entries = None

@@ -53,6 +53,11 @@ def targets_for(estimator: Any, y: Any) -> Any:
     return y.positives.toarray() if y.shape[0] * y.shape[1] <= _MOST_PRECISE else y.positives
 
 
+def precision_of(n_rows: int, n_labels: int) -> type[np.floating[Any]]:
+    """Say in which precision scores of rows are kept."""
+    return np.float64 if n_rows * n_labels <= _MOST_PRECISE else np.float32
+
+
 def rows_of(table: Any) -> int:
     """Count the rows of what users hold."""
     return int(_num_samples(table))
@@ -93,9 +98,19 @@ def _class_probabilities(estimator: Any, X: Any, classes: Array, response: str) 
     return table
 
 
+def rows_at_once(n_labels: int) -> int:
+    """Say of how many rows the scores of all labels are made together."""
+    return max(1, _SCORES_AT_ONCE // max(1, n_labels))
+
+
+def most_scored(n_labels: int, n_splits: int = 1) -> int:
+    """Say how many rows of a split are scored at most."""
+    return max(1, _MOST_SCORES // (n_labels * n_splits))
+
+
 def row_blocks(estimator: Any, X: Any, n_labels: int) -> Iterator[Any]:
     """Hand out rows, so many at a time that their scores fit into memory."""
-    n_rows, size = rows_of(X), max(1, _SCORES_AT_ONCE // max(1, n_labels))
+    n_rows, size = rows_of(X), rows_at_once(n_labels)
     if n_rows <= size or get_tags(estimator).input_tags.pairwise:
         yield X
         return
@@ -172,7 +187,7 @@ class TrainingRows:
 
     def _score_fitted(self, part: FittedPart, response: str) -> HeldOutScores:
         assert part.rows is not None, "the part was fitted here"
-        rows = _thinned(some_rows(part.rows), max(1, _MOST_SCORES // self.labels.n_labels))
+        rows = _thinned(some_rows(part.rows), most_scored(self.labels.n_labels))
         scores = np.concatenate(list(self.score_blocks(part, rows, response)))
         return HeldOutScores(self.labels[rows], scores, _taken(self.weights, rows))
 
@@ -229,11 +244,10 @@ def score_held_out(
     Returns the scores of all splits, and the last of the models.
     """
     n_labels = data.labels.n_labels
-    most = max(1, _MOST_SCORES // (n_labels * len(splits)))
+    most = most_scored(n_labels, len(splits))
     splits = [(train, _thinned(held, most)) for train, held in splits]
     rows, done = np.concatenate([held for _, held in splits]), 0
-    precise = len(rows) * n_labels <= _MOST_PRECISE
-    scores = np.empty((len(rows), n_labels), np.float64 if precise else np.float32)
+    scores = np.empty((len(rows), n_labels), precision_of(len(rows), n_labels))
     part: FittedPart | None = None
     for train, held in splits:
         part = FittedPart(fit(train, part), train)
