@@ -70,17 +70,17 @@ class PartitionedClassifier(PartitionedPredictions):
         self._local, self._n_rows = self._fitted_to(client, data), data.n_rows
         return self
 
-    def _fitted_to(self, client: Client, data: ReadData, *, is_part: bool = False) -> Any:
+    def _fitted_to(self, client: Client, data: ReadData, *, is_part: bool = False, start: Any = None) -> Any:
         local = self._reader()
         local.scaling_, local.n_features_in_ = None, data.n_features
         names = data.facts[0].names
         if names is not None:
             local.feature_names_in_ = names.astype(object)
-        self._fit_local(local, client, data, is_part=is_part)
+        self._fit_local(local, client, data, is_part=is_part, start=start)
         return local
 
-    def _fit_local(self, local: Any, client: Client, data: ReadData, *, is_part: bool) -> None:
-        """Fit the ordinary estimator to partitions that were read."""
+    def _fit_local(self, local: Any, client: Client, data: ReadData, *, is_part: bool, start: Any) -> None:
+        """Fit the ordinary estimator to partitions that were read; see :meth:`_fitted_to`."""
         raise NotImplementedError
 
     def __sklearn_clone__(self) -> Self:

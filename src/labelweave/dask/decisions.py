@@ -62,7 +62,8 @@ class PartitionedRows(TrainingRows):
             what = "all rows" if rows is None else f"{len(rows)} of {len(self.labels)} rows"
             sys.stderr.write(f"labelweave: {type(decider).__name__} on Dask: a fit to {what}\n")
         data = self.read if rows is None else self.read.some_rows(self.client, rows)
-        return self.estimator._fitted_to(self.client, data, is_part=rows is not None)
+        start = None if part is None or rows is not None else part.model
+        return self.estimator._fitted_to(self.client, data, is_part=rows is not None, start=start)
 
     def score_blocks(self, part: FittedPart, rows: Array, response: str) -> Iterator[Array]:
         n_labels = self.labels.n_labels
@@ -134,7 +135,7 @@ class PartitionedDecisions(PartitionedPredictions):
         self._local, self._n_rows = self._fitted_to(client, data), data.n_rows
         return self
 
-    def _fitted_to(self, client: Client, data: ReadData, *, is_part: bool = False) -> Any:
+    def _fitted_to(self, client: Client, data: ReadData, *, is_part: bool = False, start: Any = None) -> Any:
         local = self._reader()
         reader, form = _innermost(local), data.form
         self._refuse_many(data, getattr(reader, "memory_budget", _BUDGET))

@@ -190,7 +190,7 @@ class MaxMarginClassifier(PartitionedClassifier):
         keep_parameters(self, locals())
 
     def _fit_local(
-        self, local: LocalMaxMarginClassifier, client: Client, data: ReadData, *, is_part: bool
+        self, local: LocalMaxMarginClassifier, client: Client, data: ReadData, *, is_part: bool, start: Any
     ) -> None:
         local.checkpoint, local.verbose = None, 0
         local._form, local.classes_ = data.form, data.form.classes

@@ -28,10 +28,11 @@ class PartitionedPredictions(CheckedParameters):
     _local: Any = None
     _n_rows = 0
 
-    def _fitted_to(self, client: Client, data: ReadData, *, is_part: bool = False) -> Any:
+    def _fitted_to(self, client: Client, data: ReadData, *, is_part: bool = False, start: Any = None) -> Any:
         """Give the ordinary estimator, fitted to partitions that were read, which may be given up after it.
 
-        is_part: whether these are some of the rows, on which decisions are chosen.
+        is_part: whether these are some of the rows, so that decisions can be chosen on the others.
+        start: one that was fitted to some of the rows, from which a fit may go on.
         """
         raise NotImplementedError
 
