@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from labelweave.dask.decisions import (
         CalibratedLabelClassifier,
         ConformalLabelClassifier,
+        HierarchicalClassifier,
         TunedThresholdClassifier,
     )
     from labelweave.dask.low_rank import LowRankClassifier
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CalibratedLabelClassifier",
     "ConformalLabelClassifier",
+    "HierarchicalClassifier",
     "LowRankClassifier",
     "MaxMarginClassifier",
     "TunedThresholdClassifier",
@@ -28,6 +30,7 @@ __all__ = [
 _HOMES = {
     "CalibratedLabelClassifier": "labelweave.dask.decisions",
     "ConformalLabelClassifier": "labelweave.dask.decisions",
+    "HierarchicalClassifier": "labelweave.dask.decisions",
     "LowRankClassifier": "labelweave.dask.low_rank",
     "MaxMarginClassifier": "labelweave.dask.max_margin",
     "TunedThresholdClassifier": "labelweave.dask.decisions",

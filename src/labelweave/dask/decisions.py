@@ -23,7 +23,7 @@ from labelweave.arrays import panels
 from labelweave.dask.data import ReadData, gathered_labels, read
 from labelweave.dask.features import Parts
 from labelweave.dask.partitions import row_partitions
-from labelweave.dask.predictions import PartitionedPredictions, connected
+from labelweave.dask.predictions import PartitionedPredictions, PartitionedProbabilities, connected
 from labelweave.decisions.base import DecisionClassifier, decision_fit
 from labelweave.decisions.label_scores import (
     FittedPart,
@@ -38,6 +38,7 @@ from labelweave.estimators.held_out import HeldOutScores, Share, count_parts, he
 from labelweave.estimators.parameters import RandomState, keep_parameters
 from labelweave.features import FeatureMatrix
 from labelweave.inference.thresholds.objective import ObjectiveName
+from labelweave.labels import LabelMatrix
 
 _BYTES_A_LABEL = 5  # of an entry that is stored
 _BUDGET = 2000.0  # megabytes, where the estimator says nothing
@@ -116,7 +117,7 @@ class PartitionedDecisions(PartitionedPredictions):
 
         Returns
         -------
-        CalibratedLabelClassifier, TunedThresholdClassifier or ConformalLabelClassifier
+        Self
             The fitted model itself.
 
         Raises
@@ -153,11 +154,18 @@ class PartitionedDecisions(PartitionedPredictions):
             weights=None if (weights == 1).all() else weights,
             classes=classes,
             client=client,
-            read=data,
+            read=self._to_fit(client, data, local),
             estimator=None if self._is_prefit else self.estimator,
             is_verbose=bool(reader.verbose),
         )
         return _fit_ordinary(local, rows)
+
+    def _to_fit(self, client: Client, data: ReadData, local: Any) -> ReadData:
+        """Give the rows with the labels that the estimator learns.
+
+        local: the ordinary classifier, which has the targets' form.
+        """
+        return data
 
     @property
     def _is_prefit(self) -> bool:
@@ -190,20 +198,24 @@ class PartitionedDecisions(PartitionedPredictions):
     def _refuse_many(self, data: ReadData, budget: float) -> None:
         """Refuse to bring more labels and scores to the client than it takes."""
         n_rows, n_labels = data.n_rows, len(data.counts.positives)
-        is_once = self.cv is None and count_parts(self.validation_fraction, n_rows) == 1
-        n_held = held_out_count(self.validation_fraction, n_rows) if is_once else n_rows
-        n_held = min(n_held, most_scored(n_labels))
+        n_held = min(self._n_scored(n_rows), most_scored(n_labels))
         observed = data.counts.observed
         stored = data.counts.positives.sum() + (observed.sum() if (observed < n_rows).any() else 0)
         size = np.dtype(precision_of(n_held, n_labels)).itemsize
         megabytes = 1e-6 * (size * n_held * n_labels + _BYTES_A_LABEL * stored)
         if megabytes > budget:
-            less = ", or give a smaller validation_fraction" if is_once else ""
+            less = ", or give a smaller validation_fraction" if self._n_scored(n_rows) < n_rows else ""
             raise ValueError(
                 f"{type(self).__name__} brings the labels of {n_rows} rows to the client, and scores of "
                 f"{n_held} of them for {n_labels} labels, which take {megabytes:.0f} MB, but memory_budget "
                 f"is {budget:g}; raise it{less}."
             )
+
+    def _n_scored(self, n_rows: int) -> int:
+        """Count the rows whose scores decide."""
+        if self.cv is not None or count_parts(self.validation_fraction, n_rows) > 1:
+            return n_rows
+        return held_out_count(self.validation_fraction, n_rows)
 
 
 def _innermost(classifier: Any) -> Any:
@@ -212,7 +224,7 @@ def _innermost(classifier: Any) -> Any:
     return classifier
 
 
-class CalibratedLabelClassifier(PartitionedDecisions):
+class CalibratedLabelClassifier(PartitionedProbabilities, PartitionedDecisions):
     """:class:`labelweave.CalibratedLabelClassifier` on Dask's collections.
 
     Rows are held out as on one machine, and clones fitted to the others and to all rows on the cluster.
@@ -255,8 +267,8 @@ class CalibratedLabelClassifier(PartitionedDecisions):
     >>> from distributed import Client
     >>> from labelweave import datasets
     >>> from labelweave.dask import CalibratedLabelClassifier, MaxMarginClassifier
-    >>> data = datasets.make_text_like(200, 50, 3)
-    >>> X = da.from_array(data.X.toarray(), chunks=(100, 50))
+    >>> data = datasets.make_text_like(200, 150, 3)
+    >>> X = da.from_array(data.X.toarray(), chunks=(100, 150))
     >>> Y = da.from_array(data.Y.positives.toarray(), chunks=(100, 3))
     >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
     ...     model = CalibratedLabelClassifier(MaxMarginClassifier(client, C=0.1)).fit(X, Y)
@@ -277,7 +289,7 @@ class CalibratedLabelClassifier(PartitionedDecisions):
         keep_parameters(self, locals())
 
 
-class TunedThresholdClassifier(PartitionedDecisions):
+class TunedThresholdClassifier(PartitionedProbabilities, PartitionedDecisions):
     """:class:`labelweave.TunedThresholdClassifier` on Dask's collections.
 
     Rows are held out as on one machine, and clones fitted to the others and to all rows on the cluster.
@@ -320,8 +332,8 @@ class TunedThresholdClassifier(PartitionedDecisions):
     >>> from distributed import Client
     >>> from labelweave import datasets
     >>> from labelweave.dask import MaxMarginClassifier, TunedThresholdClassifier
-    >>> data = datasets.make_text_like(200, 50, 3)
-    >>> X = da.from_array(data.X.toarray(), chunks=(100, 50))
+    >>> data = datasets.make_text_like(200, 150, 3)
+    >>> X = da.from_array(data.X.toarray(), chunks=(100, 150))
     >>> Y = da.from_array(data.Y.positives.toarray(), chunks=(100, 3))
     >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
     ...     model = TunedThresholdClassifier(MaxMarginClassifier(client, C=0.1), "macro_f1").fit(X, Y)
@@ -384,8 +396,8 @@ class ConformalLabelClassifier(PartitionedDecisions):
     >>> from distributed import Client
     >>> from labelweave import datasets
     >>> from labelweave.dask import ConformalLabelClassifier, MaxMarginClassifier
-    >>> data = datasets.make_text_like(400, 50, 3)
-    >>> X = da.from_array(data.X.toarray(), chunks=(200, 50))
+    >>> data = datasets.make_text_like(400, 150, 3)
+    >>> X = da.from_array(data.X.toarray(), chunks=(200, 150))
     >>> Y = da.from_array(data.Y.positives.toarray(), chunks=(200, 3))
     >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
     ...     model = ConformalLabelClassifier(MaxMarginClassifier(client, C=0.1), level=0.2).fit(X, Y)
@@ -403,3 +415,74 @@ class ConformalLabelClassifier(PartitionedDecisions):
         validation_fraction: float = 0.25, random_state: RandomState = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
+
+
+class HierarchicalClassifier(PartitionedProbabilities, PartitionedDecisions):
+    """:class:`labelweave.HierarchicalClassifier` on Dask's collections.
+
+    Labels are completed by the hierarchy where they are; predictions obey it, partition by partition.
+
+    Parameters
+    ----------
+    estimator : classifier of labelweave.dask
+        What gives scores.  With ``cv="prefit"`` a fitted one, of labelweave.dask or ordinary.
+    taxonomy : Taxonomy, or what ``Taxonomy.from_any`` reads
+        The hierarchy.  This and all further parameters are those of the ordinary classifier.
+    enforce : {"max", "projection", "none"}, default="max"
+        How scores are made to obey.
+    incomplete : bool, default=False
+        Whether rows may have classes that nobody has noted.
+    conditional : bool, default=False
+        Whether a label is learned from rows that have all labels right above it.
+    decision : {"threshold", "h_loss", "stepwise"}, default="threshold"
+        How label sets are chosen.
+    confidence : float, default=0.5
+        For "stepwise".
+    cv : "prefit" or None, default=None
+        "prefit" takes the estimator as it is.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The ordinary one that was fitted.  This and all other fitted attributes are those of the ordinary
+        classifier.
+    taxonomy_ : Taxonomy
+        The hierarchy.
+
+    Examples
+    --------
+    >>> import dask
+    >>> import numpy as np, pandas as pd
+    >>> from distributed import Client
+    >>> from labelweave.dask import HierarchicalClassifier, MaxMarginClassifier
+    >>> X = np.array([[0.0, 1], [1, 0], [1, 1], [0, 0]])
+    >>> y = pd.DataFrame({"animal": [0, 0, 0, 0], "dog": [1, 0, 1, 0], "cat": [0, 1, 0, 0]})
+    >>> tree = {"animal": ["dog", "cat"]}
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
+    ...     model = HierarchicalClassifier(MaxMarginClassifier(client), tree)
+    ...     model = model.fit([dask.delayed((X[:2], y[:2])), dask.delayed((X[2:], y[2:]))])
+    >>> scores = model.decision_function(X)
+    >>> bool((scores[:, [0]] >= scores).all())
+    True
+    """
+
+    _ordinary = decisions.HierarchicalClassifier
+    _parameter_constraints: ClassVar[dict[str, Any]] = _ordinary._parameter_constraints
+
+    def __init__(
+        self, estimator: Any, taxonomy: Any, enforce: Literal["max", "projection", "none"] = "max", *,
+        incomplete: bool = False, conditional: bool = False,
+        decision: Literal["threshold", "h_loss", "stepwise"] = "threshold", confidence: float = 0.5,
+        cv: Literal["prefit"] | None = None,
+    ) -> None:  # fmt: skip
+        keep_parameters(self, locals())
+
+    def _to_fit(self, client: Client, data: ReadData, local: Any) -> ReadData:
+        return data.relabelled(client, partial(_completed, local))
+
+    def _n_scored(self, n_rows: int) -> int:
+        return 0
+
+
+def _completed(classifier: decisions.HierarchicalClassifier, labels: LabelMatrix) -> LabelMatrix:
+    return classifier._labels_to_fit(classifier._completed(labels))

@@ -84,23 +84,6 @@ class PartitionedPredictions(CheckedParameters):
         meta = form.join([sp.csr_array(empty) if form.container == "sparse" else empty], None)
         return self._lazily("predict", X, meta, width)
 
-    @available_if(lambda self: hasattr(self._local or self._ordinary, "predict_proba"))  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Any:
-        """Compute probabilities as the ordinary estimator does, when it is asked for.
-
-        Parameters
-        ----------
-        X : as in :meth:`predict`
-            The rows.
-
-        Returns
-        -------
-        as in :meth:`predict`
-            The probabilities of labels or classes, shape (n, L).
-        """
-        width = len(self.to_local().classes_)
-        return self._lazily("predict_proba", X, np.empty((0, width)), width)
-
     def decision_function(self, X: Any) -> Any:
         """Score every label as the ordinary estimator does, when it is asked for.
 
@@ -212,6 +195,27 @@ class PartitionedPredictions(CheckedParameters):
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._local is not None
+
+
+class PartitionedProbabilities(PartitionedPredictions):
+    """Base of those whose ordinary estimator has probabilities."""
+
+    @available_if(lambda self: hasattr(self._local or self._ordinary, "predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        """Compute probabilities as the ordinary estimator does, when it is asked for.
+
+        Parameters
+        ----------
+        X : as in :meth:`predict`
+            The rows.
+
+        Returns
+        -------
+        as in :meth:`predict`
+            The probabilities of labels or classes, shape (n, L).
+        """
+        width = len(self.to_local().classes_)
+        return self._lazily("predict_proba", X, np.empty((0, width)), width)
 
 
 def connected(client: Client | None) -> Client:
