@@ -9,18 +9,37 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from labelweave.dask.decisions import (
+        CalibratedLabelClassifier,
+        ConformalLabelClassifier,
+        HierarchicalClassifier,
+        TunedThresholdClassifier,
+    )
     from labelweave.dask.kernel_logistic import KernelLogisticClassifier
     from labelweave.dask.label_tree import LabelTreeClassifier
     from labelweave.dask.low_rank import LowRankClassifier
     from labelweave.dask.max_margin import MaxMarginClassifier
 
-__all__ = ["KernelLogisticClassifier", "LabelTreeClassifier", "LowRankClassifier", "MaxMarginClassifier"]
+__all__ = [
+    "CalibratedLabelClassifier",
+    "ConformalLabelClassifier",
+    "HierarchicalClassifier",
+    "KernelLogisticClassifier",
+    "LabelTreeClassifier",
+    "LowRankClassifier",
+    "MaxMarginClassifier",
+    "TunedThresholdClassifier",
+]
 
 _HOMES = {
+    "CalibratedLabelClassifier": "labelweave.dask.decisions",
+    "ConformalLabelClassifier": "labelweave.dask.decisions",
+    "HierarchicalClassifier": "labelweave.dask.decisions",
     "KernelLogisticClassifier": "labelweave.dask.kernel_logistic",
     "LabelTreeClassifier": "labelweave.dask.label_tree",
     "LowRankClassifier": "labelweave.dask.low_rank",
     "MaxMarginClassifier": "labelweave.dask.max_margin",
+    "TunedThresholdClassifier": "labelweave.dask.decisions",
 }
 
 

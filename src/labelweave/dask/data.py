@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,14 @@ from labelweave.array_types import Array
 from labelweave.dask import tasks
 from labelweave.dask.chunks import neighbours
 from labelweave.dask.graphs import Place
-from labelweave.dask.rows import Counts, Facts, corrected, labels_of, read_rows, some_rows, weights_of
+from labelweave.dask.rows import Counts, Facts, labels_of, read_rows, relabelled, some_rows, weights_of
 from labelweave.dask.tasks import Common
 from labelweave.dask.waiting import gathered, wait_for_some
 from labelweave.estimators.base import refuse_no_weight
 from labelweave.estimators.soft_targets import RATES_OF_CLASSES, rates_by
 from labelweave.estimators.targets import TargetForm, read_targets, require_observed
 from labelweave.labels import LabelMatrix
+from labelweave.labels.flip_rates import corrected_targets
 from labelweave.problems.travelling_margins import in_tree_order
 from labelweave.solvers.dual_coordinate_ascent import RUN
 
@@ -77,7 +79,16 @@ class ReadData:
             for number in kept
         ]
         facts = [self.facts[number].of_rows(len(own[number])) for number in kept]
-        return ReadData(rows, facts, self.form, _counted(client, rows, self.form))
+        form, counts = self.form, _counted(client, rows, self.form)
+        if form.kind == "multiclass" and not counts.positives.all():  # a fit knows the classes of its rows
+            form = read_targets(form.classes[counts.positives > 0])[1]
+            counts = _counted(client, rows, form)
+        return ReadData(rows, facts, form, counts)
+
+    def relabelled(self, client: Client, of_labels: Callable[[LabelMatrix], LabelMatrix]) -> ReadData:
+        """Give rows the labels that a function makes of those of a partition."""
+        rows = client.map(relabelled, self.rows, of_labels=of_labels, pure=False)
+        return ReadData(rows, self.facts, self.form, _counted(client, rows, self.form))
 
     def with_features(self, rows: list[Future], n_features: int) -> ReadData:
         """Give the same rows with other features, dense ones."""
@@ -177,8 +188,7 @@ def corrected_by(client: Client, data: ReadData, flip_rates: Any) -> ReadData:
     if data.form.kind != "labels":
         raise ValueError(RATES_OF_CLASSES)
     missed, false = rates_by(flip_rates, data.counts.n_rows, data.counts.positives)
-    rows = client.map(corrected, data.rows, missed=missed, false=false, pure=False)
-    return ReadData(rows, data.facts, data.form, _counted(client, rows, data.form))
+    return data.relabelled(client, partial(corrected_targets, missed=missed, false=false))
 
 
 def gathered_labels(client: Client, data: ReadData) -> tuple[LabelMatrix, Array]:

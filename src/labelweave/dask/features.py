@@ -153,7 +153,7 @@ class PartitionedFeatures(FeatureMatrix):
         return made
 
     def mapped(self, of_rows: Callable[..., Any], which: Any, size: int) -> Any:
-        return self._parts.at(_of_some_rows, np.asarray(which), of_rows)
+        return self._parts.mapped(of_rows, np.asarray(which))
 
     def here(self, which: npt.NDArray[Any] | None = None) -> FeatureMatrix:
         which = np.arange(len(self)) if which is None else which
@@ -180,11 +180,6 @@ class PartitionedFeatures(FeatureMatrix):
 
     def largest_entry(self) -> float:
         return max(facts.largest for facts in self._facts)
-
-
-def _of_some_rows(rows: ReadRows, places: Array, of_rows: Callable[..., Any]) -> Array:
-    with Workers().running():
-        return np.asarray(of_rows(rows.features.rows(places)))
 
 
 def _transformed(rows: ReadRows, of_rows: Callable[..., Any]) -> ReadRows:

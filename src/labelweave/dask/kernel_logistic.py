@@ -12,6 +12,7 @@ from distributed import Client
 from labelweave.dask.classifier import PartitionedClassifier, refuse_kernel_matrix
 from labelweave.dask.data import ReadData, gathered_labels
 from labelweave.dask.features import PartitionedFeatures
+from labelweave.dask.predictions import PartitionedProbabilities
 from labelweave.dask.rows import ReadRows, given_entries, stacked_entries, weights_of
 from labelweave.dask.waiting import gathered
 from labelweave.estimators import KernelLogisticClassifier as LocalKernelLogisticClassifier
@@ -32,7 +33,7 @@ from labelweave.labels import Taxonomy
 _TABLES = 15  # of rows x labels, which a fit holds
 
 
-class KernelLogisticClassifier(PartitionedClassifier):
+class KernelLogisticClassifier(PartitionedProbabilities, PartitionedClassifier):
     """:class:`labelweave.KernelLogisticClassifier` on Dask's collections, with the same certificate.
 
     Features stay in their partitions.  A kernel matrix is replaced by an incomplete Cholesky factor, whose
@@ -187,7 +188,15 @@ class KernelLogisticClassifier(PartitionedClassifier):
         refuse_kernel_matrix(self.kernel)
         return super()._reader()
 
-    def _fit_local(self, local: LocalKernelLogisticClassifier, client: Client, data: ReadData) -> None:
+    def _fit_local(
+        self,
+        local: LocalKernelLogisticClassifier,
+        client: Client,
+        data: ReadData,
+        *,
+        is_part: bool,
+        start: Any,
+    ) -> None:
         self._refuse_large_tables(data)
         y, weights = _gathered_targets(client, data)
         self._refuse_many_held(local, len(data.form.classes), weights)

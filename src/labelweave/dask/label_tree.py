@@ -131,7 +131,9 @@ class LabelTreeClassifier(PartitionedClassifier):
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
-    def _fit_local(self, local: LocalLabelTreeClassifier, client: Client, data: ReadData) -> None:
+    def _fit_local(
+        self, local: LocalLabelTreeClassifier, client: Client, data: ReadData, *, is_part: bool, start: Any
+    ) -> None:
         limit = min(megabytes_of_workers(client), default=np.inf)
         if data.megabytes > limit:
             raise ValueError(

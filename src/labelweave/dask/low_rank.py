@@ -185,18 +185,22 @@ class LowRankClassifier(PartitionedClassifier):
         refuse_kernel_matrix(self.kernel)
         return super()._reader()
 
-    def _fit_local(self, local: LocalLowRankClassifier, client: Client, data: ReadData) -> None:
+    def _fit_local(
+        self, local: LocalLowRankClassifier, client: Client, data: ReadData, *, is_part: bool, start: Any
+    ) -> None:
         labels, weights = gathered_labels(client, data)
         self._refuse_many_held(local, labels.n_labels, weights)
         entries = None
         if data.facts[0].n_weighted is not None:
             entries = stacked_entries(gathered(client, client.map(given_entries, data.rows, pure=False)))
         rows = SeenRows(PartitionedFeatures(client, data), labels, weights, data.form)
-        _fit_rows(local, rows, entries)
+        _fit_rows(local, rows, entries, None if start is None else start._end)
 
 
 @fit_method
-def _fit_rows(local: LocalLowRankClassifier, rows: SeenRows, entries: Any) -> LocalLowRankClassifier:
+def _fit_rows(
+    local: LocalLowRankClassifier, rows: SeenRows, entries: Any, before: Any
+) -> LocalLowRankClassifier:
     """Fit the ordinary estimator to rows elsewhere."""
-    local._fit(rows, entries, None, FitArguments(None, None, None))
+    local._fit(rows, entries, before, FitArguments(None, None, None))
     return local

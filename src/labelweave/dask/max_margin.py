@@ -189,7 +189,9 @@ class MaxMarginClassifier(PartitionedClassifier):
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
-    def _fit_local(self, local: LocalMaxMarginClassifier, client: Client, data: ReadData) -> None:
+    def _fit_local(
+        self, local: LocalMaxMarginClassifier, client: Client, data: ReadData, *, is_part: bool, start: Any
+    ) -> None:
         local.checkpoint, local.verbose = None, 0
         local._form, local.classes_ = data.form, data.form.classes
         local._check_threshold()
@@ -197,6 +199,8 @@ class MaxMarginClassifier(PartitionedClassifier):
         marks = self._marks(local, [facts.mark for facts in data.facts])
         data = corrected_by(client, data, self.flip_rates)
         common = self._common(local, data)
+        if is_part:
+            common = self._of_a_part(common)
         self._choose_thresholds(local, client, data, common)
         local._keep_result(self._travel(local, client, data, common, Store(self.checkpoint, marks)))
 
@@ -212,14 +216,18 @@ class MaxMarginClassifier(PartitionedClassifier):
         self._refuse_many_held(local, labels.n_labels, weights)
 
         def fit_part(kept: Array, stage: str) -> SolverResult:
-            tol = tolerance_of_part(self.tol, by_rows=True)
-            loose = replace(common, tol=tol, settings=replace(common.settings, is_part=True))
-            return self._travel(local, client, data.some_rows(client, kept), loose, Store(None, {}), lines)
+            part = data.some_rows(client, kept)
+            return self._travel(local, client, part, self._of_a_part(common), Store(None, {}), lines)
 
         features = PartitionedFeatures(client, data)
         part = local._set_thresholds(features, lambda: labels, weights, lines, common.seed, fit_part)
         if part is not None and part.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
+
+    def _of_a_part(self, common: Common) -> Common:
+        """Say how rows are fitted on which decisions are chosen."""
+        tol = tolerance_of_part(self.tol, by_rows=True)
+        return replace(common, tol=tol, settings=replace(common.settings, is_part=True))
 
     def _travel(
         self, local: LocalMaxMarginClassifier, client: Client, data: ReadData, common: Common, store: Store,

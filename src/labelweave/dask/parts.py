@@ -14,6 +14,7 @@ from distributed.comm import CommClosedError
 
 import dask
 from labelweave.array_types import Array
+from labelweave.arrays import Workers
 from labelweave.dask.graphs import in_pairs
 from labelweave.dask.rows import ReadRows, aligned
 from labelweave.dask.waiting import LostRowsError, gathered
@@ -73,6 +74,10 @@ class Parts:
         back = np.argsort(order, kind="stable")
         return found.rows(back) if isinstance(found, FeatureMatrix) else found[back]
 
+    def mapped(self, of_rows: Callable[..., Any], which: Array) -> Any:
+        """Call a function of the features of some rows; put what it gives in their order."""
+        return self.at(_of_some_rows, which, of_rows)
+
     def features_at(self, which: Array) -> FeatureMatrix:
         """Bring the features of some rows to the client."""
         made: FeatureMatrix = self.at(_features_at, which, stack=stacked_features)
@@ -118,6 +123,11 @@ class Parts:
         raise RuntimeError(
             f"Workers that had the tables of a product died {_MOST_LOSSES} times; see their logs."
         )
+
+
+def _of_some_rows(rows: ReadRows, places: Array, of_rows: Callable[..., Any]) -> Array:
+    with Workers().running():
+        return np.asarray(of_rows(rows.features.rows(places)))
 
 
 def _features_at(rows: ReadRows, places: Array) -> FeatureMatrix:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from dask.sizeof import sizeof
 from sklearn.base import clone
 from sklearn.utils import column_or_1d
 
-from labelweave.array_types import Array, PerLabel, RowsByLabels
+from labelweave.array_types import Array, RowsByLabels
 from labelweave.dask.filed import Filed, FiledFeatures, in_memory_or_file, keeps_files, key_of_task
 from labelweave.estimators.class_weights import counts_by_class
 from labelweave.estimators.journal import data_fingerprint
@@ -29,7 +29,6 @@ from labelweave.estimators.targets import (
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 from labelweave.labels.class_probabilities import is_missing
-from labelweave.labels.flip_rates import corrected_targets
 from labelweave.solvers.frame import State
 
 
@@ -259,10 +258,10 @@ def entries_of(rows: ReadRows, labels: LabelMatrix) -> RowsByLabels | sp.coo_arr
     return sure_weights(labels, rows.entries)
 
 
-def corrected(rows: ReadRows, missed: PerLabel, false: PerLabel) -> ReadRows:
-    """Give labels the targets that undo flips at these rates."""
-    assert isinstance(rows.targets, LabelMatrix), "rates are of labels"
-    return replace(rows, targets=corrected_targets(rows.targets, missed, false))
+def relabelled(rows: ReadRows, of_labels: Callable[[LabelMatrix], LabelMatrix]) -> ReadRows:
+    """Give rows the labels that a function makes of theirs."""
+    assert isinstance(rows.targets, LabelMatrix), "these are no classes"
+    return replace(rows, targets=of_labels(rows.targets))
 
 
 def some_rows(rows: ReadRows, which: Array) -> ReadRows:

@@ -19,7 +19,6 @@ from labelweave.array_types import Array, PerLabel
 from labelweave.arrays import check_sparse
 from labelweave.decisions.label_scores import (
     TrainingRows,
-    fit_on,
     rows_of,
     score_blocks,
     score_held_out,
@@ -131,7 +130,10 @@ class DecisionClassifier(
         ValueError
             If there are too few rows, or the scores or parameters make no sense.
         """
-        data = self._read(X, y, sample_weight)
+        return self._fit_rows(self._read(X, y, sample_weight))
+
+    def _fit_rows(self, data: TrainingRows) -> Self:
+        """Fit to rows that were read."""
         self._choose(self._cross_fit(data))
         self._close(data)
         return self
@@ -151,13 +153,7 @@ class DecisionClassifier(
             raise ValueError("X has 0 rows (n_samples=0); give at least 2.")
         labels, form = self._read_targets(y)
         check_lengths(rows_of(X), len(labels))
-        classes = None
-        if form.kind == "multiclass":
-            labels, form = self._read_classes(labels, form)
-            classes = form.classes
-        elif form.kind == "labels":
-            labels = self._completed(labels)
-        self._form, self.classes_ = form, form.classes
+        labels, classes = self._keep_targets(labels, form)
         if form.container == "tags":
             y = labels  # in whose parts no tag is missing
         weights, column = sample_weight, np.zeros((len(labels), 1))
@@ -166,6 +162,17 @@ class DecisionClassifier(
             weights = _check_sample_weight(weights, column, dtype=np.float64, ensure_non_negative=True)
             refuse_no_weight(weights)
         return TrainingRows(X, y, labels, weights, classes)
+
+    def _keep_targets(self, labels: LabelMatrix, form: TargetForm) -> tuple[LabelMatrix, Array | None]:
+        """Keep the form of targets; give the labels to choose on, and classes of which a row has one."""
+        classes = None
+        if form.kind == "multiclass":
+            labels, form = self._read_classes(labels, form)
+            classes = form.classes
+        elif form.kind == "labels":
+            labels = self._completed(labels)
+        self._form, self.classes_ = form, form.classes
+        return labels, classes
 
     def _read_targets(self, y: Any) -> tuple[LabelMatrix, TargetForm]:
         """Read y; classes that a fitted estimator knows are there whether a row has them or not."""
@@ -209,10 +216,10 @@ class DecisionClassifier(
             return self._score_all(data)
         splits = split_rows(self.cv, data, self.validation_fraction, self._seed())
         data = self._announced(data, len(splits) + 1)
-        held, part = score_held_out(data, splits, self._response, partial(fit_on, self, data))
+        held, part = score_held_out(data, splits, self._response, partial(data.fit, self))
         if self._form.kind == "labels":
             held = replace(held, labels=corrected_like(self.estimator, held.labels))
-        self._keep_estimator(fit_on(self, data, part=part))
+        self._keep_estimator(data.fit(self, part=part))
         return held
 
     def _score_all(self, data: TrainingRows) -> HeldOutScores:

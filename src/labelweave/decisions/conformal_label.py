@@ -11,7 +11,7 @@ import numpy as np
 
 from labelweave.array_types import Array
 from labelweave.decisions.base import DecisionClassifier, decision_fit
-from labelweave.decisions.label_scores import fit_on, one_split, score_held_out
+from labelweave.decisions.label_scores import TrainingRows, one_split, score_held_out
 from labelweave.estimators.parameters import RandomState
 from labelweave.estimators.targets import TargetForm
 from labelweave.inference import adaptive_scores, control_mistakes
@@ -144,11 +144,13 @@ class ConformalLabelClassifier(DecisionClassifier):
             If there are too few calibration rows for the level, naming how many are needed.
         """
         self.__dict__.pop("seed_", None)
-        data = self._read(X, y, sample_weight)
+        return self._fit_rows(self._read(X, y, sample_weight))
+
+    def _fit_rows(self, data: TrainingRows) -> Self:
         if self.cv is None:
             split = one_split(len(data.labels), float(self.validation_fraction), self._seed())
             data = self._announced(data, 1)
-            held, part = score_held_out(data, [split], self._response, partial(fit_on, self, data))
+            held, part = score_held_out(data, [split], self._response, partial(data.fit, self))
             self._keep_estimator(part.model)
         else:
             held = self._cross_fit(data)

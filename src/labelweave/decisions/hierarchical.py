@@ -17,11 +17,11 @@ from labelweave.decisions.base import DecisionClassifier, decision_fit
 from labelweave.decisions.label_scores import (
     TrainingRows,
     decision_level,
-    fit_on,
     row_blocks,
     score_blocks,
 )
 from labelweave.estimators.label_predictions import LabelPredictions
+from labelweave.estimators.targets import TargetForm
 from labelweave.inference.hierarchy import LabelOrder
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.model_files import ModelFileError, storable
@@ -144,20 +144,16 @@ class HierarchicalClassifier(DecisionClassifier):
             If a label is no node of the taxonomy, or rows have one class each.
         """
         self.__dict__.pop("_order", None)
-        data = self._read(X, y, sample_weight)
-        if self._form.kind != "labels":
-            raise ValueError(
-                "y has one class a row, but HierarchicalClassifier is for many labels a row; give a column a "
-                "class, named by the nodes of the taxonomy."
-            )
+        return self._fit_rows(self._read(X, y, sample_weight))
+
+    def _fit_rows(self, data: TrainingRows) -> Self:
         if self._is_prefit:
             check_is_fitted(self.estimator)
             self._keep_estimator(self.estimator)
             data = self._announced(data, 0)
         else:
             data = self._announced(data, 1)
-            given = replace(data, y=self._order.conditional(data.labels)) if self.conditional else data
-            self._keep_estimator(fit_on(self, given))
+            self._keep_estimator(replace(data, y=self._labels_to_fit(data.labels)).fit(self))
         needs = self.conditional or self.decision != "threshold"
         if needs and not hasattr(self.estimator_, "predict_proba"):
             raise ValueError(
@@ -168,10 +164,19 @@ class HierarchicalClassifier(DecisionClassifier):
         self._close(data)
         return self
 
-    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingRows:
+    def _keep_targets(self, labels: LabelMatrix, form: TargetForm) -> tuple[LabelMatrix, Array | None]:
         self.taxonomy_ = Taxonomy.from_any(self.taxonomy)
-        data = super()._read(X, y, sample_weight)
-        return replace(data, y=data.labels)
+        kept = super()._keep_targets(labels, form)
+        if form.kind != "labels":
+            raise ValueError(
+                "y has one class a row, but HierarchicalClassifier is for many labels a row; give a column a "
+                "class, named by the nodes of the taxonomy."
+            )
+        return kept
+
+    def _labels_to_fit(self, completed: LabelMatrix) -> LabelMatrix:
+        """Give what the estimator learns of the completed labels of rows."""
+        return self._order.conditional(completed) if self.conditional else completed
 
     def _completed(self, labels: LabelMatrix) -> LabelMatrix:
         if labels.names is None:

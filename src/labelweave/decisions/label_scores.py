@@ -53,6 +53,11 @@ def targets_for(estimator: Any, y: Any) -> Any:
     return y.positives.toarray() if y.shape[0] * y.shape[1] <= _MOST_PRECISE else y.positives
 
 
+def precision_of(n_rows: int, n_labels: int) -> type[np.floating[Any]]:
+    """Say in which precision scores of rows are kept."""
+    return np.float64 if n_rows * n_labels <= _MOST_PRECISE else np.float32
+
+
 def rows_of(table: Any) -> int:
     """Count the rows of what users hold."""
     return int(_num_samples(table))
@@ -93,9 +98,19 @@ def _class_probabilities(estimator: Any, X: Any, classes: Array, response: str) 
     return table
 
 
+def rows_at_once(n_labels: int) -> int:
+    """Say of how many rows the scores of all labels are made together."""
+    return max(1, _SCORES_AT_ONCE // max(1, n_labels))
+
+
+def most_scored(n_labels: int, n_splits: int = 1) -> int:
+    """Say how many rows of a split are scored at most."""
+    return max(1, _MOST_SCORES // (n_labels * n_splits))
+
+
 def row_blocks(estimator: Any, X: Any, n_labels: int) -> Iterator[Any]:
     """Hand out rows, so many at a time that their scores fit into memory."""
-    n_rows, size = rows_of(X), max(1, _SCORES_AT_ONCE // max(1, n_labels))
+    n_rows, size = rows_of(X), rows_at_once(n_labels)
     if n_rows <= size or get_tags(estimator).input_tags.pairwise:
         yield X
         return
@@ -123,6 +138,58 @@ class TrainingRows:
         """What callbacks are told."""
         metadata = None if self.weights is None else {"sample_weight": self.weights}
         return {"X": self.X, "y": self.y, "metadata": metadata}
+
+    def fit(
+        self, decider: Any, rows: Array | None = None, part: FittedPart | None = None, estimator: Any = None
+    ) -> Any:
+        """Fit a clone of a decider's estimator to some rows, or to all, from the model of a part if it can.
+
+        estimator: in the place of the decider's own.
+
+        A part goes on from another one only where both are told to be parts: their dual variables make the
+        rows that are held out no easier to score.
+        """
+        estimator = decider.estimator if estimator is None else estimator
+        X, y, weights = self.X, self.y, self.weights
+        if rows is not None:
+            X, y = _safe_split(estimator, X, None, rows)[0], take_rows(y, rows)
+            weights = None if weights is None else weights[rows]
+        y = targets_for(estimator, y)
+        extra = {} if weights is None else {"sample_weight": weights}
+        whole, fit = clone(estimator), "fit to all rows" if rows is None else "fit to a part"
+        if rows is not None and hasattr(whole, "_for_a_part"):
+            whole = whole._for_a_part()
+            if part is not None:
+                whole._begin_at(part.model, part.rows, rows)
+        told = TrainingRows(X, y, self.labels, weights).facts
+        task = self.callbacks.subcontext(task_name=fit)
+        with task.propagate_callback_context(whole):
+            task.call_on_fit_task_begin(estimator=decider, **told)
+            if part is not None and rows is None and hasattr(whole, "_fit_from"):
+                whole._fit_from(part.model, part.rows, X, y, **extra)
+            else:
+                whole.fit(X, y, **extra)
+            task.call_on_fit_task_end(estimator=decider, **told)
+        return whole
+
+    def score_blocks(self, part: FittedPart, rows: Array, response: str) -> Iterator[Array]:
+        """Score some rows by a model, some at a time: shape (n, L)."""
+        X = self.X
+        if part.rows is not None:  # a precomputed kernel has columns to leave out
+            X = _safe_split(part.model, X, None, rows, part.rows)[0]
+        elif len(rows) < len(self.labels):
+            X = take_rows(X, rows)
+        return score_blocks(part.model, X, self.labels.n_labels, response, self.classes)
+
+    def looked_at(self, part: FittedPart, response: str) -> Callable[[], HeldOutScores] | None:
+        """Give what scores some of the rows that a model was fitted to; None of one fitted elsewhere."""
+        return None if part.rows is None else partial(self._score_fitted, part, response)
+
+    def _score_fitted(self, part: FittedPart, response: str) -> HeldOutScores:
+        assert part.rows is not None, "the part was fitted here"
+        rows = _thinned(some_rows(part.rows), most_scored(self.labels.n_labels))
+        scores = np.concatenate(list(self.score_blocks(part, rows, response)))
+        return HeldOutScores(self.labels[rows], scores, _taken(self.weights, rows))
 
 
 class FittedPart(NamedTuple):
@@ -163,44 +230,6 @@ def _require_rows(n_rows: int, least: int) -> None:
         )
 
 
-def fit_on(
-    decider: Any,
-    data: TrainingRows,
-    rows: Array | None = None,
-    part: FittedPart | None = None,
-    estimator: Any = None,
-) -> Any:
-    """Fit a clone of a decider's estimator to some rows, or to all, from the model of a part if it can.
-
-    estimator: in the place of the decider's own.
-
-    A part goes on from another one only where both are told to be parts: their dual variables make the rows
-    that are held out no easier to score.
-    """
-    estimator = decider.estimator if estimator is None else estimator
-    X, y, weights = data.X, data.y, data.weights
-    if rows is not None:
-        X, y = _safe_split(estimator, X, None, rows)[0], take_rows(y, rows)
-        weights = None if weights is None else weights[rows]
-    y = targets_for(estimator, y)
-    extra = {} if weights is None else {"sample_weight": weights}
-    whole, fit = clone(estimator), "fit to all rows" if rows is None else "fit to a part"
-    if rows is not None and hasattr(whole, "_for_a_part"):
-        whole = whole._for_a_part()
-        if part is not None:
-            whole._begin_at(part.model, part.rows, rows)
-    told = TrainingRows(X, y, data.labels, weights).facts
-    task = data.callbacks.subcontext(task_name=fit)
-    with task.propagate_callback_context(whole):
-        task.call_on_fit_task_begin(estimator=decider, **told)
-        if part is not None and rows is None and hasattr(whole, "_fit_from"):
-            whole._fit_from(part.model, part.rows, X, y, **extra)
-        else:
-            whole.fit(X, y, **extra)
-        task.call_on_fit_task_end(estimator=decider, **told)
-    return whole
-
-
 def score_held_out(
     data: TrainingRows,
     splits: Sequence[tuple[Any, Array]],
@@ -215,38 +244,23 @@ def score_held_out(
     Returns the scores of all splits, and the last of the models.
     """
     n_labels = data.labels.n_labels
-    most = max(1, _MOST_SCORES // (n_labels * len(splits)))
+    most = most_scored(n_labels, len(splits))
     splits = [(train, _thinned(held, most)) for train, held in splits]
     rows, done = np.concatenate([held for _, held in splits]), 0
-    precise = len(rows) * n_labels <= _MOST_PRECISE
-    scores = np.empty((len(rows), n_labels), np.float64 if precise else np.float32)
+    scores = np.empty((len(rows), n_labels), precision_of(len(rows), n_labels))
     part: FittedPart | None = None
     for train, held in splits:
         part = FittedPart(fit(train, part), train)
-        for block in score_blocks(part.model, _held_rows(part, data, held), n_labels, response, data.classes):
+        for block in data.score_blocks(part, held, response):
             scores[done : done + len(block)] = block
             done += len(block)
     assert part is not None, "there are splits"
-    fitted = None if part.rows is None else partial(_score_fitted, data, part, response)
+    fitted = data.looked_at(part, response)
     return HeldOutScores(data.labels[rows], scores, _taken(data.weights, rows), fitted), part
-
-
-def _score_fitted(data: TrainingRows, part: FittedPart, response: str) -> HeldOutScores:
-    assert part.rows is not None, "the part was fitted here"
-    n_labels = data.labels.n_labels
-    rows = _thinned(some_rows(part.rows), max(1, _MOST_SCORES // n_labels))
-    blocks = score_blocks(part.model, _held_rows(part, data, rows), n_labels, response, data.classes)
-    return HeldOutScores(data.labels[rows], np.concatenate(list(blocks)), _taken(data.weights, rows))
 
 
 def _taken(weights: Array | None, rows: Array) -> Array | None:
     return None if weights is None else weights[rows]
-
-
-def _held_rows(part: FittedPart, data: TrainingRows, held: Array) -> Any:
-    if part.rows is not None:  # a precomputed kernel has columns to leave out
-        return _safe_split(part.model, data.X, None, held, part.rows)[0]
-    return data.X if len(held) == len(data.labels) else take_rows(data.X, held)
 
 
 def _thinned(rows: Array, most: int) -> Array:

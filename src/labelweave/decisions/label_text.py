@@ -18,7 +18,6 @@ from labelweave.arrays import checked_csr
 from labelweave.decisions.base import DecisionClassifier, decision_fit
 from labelweave.decisions.label_scores import (
     decision_level,
-    fit_on,
     row_blocks,
     score_blocks,
 )
@@ -209,7 +208,7 @@ class LabelTextClassifier(DecisionClassifier):
             estimator.set_params(scale=self.prior_.scale)
             if self._form.kind != "binary":
                 self.prior_ = replace(self.prior_, unseen=task.unseen_shift(estimator))
-        self._keep_estimator(fit_on(self, data, estimator=estimator))
+        self._keep_estimator(data.fit(self, estimator=estimator))
         self._raise_unseen(np.array(self._form.unobserved, np.intp))
         self._close(data)
         return self
