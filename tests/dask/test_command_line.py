@@ -150,7 +150,7 @@ def test_files_of_other_formats(run, tmp_path):
     [
         (
             ["rows", "--dask", "x", "--model", "label-graph"],
-            "--dask goes with --model max-margin or low-rank",
+            "--dask goes with --model max-margin, low-rank, kernel-logistic or label-tree",
         ),
         (["rows", "--dask", "x", "--calibrate", "isotonic"], "--calibrate is for data in memory"),
         (["rows", "--dask", "x", "--kernel", "rbf", *FLAGS], "--kernel rbf is for data in memory"),

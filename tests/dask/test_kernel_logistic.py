@@ -166,3 +166,13 @@ def test_kernels_of_low_rank_models(client, settings):
     np.testing.assert_allclose(
         model.decision_function(chunks(X)).compute(), whole.decision_function(X), atol=1e-5
     )
+
+
+def test_probabilities_come_when_they_are_asked_for(client):
+    X, Y, classes = table()
+    for y in (Y, classes):
+        model = KernelLogisticClassifier(client, kernel="linear", hyperparameters="fixed")
+        model.fit(chunks(X), chunks(y))
+        np.testing.assert_array_equal(
+            model.predict_proba(chunks(X)).compute(), model.to_local().predict_proba(X)
+        )

@@ -118,7 +118,7 @@ def test_a_killed_client_goes_on_with_the_same_bits(client, tmp_path, monkeypatc
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"kernel": "rbf"}, "kernel='rbf' is for data in memory; labelweave.dask.LowRankClassifier takes"),
+        ({"kernel": "precomputed"}, "kernel='precomputed' is for data in memory"),
         ({"hyperparameters": "learn"}, "is for data in memory"),
         ({"flip_rates": 0.1}, "flip_rates"),
         ({"rank": 0}, "rank"),
