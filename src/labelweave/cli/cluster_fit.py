@@ -42,7 +42,9 @@ def run_on_cluster(request: FitRequest) -> int:
         if names is not None:
             parameters["label_covariance"] = covariance_over(names, request, columns)
         make = getattr(labelweave.dask, _MODELS[request.model])
-        model = make(client, **parameters, verbose=0 if request.quiet else 1)
+        model = decided_by_flags(
+            make(client, **parameters, verbose=0 if request.quiet else 1), request, "labelweave.dask"
+        )
         started = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
