@@ -13,12 +13,14 @@ import click
 from sklearn.exceptions import ConvergenceWarning
 
 from labelweave.cli.column_words import column_words
+from labelweave.cli.decision_flags import with_decisions
 from labelweave.cli.fit_request import FitRequest
 from labelweave.cli.fit_words import explain_end, print_summary
 from labelweave.cli.label_cells import cut_where_listed, require_labels
 from labelweave.cli.label_relations import covariance_over
 from labelweave.cli.messages import note
 from labelweave.cli.model_table import model_table
+from labelweave.datasets import read_taxonomy
 from labelweave.estimators import TableModel
 
 _LOCAL = "local"
@@ -42,8 +44,11 @@ def run_on_cluster(request: FitRequest) -> int:
         if names is not None:
             parameters["label_covariance"] = covariance_over(names, request, columns)
         make = getattr(labelweave.dask, _MODELS[request.model])
-        model = decided_by_flags(
-            make(client, **parameters, verbose=0 if request.quiet else 1), request, "labelweave.dask"
+        model = make(client, **parameters, verbose=0 if request.quiet else 1)
+        tree = request.relations.taxonomy
+        taxonomy = read_taxonomy(tree) if request.decisions and tree else None
+        model = with_decisions(
+            model, request.decisions, taxonomy, "labelweave.dask", random_state=request.seed
         )
         started = time.perf_counter()
         with warnings.catch_warnings():

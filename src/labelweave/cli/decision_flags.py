@@ -146,6 +146,19 @@ def decided(
     return kind(model, taxonomy, **rest, **known)
 
 
+def with_decisions(
+    model: Any, given: Mapping[str, Mapping[str, Any]], taxonomy: Taxonomy | None,
+    package: str = "labelweave.decisions", **options: Any,
+) -> Any:  # fmt: skip
+    """Put a classifier into those of flags, see :func:`decided`.
+
+    package: where their classes are.
+    """
+    for name, settings in given.items():
+        model = decided(decision_class(name, package), model, settings, taxonomy, **options)
+    return model
+
+
 decision_options = with_options(
     click.option("--enforce", metavar="HOW[,PARAMETER=VALUE...]", callback=_settings,
                  help="Complete labels by the hierarchy of DATA, --taxonomy or taxonomy=FILE, and let "
