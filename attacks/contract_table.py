@@ -1531,7 +1531,22 @@ _RECORD = "a record that the library makes"
 _BASE = "an abstract class"
 _OPERATOR = "a part of the operator that solvers ask for, in inner loops, by places that they have made"
 _CLUSTER = "takes collections of a cluster; tests/dask hands it those that make no sense"
-_ON_CLUSTERS = ("KernelLogisticClassifier", "LabelTreeClassifier", "LowRankClassifier", "MaxMarginClassifier")
+_ON_CLUSTERS = (
+    "CalibratedLabelClassifier",
+    "ConformalLabelClassifier",
+    "HierarchicalClassifier",
+    "KernelLogisticClassifier",
+    "LabelTreeClassifier",
+    "LowRankClassifier",
+    "MaxMarginClassifier",
+    "TunedThresholdClassifier",
+)
+_WITH_PROBABILITIES = (
+    "CalibratedLabelClassifier",
+    "HierarchicalClassifier",
+    "KernelLogisticClassifier",
+    "TunedThresholdClassifier",
+)
 WITHOUT = {
     "UnobservedLabelWarning": "a warning",
     **{f"dask.{model}": _CLUSTER for model in _ON_CLUSTERS},
@@ -1540,6 +1555,7 @@ WITHOUT = {
         for model in _ON_CLUSTERS
         for name in ("decision_function", "fit", "predict", "predict_top", "score", "score_table")
     },
+    **{f"dask.{model}.predict_proba": _CLUSTER for model in _WITH_PROBABILITIES},
     "datasets.DataFileError": "an error",
     "extending.ContractError": "an error",
     "extending.EntryLoss": _BASE,
