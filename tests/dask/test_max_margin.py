@@ -281,7 +281,7 @@ def test_many_chunks_are_visited_by_few_tasks(client, monkeypatch):
 
 
 def test_more_rows_than_a_worker_holds_are_not_brought_together(client, monkeypatch):
-    monkeypatch.setattr("labelweave.dask.data._megabytes_of_workers", lambda _: [0.01])
+    monkeypatch.setattr("labelweave.dask.data.megabytes_of_workers", lambda _: [0.01])
     X, Y = map(chunks, table())
     with pytest.raises(ValueError, match=r"memory_budget=2000 brings .* give a memory_budget of a quarter"):
         MaxMarginClassifier(client).fit(X, Y)

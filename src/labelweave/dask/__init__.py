@@ -9,12 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from labelweave.dask.automatic import AutoLabelClassifier
     from labelweave.dask.low_rank import LowRankClassifier
     from labelweave.dask.max_margin import MaxMarginClassifier
 
-__all__ = ["LowRankClassifier", "MaxMarginClassifier"]
+__all__ = ["AutoLabelClassifier", "LowRankClassifier", "MaxMarginClassifier"]
 
 _HOMES = {
+    "AutoLabelClassifier": "labelweave.dask.automatic",
     "LowRankClassifier": "labelweave.dask.low_rank",
     "MaxMarginClassifier": "labelweave.dask.max_margin",
 }

@@ -244,7 +244,7 @@ def arrange(client: Client, data: ReadData, common: Common, budget: float) -> tu
             f"rows are in several places, and are {_MOST_COUPLED} at most there; raise memory_budget, so "
             "that all rows are brought to one place, or give a diagonal."
         )
-    limits = _megabytes_of_workers(client)
+    limits = megabytes_of_workers(client)
     joined = [data.megabytes_of(group) for group in groups if len(group) > 1]
     _refuse_large(max(joined, default=0.0), min(limits, default=np.inf), budget)
     shared = client.submit(Common.itself, common, pure=False)
@@ -274,7 +274,7 @@ def _most_at(held: Mapping[Any, Sequence[str]], rows: Sequence[Future]) -> list[
     return [count.most_common(1)[0][0]] if count else None
 
 
-def _megabytes_of_workers(client: Client) -> list[float]:
+def megabytes_of_workers(client: Client) -> list[float]:
     """Give the memory that each worker may take; infinite where there is no limit."""
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
     return [1e-6 * worker["memory_limit"] or np.inf for worker in workers]
