@@ -1531,7 +1531,7 @@ _RECORD = "a record that the library makes"
 _BASE = "an abstract class"
 _OPERATOR = "a part of the operator that solvers ask for, in inner loops, by places that they have made"
 _CLUSTER = "takes collections of a cluster; tests/dask hands it those that make no sense"
-_ON_CLUSTERS = ("LowRankClassifier", "MaxMarginClassifier")
+_ON_CLUSTERS = ("AutoLabelClassifier", "LowRankClassifier", "MaxMarginClassifier")
 WITHOUT = {
     "UnobservedLabelWarning": "a warning",
     **{f"dask.{model}": _CLUSTER for model in _ON_CLUSTERS},
@@ -1540,6 +1540,7 @@ WITHOUT = {
         for model in _ON_CLUSTERS
         for name in ("decision_function", "fit", "predict", "predict_top", "score", "score_table")
     },
+    "dask.AutoLabelClassifier.predict_proba": _CLUSTER,
     "datasets.DataFileError": "an error",
     "extending.ContractError": "an error",
     "extending.EntryLoss": _BASE,

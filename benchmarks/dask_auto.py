@@ -4,7 +4,7 @@
     python -m benchmarks.dask_auto --out benchmarks/results/dask_auto.json
 
 Synthetic text-like rows are written by another process, a file a partition, and read by the workers.
-``--local`` fits the same rows in memory too, in one process of its own, and says whether the bits are the same.
+``--local`` fits the same rows in memory too, in one process of its own, and gives a digest of its bits.
 """
 
 from __future__ import annotations

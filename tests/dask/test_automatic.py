@@ -77,7 +77,7 @@ def test_classes_in_frames(client):
 
 
 def test_what_makes_no_sense_is_refused(client, monkeypatch):
-    X, Y, weights = table()
+    X, Y, _ = table()
     fit = AutoLabelClassifier(client, members=["linear"]).fit
     with pytest.raises(ValueError, match="X has no rows in any"):
         fit(chunks(X[:0], (0,)), chunks(Y[:0], (0,)))

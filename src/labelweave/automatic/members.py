@@ -173,7 +173,8 @@ def least(_: TrainingTable, errors: list[Array]) -> int:
 
 def picked(_: TrainingTable, scores: Array, best: int) -> RowsByLabels:
     """Keep one of several tables of scores."""
-    return scores[best].copy()
+    kept: RowsByLabels = scores[best].copy()
+    return kept
 
 
 def ridge_fit(

@@ -264,9 +264,7 @@ def _brought_together(
     """Bring all rows to every worker that there is."""
     together = dask.delayed(_itself, pure=False)
     rows = client.compute([together(*part[:3]) for part in parts])
-    sizes = gathered(
-        client, client.map(_bytes_of, rows, pure=False), "partitions read" if is_verbose else ""
-    )
+    sizes = gathered(client, client.map(_bytes_of, rows, pure=False), "partitions read" if is_verbose else "")
     megabytes, limit = 1e-6 * sum(sizes), min(megabytes_of_workers(client), default=np.inf)
     if _TIMES * megabytes > limit:
         raise ValueError(
@@ -275,7 +273,9 @@ def _brought_together(
             "fit some of the rows."
         )
     table = client.submit(_Rows.read, reader, members, reader._drawn_seed(), rows, pure=False)
-    gathered(client, [client.submit(_is_read, table, pure=False)], "readings of all rows" if is_verbose else "")
+    gathered(
+        client, [client.submit(_is_read, table, pure=False)], "readings of all rows" if is_verbose else ""
+    )
     try:
         client.replicate([table])  # Dask would leave most tasks to the worker that has it
     except (*LOST, KeyError):  # of a worker that died meanwhile: others get it with their first task
