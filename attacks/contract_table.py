@@ -1532,6 +1532,7 @@ _BASE = "an abstract class"
 _OPERATOR = "a part of the operator that solvers ask for, in inner loops, by places that they have made"
 _CLUSTER = "takes collections of a cluster; tests/dask hands it those that make no sense"
 _ON_CLUSTERS = (
+    "AutoLabelClassifier",
     "CalibratedLabelClassifier",
     "ConformalLabelClassifier",
     "HierarchicalClassifier",
@@ -1542,6 +1543,7 @@ _ON_CLUSTERS = (
     "TunedThresholdClassifier",
 )
 _WITH_PROBABILITIES = (
+    "AutoLabelClassifier",
     "CalibratedLabelClassifier",
     "HierarchicalClassifier",
     "KernelLogisticClassifier",

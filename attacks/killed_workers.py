@@ -12,8 +12,8 @@ Workers that died are started again, as managers of clusters do: ``LocalCluster`
 killed while it starts, and stops looking after all of them when one is killed that it does not know of yet.
 
 With ``--model low-rank`` the fits are those of factors, whose objective, the loss and half the squared norms
-of both, is held against that of the ordinary estimator; with ``--model kernel-logistic`` those of an RBF kernel
-with a factor of 40 columns, whose probabilities are held against those of the ordinary estimator.  With
+of both, is held against that of the ordinary estimator; with ``--model kernel-logistic`` those of an RBF
+kernel with a factor of 40 columns, whose probabilities are held against those of the ordinary estimator.  With
 ``--model calibrated`` three max-margin fits, to two halves of the rows and to all, end in calibrated
 probabilities.  ``--others`` are for max-margin.
 

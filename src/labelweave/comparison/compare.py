@@ -6,7 +6,7 @@ import os
 import pickle
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import StratifiedKFold
+from sklearn.utils.parallel import Parallel, delayed
 
 from labelweave.arguments import checked, shown
 from labelweave.array_types import Array
@@ -66,7 +67,8 @@ def compare(
     random_state : int or None, default=0
         Draws the folds of a number.
     on_fit : callable or None, default=None
-        Called with the model's name and the fold before every fit.
+        Called with the model's name and the fold before every fit; before it is handed out, where several
+        run at once.
 
     Returns
     -------
@@ -77,18 +79,29 @@ def compare(
     ------
     ValueError
         If there is no model, names are given twice, X and y differ in rows, or cv makes no folds.
+
+    Notes
+    -----
+    One fit is made after the other, unless ``joblib.parallel_config`` says otherwise: ``"loky"`` for
+    processes, ``"dask"`` for a cluster.  Fits that run at once take longer than each by itself, so that
+    times are a model's own only where one runs at a time.
     """
     models = _named(estimators)
     if reference is not None and reference not in models:
         raise ValueError(f"reference is {reference!r}; it needs to be one of {', '.join(map(repr, models))}.")
     rows = _read_rows(X, y)
     splits = _splits(rows, cv, random_state)
-    values: dict[str, list[dict[str, float]]] = {name: [] for name in models}
-    for fold, (train, test) in enumerate(splits):
-        for name, estimator in models.items():
+    pairs = [(name, fold) for fold in range(len(splits)) for name in models]
+
+    def fits() -> Iterator[Any]:
+        for name, fold in pairs:
             if on_fit is not None:
                 on_fit(name, fold)
-            values[name].append(_measure(clone(estimator), rows, train, test))
+            yield delayed(_measure)(clone(models[name]), *rows, *splits[fold])
+
+    values: dict[str, list[dict[str, float]]] = {name: [] for name in models}
+    for (name, _), found in zip(pairs, Parallel()(fits()), strict=True):
+        values[name].append(found)
     shares = [len(test) / len(train) for train, test in splits]
     return Comparison(_by_metric(values), float(np.mean(shares)), reference or next(iter(models)))
 
@@ -134,7 +147,10 @@ def _splits(rows: _Rows, cv: Any, random_state: int | None) -> list[tuple[Array,
     return splits_by(cv, rows.X, rows.y)
 
 
-def _measure(estimator: Any, rows: _Rows, train: Array, test: Array) -> dict[str, float]:
+def _measure(
+    estimator: Any, X: Any, y: Any, labels: LabelMatrix | None, train: Array, test: Array
+) -> dict[str, float]:
+    rows = _Rows(X, y, labels)  # each by itself, which is sent to other processes once
     begin = time.perf_counter()
     estimator.fit(take_rows(rows.X, train), targets_for(estimator, take_rows(rows.y, train)))
     fitted = time.perf_counter()
