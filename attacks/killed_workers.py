@@ -13,8 +13,8 @@ killed while it starts, and stops looking after all of them when one is killed t
 
 With ``--model low-rank`` the fits are those of factors, whose objective, the loss and half the squared norms
 of both, is held against that of the ordinary estimator; with ``--model kernel-logistic`` those of an RBF
-kernel with a factor of 40 columns, whose probabilities are held against those of the ordinary estimator.  With
-``--model calibrated`` three max-margin fits, to two halves of the rows and to all, end in calibrated
+kernel with a factor of 40 columns, whose probabilities are held against those of the ordinary estimator.
+With ``--model calibrated`` three max-margin fits, to two halves of the rows and to all, end in calibrated
 probabilities.  ``--others`` are for max-margin.
 
 The other attacks: a worker stands still for ten seconds (SIGSTOP); the client is killed, and another one goes

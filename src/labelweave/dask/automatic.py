@@ -26,6 +26,7 @@ from labelweave.automatic.table import Member, TrainingTable
 from labelweave.dask.classifier import PartitionedClassifier
 from labelweave.dask.data import megabytes_of_workers
 from labelweave.dask.partitions import row_partitions
+from labelweave.dask.predictions import PartitionedProbabilities
 from labelweave.dask.rows import Sized, aligned, size_in_bytes
 from labelweave.dask.waiting import LOST, gathered
 from labelweave.estimators.parameters import ClassWeight, FlipRatesLike, RandomState, keep_parameters
@@ -35,7 +36,7 @@ from labelweave.labels import LabelMatrix
 _TIMES = 4  # what rows take of a worker: as they are, in double precision, scaled, and those of other folds
 
 
-class AutoLabelClassifier(PartitionedClassifier):
+class AutoLabelClassifier(PartitionedProbabilities, PartitionedClassifier):
     """:class:`labelweave.AutoLabelClassifier` on Dask's collections, with the same bits.
 
     All rows are brought to one place, and each worker that has work gets them once: their memory must hold
@@ -155,22 +156,6 @@ class AutoLabelClassifier(PartitionedClassifier):
         local.status_ = "complete"
         self._local, self._n_rows = local, len(labels)
         return self
-
-    def predict_proba(self, X: Any) -> Any:
-        """Compute the probabilities of labels or classes, when it is asked for.
-
-        Parameters
-        ----------
-        X : dask array or DataFrame, list of delayed values or futures, or rows in memory
-            The rows; NaN where a feature is not known.
-
-        Returns
-        -------
-        dask array of shape (n, L) or (n, C), list of delayed values, or ndarray
-            The probability of each label, or one distribution over the classes a row.
-        """
-        width = len(self.to_local().classes_)
-        return self._lazily("predict_proba", X, np.empty((0, width)), width)
 
 
 class _MembersOnWorkers(Members):
