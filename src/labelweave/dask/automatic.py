@@ -24,7 +24,7 @@ from labelweave.automatic.members import Members
 from labelweave.automatic.plan import Plan, Shape, make_plan
 from labelweave.automatic.table import Member, TrainingTable
 from labelweave.dask.classifier import PartitionedClassifier
-from labelweave.dask.data import megabytes_of_workers
+from labelweave.dask.data import ReadData, megabytes_of_workers
 from labelweave.dask.partitions import row_partitions
 from labelweave.dask.predictions import PartitionedProbabilities
 from labelweave.dask.rows import Sized, aligned, size_in_bytes
@@ -156,6 +156,12 @@ class AutoLabelClassifier(PartitionedProbabilities, PartitionedClassifier):
         local.status_ = "complete"
         self._local, self._n_rows = local, len(labels)
         return self
+
+    def _fitted_to(self, client: Client, data: ReadData, *, is_part: bool = False, start: Any = None) -> Any:
+        raise ValueError(
+            "AutoLabelClassifier on a cluster is fitted before decisions are chosen around it; fit it, and give "
+            "it with cv='prefit' and other rows (its own probabilities are calibrated on left-out rows)."
+        )
 
 
 class _MembersOnWorkers(Members):
