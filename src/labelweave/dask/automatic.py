@@ -159,8 +159,8 @@ class AutoLabelClassifier(PartitionedProbabilities, PartitionedClassifier):
 
     def _fitted_to(self, client: Client, data: ReadData, *, is_part: bool = False, start: Any = None) -> Any:
         raise ValueError(
-            "AutoLabelClassifier on a cluster is fitted before decisions are chosen around it; fit it, and give "
-            "it with cv='prefit' and other rows (its own probabilities are calibrated on left-out rows)."
+            "AutoLabelClassifier on a cluster is fitted before decisions are chosen around it; fit it, and "
+            "give it with cv='prefit' and other rows (its own probabilities are calibrated on left-out rows)."
         )
 
 
