@@ -39,9 +39,9 @@ class AutoLabelClassifier(PartitionedClassifier):
     """:class:`labelweave.AutoLabelClassifier` on Dask's collections, with the same bits.
 
     All rows are brought to one place, and each worker gets them once: its memory must hold them seven times,
-    as they are read and in fits.  What is fitted to the other rows of a fold, or to all rows, of each member is one task;
-    left-out scores come to the client, which combines them.  The bits are those of the ordinary estimator for
-    the same rows in memory.
+    as they are read and in fits.  What is fitted to the other rows of a fold, or to all rows, of each member
+    is one task; left-out scores come to the client, which combines them.  The bits are those of the ordinary
+    estimator for the same rows in memory.
 
     Parameters
     ----------
