@@ -33,16 +33,16 @@ from labelweave.estimators.parameters import ClassWeight, FlipRatesLike, RandomS
 from labelweave.estimators.targets import UnobservedLabelWarning, require_observed
 from labelweave.labels import LabelMatrix
 
-_TIMES = 4  # what rows take of a worker: as they are, in double precision, scaled, and those of other folds
+_TIMES = 7  # what rows take of a worker: as they are, in double precision, and in a fit to other folds
 
 
 class AutoLabelClassifier(PartitionedProbabilities, PartitionedClassifier):
     """:class:`labelweave.AutoLabelClassifier` on Dask's collections, with the same bits.
 
-    All rows are brought to one place, and each worker that has work gets them once: their memory must hold
-    them, four times.  What is fitted to the other rows of a fold, or to all rows, of each member is one task;
-    left-out scores come to the client, which combines them.  The bits are those of the ordinary estimator for
-    the same rows in memory.
+    All rows are brought to one place, and each worker gets them once: its memory must hold them seven times,
+    as they are read and in fits.  What is fitted to the other rows of a fold, or to all rows, of each member
+    is one task; left-out scores come to the client, which combines them.  The bits are those of the ordinary
+    estimator for the same rows in memory.
 
     Parameters
     ----------
@@ -172,18 +172,25 @@ class _MembersOnWorkers(Members):
     ) -> None:
         super().__init__(table, given=given)
         self._client, self._rows, self._is_verbose = client, rows, is_verbose
+        self._fits: list[Future] = []  # of the member that was begun last
 
     def submit(self, function: Callable[..., Any], *given: Any, step: str = "") -> Any:
-        return self._client.submit(_on_table, function, self._rows, *given, pure=False)
+        task = self._client.submit(_on_table, function, self._rows, *given, pure=False)
+        if step:
+            self._fits.append(task)
+        return task
 
     def make_all(self, plan: Plan) -> tuple[list[Member], list[float]]:
         """Have all members computed at once, and put one after the other together; give the seconds too."""
-        tasks = [(name, *self.begin(name)) for name in plan.members]
+        tasks: list[Any] = []
+        for name in plan.members:
+            self._fits = []
+            tasks.append((name, *self.begin(name), self._fits))
         members, seconds = [], []
         while tasks:
-            begun, (name, folds, whole) = time.perf_counter(), tasks.pop(0)
+            begun, (name, folds, whole, fits) = time.perf_counter(), tasks.pop(0)
             what = f"fits of {name} done" if self._is_verbose else ""
-            *scores, found = gathered(self._client, [*folds, whole], what)
+            *scores, found = gathered(self._client, [*folds, whole], what, fits)
             members.append(self.made(name, scores, found))
             seconds.append(time.perf_counter() - begun)
         return members, seconds
