@@ -1457,6 +1457,7 @@ def _whole_contracts() -> dict[str, Contract]:
                 "cv": _of(2),
                 "reference": _of(None),
                 "random_state": _of(0, None),
+                "n_jobs": _of(None, 1),
             },
         ),
         "next_queries": Contract(

@@ -6,13 +6,14 @@ import os
 import pickle
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
 from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import StratifiedKFold
 
@@ -46,6 +47,7 @@ class _Rows(NamedTuple):
 def compare(
     estimators: Any, X: Any, y: Any, cv: Any = 5, *, reference: str | None = None,
     random_state: int | None = 0, on_fit: Callable[[str, int], None] | None = None,
+    n_jobs: int | None = None,
 ) -> Comparison:  # fmt: skip
     """Compare models on the same folds: metrics, time to fit and to predict, size, paired differences.
 
@@ -66,7 +68,12 @@ def compare(
     random_state : int or None, default=0
         Draws the folds of a number.
     on_fit : callable or None, default=None
-        Called with the model's name and the fold before every fit.
+        Called with the model's name and the fold before every fit; with several jobs when it is handed out,
+        by any thread of this process.
+    n_jobs : int or None, default=None
+        How many fits run at once, by joblib: 1 for None but in a ``joblib.parallel_config`` (for one, of
+        Dask's workers), all processors for -1.  Metrics are the same; fits at once disturb each other, so
+        that seconds are longer than those of a fit alone.
 
     Returns
     -------
@@ -83,12 +90,16 @@ def compare(
         raise ValueError(f"reference is {reference!r}; it needs to be one of {', '.join(map(repr, models))}.")
     rows = _read_rows(X, y)
     splits = _splits(rows, cv, random_state)
-    values: dict[str, list[dict[str, float]]] = {name: [] for name in models}
-    for fold, (train, test) in enumerate(splits):
-        for name, estimator in models.items():
-            if on_fit is not None:
-                on_fit(name, fold)
-            values[name].append(_measure(clone(estimator), rows, train, test))
+
+    def tasks() -> Iterator[Any]:
+        for fold, (train, test) in enumerate(splits):
+            for name, estimator in models.items():
+                if on_fit is not None:
+                    on_fit(name, fold)
+                yield delayed(_measure)(clone(estimator), rows, train, test)
+
+    found = Parallel(n_jobs=n_jobs)(tasks())
+    values = {name: found[number :: len(models)] for number, name in enumerate(models)}
     shares = [len(test) / len(train) for train, test in splits]
     return Comparison(_by_metric(values), float(np.mean(shares)), reference or next(iter(models)))
 
