@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from labelweave.dask.comparison import compare
     from labelweave.dask.decisions import (
         CalibratedLabelClassifier,
         ConformalLabelClassifier,
@@ -29,6 +30,7 @@ __all__ = [
     "LowRankClassifier",
     "MaxMarginClassifier",
     "TunedThresholdClassifier",
+    "compare",
 ]
 
 _HOMES = {
@@ -40,6 +42,7 @@ _HOMES = {
     "LowRankClassifier": "labelweave.dask.low_rank",
     "MaxMarginClassifier": "labelweave.dask.max_margin",
     "TunedThresholdClassifier": "labelweave.dask.decisions",
+    "compare": "labelweave.dask.comparison",
 }
 
 

@@ -1,0 +1,84 @@
+"""Comparisons on partitions are those of all rows at once."""
+
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV, KFold
+
+import joblib
+import labelweave as lw
+from labelweave import dask as on_dask
+from labelweave.dask import LowRankClassifier, MaxMarginClassifier, TunedThresholdClassifier, compare
+
+
+@pytest.fixture(scope="module")
+def table():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(90, 8))
+    Y = (X @ random.normal(size=(8, 4)) + random.normal(size=(90, 4)) > 0).astype(float)
+    Y[::4, 2] = np.nan
+    return X, Y
+
+
+def chunks(values):
+    return da.from_array(values, chunks=((30, 0, 40, 20), *values.shape[1:]))
+
+
+def require_equal(found, expected, absent=("auc_label",)):
+    assert found.models == expected.models
+    assert found.reference == expected.reference
+    assert found.test_share == expected.test_share
+    assert [name for name in expected.metrics if name not in absent] == found.metrics
+    for model, metrics in found.values.items():
+        for name in found.metrics[:-3]:
+            assert metrics[name] == pytest.approx(expected.values[model][name], rel=1e-9, nan_ok=True), name
+
+
+def test_labels_are_compared_as_in_memory(client, table):
+    X, Y = table
+    fitted = []
+    on_cluster = {
+        "margin": MaxMarginClassifier(client),
+        "thresholds": TunedThresholdClassifier(MaxMarginClassifier(client)),
+    }
+    local = {
+        "margin": lw.MaxMarginClassifier(),
+        "thresholds": lw.TunedThresholdClassifier(lw.MaxMarginClassifier()),
+    }
+    found = compare(
+        on_cluster, chunks(X), chunks(Y), 2, reference="thresholds", on_fit=lambda *one: fitted.append(one)
+    )
+    require_equal(found, lw.compare(local, X, Y, 2, reference="thresholds"))
+    assert fitted == [(name, fold) for name in local for fold in range(2)]
+
+
+def test_classes_are_compared_as_in_memory(client, table):
+    X, _ = table
+    y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
+    model, local = on_dask.KernelLogisticClassifier(client, kernel="linear"), lw.KernelLogisticClassifier(kernel="linear")
+    require_equal(compare(model, chunks(X), chunks(y), KFold(2)), lw.compare(local, X, y, KFold(2)))
+
+
+def test_what_makes_no_sense_is_refused(client, table):
+    X, Y = map(chunks, table)
+    with pytest.raises(ValueError, match=r"for data in memory; give models of labelweave\.dask"):
+        compare(lw.MaxMarginClassifier(), X, Y)
+    with pytest.raises(ValueError, match="checkpoint keeps one fit"):
+        compare(MaxMarginClassifier(client, checkpoint="somewhere"), X, Y)
+    with pytest.raises(ValueError, match="reference is 'b'"):
+        compare({"a": LowRankClassifier(client)}, X, Y, reference="b")
+    y = np.where(table[0][:, 0] > 0, "a", "b").astype(object)
+    y[40] = None
+    with pytest.raises(ValueError, match="A row of y has no class"):
+        compare(MaxMarginClassifier(client), X, chunks(y), 2)
+
+
+def test_searches_in_memory_share_their_fits_among_workers(client, table):
+    X, Y = table[0], (table[1] > 0).astype(int)
+    search = GridSearchCV(lw.MaxMarginClassifier(), {"C": [0.01, 1.0]}, cv=2)
+    expected = search.fit(X, Y).cv_results_["mean_test_score"]
+    with joblib.parallel_config("dask", client=client):
+        found = search.fit(X, Y).cv_results_["mean_test_score"]
+        compared = lw.compare(lw.MaxMarginClassifier(), X, Y, 2)
+    assert np.array_equal(found, expected)
+    require_equal(compared, lw.compare(lw.MaxMarginClassifier(), X, Y, 2), absent=())
