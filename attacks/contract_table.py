@@ -1535,6 +1535,7 @@ _CLUSTER = "takes collections of a cluster; tests/dask hands it those that make 
 _ON_CLUSTERS = ("KernelLogisticClassifier", "LabelTreeClassifier", "LowRankClassifier", "MaxMarginClassifier")
 WITHOUT = {
     "UnobservedLabelWarning": "a warning",
+    "dask.compare": _CLUSTER,
     **{f"dask.{model}": _CLUSTER for model in _ON_CLUSTERS},
     **{
         f"dask.{model}.{name}": _CLUSTER

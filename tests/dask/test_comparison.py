@@ -1,14 +1,19 @@
 """Comparisons on partitions are those of all rows at once."""
 
 import dask.array as da
+import joblib
 import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV, KFold
 
-import joblib
 import labelweave as lw
-from labelweave import dask as on_dask
-from labelweave.dask import LowRankClassifier, MaxMarginClassifier, TunedThresholdClassifier, compare
+from labelweave.dask import (
+    KernelLogisticClassifier,
+    LowRankClassifier,
+    MaxMarginClassifier,
+    TunedThresholdClassifier,
+    compare,
+)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +60,8 @@ def test_labels_are_compared_as_in_memory(client, table):
 def test_classes_are_compared_as_in_memory(client, table):
     X, _ = table
     y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
-    model, local = on_dask.KernelLogisticClassifier(client, kernel="linear"), lw.KernelLogisticClassifier(kernel="linear")
+    model = KernelLogisticClassifier(client, kernel="linear")
+    local = lw.KernelLogisticClassifier(kernel="linear")
     require_equal(compare(model, chunks(X), chunks(y), KFold(2)), lw.compare(local, X, y, KFold(2)))
 
 

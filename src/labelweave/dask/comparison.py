@@ -18,9 +18,9 @@ from labelweave.dask.data import ReadData, gathered_labels, read
 from labelweave.dask.decisions import innermost
 from labelweave.dask.measures import table_sums
 from labelweave.dask.partitions import row_partitions
+from labelweave.dask.parts import Parts
 from labelweave.dask.predictions import PartitionedPredictions
 from labelweave.dask.rows import ReadRows, rows_of
-from labelweave.dask.waiting import gathered
 from labelweave.metrics import class_summary
 from labelweave.metrics.summary import TableSums
 from labelweave.problems.travelling_margins import in_tree_order
@@ -133,7 +133,8 @@ def _measure(model: PartitionedPredictions, client: Client, data: ReadData, spli
     local = model._fitted_to(client, train)
     fitted = time.perf_counter()
     of_rows = _label_sums if data.form.kind == "labels" else _class_sums
-    sums = in_tree_order(gathered(client, client.map(of_rows, test.rows, model=local, pure=False)))
+    held = Parts(client, test.rows, [facts.n_rows for facts in test.facts])
+    sums = in_tree_order(held.each(of_rows, local))
     if isinstance(sums, TableSums):
         metrics = sums.table()
     else:
