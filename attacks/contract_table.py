@@ -1457,7 +1457,6 @@ def _whole_contracts() -> dict[str, Contract]:
                 "cv": _of(2),
                 "reference": _of(None),
                 "random_state": _of(0, None),
-                "n_jobs": _of(None, 1),
             },
         ),
         "next_queries": Contract(
@@ -1532,7 +1531,24 @@ _RECORD = "a record that the library makes"
 _BASE = "an abstract class"
 _OPERATOR = "a part of the operator that solvers ask for, in inner loops, by places that they have made"
 _CLUSTER = "takes collections of a cluster; tests/dask hands it those that make no sense"
-_ON_CLUSTERS = ("KernelLogisticClassifier", "LabelTreeClassifier", "LowRankClassifier", "MaxMarginClassifier")
+_ON_CLUSTERS = (
+    "AutoLabelClassifier",
+    "CalibratedLabelClassifier",
+    "ConformalLabelClassifier",
+    "HierarchicalClassifier",
+    "KernelLogisticClassifier",
+    "LabelTreeClassifier",
+    "LowRankClassifier",
+    "MaxMarginClassifier",
+    "TunedThresholdClassifier",
+)
+_WITH_PROBABILITIES = (
+    "AutoLabelClassifier",
+    "CalibratedLabelClassifier",
+    "HierarchicalClassifier",
+    "KernelLogisticClassifier",
+    "TunedThresholdClassifier",
+)
 WITHOUT = {
     "UnobservedLabelWarning": "a warning",
     "dask.compare": _CLUSTER,
@@ -1542,6 +1558,7 @@ WITHOUT = {
         for model in _ON_CLUSTERS
         for name in ("decision_function", "fit", "predict", "predict_top", "score", "score_table")
     },
+    **{f"dask.{model}.predict_proba": _CLUSTER for model in _WITH_PROBABILITIES},
     "datasets.DataFileError": "an error",
     "extending.ContractError": "an error",
     "extending.EntryLoss": _BASE,

@@ -12,9 +12,10 @@ Workers that died are started again, as managers of clusters do: ``LocalCluster`
 killed while it starts, and stops looking after all of them when one is killed that it does not know of yet.
 
 With ``--model low-rank`` the fits are those of factors, whose objective, the loss and half the squared norms
-of both, is held against that of the ordinary estimator; with ``--model kernel-logistic`` those of an RBF kernel
-with a factor of 40 columns, whose probabilities are held against those of the ordinary estimator; ``--others``
-are for max-margin.
+of both, is held against that of the ordinary estimator; with ``--model kernel-logistic`` those of an RBF
+kernel with a factor of 40 columns, whose probabilities are held against those of the ordinary estimator.
+With ``--model calibrated`` three max-margin fits, to two halves of the rows and to all, end in calibrated
+probabilities.  ``--others`` are for max-margin.
 
 The other attacks: a worker stands still for ten seconds (SIGSTOP); the client is killed, and another one goes
 on from the checkpoint; workers have less memory than rows take, where a fit ends or says in a sentence what
@@ -46,7 +47,12 @@ from dask import array as da
 from labelweave import KernelLogisticClassifier as LocalKernelLogisticClassifier
 from labelweave import LowRankClassifier as LocalLowRankClassifier
 from labelweave import MaxMarginClassifier as LocalMaxMarginClassifier
-from labelweave.dask import KernelLogisticClassifier, LowRankClassifier, MaxMarginClassifier
+from labelweave.dask import (
+    CalibratedLabelClassifier,
+    KernelLogisticClassifier,
+    LowRankClassifier,
+    MaxMarginClassifier,
+)
 
 _RANK = {"rank": 4, "tol": 1e-5, "max_iter": 20, "random_state": 0}
 _C, _TOL = 0.02, 5e-2
@@ -157,7 +163,7 @@ def attack(machines: Machines, data: Any, expected: Any, *, kind: str, random: A
     thread.start()
     try:
         with Client(machines.address, set_as_default=False) as client:
-            model = fit_of(whole)(client, X, Y)
+            model = _FITS[type(whole).__name__](client, X, Y)
             taken = time.monotonic() - begun
     except Exception as error:
         return Outcome(len(killed), time.monotonic() - begun, f"{type(error).__name__}: {error}")
@@ -188,11 +194,26 @@ def fit_kernel(client: Client, X: Any, Y: Any) -> KernelLogisticClassifier:
     return KernelLogisticClassifier(client, **_KERNEL).fit(*parts)
 
 
-def fit_of(model: Any) -> Any:
-    """Give what fits such models."""
-    if isinstance(model, KernelLogisticClassifier):
-        return fit_kernel
-    return fit_factors if isinstance(model, LowRankClassifier) else fit
+def fit_calibrated(client: Client, X: Any, Y: Any) -> CalibratedLabelClassifier:
+    """Fit two halves of the rows and all of them, in four partitions, and calibrate."""
+    rows = len(X) // 4
+    parts = (da.from_array(part, chunks=(rows, part.shape[1])) for part in (X, Y))
+    inner = MaxMarginClassifier(client, C=_C, tol=_TOL)
+    return CalibratedLabelClassifier(inner, "sigmoid", cv=2).fit(*parts)
+
+
+_FITS = {
+    "MaxMarginClassifier": fit,
+    "LowRankClassifier": fit_factors,
+    "KernelLogisticClassifier": fit_kernel,
+    "CalibratedLabelClassifier": fit_calibrated,
+}
+_KINDS = {
+    "max-margin": "MaxMarginClassifier",
+    "low-rank": "LowRankClassifier",
+    "kernel-logistic": "KernelLogisticClassifier",
+    "calibrated": "CalibratedLabelClassifier",
+}
 
 
 def attack_client(machines: Machines, data: Any, expected: Any, *, random: Any) -> Outcome:
@@ -257,6 +278,11 @@ def compare(model: Any, whole: Any, X: Any, Y: Any, bound: Any) -> str | None:
         return compare_probabilities(model, whole, X, bound)
     if isinstance(model, LowRankClassifier):
         return compare_factors(model, whole, X, Y, bound)
+    if isinstance(model, CalibratedLabelClassifier):
+        found, expected = (one.to_local() for one in (model, whole))
+        if not np.array_equal(found.predict_proba(X), expected.predict_proba(X)):
+            return "gave other bits"
+        return compare(found.estimator_, expected.estimator_, X, Y, bound)
     if not (np.array_equal(model.coef_, whole.coef_) and np.array_equal(model.intercept_, whole.intercept_)):
         return "gave other bits"
     coefficients, intercepts = model.coef_, model.intercept_
@@ -292,7 +318,7 @@ def compare_factors(model: Any, whole: Any, X: Any, Y: Any, objective: float) ->
 def run(n_runs: int, n_others: int, seed: int = 0, model: str = "max-margin") -> list[Outcome]:
     """Attack so many fits; give what came of each."""
     random, data = np.random.default_rng(seed), make_table()
-    of_model = {"low-rank": fit_factors, "kernel-logistic": fit_kernel}.get(model, fit)
+    of_model = _FITS[_KINDS[model]]
     bound: Any
     if model == "low-rank":
         bound = LocalLowRankClassifier(**_RANK).fit(*data).objective_
@@ -344,9 +370,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--others", type=int, default=0)
-    parser.add_argument(
-        "--model", choices=["max-margin", "low-rank", "kernel-logistic"], default="max-margin"
-    )
+    parser.add_argument("--model", choices=list(_KINDS), default="max-margin")
     parser.add_argument("--client", nargs=2, metavar=("ADDRESS", "CHECKPOINT"))
     given = parser.parse_args()
     labelweave.dask.data._BYTES_A_ROW = 1e12  # partitions of this size are brought together otherwise

@@ -5,7 +5,8 @@
 Runs are interleaved, and medians are given: seconds of ``fit`` alone, with rows that lie in the workers'
 memory and workers that have compiled their loops; and seconds of the processor, on the cluster those of the
 busiest worker, which others on the machine disturb less.  With a small ``--memory-budget`` partitions are
-kept apart, so that blocks of labels travel.
+kept apart, so that blocks of labels travel.  With ``--calibrated`` probabilities are calibrated around each:
+one fit to a part of the rows more, and by how much probabilities of the rows differ.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ import dask
 from benchmarks.problems import DEFAULT_DATA, load_problem
 from benchmarks.results_file import write_json
 from dask import array as da
+from labelweave import CalibratedLabelClassifier as LocalCalibratedLabelClassifier
 from labelweave import MaxMarginClassifier as LocalMaxMarginClassifier
-from labelweave.dask import MaxMarginClassifier
+from labelweave.dask import CalibratedLabelClassifier, MaxMarginClassifier
 
 
 def on_cluster(client: Client, table: Any, n_partitions: int) -> Any:
@@ -66,14 +68,17 @@ def compare(client: Client, name: str, given: argparse.Namespace) -> dict[str, A
     rows, labels = (on_cluster(client, table, given.partitions) for table in (X, Y))
 
     def local(n_jobs: int) -> Any:
-        return LocalMaxMarginClassifier(solver="coordinate_ascent", tol=given.tol, n_jobs=n_jobs).fit(X, Y)
+        model = LocalMaxMarginClassifier(solver="coordinate_ascent", tol=given.tol, n_jobs=n_jobs)
+        return (LocalCalibratedLabelClassifier(model) if given.calibrated else model).fit(X, Y)
+
+    def shared() -> Any:
+        model = MaxMarginClassifier(client, tol=given.tol, memory_budget=given.memory_budget)
+        return (CalibratedLabelClassifier(model) if given.calibrated else model).fit(rows, labels)
 
     fits = {
         "one thread": lambda: local(1),
         "two threads": lambda: local(2),
-        "two workers": lambda: MaxMarginClassifier(
-            client, tol=given.tol, memory_budget=given.memory_budget
-        ).fit(rows, labels),
+        "two workers": shared,
     }
     seconds: dict[str, list[float]] = {kind: [] for kind in fits}
     of_processor: dict[str, list[float]] = {kind: [] for kind in fits}
@@ -85,6 +90,11 @@ def compare(client: Client, name: str, given: argparse.Namespace) -> dict[str, A
             of_processor[kind].append(own)
     own_seconds = {kind: median(times) for kind, times in of_processor.items()}
     found = {kind: median(times) for kind, times in seconds.items()}
+    if given.calibrated:
+        here, there = (models[kind].predict_proba(X) for kind in ("one thread", "two workers"))
+        apart = np.abs(here - there)
+        print(f"  probabilities differ by {apart.mean():.1e} on average, by {apart.max():.1e} at most")
+        models = {kind: model.estimator_ for kind, model in models.items()}
     n_rounds = {kind: model.n_iter_ for kind, model in models.items()}
     objectives = {kind: model.trace_[-1].primal for kind, model in models.items()}
     excess = objectives["two workers"] / objectives["one thread"] - 1
@@ -116,6 +126,7 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=4)
     parser.add_argument("--memory-budget", type=float, default=2000.0)
     parser.add_argument("--tol", type=float, default=1e-3)
+    parser.add_argument("--calibrated", action="store_true")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--out", type=Path, default=None)

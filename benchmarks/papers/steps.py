@@ -435,5 +435,13 @@ _ALL = (
         5,
         "mulan",
     ),
+    Step(
+        "local_embeddings",
+        "benchmarks.papers.local_embeddings",
+        "papers/local_embeddings",
+        "later than LEML: local embeddings of rows (SLEEC)",
+        12,
+        "mulan",
+    ),
 )
 STEPS = {step.name: step for step in _ALL}

@@ -69,20 +69,22 @@ def main() -> None:
     warnings.simplefilter("ignore", ConvergenceWarning)
     record = RecordedRuns(arguments.out, arguments)
     for name in arguments.sets if record.measures else ():
-        train, test = (_read(arguments.data / "mulan" / name, name, part) for part in ("train", "test"))
+        train, test = (read_set(arguments.data / "mulan" / name, name, part) for part in ("train", "test"))
         for method in arguments.methods:
             case = {"set": name, "method": method}
             if record.wants(case):
-                print(_line(record.add(case, _measure(method, train, test))), flush=True)
+                print(_line(record.add(case, measure(method, train, test))), flush=True)
     record.show(table(record.runs))
 
 
-def _read(folder: Path, name: str, part: str) -> tuple[Any, Any]:
+def read_set(folder: Path, name: str, part: str) -> tuple[Any, Any]:
+    """Read training or test rows, of length 1, and their labels."""
     data = read_mulan(folder / f"{name}-{part}.arff", folder / f"{name}.xml")
     return normalize(data.X), data.Y.positives.toarray().astype(np.float64)
 
 
-def _measure(method: str, train: tuple[Any, Any], test: tuple[Any, Any]) -> Run:
+def measure(method: str, train: tuple[Any, Any], test: tuple[Any, Any]) -> Run:
+    """Choose on training rows, fit and measure."""
     X, Y = train
     begin = time.process_time()
     is_held = np.random.default_rng(1).permutation(len(Y)) < len(Y) // 5

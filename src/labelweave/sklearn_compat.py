@@ -150,10 +150,3 @@ def sparse_matmul_to_dense(left: Any, right: Any) -> Any:
     except ImportError:  # before 1.7
         return (left @ right).toarray()
     return multiply(left, right)
-
-
-def array_namespace(table: Any) -> Any:
-    """Give the functions of the array API standard for an array of a library that lacks some of it."""
-    from sklearn.externals.array_api_compat import array_namespace as of_array
-
-    return of_array(table)

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from joblib import parallel_config
 from scipy.stats import t as student
 from sklearn.dummy import DummyClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -42,17 +41,6 @@ def test_values_are_those_of_fits_by_hand(data, models):
         assert found.values["margin"][name][1] == value
     assert found.metrics[-3:] == ["fit_seconds", "predict_seconds", "megabytes"]
     assert (found.values["margin"]["megabytes"] > 0).all()
-
-
-def test_metrics_are_the_same_for_any_number_of_jobs(data, models):
-    fitted = []
-    one = compare(models, data.X, data.Y, cv=2)
-    with parallel_config("threading"):
-        two = compare(models, data.X, data.Y, cv=2, n_jobs=2, on_fit=lambda *fit: fitted.append(fit))
-    assert fitted == [(name, fold) for fold in range(2) for name in models]
-    for name in models:
-        for metric in one.metrics[:-3]:
-            assert np.array_equal(one.values[name][metric], two.values[name][metric], equal_nan=True)
 
 
 def test_differences_have_the_corrected_interval(data, models):

@@ -107,6 +107,29 @@ def test_flags_about_labels_do_what_they_do_in_memory(run, tmp_path, flags):
     assert abs(here).max() > 0.5
 
 
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--calibrate", "sigmoid,cv=2"],
+        ["--tune-threshold", "macro_f1,validation_fraction=0.3"],
+        ["--conformal", "false_negatives,level=0.4"],
+        ["--enforce", "max", "--taxonomy", "tree.csv", "--calibrate", "sigmoid,cv=2"],
+    ],
+    ids=["calibrated", "tuned", "conformal", "hierarchy"],
+)
+def test_flags_of_decisions_do_what_they_do_in_memory(run, tmp_path, flags):
+    whole().to_parquet("all.parquet")
+    (tmp_path / "tree.csv").write_text("genre_0,a\ngenre_1,genre_0\ngenre_2,b\n")
+    flags = ["--model", "low-rank", "--rank", 2, "--penalty", "ridge", "--tol", 1e-2, *FLAGS, *flags]
+    run("fit", "rows", "--dask", "local:2", *flags, "-o", "cluster.lw")
+    run("fit", "all.parquet", *flags, "--scaling", "none", "-q", "-o", "memory.lw")
+    there, here = (lw.load(path) for path in ("cluster.lw", "memory.lw"))
+    assert type(there.classifier_) is type(here.classifier_)
+    scores = [model.decision_function(whole()) for model in (there, here)]
+    assert np.allclose(*scores, rtol=0, atol=1e-9)
+    assert np.abs(scores[0]).max() > 0.1
+
+
 def test_files_are_measured_by_workers_as_in_memory(run):
     whole().to_parquet("all.parquet")
     run("fit", "all.parquet", "--model", "max-margin", *FLAGS, "-q", "-o", "m.lw")
@@ -152,7 +175,8 @@ def test_files_of_other_formats(run, tmp_path):
             ["rows", "--dask", "x", "--model", "label-graph"],
             "--dask goes with --model max-margin, low-rank, kernel-logistic or label-tree",
         ),
-        (["rows", "--dask", "x", "--calibrate", "isotonic"], "--calibrate is for data in memory"),
+        (["rows", "--dask", "x", "--calibrate", "auto", "--checkpoint", "c"], "--checkpoint keeps one fit"),
+        (["rows", "--dask", "x", "--enforce", "max", *FLAGS], "the data hold no taxonomy"),
         (["rows", "--dask", "x", "--kernel", "rbf", *FLAGS], "--kernel rbf is for data in memory"),
         (["rows", "--dask", "x", "--jobs", "2", *FLAGS], "--jobs 2 is for data in memory"),
         (["rows", "--dask", "x"], "A table needs --labels or --label-column"),

@@ -14,8 +14,9 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from threadpoolctl import ThreadpoolController
 from labelweave.array_types import Array
 from labelweave.forks import renew_locks
 
+_COMPAT = "array_api_compat", "sklearn.externals.array_api_compat"  # for CuPy and PyTorch
 PANEL = 512  # rows of a panel
 _NARROW = 128  # columns of a right factor up to which its transpose goes first
 _ENTRIES = 2**15  # of each array in a panel: 256 KB in float64
@@ -37,9 +39,13 @@ def namespace(table: Array) -> Any:
     """Give the library of an array, with the functions of the standard."""
     if hasattr(table, "__array_namespace__"):
         return table.__array_namespace__()
-    from labelweave.sklearn_compat import array_namespace  # CuPy's and PyTorch's do not name theirs
-
-    return array_namespace(table)
+    for name in _COMPAT:
+        with suppress(ImportError):
+            return import_module(name).array_namespace(table)
+    raise TypeError(
+        f"An array of {type(table).__module__} does not name its functions; install array-api-compat, which "
+        "does."
+    )
 
 
 def is_numpy(table: Any) -> bool:

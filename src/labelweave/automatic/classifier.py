@@ -257,14 +257,12 @@ class AutoLabelClassifier(LabelClassifier):
         features, labels, weights = self._read(X, y, sample_weight)
         plan = make_plan(Shape.of_data(features, labels), tuple(given) or None, self.time_budget)
         progress = FitProgress(self, FitArguments(X, y, sample_weight), plan.steps() + 2)
-        table = self._table(features, labels, weights, plan)
+        table = self._table(features, labels, weights, plan, self._drawn_seed())
         del features  # not scaled, and as large as those in the table
         progress.subtask("scaling")
         members, seconds = self._fit_members(Members(table, given=given), plan, progress)
-        self._combine(members, seconds, labels, table)
+        self._combine(members, seconds, labels, table, plan)
         progress.subtask("combination")
-        self.plan_ = asdict(plan) | {"members": list(plan.members)}
-        self.trace_ = []
         progress.close()
         if self.status_ == "interrupted":
             warn_of_end(
@@ -293,13 +291,16 @@ class AutoLabelClassifier(LabelClassifier):
             )
         return features.rows(kept).astype(np.float64), labels[kept], weights[kept]
 
+    def _drawn_seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
     def _table(
-        self, features: FeatureMatrix, labels: LabelMatrix, weights: Array, plan: Plan
+        self, features: FeatureMatrix, labels: LabelMatrix, weights: Array, plan: Plan, seed: int
     ) -> TrainingTable:
         """Scale the features, and divide the rows into folds."""
         targets = labels.to_dense()
         self.scaling_ = choose_scaling(features, targets, lambda rows: RBFKernel("scale").resolved(rows))
-        features, seed = self._scaled(features), int(check_random_state(self.random_state).randint(2**31 - 1))
+        features = self._scaled(features)
         folds = folds_of(labels, plan.folds, seed)
         return TrainingTable(features, targets, weights, folds, plan.trees, plan.pivots, seed, self.n_jobs)
 
@@ -348,8 +349,10 @@ class AutoLabelClassifier(LabelClassifier):
         return members, seconds
 
     def _combine(
-        self, members: list[Member], seconds: list[float], labels: LabelMatrix, table: TrainingTable
-    ) -> None:
+        self, members: list[Member], seconds: list[float], labels: LabelMatrix, table: TrainingTable,
+        plan: Plan,
+    ) -> None:  # fmt: skip
+        self.plan_, self.trace_ = asdict(plan) | {"members": list(plan.members)}, []
         scores = [member.scores for member in members]
         is_small = len(table.targets) <= ROWS_TO_CROSS_FIT and len(np.unique(table.folds)) > 2
         honest = cross_fitted(table, scores) if is_small else None

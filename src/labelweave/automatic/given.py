@@ -15,7 +15,7 @@ from sklearn.utils.validation import has_fit_parameter
 from labelweave.array_types import Array, RowsByLabels
 from labelweave.automatic.plan import MEMBERS
 from labelweave.automatic.scorers import log_odds
-from labelweave.automatic.table import Member, TrainingTable
+from labelweave.automatic.table import TrainingTable
 from labelweave.estimators.base import LabelClassifier
 from labelweave.estimators.scorers import Scorer
 from labelweave.estimators.targets import UnobservedLabelWarning
@@ -60,38 +60,55 @@ def names_of_members(members: str | Sequence[Any]) -> str | list[str]:
     return list(members if is_read else named_members(members))
 
 
-def fit_best(name: str, candidates: Sequence[Any], table: TrainingTable, on_step: Any) -> Member:
-    """Fit clones of estimators to the other rows of every fold, and the best of them to all rows.
-
-    Scores are the log-odds of probabilities; decision values where there are none.
-    """
-    response = next((r for r in _RESPONSES if hasattr(candidates[0], r)), None)
-    if response is None:
+def check_member(name: str, estimator: Any, table: TrainingTable) -> None:
+    """Refuse an estimator that gives no scores, or takes no missing labels where there are some."""
+    if not any(hasattr(estimator, response) for response in _RESPONSES):
         raise ValueError(f"The member {name} has neither predict_proba nor decision_function.")
-    if np.isnan(table.targets).any() and not isinstance(candidates[0], LabelClassifier):
+    if np.isnan(table.targets).any() and not isinstance(estimator, LabelClassifier):
         raise ValueError(
             f"The member {name} takes no missing labels, and y has some; give members of labelweave alone."
         )
-    tables = np.empty((len(candidates), *table.targets.shape))
-    for train, held in table.splits():
-        rows, data = table.rows(train), table.features.rows(held).data
-        for scores, estimator in zip(tables, candidates, strict=True):
-            scores[held] = scores_of(_fitted(estimator, rows), response, data, scores.shape[1])
-        on_step(name)
-    best = _best(tables, table)
-    whole, words = _fitted(candidates[best], table), " ".join(str(candidates[best]).split())
-    on_step(name)
-    scorer = EstimatorScorer(np.zeros(table.targets.shape[1]), whole, response)
-    return Member(name, tables[best].copy(), scorer, words)
 
 
-def _best(tables: Array, table: TrainingTable) -> int:
-    """Find the scores whose probabilities have the least error, on some rows where there are many."""
-    if len(tables) == 1:
-        return 0
-    rows = np.arange(0, len(table.targets), 1 + table.targets.size // _ENTRIES_TO_CHOOSE_BY)
-    some = table.rows(rows)
-    return int(np.argmin([some.loss(some.curves(one[rows]).probabilities(one[rows])) for one in tables]))
+def _response(estimator: Any) -> str:
+    """Name what is asked: the log-odds of probabilities; decision values where there are none."""
+    return next(response for response in _RESPONSES if hasattr(estimator, response))
+
+
+def estimator_scores(table: TrainingTable, candidates: Sequence[Any], fold: int) -> Array:
+    """Score the rows of a fold by clones of estimators that are fitted to the others: (candidates, n, L)."""
+    train, held = table.split(fold)
+    rows, data, response = table.rows(train), table.features.rows(held).data, _response(candidates[0])
+    n_labels = table.targets.shape[1]
+    return np.stack([scores_of(_fitted(one, rows), response, data, n_labels) for one in candidates])
+
+
+def estimator_fit(table: TrainingTable, candidates: Sequence[Any], best: int) -> tuple[Scorer, str]:
+    """Fit the best of several estimators to all rows; say which it is."""
+    best_one = candidates[best]
+    whole, words = _fitted(best_one, table), " ".join(str(best_one).split())
+    return EstimatorScorer(np.zeros(table.targets.shape[1]), whole, _response(best_one)), words
+
+
+def _rows_to_choose_by(table: TrainingTable) -> Array:
+    return np.arange(0, len(table.targets), 1 + table.targets.size // _ENTRIES_TO_CHOOSE_BY)
+
+
+def some_scores(table: TrainingTable, fold: int, scores: Array) -> Array:
+    """Keep the scores of the rows of a fold by which estimators are chosen."""
+    return scores[:, np.isin(table.split(fold)[1], _rows_to_choose_by(table))]
+
+
+def best_estimator(table: TrainingTable, folds: Sequence[Array]) -> int:
+    """Find the scores whose probabilities have the least error, on some rows where there are many.
+
+    folds: those of each fold, by :func:`some_scores`.
+    """
+    some = table.rows(_rows_to_choose_by(table))
+    tables = np.empty((len(folds[0]), *some.targets.shape))
+    for part, number in zip(folds, np.unique(table.folds), strict=True):
+        tables[:, some.folds == number] = part
+    return int(np.argmin([some.loss(some.curves(one).probabilities(one)) for one in tables]))
 
 
 def _fitted(estimator: Any, table: TrainingTable) -> Any:

@@ -16,6 +16,13 @@ import scipy.linalg as sl
 
 from labelweave.array_types import Array, RowsByLabels
 from labelweave.arrays import Workers
+from labelweave.automatic.given import (
+    best_estimator,
+    check_member,
+    estimator_fit,
+    estimator_scores,
+    some_scores,
+)
 from labelweave.automatic.plan import ROWS_FOR_WIDTH
 from labelweave.automatic.scorers import ForestScorer
 from labelweave.automatic.table import Member, TrainingTable
@@ -37,103 +44,163 @@ _MOST_TARGETS = 16  # that trees are grown on; more are projected
 class Members:
     """Makes the members of one table; what several of them need is made once.
 
+    What is fitted to the rows of a fold is a function of the table and small values, so that it may be
+    computed elsewhere: the table here needs no features then.
     given: estimators by the names of members that are such.
     """
 
     table: TrainingTable
     on_step: Callable[[str], object] = str
     given: dict[str, Any] = field(default_factory=dict)
-    forests: list[Forest] = field(default_factory=list)
 
     def make(self, name: str) -> Member:
         """Fit a member by its name, and score every row by fits to other folds."""
-        if self.given.get(name) is not None:
-            return self._estimators(name, [self.given[name]])
-        makers = {"linear": self._linear, "max-margin": self._max_margin, "rbf": self._rbf,
-                  "forest": self._forest, "rbf+forest": self._both}  # fmt: skip
-        return makers[name]()
+        return self.made(name, *self.begin(name))
 
-    def _estimators(self, name: str, candidates: list[Any]) -> Member:
-        from labelweave.automatic.given import fit_best
+    def begin(self, name: str) -> tuple[list[Any], Any]:
+        """Have a member computed: scores of the rows of each fold, and what scores new rows, with words."""
+        if (estimator := self.given.get(name)) is not None:
+            check_member(name, estimator, self.table)
+            return self._estimators(name, [estimator], 1)
+        if name == "linear":
+            return self._ridge(name, LinearKernel())
+        if name == "rbf":
+            return self._ridge(name, self._width)
+        if name == "rbf+forest":
+            return self._ridge(name, self._width, self._forests)
+        if name == "max-margin":
+            return self._estimators(name, self.submit(margin_machines), len(_MARGIN_C))
+        forests = self._forests
+        folds = list(zip(self._folds, forests[:-1], strict=True))
+        return [self.submit(forest_scores, *one) for one in folds], self.submit(forest_fit, forests[-1])
 
-        return fit_best(name, candidates, self.table, self.on_step)
+    def submit(self, function: Callable[..., Any], *given: Any, step: str = "") -> Any:
+        """Apply a function to the table and more, and tell of a step."""
+        found = function(self.table, *given)
+        if step:
+            self.on_step(step)
+        return found
+
+    def made(self, name: str, folds: list[RowsByLabels], whole: tuple[Scorer, str]) -> Member:
+        """Put a member together."""
+        scores = np.empty_like(self.table.targets)
+        for part, (_, held) in zip(folds, self.table.splits(), strict=True):
+            scores[held] = part
+        return Member(name, scores, *whole)
+
+    @property
+    def _folds(self) -> list[int]:
+        return [int(fold) for fold in np.unique(self.table.folds)]
 
     @cached_property
-    def _width(self) -> Kernel:
-        """Choose the width of the RBF kernel by the error of rows left out."""
-        table, rows = self.table, np.arange(len(self.table.targets))
-        most = min(ROWS_FOR_WIDTH, table.pivots)
-        if len(rows) > most:
-            rows = np.sort(np.random.default_rng(table.seed).choice(len(rows), most, replace=False))
-        some = table.rows(rows)
-        usual = RBFKernel("scale").resolved(table.features)
-        assert isinstance(usual, RBFKernel), "a number took the place of a name"
-        filled = filled_targets(some)  # whose error is not looked at
-        best, kernel = np.inf, usual
-        for width in _WIDTHS:
-            one = RBFKernel(float(usual.gamma * width))
-            ridge = LeftOutRidge(one.block(some.features, some.features), some.weights)
-            loss = min(some.loss(ridge.scores(filled, penalty)) for penalty in _PENALTIES)
-            if loss < best:
-                best, kernel = loss, one
-        self.on_step("width")
-        return kernel
+    def _width(self) -> Any:
+        return self.submit(choose_width, step="width")
 
-    def _max_margin(self) -> Member:
-        from labelweave.estimators.max_margin import MaxMarginClassifier
+    @cached_property
+    def _forests(self) -> list[Any]:
+        """The forests of all folds, and that of all rows as the last one."""
+        return [self.submit(grow, fold, step="forest") for fold in (*self._folds, None)]
 
-        table = self.table
-        length = float(table.features.squared_norms().mean()) or 1.0  # of rows that are all zero, any
-        given: dict[str, Any] = {"tol": _MARGIN_TOL, "n_jobs": table.n_jobs, "random_state": table.seed}
-        machines = [MaxMarginClassifier(C=C / length, **given) for C in _MARGIN_C]
-        return self._estimators("max-margin", machines)
+    def _ridge(self, name: str, kernel: Any, forests: list[Any] | None = None) -> tuple[list[Any], Any]:
+        """Fit ridge regressions, whose penalty all folds choose."""
+        folds = self._folds
+        forests = forests or [None] * (len(folds) + 1)
+        tables = [
+            self.submit(ridge_scores, fold, kernel, forest, step=name)
+            for fold, forest in zip(folds, forests[:-1], strict=True)
+        ]
+        errors = [self.submit(squared_errors, *one) for one in zip(folds, tables, strict=True)]
+        best = self.submit(least, errors)
+        scores = [self.submit(picked, one, best) for one in tables]
+        return scores, self.submit(ridge_fit, best, kernel, forests[-1], step=name)
 
-    def _linear(self) -> Member:
-        return self._ridge("linear", lambda fold: LinearKernel(), "linear kernel")
+    def _estimators(self, name: str, candidates: Any, n_candidates: int) -> tuple[list[Any], Any]:
+        """Fit estimators to the other rows of every fold, and the best of them to all rows."""
+        folds, best = self._folds, 0
+        tables = [self.submit(estimator_scores, candidates, fold, step=name) for fold in folds]
+        if n_candidates > 1:
+            some = [self.submit(some_scores, *one) for one in zip(folds, tables, strict=True)]
+            best = self.submit(best_estimator, some)
+        scores = [self.submit(picked, one, best) for one in tables]
+        return scores, self.submit(estimator_fit, candidates, best, step=name)
 
-    def _rbf(self) -> Member:
-        return self._ridge("rbf", lambda fold: self._width, f"{self._width}")
 
-    def _both(self) -> Member:
-        self._grow()
+def choose_width(table: TrainingTable) -> Kernel:
+    """Choose the width of the RBF kernel by the error of rows left out."""
+    rows = np.arange(len(table.targets))
+    most = min(ROWS_FOR_WIDTH, table.pivots)
+    if len(rows) > most:
+        rows = np.sort(np.random.default_rng(table.seed).choice(len(rows), most, replace=False))
+    some = table.rows(rows)
+    usual = RBFKernel("scale").resolved(table.features)
+    assert isinstance(usual, RBFKernel), "a number took the place of a name"
+    filled = filled_targets(some)  # whose error is not looked at
+    best, kernel = np.inf, usual
+    for width in _WIDTHS:
+        one = RBFKernel(float(usual.gamma * width))
+        ridge = LeftOutRidge(one.block(some.features, some.features), some.weights)
+        loss = min(some.loss(ridge.scores(filled, penalty)) for penalty in _PENALTIES)
+        if loss < best:
+            best, kernel = loss, one
+    return kernel
 
-        def kernel_of(fold: int) -> Kernel:
-            half, other = ScaledKernel(self._width, 0.5), ScaledKernel(ForestKernel(self.forests[fold]), 0.5)
-            return half + other
 
-        words = f"half of {self._width} and of the share of trees in one leaf"
-        return self._ridge("rbf+forest", kernel_of, words)
+def margin_machines(table: TrainingTable) -> list[Any]:
+    """Give max-margin classifiers with the C that are tried."""
+    from labelweave.estimators.max_margin import MaxMarginClassifier
 
-    def _forest(self) -> Member:
-        self._grow()
-        table = self.table
-        scores = np.empty_like(table.targets)
-        for forest, (train, held) in zip(self.forests, table.splits(), strict=False):
-            scores[held] = _leaves(forest, table.rows(train)).scores(table.features.rows(held))
-        return Member("forest", scores, _leaves(self.forests[-1], table), f"{table.n_trees} trees")
+    length = float(table.features.squared_norms().mean()) or 1.0  # of rows that are all zero, any
+    given: dict[str, Any] = {"tol": _MARGIN_TOL, "n_jobs": table.n_jobs, "random_state": table.seed}
+    return [MaxMarginClassifier(C=C / length, **given) for C in _MARGIN_C]
 
-    def _grow(self) -> None:
-        """Grow the forests of all folds, and that of all rows as the last one."""
-        if self.forests:
-            return
-        grown = []
-        for train, _ in (*self.table.splits(), (np.arange(len(self.table.targets)), None)):
-            grown.append(grow(self.table.rows(train)))
-            self.on_step("forest")
-        self.forests = grown
 
-    def _ridge(self, name: str, kernel_of: Callable[[int], Kernel], words: str) -> Member:
-        """Fit ridge regressions with a kernel a fold, the last one for all rows."""
-        table = self.table
-        scores = np.empty((len(_PENALTIES), *table.targets.shape))
-        for fold, (train, held) in enumerate(table.splits()):
-            ridge = KernelRidge(kernel_of(fold), table.rows(train))
-            scores[:, held] = ridge.scores(table.features.rows(held))
-            self.on_step(name)
-        best = int(np.argmin([table.loss(one) for one in scores]))
-        scorer = KernelRidge(kernel_of(-1), table).scorer(_PENALTIES[best])
-        self.on_step(name)
-        return Member(name, scores[best].copy(), scorer, f"{words}, penalty {_PENALTIES[best]:.3g}")
+def ridge_scores(table: TrainingTable, fold: int, kernel: Kernel, forest: Forest | None) -> Array:
+    """Score the rows of a fold by ridge regressions of the others: shape (penalties, n, L)."""
+    train, held = table.split(fold)
+    return KernelRidge(_blended(kernel, forest), table.rows(train)).scores(table.features.rows(held))
+
+
+def squared_errors(table: TrainingTable, fold: int, scores: Array) -> Array:
+    """Add up the squared errors of each table of scores of a fold's rows."""
+    part = table.without_features().rows(table.split(fold)[1])
+    return np.array([part.squared_error(one) for one in scores])
+
+
+def least(_: TrainingTable, errors: list[Array]) -> int:
+    """Find the table of scores with the least error in all folds together."""
+    return int(np.argmin(np.sum(errors, axis=0)))
+
+
+def picked(_: TrainingTable, scores: Array, best: int) -> RowsByLabels:
+    """Keep one of several tables of scores."""
+    kept: RowsByLabels = scores[best].copy()
+    return kept
+
+
+def ridge_fit(
+    table: TrainingTable, best: int, kernel: Kernel, forest: Forest | None
+) -> tuple[Scorer, str]:  # fmt: skip
+    """Fit ridge regressions to all rows; say with which kernel and penalty."""
+    words = "linear kernel" if isinstance(kernel, LinearKernel) else f"{kernel}"
+    if forest is not None:
+        words = f"half of {words} and of the share of trees in one leaf"
+    penalty = _PENALTIES[best]
+    return KernelRidge(_blended(kernel, forest), table).scorer(penalty), f"{words}, penalty {penalty:.3g}"
+
+
+def _blended(kernel: Kernel, forest: Forest | None) -> Kernel:
+    return kernel if forest is None else ScaledKernel(kernel, 0.5) + ScaledKernel(ForestKernel(forest), 0.5)
+
+
+def forest_scores(table: TrainingTable, fold: int, forest: Forest) -> RowsByLabels:
+    """Score the rows of a fold by the labels of the others in the leaves of a forest."""
+    train, held = table.split(fold)
+    return _leaves(forest, table.rows(train)).scores(table.features.rows(held))
+
+
+def forest_fit(table: TrainingTable, forest: Forest) -> tuple[Scorer, str]:
+    """Put the labels of all rows into the leaves of a forest; say how many trees it has."""
+    return _leaves(forest, table), f"{table.n_trees} trees"
 
 
 class KernelRidge:
@@ -177,10 +244,15 @@ def filled_targets(table: TrainingTable) -> RowsByLabels:
     return np.where(known, table.targets, means)
 
 
-def grow(table: TrainingTable) -> Forest:
-    """Grow a forest on all labels together, missing ones at their means, many projected to few."""
+def grow(table: TrainingTable, fold: int | None = None) -> Forest:
+    """Grow a forest on all labels together, missing ones at their means, many projected to few.
+
+    fold: whose rows it is not to see.
+    """
     from sklearn.ensemble import RandomForestRegressor
 
+    if fold is not None:
+        table = table.rows(table.split(fold)[0])
     targets = filled_targets(table)
     targets = targets - targets.mean(axis=0)
     if targets.shape[1] > _MOST_TARGETS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -43,8 +43,15 @@ class TrainingTable:
 
     def splits(self) -> Iterator[tuple[Array, Array]]:
         """Give the rows to fit and those to score of every fold."""
-        for fold in np.unique(self.folds):
-            yield np.flatnonzero(self.folds != fold), np.flatnonzero(self.folds == fold)
+        yield from map(self.split, np.unique(self.folds))
+
+    def split(self, fold: int) -> tuple[Array, Array]:
+        """Give the rows to fit and those to score of a fold."""
+        return np.flatnonzero(self.folds != fold), np.flatnonzero(self.folds == fold)
+
+    def without_features(self) -> TrainingTable:
+        """Keep all but the features."""
+        return replace(self, features=FeatureMatrix(np.empty((len(self.targets), 0))))
 
     @property
     def labels(self) -> LabelMatrix:
@@ -60,7 +67,13 @@ class TrainingTable:
         filled = np.where(known, self.targets, 0.0)
         means = (seen * filled).sum(axis=0) / np.maximum(seen.sum(axis=0), 1e-300)
         variance = float((seen * np.square(filled - means)).sum())
-        return float((seen * np.square(filled - scores)).sum()) / variance if variance > 0 else 1.0
+        return self.squared_error(scores) / variance if variance > 0 else 1.0
+
+    def squared_error(self, scores: RowsByLabels) -> float:
+        """Add up the squared errors of scores of observed labels."""
+        known = ~np.isnan(self.targets)
+        seen = np.where(known, self.weights[:, None], 0.0)
+        return float((seen * np.square(np.where(known, self.targets, 0.0) - scores)).sum())
 
     def log_loss(self, odds: RowsByLabels) -> float:
         """Compute the mean log loss of log-odds of observed labels."""

@@ -13,6 +13,7 @@ import click
 from sklearn.exceptions import ConvergenceWarning
 
 from labelweave.cli.column_words import column_words
+from labelweave.cli.decision_flags import with_decisions
 from labelweave.cli.fit_request import FitRequest
 from labelweave.cli.fit_words import explain_end, print_summary
 from labelweave.cli.label_cells import cut_where_listed, require_labels
@@ -55,6 +56,11 @@ def run_on_cluster(request: FitRequest) -> int:
             parameters["label_covariance"] = covariance_over(names, request, columns)
         make = getattr(labelweave.dask, _MODELS[request.model])
         model = make(client, **parameters, verbose=0 if request.quiet else 1)
+        tree = request.relations.taxonomy
+        taxonomy = read_taxonomy(tree) if request.decisions and tree else None
+        model = with_decisions(
+            model, request.decisions, taxonomy, "labelweave.dask", random_state=request.seed
+        )
         started = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)

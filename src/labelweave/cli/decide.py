@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 import labelweave
 from labelweave.array_types import Array
 from labelweave.cli import model_rows
-from labelweave.cli.decision_flags import DECISIONS, decided, refused_decisions
+from labelweave.cli.decision_flags import DECISIONS, decided, decision_class, refused_decisions
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.messages import print_lines, refuse, require_writable, size_of
 from labelweave.datasets import LabeledData
@@ -43,7 +43,8 @@ def run(model: str, data: str, out: str, quiet: bool, key: bytes | None, **optio
     X = model_rows.features_of(loaded, rows.X)
     truth = (_classes if has_classes else _truth)(loaded, rows, source)
     for name, settings in given.items():
-        found = decided(name, found, settings, rows.taxonomy, cv="prefit").fit(X, truth)
+        kind = decision_class(name)
+        found = decided(kind, found, settings, rows.taxonomy, cv="prefit").fit(X, truth)
     whole = found
     if isinstance(loaded, TableModel):
         whole = TableModel.of_fitted(loaded.vectorizer_, found, loaded.columns_)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -33,11 +34,9 @@ _WORDS = {"true": True, "false": False, "none": None}
 Settings = dict[str, Any]
 
 
-def decision_class(name: str) -> Any:
+def decision_class(name: str, package: str = "labelweave.decisions") -> Any:
     """Import the class of a flag."""
-    from labelweave import decisions
-
-    return getattr(decisions, DECISIONS[name])
+    return getattr(import_module(package), DECISIONS[name])
 
 
 def _settings(context: click.Context, parameter: click.Parameter, text: str | None) -> Settings | None:
@@ -123,16 +122,17 @@ def refused_decisions(
             yield f"{flag_of(name)} cv=prefit: fit has no fitted model; use labelweave decide with its file."
 
 
-def decided(name: str, model: Any, settings: Settings, taxonomy: Taxonomy | None, **options: Any) -> Any:
-    """Put a classifier into the one of a flag.
+def decided(
+    kind: Any, model: Any, settings: Mapping[str, Any], taxonomy: Taxonomy | None, **options: Any
+) -> Any:
+    """Put a classifier into one of the class of a flag.
 
     taxonomy: that of the data, for a flag that needs one and names no file.
     options: further parameters, for classes that have them.
     """
-    kind = decision_class(name)
     names = inspect.signature(kind).parameters
     known = {option: value for option, value in options.items() if option in names}
-    if name != "enforce":
+    if kind.__name__ != DECISIONS["enforce"]:
         return kind(model, **settings, **known)
     rest = {setting: value for setting, value in settings.items() if setting != "taxonomy"}
     if "taxonomy" in settings:
@@ -144,6 +144,19 @@ def decided(name: str, model: Any, settings: Settings, taxonomy: Taxonomy | None
             "--enforce: the data hold no taxonomy; give one with --enforce max,taxonomy=FILE."
         )
     return kind(model, taxonomy, **rest, **known)
+
+
+def with_decisions(
+    model: Any, given: Mapping[str, Mapping[str, Any]], taxonomy: Taxonomy | None,
+    package: str = "labelweave.decisions", **options: Any,
+) -> Any:  # fmt: skip
+    """Put a classifier into those of flags, see :func:`decided`.
+
+    package: where their classes are.
+    """
+    for name, settings in given.items():
+        model = decided(decision_class(name, package), model, settings, taxonomy, **options)
+    return model
 
 
 decision_options = with_options(

@@ -340,7 +340,7 @@ def _why_not_cluster(request: FitRequest) -> Iterator[str]:
         yield f"--dask goes with --model {alternatives(_ON_CLUSTERS)}, not with {request.model}."
     described = request.relations.first(("data_taxonomy", "class_paths", "label_descriptions"))
     described = described or ("answers" if request.source.answers else None)
-    other = described or next(iter(request.decisions), None) or ("compare" if request.compare else None)
+    other = described or ("compare" if request.compare else None)
     if other is not None:
         yield f"{flag_of(other)} is for data in memory, and does not go with --dask."
     if request.chooses_rank:

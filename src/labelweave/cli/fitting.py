@@ -18,7 +18,7 @@ from labelweave.array_types import Floats
 from labelweave.automatic import LARGEST_TABLE
 from labelweave.cli.column_words import ColumnWords, column_words
 from labelweave.cli.comparing import compare_models
-from labelweave.cli.decision_flags import decided
+from labelweave.cli.decision_flags import with_decisions
 from labelweave.cli.described_labels import model_of_texts
 from labelweave.cli.fit_request import LISTED, FitRequest
 from labelweave.cli.fit_words import explain_end, print_summary
@@ -260,6 +260,4 @@ def _model(request: FitRequest, targets: Targets, columns: TableColumns | None) 
         from labelweave.datasets import read_taxonomy
 
         taxonomy = read_taxonomy(request.relations.taxonomy)
-    for name, settings in request.decisions.items():
-        model = decided(name, model, dict(settings), taxonomy, random_state=request.seed)
-    return model
+    return with_decisions(model, request.decisions, taxonomy, random_state=request.seed)

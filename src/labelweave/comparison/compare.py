@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import StratifiedKFold
+from sklearn.utils.parallel import Parallel, delayed
 
 from labelweave.arguments import checked, shown
 from labelweave.array_types import Array
@@ -50,7 +50,6 @@ class RowsToCompare(NamedTuple):
 def compare(
     estimators: Any, X: Any, y: Any, cv: Any = 5, *, reference: str | None = None,
     random_state: int | None = 0, on_fit: Callable[[str, int], None] | None = None,
-    n_jobs: int | None = None,
 ) -> Comparison:  # fmt: skip
     """Compare models on the same folds: metrics, time to fit and to predict, size, paired differences.
 
@@ -71,12 +70,8 @@ def compare(
     random_state : int or None, default=0
         Draws the folds of a number.
     on_fit : callable or None, default=None
-        Called with the model's name and the fold before every fit; with several jobs when it is handed out,
-        by any thread of this process.
-    n_jobs : int or None, default=None
-        How many fits run at once, by joblib: 1 for None but in a ``joblib.parallel_config`` (for one, of
-        Dask's workers), all processors for -1.  Metrics are the same; fits at once disturb each other, so
-        that seconds are longer than those of a fit alone.
+        Called with the model's name and the fold before every fit; before it is handed out, where several
+        run at once.
 
     Returns
     -------
@@ -87,20 +82,27 @@ def compare(
     ------
     ValueError
         If there is no model, names are given twice, X and y differ in rows, or cv makes no folds.
+
+    Notes
+    -----
+    One fit is made after the other, unless ``joblib.parallel_config`` says otherwise: ``"loky"`` for
+    processes, ``"dask"`` for a cluster.  Fits that run at once take longer than each by itself, so that
+    times are a model's own only where one runs at a time.
     """
     models = named_models(estimators, reference)
     rows = _read_rows(X, y)
     splits = splits_of(rows, cv, random_state)
+    pairs = [(name, fold) for fold in range(len(splits)) for name in models]
 
-    def tasks() -> Iterator[Any]:
-        for fold, (train, test) in enumerate(splits):
-            for name, estimator in models.items():
-                if on_fit is not None:
-                    on_fit(name, fold)
-                yield delayed(_measure)(clone(estimator), rows, train, test)
+    def fits() -> Iterator[Any]:
+        for name, fold in pairs:
+            if on_fit is not None:
+                on_fit(name, fold)
+            yield delayed(_measure)(clone(models[name]), *rows, *splits[fold])
 
-    found = Parallel(n_jobs=n_jobs)(tasks())
-    values = {name: found[number :: len(models)] for number, name in enumerate(models)}
+    values: dict[str, list[dict[str, float]]] = {name: [] for name in models}
+    for (name, _), found in zip(pairs, Parallel()(fits()), strict=True):
+        values[name].append(found)
     return compared(values, splits, reference)
 
 
@@ -149,7 +151,10 @@ def splits_of(rows: RowsToCompare, cv: Any, random_state: int | None) -> list[Sp
     return splits_by(cv, rows.X, rows.y)
 
 
-def _measure(estimator: Any, rows: RowsToCompare, train: Array, test: Array) -> dict[str, float]:
+def _measure(
+    estimator: Any, X: Any, y: Any, labels: LabelMatrix | None, train: Array, test: Array
+) -> dict[str, float]:
+    rows = RowsToCompare(X, y, labels)  # each by itself, which is sent to other processes once
     begin = time.perf_counter()
     estimator.fit(take_rows(rows.X, train), targets_for(estimator, take_rows(rows.y, train)))
     fitted = time.perf_counter()

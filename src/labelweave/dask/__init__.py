@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from labelweave.dask.automatic import AutoLabelClassifier
     from labelweave.dask.comparison import compare
     from labelweave.dask.decisions import (
         CalibratedLabelClassifier,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from labelweave.dask.max_margin import MaxMarginClassifier
 
 __all__ = [
+    "AutoLabelClassifier",
     "CalibratedLabelClassifier",
     "ConformalLabelClassifier",
     "HierarchicalClassifier",
@@ -34,6 +36,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AutoLabelClassifier": "labelweave.dask.automatic",
     "CalibratedLabelClassifier": "labelweave.dask.decisions",
     "ConformalLabelClassifier": "labelweave.dask.decisions",
     "HierarchicalClassifier": "labelweave.dask.decisions",

@@ -265,14 +265,14 @@ class CalibratedLabelClassifier(PartitionedProbabilities, PartitionedDecisions):
     >>> from distributed import Client
     >>> from labelweave import datasets
     >>> from labelweave.dask import CalibratedLabelClassifier, MaxMarginClassifier
-    >>> data = datasets.make_text_like(200, 150, 3)
+    >>> data = datasets.make_text_like(200, 150, 6)
     >>> X = da.from_array(data.X.toarray(), chunks=(100, 150))
-    >>> Y = da.from_array(data.Y.positives.toarray(), chunks=(100, 3))
+    >>> Y = da.from_array(data.Y.positives.toarray(), chunks=(100, 6))
     >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
     ...     model = CalibratedLabelClassifier(MaxMarginClassifier(client, C=0.1)).fit(X, Y)
     ...     probabilities = model.predict_proba(X).compute()
     >>> probabilities.shape
-    (200, 3)
+    (200, 6)
     """
 
     _ordinary = decisions.CalibratedLabelClassifier
@@ -330,13 +330,13 @@ class TunedThresholdClassifier(PartitionedProbabilities, PartitionedDecisions):
     >>> from distributed import Client
     >>> from labelweave import datasets
     >>> from labelweave.dask import MaxMarginClassifier, TunedThresholdClassifier
-    >>> data = datasets.make_text_like(200, 150, 3)
+    >>> data = datasets.make_text_like(200, 150, 6)
     >>> X = da.from_array(data.X.toarray(), chunks=(100, 150))
-    >>> Y = da.from_array(data.Y.positives.toarray(), chunks=(100, 3))
+    >>> Y = da.from_array(data.Y.positives.toarray(), chunks=(100, 6))
     >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
     ...     model = TunedThresholdClassifier(MaxMarginClassifier(client, C=0.1), "macro_f1").fit(X, Y)
     >>> model.thresholds_.shape
-    (3,)
+    (6,)
     """
 
     _ordinary = decisions.TunedThresholdClassifier
@@ -394,9 +394,9 @@ class ConformalLabelClassifier(PartitionedDecisions):
     >>> from distributed import Client
     >>> from labelweave import datasets
     >>> from labelweave.dask import ConformalLabelClassifier, MaxMarginClassifier
-    >>> data = datasets.make_text_like(400, 150, 3)
+    >>> data = datasets.make_text_like(400, 150, 6)
     >>> X = da.from_array(data.X.toarray(), chunks=(200, 150))
-    >>> Y = da.from_array(data.Y.positives.toarray(), chunks=(200, 3))
+    >>> Y = da.from_array(data.Y.positives.toarray(), chunks=(200, 6))
     >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
     ...     model = ConformalLabelClassifier(MaxMarginClassifier(client, C=0.1), level=0.2).fit(X, Y)
     >>> model.calibration_risk_ <= 0.2

@@ -22,7 +22,7 @@ from labelweave.arrays import Workers
 from labelweave.dask.chunks import neighbours
 from labelweave.dask.data import ReadData
 from labelweave.dask.filed import in_memory_or_file
-from labelweave.dask.kernel_factor import PartitionedRows
+from labelweave.dask.kernel_factor import PartitionedKernelMatrix
 from labelweave.dask.parts import Parts, stacked_features
 from labelweave.dask.rows import ReadRows, Sized, aligned
 from labelweave.features import FeatureMatrix, Kernel
@@ -168,8 +168,10 @@ class PartitionedFeatures(FeatureMatrix):
         rows = self._client.map(_transformed, self._parts.futures, of_rows=of_rows, pure=False)
         return PartitionedFeatures(self._client, self._read.with_features(rows, made.shape[1]))
 
-    def matrix_apart(self, kernel: Kernel) -> PartitionedRows:
-        return PartitionedRows(self._client, self._read, kernel, partial(PartitionedFeatures, self._client))
+    def matrix_apart(self, kernel: Kernel) -> PartitionedKernelMatrix:
+        return PartitionedKernelMatrix(
+            self._client, self._read, kernel, partial(PartitionedFeatures, self._client)
+        )
 
     def row_counts(self) -> npt.NDArray[Any] | None:
         counts = self._parts.each(_row_counts, None)

@@ -103,7 +103,7 @@ def _itself(value: Any) -> Any:
     return value
 
 
-class PartitionedRows(GrowingRows):
+class PartitionedKernelMatrix(GrowingRows):
     """A kernel matrix of rows on the cluster, and the rows of its factor.
 
     make: gives features of rows that were read.
@@ -157,9 +157,9 @@ class PartitionedRows(GrowingRows):
         self._active = np.concatenate([self._active, pivots])
         return np.concatenate(self._factor.gathered(_left))
 
-    def of_rows(self, kept: Array) -> PartitionedRows:
+    def of_rows(self, kept: Array) -> PartitionedKernelMatrix:
         read = self._read.some_rows(self._client, kept)
-        return PartitionedRows(self._client, read, self._kernel, self._make)
+        return PartitionedKernelMatrix(self._client, read, self._kernel, self._make)
 
     def finished(self) -> FeatureMatrix:
         rows = self._client.map(_as_features, self._parts.futures, self._factor.futures, pure=False)

@@ -49,17 +49,22 @@ class LostRowsError(RuntimeError):
     """Values that were put onto a worker as they are died with it."""
 
 
-def gathered(client: Client, futures: Sequence[Future], what: str = "") -> list[Any]:
+def gathered(
+    client: Client, futures: Sequence[Future], what: str = "", long: Sequence[Future] = ()
+) -> list[Any]:  # fmt: skip
     """Gather what tasks gave, again where workers died with it.
 
     what: is written to stderr, with how many are done, every two seconds in which
         some were; nothing if it is empty.
+    long: tasks before these that take long, and are counted in their place.
     Raises RuntimeError if workers die again and again, LostRowsError if they had what cannot be made again.
     """
     kills = 0
     while True:
         try:
-            _settle(client, futures, what)  # which raises for lost values too
+            if long:
+                _settle(client, long, what)
+            _settle(client, futures, "" if long else what)  # which raises for lost values too
             return list(client.gather(list(futures)))
         except KilledWorker as error:
             kills += 1

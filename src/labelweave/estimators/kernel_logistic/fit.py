@@ -328,8 +328,8 @@ class LikelihoodFit:
     def _final_gram(self, kernel: Kernel | None) -> Gram:
         settings = self.settings
         features, rank = self.data.features, settings.kernel_rank
-        is_whole = not features.is_apart or (kernel is not None and kernel.explicit_features(features))
-        if rank is None and is_whole:
+        has_explicit = kernel is not None and kernel.explicit_features(features) is not None
+        if rank is None and (has_explicit or not features.is_apart):
             return self._gram(self.data, kernel, 1)
         source = self.data.source(kernel)
         made = incomplete_cholesky(source, rank or COLUMNS_APART, settings.workers, settings.seed)

@@ -1,0 +1,129 @@
+"""The one call on a cluster of two workers: seconds, and the most memory of each worker and of the client.
+
+    python -m benchmarks.dask_auto --rows 50000 --local
+    python -m benchmarks.dask_auto --out benchmarks/results/dask_auto.json
+
+Synthetic text-like rows are written by another process, a file a partition, and read by the workers.
+``--local`` fits the same rows in memory too, in one process of its own, and gives a digest of its bits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import logging
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from distributed import Client, LocalCluster
+
+import dask
+from benchmarks.machine import describe_machine, peak_memory_bytes
+from benchmarks.results_file import write_json
+from labelweave import AutoLabelClassifier, datasets
+from labelweave import dask as lwd
+
+_N_WORKERS, _PARTS = 2, 20
+
+
+def write_rows(folder: Path, n_rows: int, n_features: int, n_labels: int) -> None:
+    """Write the rows in partitions."""
+    data = datasets.make_text_like(n_rows, n_features, n_labels)
+    for number, rows in enumerate(np.array_split(np.arange(n_rows), _PARTS)):
+        sp.save_npz(folder / f"X{number}.npz", sp.csr_array(data.X[rows]))
+        np.save(folder / f"Y{number}.npy", data.Y[rows].to_dense().astype(np.int8))
+
+
+def read_rows(folder: Path, number: int) -> Any:
+    """Read the features of a partition."""
+    return sp.load_npz(folder / f"X{number}.npz")
+
+
+def read_labels(folder: Path, number: int) -> Any:
+    """Read the labels of a partition."""
+    return np.load(folder / f"Y{number}.npy")
+
+
+def told(model: Any, folder: Path, begun: float) -> dict[str, Any]:
+    """Say what a fit took, and what its bits are."""
+    seconds = time.perf_counter() - begun
+    bits = model.predict_proba(read_rows(folder, 0)[:1000]).tobytes()
+    return {
+        "seconds": seconds,
+        "client_megabytes": 1e-6 * peak_memory_bytes(),
+        "foreseen_seconds": model.plan_["seconds"],
+        "micro_f1": model.left_out_value_,
+        "members": [(one["name"], one["seconds"]) for one in model.members_],
+        "bits": hashlib.sha256(bits).hexdigest()[:16],
+    }
+
+
+def fit_here(folder: Path, time_budget: float | None) -> dict[str, Any]:
+    """Fit all rows in this process."""
+    X = sp.csr_array(sp.vstack([read_rows(folder, number) for number in range(_PARTS)]))
+    Y = np.concatenate([read_labels(folder, number) for number in range(_PARTS)])
+    begun = time.perf_counter()
+    return told(AutoLabelClassifier(time_budget=time_budget, verbose=1).fit(X, Y), folder, begun)
+
+
+def fit_on_cluster(folder: Path, time_budget: float | None, limit: float) -> dict[str, Any]:
+    """Fit all rows by two workers."""
+    parts = {"n_workers": _N_WORKERS, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with (
+        LocalCluster(silence_logs=logging.CRITICAL, memory_limit=f"{limit}MB", **parts) as cluster,
+        Client(cluster) as client,
+    ):
+        before, begun = client.run(os.getpid), time.perf_counter()
+        X, Y = (
+            [dask.delayed(read)(folder, number) for number in range(_PARTS)]
+            for read in (read_rows, read_labels)
+        )
+        model = lwd.AutoLabelClassifier(client, time_budget=time_budget, verbose=1).fit(X, Y)
+        found = told(model.to_local(), folder, begun)
+        found["worker_megabytes"] = [1e-6 * peak for peak in client.run(peak_memory_bytes).values()]
+        found["workers_died"] = len(set(before.values()) - set(client.run(os.getpid).values()))
+    return found
+
+
+def in_own_process(function: Any, *given: Any) -> Any:
+    """Call a function in a process of its own, whose memory is none of ours."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(function, given)
+
+
+def main() -> int:
+    """Write the rows, fit and tell."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--features", type=int, default=50_000)
+    parser.add_argument("--labels", type=int, default=20)
+    parser.add_argument("--time-budget", type=float, default=None)
+    parser.add_argument("--limit", type=float, default=8000.0, help="megabytes of a worker")
+    parser.add_argument("--local", action="store_true", help="fit in memory too")
+    parser.add_argument("--out", type=Path, default=None)
+    given = parser.parse_args()
+    found = {"machine": describe_machine(), "shape": (given.rows, given.features, given.labels)}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        in_own_process(write_rows, folder, *found["shape"])
+        found["limit"], found["cluster"] = given.limit, fit_on_cluster(folder, given.time_budget, given.limit)
+        print(found["cluster"], flush=True)
+        if given.out is not None:
+            write_json(given.out, found)
+        if given.local:
+            found["memory"] = in_own_process(fit_here, folder, given.time_budget)
+            print(found["memory"])
+    if given.out is not None:
+        write_json(given.out, found)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

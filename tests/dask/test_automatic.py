@@ -1,0 +1,136 @@
+"""The one call on a cluster is the ordinary one, and so are comparisons and grid searches."""
+
+import os
+import signal
+import threading
+import time
+
+import dask.array as da
+import dask.dataframe as dd
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import Client, LocalCluster
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+
+import dask
+import labelweave as lw
+from labelweave.dask import AutoLabelClassifier
+
+SIZES = (30, 0, 40, 20)
+
+
+def table(n=90, d=8, n_labels=4):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n, d))
+    Y = (X @ random.normal(size=(d, n_labels)) + random.normal(size=(n, n_labels)) > 1).astype(float)
+    X[3, 2] = np.nan
+    return X, Y, random.uniform(0.5, 2, n)
+
+
+def chunks(values, sizes=SIZES):
+    return da.from_array(values, chunks=(sizes, *values.shape[1:]))
+
+
+def assert_same(found, own, X):
+    ours = found.to_local()
+    np.testing.assert_array_equal(ours.predict_proba(X), own.predict_proba(X))
+    assert ours.left_out_value_ == own.left_out_value_
+    assert [one["words"] for one in ours.members_] == [one["words"] for one in own.members_]
+
+
+def test_the_bits_are_those_of_one_machine(client):
+    X, Y, weights = table()
+    Y[::5, 1] = np.nan
+    given = {"members": ["linear", "rbf"], "random_state": 3}
+    model = AutoLabelClassifier(client, **given).fit(chunks(X), chunks(Y), chunks(weights))
+    own = lw.AutoLabelClassifier(**given).fit(X, Y, weights)
+    assert_same(model, own, X)
+    lazy = model.predict_proba(chunks(X))
+    assert lazy.shape == (90, 4)
+    np.testing.assert_allclose(lazy.compute(), own.predict_proba(X), rtol=1e-12)
+    expected = np.mean((own.predict(X) == Y).all(axis=1, where=~np.isnan(Y)))
+    assert model.score(chunks(X), chunks(Y)) == pytest.approx(expected)
+
+
+def test_every_member_and_estimators(client):
+    X, Y, _ = table()
+    given = {
+        "members": ["linear", "max-margin", "rbf", "forest", "rbf+forest", lw.MaxMarginClassifier()],
+        "time_budget": 1,
+    }
+    model = AutoLabelClassifier(client, **given).fit(chunks(X), chunks(Y))
+    assert_same(model, lw.AutoLabelClassifier(**given).fit(X, Y), X)
+
+
+def test_classes_in_frames(client):
+    X, Y, _ = table()
+    X = pd.DataFrame(X, columns=[f"x{place}" for place in range(X.shape[1])])
+    y = pd.Series(np.array(["a", "b", "c"])[Y[:, :2].sum(axis=1).astype(int)])
+    parts = [dd.from_pandas(one, npartitions=3) for one in (X, y)]
+    model = AutoLabelClassifier(client, members=["linear"]).fit(*parts)
+    assert_same(model, lw.AutoLabelClassifier(members=["linear"]).fit(X, y), X)
+    assert set(model.predict(parts[0]).compute()) <= {"a", "b", "c"}
+    assert list(model.feature_names_in_) == list(X.columns)
+
+
+def test_what_makes_no_sense_is_refused(client, monkeypatch):
+    X, Y, _ = table()
+    fit = AutoLabelClassifier(client, members=["linear"]).fit
+    with pytest.raises(ValueError, match="X has no rows in any"):
+        fit(chunks(X[:0], (0,)), chunks(Y[:0], (0,)))
+    with pytest.raises(ValueError, match="Y at row 77"):
+        fit(chunks(X), chunks(np.where(np.arange(90)[:, None] == 77, 7, Y)))
+    with pytest.raises(ValueError, match="not of partitions"):
+        fit(X, Y)
+    with pytest.warns(lw.UnobservedLabelWarning, match="Label 1"):
+        fit(chunks(X), chunks(np.where(np.arange(4) == 1, np.nan, Y)))
+    unsendable = LogisticRegression(C=threading.Lock())
+    with pytest.raises(ValueError, match="member LogisticRegression cannot be sent to workers"):
+        AutoLabelClassifier(client, members=[unsendable]).fit(chunks(X), chunks(Y))
+    monkeypatch.setattr("labelweave.dask.automatic.megabytes_of_workers", lambda _: [0.01])
+    with pytest.raises(ValueError, match=r"7 times that .* limited to 0 MB"):
+        fit(chunks(X), chunks(Y))
+
+
+def test_killed_workers_change_nothing():
+    X, Y, _ = table(n=400)
+    given = {"members": ["forest", "linear", "rbf+forest"], "time_budget": 4}
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        killed = []
+
+        def kill_some():
+            for _ in range(2):
+                time.sleep(4)
+                killed.append(next(iter(client.run(os.getpid).values())))
+                os.kill(killed[-1], signal.SIGKILL)
+
+        thread = threading.Thread(target=kill_some)
+        thread.start()
+        parts = [[dask.delayed(one[a : a + 100]) for a in range(0, 400, 100)] for one in (X, Y)]
+        model = AutoLabelClassifier(client, **given).fit(*parts)
+        thread.join()
+    assert killed
+    assert_same(model, lw.AutoLabelClassifier(**given).fit(X, Y), X)
+
+
+def test_joblib_brings_comparisons_and_searches_to_a_cluster(client):
+    X, Y, _ = table()
+    X[3, 2] = 0.0
+    models = {"weak": lw.MaxMarginClassifier(C=0.001), "strong": lw.MaxMarginClassifier()}
+
+    def found():
+        search = GridSearchCV(lw.MaxMarginClassifier(), {"C": [0.01, 1.0]}, cv=2).fit(X, Y.astype(int))
+        return lw.compare(models, X, Y, cv=2).means(), search.cv_results_["mean_test_score"]
+
+    means, scores = found()
+    with joblib.parallel_config("dask", client=client):
+        others, again = found()
+    np.testing.assert_array_equal(scores, again)
+    for name in models:
+        assert others[name]["micro_f1"] == means[name]["micro_f1"]

@@ -1,0 +1,87 @@
+"""Models that are no linear max-margin models have the same bits for any number of workers, and go on."""
+
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+from labelweave.dask import KernelLogisticClassifier, LabelTreeClassifier, LowRankClassifier
+from labelweave.solvers.newton import NewtonConjugateGradient
+from labelweave.solvers.pruned_ascent import PrunedAscent
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(90, 8))
+Y = (X @ RANDOM.normal(size=(8, 12)) > 0.5).astype(float)
+MODELS = {
+    "kernel logistic": (KernelLogisticClassifier, {"kernel_rank": 30, "hyperparameters": "fixed"}),
+    "linear logistic": (KernelLogisticClassifier, {"kernel": "linear", "hyperparameters": "fixed"}),
+    "low rank": (LowRankClassifier, {"kernel": "rbf", "kernel_rank": 30, "rank": 3}),
+    "label tree": (LabelTreeClassifier, {"leaf_size": 3, "branching": 2}),
+}
+
+
+def chunks(values):
+    return da.from_array(values, chunks=(30, *values.shape[1:]))
+
+
+@pytest.fixture(scope="module")
+def clusters():
+    """Clusters of one and of three processes."""
+    parts = {"threads_per_worker": 1, "dashboard_address": ":0"}
+    with (
+        LocalCluster(n_workers=1, **parts) as one,
+        LocalCluster(n_workers=3, **parts) as three,
+        Client(one, set_as_default=False) as first,
+        Client(three, set_as_default=False) as second,
+    ):
+        yield first, second
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_one_and_three_processes_give_the_same_bits(clusters, name):
+    make, settings = MODELS[name]
+    one, three = (
+        make(client, **settings).fit(chunks(X), chunks(Y)).to_local().decision_function(X)
+        for client in clusters
+    )
+    assert np.array_equal(one, three)
+
+
+def test_a_kernel_model_whose_client_was_killed_goes_on(client, tmp_path, monkeypatch):
+    (make, settings), path = MODELS["kernel logistic"], tmp_path / "fit"
+    real = NewtonConjugateGradient.round
+    monkeypatch.setattr("labelweave.estimators.journal._SECONDS", 0.0)
+
+    def stop(own, problem, state):
+        if state.rounds == 2:
+            raise RuntimeError("killed")
+        return real(own, problem, state)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(NewtonConjugateGradient, "round", stop)
+        with pytest.raises(RuntimeError, match="killed"):
+            make(client, checkpoint=path, **settings).fit(chunks(X), chunks(Y))
+    assert path.exists()
+    again = make(client, checkpoint=path, **settings).fit(chunks(X), chunks(Y))
+    whole = make(client, **settings).fit(chunks(X), chunks(Y))
+    assert np.array_equal(again.to_local().decision_function(X), whole.to_local().decision_function(X))
+    assert not path.exists()
+
+
+def test_a_tree_whose_client_was_killed_goes_on(client, tmp_path, monkeypatch):
+    monkeypatch.setattr("labelweave.estimators.journal._SECONDS", 0.0)
+    monkeypatch.setattr("labelweave.solvers.pruned_ascent._AT_ONCE", 4)
+    (make, settings), real, path = MODELS["label tree"], PrunedAscent.round, tmp_path / "fit"
+
+    def stop(own, problem, state):
+        if state.rounds == 1:
+            raise RuntimeError("killed")
+        return real(own, problem, state)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PrunedAscent, "round", stop)
+        with pytest.raises(RuntimeError, match="killed"):
+            make(client, checkpoint=path, **settings).fit(chunks(X), chunks(Y))
+    again = make(client, checkpoint=path, **settings).fit(chunks(X), chunks(Y)).to_local()
+    whole = make(client, **settings).fit(chunks(X), chunks(Y)).to_local()
+    assert np.array_equal(again.decision_function(X), whole.decision_function(X))
