@@ -6,9 +6,9 @@ import pytest
 from sklearn.model_selection import KFold
 
 import labelweave as lw
+import labelweave.dask
 from labelweave.dask import (
     AutoLabelClassifier,
-    KernelLogisticClassifier,
     LowRankClassifier,
     MaxMarginClassifier,
     TunedThresholdClassifier,
@@ -39,29 +39,28 @@ def require_equal(found, expected):
             assert metrics[name] == pytest.approx(expected.values[model][name], rel=1e-9, nan_ok=True), name
 
 
-def test_labels_are_compared_as_in_memory(client, table):
+@pytest.mark.parametrize("tuned", [False, True], ids=["scores", "thresholds"])
+def test_labels_are_compared_as_in_memory(client, table, tuned):
     X, Y = table
     fitted = []
-    on_cluster = {
-        "margin": MaxMarginClassifier(client),
-        "thresholds": TunedThresholdClassifier(MaxMarginClassifier(client)),
-    }
-    local = {
-        "margin": lw.MaxMarginClassifier(),
-        "thresholds": lw.TunedThresholdClassifier(lw.MaxMarginClassifier()),
-    }
+    on_cluster = {C: MaxMarginClassifier(client, C=C) for C in (0.01, 1.0)}
+    local = {C: lw.MaxMarginClassifier(C=C) for C in (0.01, 1.0)}
+    if tuned:
+        on_cluster[1.0] = TunedThresholdClassifier(on_cluster[1.0])
+        local[1.0] = lw.TunedThresholdClassifier(local[1.0])
     found = compare(
-        on_cluster, chunks(X), chunks(Y), 2, reference="thresholds", on_fit=lambda *one: fitted.append(one)
+        on_cluster, chunks(X), chunks(Y), 2, reference="1.0", on_fit=lambda *one: fitted.append(one)
     )
-    require_equal(found, lw.compare(local, X, Y, 2, reference="thresholds"))
-    assert fitted == [(name, fold) for name in local for fold in range(2)]
+    require_equal(found, lw.compare(local, X, Y, 2, reference="1.0"))
+    assert fitted == [(name, fold) for name in ("0.01", "1.0") for fold in range(2)]
 
 
-def test_classes_are_compared_as_in_memory(client, table):
+@pytest.mark.parametrize("kind", ["MaxMarginClassifier", "KernelLogisticClassifier"])
+def test_classes_are_compared_as_in_memory(client, table, kind):
     X, _ = table
     y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
-    model = KernelLogisticClassifier(client, kernel="linear")
-    local = lw.KernelLogisticClassifier(kernel="linear")
+    model = getattr(labelweave.dask, kind)(client, kernel="linear")
+    local = getattr(lw, kind)(kernel="linear")
     require_equal(compare(model, chunks(X), chunks(y), KFold(2)), lw.compare(local, X, y, KFold(2)))
 
 
