@@ -106,7 +106,7 @@ def compare(
     return compared(values, splits, reference)
 
 
-def named_models(estimators: Any, reference: str | None) -> dict[str, Any]:
+def named_models(estimators: Any, reference: str | None = None) -> dict[str, Any]:
     """Name the models; refuse a reference that is none of them."""
     if isinstance(estimators, BaseEstimator):
         estimators = [estimators]

@@ -61,7 +61,7 @@ def compare(
     Returns
     -------
     Comparison
-        As in memory, but for "auc_label", which needs all scores in one place.  Of classes "accuracy", and
+        As in memory, up to the tolerance of fits, but for "auc_label", which needs all scores in one place.  Of classes "accuracy", and
         with probabilities "mean_reciprocal_rank" and "log_loss".  "predict_seconds" has the measuring too.
 
     Raises
