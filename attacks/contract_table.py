@@ -1551,6 +1551,7 @@ _WITH_PROBABILITIES = (
 )
 WITHOUT = {
     "UnobservedLabelWarning": "a warning",
+    "dask.compare": _CLUSTER,
     **{f"dask.{model}": _CLUSTER for model in _ON_CLUSTERS},
     **{
         f"dask.{model}.{name}": _CLUSTER

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
 
-from labelweave.comparison.compare import _named
+from labelweave.comparison.compare import named_models
 from labelweave.comparison.outcome import Comparison, Difference
 
 FOUND = Comparison(
@@ -49,9 +49,9 @@ def test_words_and_intervals():
 
 def test_names_of_models():
     one, other = DummyClassifier(), DummyClassifier()
-    assert list(_named(one)) == ["DummyClassifier"]
-    assert list(_named([one, other, ("x", one)])) == ["DummyClassifier", "DummyClassifier 2", "x"]
-    assert _named({"x": one}) == {"x": one}
+    assert list(named_models(one)) == ["DummyClassifier"]
+    assert list(named_models([one, other, ("x", one)])) == ["DummyClassifier", "DummyClassifier 2", "x"]
+    assert named_models({"x": one}) == {"x": one}
     for given, error, words in (
         ("abc", ValueError, "give models, in a list or by name"),
         (5, ValueError, "give models, in a list or by name"),
@@ -60,4 +60,4 @@ def test_names_of_models():
         ([("x", one), ("x", other)], ValueError, "Two estimators are named 'x'"),
     ):
         with pytest.raises(error, match=words):
-            _named(given)
+            named_models(given)

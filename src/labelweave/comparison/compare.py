@@ -6,7 +6,7 @@ import os
 import pickle
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -35,7 +35,10 @@ from labelweave.splits.given_splits import splits_by
 COSTS = ("fit_seconds", "predict_seconds", "megabytes")
 
 
-class _Rows(NamedTuple):
+Split = tuple[Array, Array]
+
+
+class RowsToCompare(NamedTuple):
     """All rows; ``labels`` is None where there is one class a row."""
 
     X: Any
@@ -86,11 +89,9 @@ def compare(
     processes, ``"dask"`` for a cluster.  Fits that run at once take longer than each by itself, so that
     times are a model's own only where one runs at a time.
     """
-    models = _named(estimators)
-    if reference is not None and reference not in models:
-        raise ValueError(f"reference is {reference!r}; it needs to be one of {', '.join(map(repr, models))}.")
+    models = named_models(estimators, reference)
     rows = _read_rows(X, y)
-    splits = _splits(rows, cv, random_state)
+    splits = splits_of(rows, cv, random_state)
     pairs = [(name, fold) for fold in range(len(splits)) for name in models]
 
     def fits() -> Iterator[Any]:
@@ -102,11 +103,11 @@ def compare(
     values: dict[str, list[dict[str, float]]] = {name: [] for name in models}
     for (name, _), found in zip(pairs, Parallel()(fits()), strict=True):
         values[name].append(found)
-    shares = [len(test) / len(train) for train, test in splits]
-    return Comparison(_by_metric(values), float(np.mean(shares)), reference or next(iter(models)))
+    return compared(values, splits, reference)
 
 
-def _named(estimators: Any) -> dict[str, Any]:
+def named_models(estimators: Any, reference: str | None = None) -> dict[str, Any]:
+    """Name the models; refuse a reference that is none of them."""
     if isinstance(estimators, BaseEstimator):
         estimators = [estimators]
     given = estimators.items() if isinstance(estimators, Mapping) else estimators
@@ -124,10 +125,12 @@ def _named(estimators: Any) -> dict[str, Any]:
             raise ValueError(f"Two estimators are named {own!r}; give each a name of its own.")
         numbered = (f"{own} {number}" if number > 1 else own for number in count(1))
         found[next(name for name in numbered if name not in found)] = estimator
+    if reference is not None and reference not in found:
+        raise ValueError(f"reference is {reference!r}; it needs to be one of {', '.join(map(repr, found))}.")
     return found
 
 
-def _read_rows(X: Any, y: Any) -> _Rows:
+def _read_rows(X: Any, y: Any) -> RowsToCompare:
     X, y = (checked_csr(part, name) if sp.issparse(part) else part for part, name in ((X, "X"), (y, "y")))
     labels = LabelMatrix.from_any(y) if has_many_labels(y) else None
     n_rows, n_targets = _num_samples(X), _num_samples(y) if labels is None else len(labels)
@@ -135,10 +138,11 @@ def _read_rows(X: Any, y: Any) -> _Rows:
         raise ValueError(f"X has {n_rows} rows but y has {n_targets}; they must be the same rows.")
     if labels is not None and tag_rows(y) is not None:
         y = labels  # in whose parts no tag is missing
-    return _Rows(X, y, labels)
+    return RowsToCompare(X, y, labels)
 
 
-def _splits(rows: _Rows, cv: Any, random_state: int | None) -> list[tuple[Array, Array]]:
+def splits_of(rows: RowsToCompare, cv: Any, random_state: int | None) -> list[Split]:
+    """List the rows to learn from and to test on of each fold, stratified for a number of folds."""
     if isinstance(cv, Integral):
         kind: Any = StratifiedKFold if rows.labels is None else IterativeStratifiedKFold
         cv = kind(int(cv), shuffle=True, random_state=random_state)
@@ -150,7 +154,7 @@ def _splits(rows: _Rows, cv: Any, random_state: int | None) -> list[tuple[Array,
 def _measure(
     estimator: Any, X: Any, y: Any, labels: LabelMatrix | None, train: Array, test: Array
 ) -> dict[str, float]:
-    rows = _Rows(X, y, labels)  # each by itself, which is sent to other processes once
+    rows = RowsToCompare(X, y, labels)  # each by itself, which is sent to other processes once
     begin = time.perf_counter()
     estimator.fit(take_rows(rows.X, train), targets_for(estimator, take_rows(rows.y, train)))
     fitted = time.perf_counter()
@@ -162,7 +166,7 @@ def _measure(
     else:
         metrics = _label_metrics(estimator, unseen, truth_for(rows.labels[test], estimator), predicted)
     seconds = {"fit_seconds": fitted - begin, "predict_seconds": done - fitted}
-    return metrics | seconds | {"megabytes": _size(estimator) / 1e6}
+    return metrics | seconds | {"megabytes": size_of(estimator) / 1e6}
 
 
 def _label_metrics(estimator: Any, unseen: Any, truth: LabelMatrix, predicted: Any) -> dict[str, float]:
@@ -180,7 +184,7 @@ def _class_metrics(estimator: Any, unseen: Any, truth: Any, predicted: Any) -> d
     return {"accuracy": float(np.mean(np.asarray(predicted) == np.asarray(truth)))}
 
 
-def _size(estimator: Any) -> float:
+def size_of(estimator: Any) -> float:
     """Give the bytes of the model's file, or of its pickle where it has no file of its own, or NaN."""
     if hasattr(estimator, "save"):
         with tempfile.TemporaryDirectory() as folder:
@@ -196,11 +200,15 @@ def _size(estimator: Any) -> float:
         return float("nan")
 
 
-def _by_metric(values: dict[str, list[dict[str, float]]]) -> dict[str, dict[str, Array]]:
+def compared(
+    values: dict[str, list[dict[str, float]]], splits: Sequence[Split], reference: str | None
+) -> Comparison:
     """Turn folds of metrics to metrics of folds, with the same metrics for all models, costs last."""
     names = list(dict.fromkeys(metric for folds in values.values() for fold in folds for metric in fold))
     ordered = [*(name for name in names if name not in COSTS), *COSTS]
-    return {
+    by_metric = {
         model: {name: np.asarray([fold.get(name, np.nan) for fold in folds]) for name in ordered}
         for model, folds in values.items()
     }
+    share = float(np.mean([len(test) / len(train) for train, test in splits]))
+    return Comparison(by_metric, share, reference or next(iter(values)))

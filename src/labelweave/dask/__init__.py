@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from labelweave.dask.automatic import AutoLabelClassifier
+    from labelweave.dask.comparison import compare
     from labelweave.dask.decisions import (
         CalibratedLabelClassifier,
         ConformalLabelClassifier,
@@ -31,6 +32,7 @@ __all__ = [
     "LowRankClassifier",
     "MaxMarginClassifier",
     "TunedThresholdClassifier",
+    "compare",
 ]
 
 _HOMES = {
@@ -43,6 +45,7 @@ _HOMES = {
     "LowRankClassifier": "labelweave.dask.low_rank",
     "MaxMarginClassifier": "labelweave.dask.max_margin",
     "TunedThresholdClassifier": "labelweave.dask.decisions",
+    "compare": "labelweave.dask.comparison",
 }
 
 

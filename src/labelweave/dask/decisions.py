@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-import pandas as pd
 from distributed import Client
 from sklearn.base import clone
 
@@ -24,6 +23,7 @@ from labelweave.dask.data import ReadData, gathered_labels, read
 from labelweave.dask.partitions import row_partitions
 from labelweave.dask.parts import Parts
 from labelweave.dask.predictions import PartitionedPredictions, PartitionedProbabilities, connected
+from labelweave.dask.rows import rows_of
 from labelweave.decisions.base import DecisionClassifier, decision_fit
 from labelweave.decisions.label_scores import (
     FittedPart,
@@ -85,10 +85,7 @@ class PartitionedRows(TrainingRows):
 def _scores(
     features: FeatureMatrix, model: Any, n_labels: int, response: str, classes: Array | None
 ) -> Array:
-    X = features.data
-    if features.names is not None and not features.is_sparse:
-        X = pd.DataFrame(X, columns=features.names)
-    return np.concatenate(list(score_blocks(model, X, n_labels, response, classes)))
+    return np.concatenate(list(score_blocks(model, rows_of(features), n_labels, response, classes)))
 
 
 @decision_fit
@@ -130,7 +127,7 @@ class PartitionedDecisions(PartitionedPredictions):
         """
         self._validate_params()
         local, client = self._reader(), self._connected()
-        reader = _innermost(local)
+        reader = innermost(local)
         parts = row_partitions(X, y, sample_weight)
         data = read(client, clone(reader), parts, is_verbose=bool(reader.verbose))
         self._local, self._n_rows = self._fitted_to(client, data), data.n_rows
@@ -138,7 +135,7 @@ class PartitionedDecisions(PartitionedPredictions):
 
     def _fitted_to(self, client: Client, data: ReadData, *, is_part: bool = False, start: Any = None) -> Any:
         local = self._reader()
-        reader, form = _innermost(local), data.form
+        reader, form = innermost(local), data.form
         self._refuse_many(data, getattr(reader, "memory_budget", _BUDGET))
         if form.kind != "labels":  # a fitted model may know of more classes
             form = local._read_targets(form.classes)[1]
@@ -180,7 +177,7 @@ class PartitionedDecisions(PartitionedPredictions):
                 f"estimator is a {name} for data in memory; give one of labelweave.dask, or one that is "
                 "fitted and cv='prefit'."
             )
-        if not isinstance(_innermost(inner), LabelClassifier):
+        if not isinstance(innermost(inner), LabelClassifier):
             raise ValueError(
                 f"estimator is a {name}, which reads no partitions of rows; give a model of labelweave.dask."
             )
@@ -218,7 +215,8 @@ class PartitionedDecisions(PartitionedPredictions):
         return held_out_count(self.validation_fraction, n_rows)
 
 
-def _innermost(classifier: Any) -> Any:
+def innermost(classifier: Any) -> Any:
+    """Give the classifier that reads rows."""
     while isinstance(classifier, DecisionClassifier):
         classifier = classifier.estimator
     return classifier

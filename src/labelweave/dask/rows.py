@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from dask.sizeof import sizeof
 from sklearn.base import clone
@@ -246,6 +247,13 @@ def labels_of(rows: ReadRows, form: TargetForm) -> LabelMatrix:
     if isinstance(rows.targets, LabelMatrix):
         return rows.targets
     return SeenRows(rows.features, rows.targets, rows.weights, None, form.classes).targets()[0]
+
+
+def rows_of(features: FeatureMatrix) -> Any:
+    """Give features as models read them, by name where they have names."""
+    if features.names is None or features.is_sparse:
+        return features.data
+    return pd.DataFrame(features.data, columns=features.names)
 
 
 def weights_of(rows: ReadRows) -> Array:

@@ -1,0 +1,80 @@
+"""Comparisons on partitions are those of all rows at once."""
+
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.model_selection import KFold
+
+import labelweave as lw
+import labelweave.dask
+from labelweave.dask import (
+    AutoLabelClassifier,
+    LowRankClassifier,
+    MaxMarginClassifier,
+    TunedThresholdClassifier,
+    compare,
+)
+
+
+@pytest.fixture(scope="module")
+def table():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(90, 8))
+    Y = (X @ random.normal(size=(8, 4)) + random.normal(size=(90, 4)) > 0).astype(float)
+    Y[::4, 2] = np.nan
+    return X, Y
+
+
+def chunks(values):
+    return da.from_array(values, chunks=((30, 0, 40, 20), *values.shape[1:]))
+
+
+def require_equal(found, expected):
+    assert found.models == expected.models
+    assert found.reference == expected.reference
+    assert found.test_share == expected.test_share
+    assert [name for name in expected.metrics if name != "auc_label"] == found.metrics
+    for model, metrics in found.values.items():
+        for name in found.metrics[:-3]:
+            assert metrics[name] == pytest.approx(expected.values[model][name], rel=1e-9, nan_ok=True), name
+
+
+@pytest.mark.parametrize("tuned", [False, True], ids=["scores", "thresholds"])
+def test_labels_are_compared_as_in_memory(client, table, tuned):
+    X, Y = table
+    fitted = []
+    on_cluster = {C: MaxMarginClassifier(client, C=C) for C in (0.01, 1.0)}
+    local = {C: lw.MaxMarginClassifier(C=C) for C in (0.01, 1.0)}
+    if tuned:
+        on_cluster[1.0] = TunedThresholdClassifier(on_cluster[1.0])
+        local[1.0] = lw.TunedThresholdClassifier(local[1.0])
+    found = compare(
+        on_cluster, chunks(X), chunks(Y), 2, reference="1.0", on_fit=lambda *one: fitted.append(one)
+    )
+    require_equal(found, lw.compare(local, X, Y, 2, reference="1.0"))
+    assert fitted == [(name, fold) for name in ("0.01", "1.0") for fold in range(2)]
+
+
+@pytest.mark.parametrize("kind", ["MaxMarginClassifier", "KernelLogisticClassifier"])
+def test_classes_are_compared_as_in_memory(client, table, kind):
+    X, _ = table
+    y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
+    model = getattr(labelweave.dask, kind)(client, kernel="linear")
+    local = getattr(lw, kind)(kernel="linear")
+    require_equal(compare(model, chunks(X), chunks(y), KFold(2)), lw.compare(local, X, y, KFold(2)))
+
+
+def test_what_makes_no_sense_is_refused(client, table):
+    X, Y = map(chunks, table)
+    with pytest.raises(ValueError, match=r"for data in memory; give models of labelweave\.dask"):
+        compare(lw.MaxMarginClassifier(), X, Y)
+    with pytest.raises(ValueError, match="brings all rows together"):
+        compare(AutoLabelClassifier(client), X, Y)
+    with pytest.raises(ValueError, match="checkpoint keeps one fit"):
+        compare(MaxMarginClassifier(client, checkpoint="somewhere"), X, Y)
+    with pytest.raises(ValueError, match="reference is 'b'"):
+        compare({"a": LowRankClassifier(client)}, X, Y, reference="b")
+    y = np.where(table[0][:, 0] > 0, "a", "b").astype(object)
+    y[40] = None
+    with pytest.raises(ValueError, match="A row of y has no class"):
+        compare(MaxMarginClassifier(client), X, chunks(y), 2)
