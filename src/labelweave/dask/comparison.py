@@ -61,8 +61,9 @@ def compare(
     Returns
     -------
     Comparison
-        As in memory, up to the tolerance of fits, but for "auc_label", which needs all scores in one place.  Of classes "accuracy", and
-        with probabilities "mean_reciprocal_rank" and "log_loss".  "predict_seconds" has the measuring too.
+        As in memory, up to the tolerance of fits, but for "auc_label", which needs all scores in one place.
+        Of classes "accuracy", and with probabilities "mean_reciprocal_rank" and "log_loss".
+        "predict_seconds" has the measuring too.
 
     Raises
     ------
