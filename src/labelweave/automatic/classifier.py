@@ -30,7 +30,7 @@ from labelweave.automatic.plan import Plan, Shape, make_plan
 from labelweave.automatic.scorers import CombinedScorer
 from labelweave.automatic.set_values import most_probable, value_of_sets
 from labelweave.automatic.table import Member, TrainingTable, folds_of
-from labelweave.estimators.base import CALLER, LabelClassifier, fit_method, warn_of_end
+from labelweave.estimators.base import LabelClassifier, fit_method, warn_of_end
 from labelweave.estimators.held_out import HeldOutScores
 from labelweave.estimators.parameters import (
     POSITIVE,
@@ -267,7 +267,7 @@ class AutoLabelClassifier(LabelClassifier):
         if self.status_ == "interrupted":
             warn_of_end(
                 f"The fit was interrupted after {len(members)} of {len(plan.members)} members; the model "
-                "combines these.", CALLER - 2
+                "combines these."
             )  # fmt: skip
         return self
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from labelweave.array_types import Array, PerRow
-from labelweave.estimators.base import CALLER, LabelClassifier, fit_method, warn_of_end
+from labelweave.estimators.base import LabelClassifier, fit_method, warn_of_end
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.scorers import FactorScorer
 from labelweave.estimators.targets import check_lengths, read_targets
@@ -65,7 +65,7 @@ class BaselineClassifier(LabelClassifier):
         self.status_, advice = self._learn(data, progress)
         progress.close()
         if self.status_ not in _GOOD:
-            warn_of_end(advice, CALLER - 2)
+            warn_of_end(advice)
         return self
 
     @property

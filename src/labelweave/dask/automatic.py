@@ -33,13 +33,13 @@ from labelweave.estimators.parameters import ClassWeight, FlipRatesLike, RandomS
 from labelweave.estimators.targets import UnobservedLabelWarning, require_observed
 from labelweave.labels import LabelMatrix
 
-_TIMES = 7  # what rows take of a worker: as they are, in double precision, and in a fit to other folds
+_TIMES = 9  # what rows take of a worker: as they are, in double precision, and in a fit to other folds
 
 
 class AutoLabelClassifier(PartitionedProbabilities, PartitionedClassifier):
     """:class:`labelweave.AutoLabelClassifier` on Dask's collections, with the same bits.
 
-    All rows are brought to one place, and each worker gets them once: its memory must hold them seven times,
+    All rows are brought to one place, and each worker gets them once: its memory must hold them nine times,
     as they are read and in fits.  What is fitted to the other rows of a fold, or to all rows, of each member
     is one task; left-out scores come to the client, which combines them.  The bits are those of the ordinary
     estimator for the same rows in memory.

@@ -101,7 +101,7 @@ class LabelTreeClassifier(PartitionedClassifier):
     >>> from distributed import Client
     >>> from labelweave.dask import LabelTreeClassifier
     >>> from labelweave.datasets import make_text_like
-    >>> data = make_text_like(120, 50, 8, random_state=0)
+    >>> data = make_text_like(120, 200, 8, random_state=0)
     >>> X, Y = (da.from_array(table.toarray(), chunks=(40, -1)) for table in (data.X, data.Y.positives))
     >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
     ...     model = LabelTreeClassifier(client, leaf_size=2, branching=2).fit(X, Y)

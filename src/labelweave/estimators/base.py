@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
@@ -17,6 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from labelweave.array_types import Array, Floats
 from labelweave.arrays import Workers, checked_csr, numbers_of, refuse_lazy, unmasked
+from labelweave.costs import warn_caller
 from labelweave.estimators.class_weights import SignFactors, class_weight_of_state, weights_by_class
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
@@ -62,17 +62,16 @@ from labelweave.solvers import SolverResult, State, Status, TraceRecord
 _SCORES_AT_ONCE = 16_000_000  # scores held in memory at a time, 128 MB
 _NOT_THE_FIT = {"n_jobs", "warm_start", "checkpoint", "verbose"}  # parameters that do not change the result
 _Method = TypeVar("_Method", bound=Callable[..., Any])
-CALLER = 7  # frames from a warning to the line that called fit, three decorators among them
 
 _LARGEST_NUMBER = 1000  # powers of two, of which there are still floating numbers
 _LARGEST_COUNT = 63  # as far as whole numbers go in compiled code
 _LARGEST_WEIGHT = 1e100  # of a row: products of two stay finite
 
 
-def warn_of_end(message: str, frames: int = CALLER) -> None:
+def warn_of_end(message: str) -> None:
     """Warn that a fit ended early, unless KeyboardInterrupt will say so."""
     if not goes_into_interrupt(message):
-        warnings.warn(message, ConvergenceWarning, stacklevel=frames + 1)
+        warn_caller(message, ConvergenceWarning)
 
 
 def fit_method(fit: _Method) -> _Method:

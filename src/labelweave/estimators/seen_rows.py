@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -12,7 +11,8 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 
 from labelweave.array_types import Array, PerRow
-from labelweave.estimators.base import CALLER, fit_method
+from labelweave.costs import warn_caller
+from labelweave.estimators.base import fit_method
 from labelweave.estimators.progress import FitArguments
 from labelweave.estimators.targets import (
     TargetForm,
@@ -234,7 +234,7 @@ class TakesMoreRows:
         """
         seen = self._seen
         if seen is None and hasattr(self, "scorer_"):
-            warnings.warn(_LOST_ROWS, stacklevel=CALLER)
+            warn_caller(_LOST_ROWS)
         features = self._read_features(X, reset=seen is None)
         rows = SeenRows.read(features, y, self._row_weights(sample_weight, features), classes)
         rows = rows if seen is None else seen.joined(rows)

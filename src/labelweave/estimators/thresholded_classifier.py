@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import reduce
@@ -13,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 import numpy as np
 
 from labelweave.array_types import Array
-from labelweave.estimators.base import CALLER, LabelClassifier, warn_of_end
+from labelweave.costs import warn_caller
+from labelweave.estimators.base import LabelClassifier, warn_of_end
 from labelweave.estimators.held_out import (
     THRESHOLD_RULES,
     HeldOutScores,
@@ -150,11 +150,9 @@ def _warn_of_degenerate(kernel: Kernel, features: FeatureMatrix) -> None:
         what = f"all but the identity: 99 of 100 values are below {high:.2g}, so no row says much of another"
     else:
         return
-    warnings.warn(
+    warn_caller(
         f"The matrix of {kernel} is {what}. Features of different sizes do this; scaling='auto' brings them "
-        "to one scale. Otherwise give another gamma.",
-        UserWarning,
-        stacklevel=CALLER + 2,
+        "to one scale. Otherwise give another gamma."
     )
 
 
@@ -356,9 +354,9 @@ class LearningClassifier(ThresholdedClassifier):
             f"low_rank is now called kernel_rank, and the old name goes in version 0.2; "
             f"give kernel_rank={self.low_rank}."
         )
-        warnings.warn(message, FutureWarning, stacklevel=CALLER)
+        warn_caller(message, FutureWarning)
 
-    def _keep_learned(self, learned: LearnedParameters | None, frames: int = CALLER) -> None:
+    def _keep_learned(self, learned: LearnedParameters | None) -> None:
         self.cross_validation_loss_ = np.nan if learned is None else learned.value
         self.learning_status_ = "fixed" if learned is None else learned.status
         self.learning_trace_ = [] if learned is None else learned.trace
@@ -366,7 +364,7 @@ class LearningClassifier(ThresholdedClassifier):
             message = (
                 "The search for hyper-parameters was interrupted; the model has the best ones that were met."
             )
-            warn_of_end(message, frames)
+            warn_of_end(message)
 
     def _storable_parameters(self) -> dict[str, Any]:
         parameters = super()._storable_parameters()

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from labelweave.array_types import Array
 from labelweave.arrays import numbers_of, panels
-from labelweave.estimators.base import CALLER, warn_of_end
+from labelweave.estimators.base import warn_of_end
 from labelweave.estimators.folds import held_out_rows, reusable_splits
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.low_rank.classifier import LowRankClassifier
@@ -391,7 +391,7 @@ class LowRankClassifierCV(LowRankClassifier):
                 "The cross-validation was interrupted; the model has the best rank and regularisation of the "
                 "fits that were done."
             )
-            warn_of_end(message, CALLER + 1)
+            warn_of_end(message)
 
     def _storable_parameters(self) -> dict[str, Any]:
         parameters = super()._storable_parameters()

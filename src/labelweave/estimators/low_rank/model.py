@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.estimators.added_labels import AddsLabels, widened_covariance
-from labelweave.estimators.base import CALLER, warn_of_end
+from labelweave.estimators.base import warn_of_end
 from labelweave.estimators.class_weights import SignFactors
 from labelweave.estimators.folds import reusable_splits
 from labelweave.estimators.journal import Journal
@@ -233,7 +233,7 @@ class LowRankModel(AddsLabels, LearningClassifier):
         if kernel is not None:
             shape = np.exp(kernel.log_parameters()).tolist()
             self.hyperparameters_ |= zip(kernel.parameter_names(), shape, strict=True)
-        self._keep_learned(learned, CALLER + 1)
+        self._keep_learned(learned)
         if self.learning_status_ == "interrupted":
             settings = replace(settings, journal=Journal())  # what follows is not for going on
         return data, settings
