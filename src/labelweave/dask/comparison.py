@@ -79,9 +79,9 @@ def compare(
     >>> from distributed import Client
     >>> from labelweave import datasets
     >>> from labelweave.dask import MaxMarginClassifier, compare
-    >>> data = datasets.make_text_like(200, 150, 3)
+    >>> data = datasets.make_text_like(200, 150, 6)
     >>> X = da.from_array(data.X.toarray(), chunks=(100, 150))
-    >>> Y = da.from_array(data.Y.positives.toarray(), chunks=(100, 3))
+    >>> Y = da.from_array(data.Y.positives.toarray(), chunks=(100, 6))
     >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
     ...     models = {f"C={C}": MaxMarginClassifier(client, C=C) for C in (0.1, 1.0)}
     ...     found = compare(models, X, Y, cv=2)
