@@ -250,3 +250,10 @@ def test_classes_of_rows(run, tmp_path, model):
     assert np.mean(loaded.predict(whole) == whole["kind"].fillna("oak").to_numpy()) > 0.9
     refused = run("fit", "rows", "--dask", "here", *flags, "--kernel", "nonsense", code=2)
     assert "nonsense" in refused.output
+    for number, table in enumerate(tables):
+        pd.concat([table[list("abc")], table[list("abc")] > 0], axis=1, keys=["x", "y"]).pipe(
+            lambda both: both.set_axis(["_".join(pair) for pair in both.columns], axis=1).astype(float)
+        ).to_csv(tmp_path / "rows" / f"{number}.csv", index=False)
+    flags[:2] = ["--label-column", "y_*"]
+    refused = run("fit", "rows", "--dask", "here", *flags, code=2)
+    assert "Partition 0: The row" in refused.output

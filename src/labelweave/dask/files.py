@@ -158,7 +158,10 @@ def with_classes(pairs: Sequence[Any], *, keeps_unknown: bool) -> list[Any]:
 
 def _with_classes(pair: tuple[Any, LabelMatrix], keeps_unknown: bool) -> tuple[Any, Any]:
     X, Y = pair
-    classes = classes_of_labels(Y, Y.words, None)
+    try:
+        classes = classes_of_labels(Y, Y.words, None)
+    except ValueError as error:  # who reads the rows says so, with the partition
+        return X, error
     if keeps_unknown:
         return X, classes
     known = np.flatnonzero(classes != None)  # noqa: E711

@@ -173,6 +173,8 @@ def read_rows(
         return None
     reader = clone(reader)
     try:
+        if isinstance(y, ValueError):
+            raise y
         features = reader._read_features(X, reset=True)
         names = getattr(reader, "feature_names_in_", None)
         features.names = None if names is None else np.asarray(names, np.str_)
