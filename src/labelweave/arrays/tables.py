@@ -95,6 +95,33 @@ def _update(loop: Any, target: Array, rate: float | Array, vector: Array, worker
     workers.each(one, _runs(target))
 
 
+def divided_by_outer(table: Array, column: Array, row: Array, added: float, workers: Workers) -> Array:
+    """Divide a table (m, k) by ``column row^T + added``, column (m, 1) or (1, 1).
+
+    Gives 0 where that is not positive.  The divisor is made for a run of rows at a time.
+    """
+    column = np.broadcast_to(column, (table.shape[0], 1))
+    added = row.dtype.type(added)
+
+    def inverse(rows: slice) -> Array:
+        divisor: Array = column[rows] * row
+        divisor += added
+        if added > 0:
+            np.divide(1.0, divisor, out=divisor)
+            return divisor
+        return np.asarray(np.divide(1.0, divisor, out=np.zeros_like(divisor), where=divisor > 0))
+
+    if not is_numpy(table):
+        return table * like(inverse(slice(None)), table)
+    quotients = np.empty_like(table)
+
+    def one(rows: slice) -> None:
+        np.multiply(inverse(rows), table[rows], out=quotients[rows])
+
+    workers.each(one, _runs(table))
+    return quotients
+
+
 def column_inner(left: Array, right: Array, workers: Workers) -> Floats:
     """Multiply tables (n, k) entry by entry and add up each column.
 

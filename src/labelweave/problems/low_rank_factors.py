@@ -48,7 +48,13 @@ import scipy.sparse.linalg as ssl
 from labelweave.array_types import Array
 from labelweave.arrays import Workers, namespace
 from labelweave.arrays.linear_algebra import is_double, like, to_numpy
-from labelweave.arrays.tables import add_multiple, column_inner, row_inner, weighted_rows
+from labelweave.arrays.tables import (
+    add_multiple,
+    column_inner,
+    divided_by_outer,
+    row_inner,
+    weighted_rows,
+)
 from labelweave.features.factor_maps import FactorMap
 from labelweave.labels import LabelMatrix
 from labelweave.losses.entry_losses import ENTRY_LOSSES, EntryLoss, GradedEntryLoss, SquaredEntryLoss
@@ -286,7 +292,7 @@ class FactorStep:
         gradient = self.map.gradient(found.gradients)
         add_multiple(gradient, self.penalty, factor, self.workers)
         values = self._total(found.values, factor, image)
-        return StepPoint(self, found.curve, values, gradient, like(self._inverse(found.weights), gradient))
+        return StepPoint(self, found.curve, values, gradient, self._sizes(found.weights))
 
     def values(self, factor: Array, image: Array) -> npt.NDArray[np.float64]:
         return self._total(self.entries.values(image, self.fixed), factor, image)
@@ -306,8 +312,8 @@ class FactorStep:
         penalties[0, 0] += losses.sum()
         return penalties
 
-    def _inverse(self, weights: Array) -> Array:
-        """Invert an estimate of the Hessian's diagonal; 0 where there is no curvature at all.
+    def _sizes(self, weights: Array) -> tuple[Array, Array]:
+        """Give a column (m or 1, 1) and a row (k,); their product plus the penalty is about the Hessian.
 
         Without a penalty all features are scaled alike: steps then stay in the span of the rows of the
         features, and of all solutions the one of least norm is found.
@@ -315,13 +321,11 @@ class FactorStep:
         dtype = weights.dtype
         squares = self.map.squares(weights)
         if self.penalty:
-            diagonal = squares * self.spread.astype(dtype) + dtype.type(self.penalty)
-        else:
-            if self.blocks != "rows":
-                squares = squares.mean(keepdims=True, dtype=np.float64).astype(dtype)
-            there = self.spread > np.finfo(dtype).eps * self.spread.max(initial=0.0)
-            diagonal = squares * np.where(there, self.spread, 0.0).astype(dtype)
-        return np.asarray(np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0))
+            return squares, self.spread.astype(dtype)
+        if self.blocks != "rows":
+            squares = squares.mean(keepdims=True, dtype=np.float64).astype(dtype)
+        there = self.spread > np.finfo(dtype).eps * self.spread.max(initial=0.0)
+        return squares, np.where(there, self.spread, 0.0).astype(dtype)
 
 
 @dataclass
@@ -329,6 +333,7 @@ class StepPoint:
     """The objective at one factor; see :class:`~labelweave.solvers.factor_problem.FactorPoint`.
 
     bend: the curvature of the loss; see :class:`label_entries.EntryPoint`.
+    sizes: see :meth:`FactorStep._sizes`.
     Shapes: gradient (m, k).
     """
 
@@ -336,7 +341,7 @@ class StepPoint:
     bend: Callable[[Array], Array]
     values: npt.NDArray[np.float64]
     gradient: Array
-    inverse: Array
+    sizes: tuple[Array, Array]
 
     def curve(self, direction: Array, image: Array) -> Array:
         bent = self.step.map.gradient(self.bend(image))
@@ -344,7 +349,8 @@ class StepPoint:
         return bent
 
     def precondition(self, residual: Array) -> Array:
-        return self.inverse * residual
+        """Divide by the estimate of the Hessian's diagonal; 0 where there is no curvature at all."""
+        return divided_by_outer(residual, *self.sizes, self.step.penalty, self.step.workers)
 
 
 def make_entry_loss(loss: str | EntryLoss) -> EntryLoss:

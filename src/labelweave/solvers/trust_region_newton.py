@@ -109,7 +109,7 @@ class TrustRegionNewton:
         """
         point = problem.evaluate(factor, image)
         down = descent(problem, point)
-        if problem.is_quadratic:
+        if problem.is_quadratic:  # there is one step, and no second table of each kind
             step = truncated_gradients(problem, point, down, self.tol, self.max_iter)
             value = float((point.values - step.decrease).sum())
             ends = factor + step.direction, image + step.image
@@ -122,7 +122,7 @@ class TrustRegionNewton:
             if not is_open.any():
                 break
             forcing = np.where(is_open, self.forcing, 1.0)  # a block that is done stays
-            step = truncated_gradients(problem, point, down, forcing, self.max_iter, now.radius)
+            step = truncated_gradients(problem, point, down.copy(), forcing, self.max_iter, now.radius)
             n_steps, n_iter = n_steps + 1, n_iter + step.n_iter
             now, is_lower = _judged(problem, now, step)
             if is_lower:
@@ -181,6 +181,12 @@ class Descent:
     image: Array
     square: Scalars
 
+    def copy(self) -> Descent:
+        """Give tables of its own."""
+        direction = copied(self.direction)
+        image = direction if self.image is self.direction else copied(self.image)
+        return replace(self, direction=direction, image=image)
+
 
 @dataclass(frozen=True)
 class TruncatedStep:
@@ -217,6 +223,7 @@ def truncated_gradients(
 ) -> TruncatedStep:
     """Solve for a Newton step approximately.
 
+    start: its tables become those of the direction.
     tol: share of the first residual, in the preconditioner's norm, to reach.
     radius: the longest step allowed; None for any.
     """
@@ -235,15 +242,16 @@ class _Path:
     """Where conjugate gradients are.
 
     ``square`` is the squared length of the step, ``reach`` that of the direction, ``overlap`` their inner
-    product.
+    product.  Where the image of a factor is the factor itself, both are one table.
     """
 
     def __init__(self, problem: FactorProblem, point: FactorPoint, start: Descent) -> None:
         self.problem, self.point, self.n_iter = problem, point, 0
         self.residual = -point.gradient
-        self.direction, self.along = copied(start.direction), copied(start.image)
-        xp = namespace(self.direction)
-        self.step, self.moved = xp.zeros_like(self.direction), xp.zeros_like(self.along)
+        self.direction, self.along = start.direction, start.image
+        xp, self.has_image = namespace(self.direction), self.along is not self.direction
+        self.step = xp.zeros_like(self.direction)
+        self.moved = xp.zeros_like(self.along) if self.has_image else self.step
         self.rho, self.reach = start.square, start.square
         self.decrease, self.square, self.overlap = (np.zeros_like(start.square) for _ in range(3))
         self.is_open = start.square > 0
@@ -262,7 +270,8 @@ class _Path:
         self.overlap = self.overlap + rate * self.reach
         workers = self.problem.workers
         add_multiple(self.step, rate, self.direction, workers)
-        add_multiple(self.moved, rate, self.along, workers)
+        if self.has_image:
+            add_multiple(self.moved, rate, self.along, workers)
         add_multiple(self.residual, -rate, bent, workers)
         self.n_iter += 1
 
@@ -274,7 +283,8 @@ class _Path:
         self.is_open = self.is_open & (self.rho > targets)
         turn = _quotient(self.rho, last, self.is_open)
         multiply_and_add(self.direction, turn, solved, self.problem.workers)
-        multiply_and_add(self.along, turn, image, self.problem.workers)
+        if self.has_image:
+            multiply_and_add(self.along, turn, image, self.problem.workers)
         self.overlap = turn * self.overlap
         self.reach = self.rho + turn**2 * self.reach
 

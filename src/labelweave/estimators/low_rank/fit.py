@@ -281,6 +281,7 @@ def fit_factors(
         ready.entries, ready.factor_map, settings.penalty, settings.regularization,
         start.labels.astype(settings.dtype), settings.workers, ready.label_map,
     )  # fmt: skip
+    features, start = start.features, None
     solver = AlternatingMinimization(settings.tol, settings.max_iter, _INNER, _STEPS)
 
     def made(state: AlternatingState, status: Status) -> FittedFactors:
@@ -294,8 +295,8 @@ def fit_factors(
         return settings.on_round(record, lambda: made(state, Status.INTERRUPTED))
 
     begin = None
-    if start.features is not None:
-        pair = problem.pair_of(start.features.astype(settings.dtype))
+    if features is not None:
+        pair = problem.pair_of(features.astype(settings.dtype))
         pair = problem.revived(pair, lambda: ready.first_factor(settings.rank))
         begin = AlternatingState(pair=pair, last=problem.objective(pair))
     result, state = settings.journal.run(stage, solver, problem, begin, on_check)
