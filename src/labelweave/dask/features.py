@@ -21,12 +21,14 @@ from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.dask.chunks import neighbours
 from labelweave.dask.data import ReadData
+from labelweave.dask.entries import EntriesApart
 from labelweave.dask.filed import in_memory_or_file
 from labelweave.dask.kernel_factor import PartitionedKernelMatrix
 from labelweave.dask.parts import Parts, stacked_features
 from labelweave.dask.rows import ReadRows, Sized, aligned
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.factor_maps import FactorMap, explicit_map
+from labelweave.problems.label_entries import RowsLoss
 
 _WORK_A_SUM = 16  # entries of partitions that are brought together, times the features
 
@@ -68,6 +70,10 @@ class PartitionedMap(FactorMap):
         futures = [client.submit(Mapped, rows, self._constant, self.dtype, pure=False) for rows in joined]
         sizes = [sum(self._rows.sizes[part] for part in group) for group in groups]
         return Parts(client, futures, sizes)
+
+    def under(self, loss: RowsLoss, _: Workers) -> tuple[EntriesApart, FactorMap]:
+        """Let the loss see the factor itself, so that tables with an entry a row stay where rows are."""
+        return EntriesApart(self._parts, loss, self.shape[1]), FactorMap(self.shape[1])
 
     def image(self, factor: Array) -> Array:
         return np.concatenate(self._parts.each(_image, factor))

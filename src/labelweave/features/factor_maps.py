@@ -61,6 +61,13 @@ class FactorMap:
         """
         return weights[:, None]
 
+    def under(self, loss: Any, workers: Workers) -> tuple[Any, FactorMap]:
+        """Give the entries of a loss of all rows, and the map from a factor to what they see of it.
+
+        loss: a ``RowsLoss`` of ``labelweave.problems.label_entries``.
+        """
+        return loss.entries(workers), self
+
 
 class SparseMap(FactorMap):
     """Explicit sparse features.

@@ -42,31 +42,14 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 import scipy.sparse.linalg as ssl
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers, namespace
 from labelweave.arrays.linear_algebra import is_double, like, to_numpy
-from labelweave.arrays.tables import (
-    add_multiple,
-    column_inner,
-    divided_by_outer,
-    row_inner,
-    weighted_rows,
-)
+from labelweave.arrays.tables import add_multiple, column_inner, divided_by_outer, row_inner
 from labelweave.features.factor_maps import FactorMap
-from labelweave.labels import LabelMatrix
-from labelweave.losses.entry_losses import ENTRY_LOSSES, EntryLoss, GradedEntryLoss, SquaredEntryLoss
-from labelweave.problems.label_entries import (
-    DenseEntries,
-    EntryTable,
-    EntryWeights,
-    LabelEntries,
-    QuadraticEntries,
-    SampledEntries,
-)
-from labelweave.problems.label_entries.doubtful import listed_signs, read_doubts
+from labelweave.problems.label_entries import LabelEntries
 from labelweave.solvers.alternating_minimization import FactorPair, Improved
 from labelweave.solvers.trust_region_newton import TrustRegionNewton
 
@@ -77,10 +60,6 @@ _RITZ_TOL = 1e-4
 _DEPENDENT = {8: 1e-14, 4: 1e-10}  # eigenvalues of correlations that are noise, by bytes of an entry
 _DEAD = 1e-3  # times the longest column: shorter ones are begun anew; and what counts as above lambda
 _SMALLEST = 1e-4  # root of a singular value as a share of the largest, below which Gram matrices show noise
-
-# observed share above which dense products of all entries take less time: Hessian products meet at 0.4 to 0.5
-# and evaluations beyond it, of 2,000 x 159 entries at rank 64 and x 983 at 200, in float32 and float64
-_DENSE_SHARE = 0.5
 
 
 class LowRankFactors:
@@ -108,6 +87,11 @@ class LowRankFactors:
         self.label_map = label_map or FactorMap(entries.shape[1])
 
     @property
+    def sees_features(self) -> bool:
+        """Whether the entries see the features' factor itself."""
+        return type(self.map) is FactorMap
+
+    @property
     def label_blocks(self) -> Blocks:
         """What of the labels' half step falls apart."""
         if not self.ties_labels:
@@ -118,7 +102,7 @@ class LowRankFactors:
         rank = self.first.shape[1]
         shapes = (self.map.shape[1], rank), (self.entries.shape[0], rank)
         features, image = (like(np.zeros(shape), self.first) for shape in shapes)
-        return self._with_labels(features, image, self.first)
+        return self._with_labels(features, features if self.sees_features else image, self.first)
 
     def pair_of(self, features: Array) -> FactorPair:
         """Give the pair of a features' factor and the labels' factor to start from."""
@@ -146,7 +130,8 @@ class LowRankFactors:
             return pair
         if self.penalty == "trace_norm" and self.gradient_length(pair) <= (1 + _DEAD) * self.regularization:
             return pair  # no other column would lower the objective
-        features, image = pair.features.copy(), pair.image.copy()
+        features = pair.features.copy()
+        image = features if self.sees_features else pair.image.copy()
         kept, new = factor[:, ~dead], fresh()[:, dead].astype(self.dtype)
         new -= kept @ np.linalg.lstsq(kept, new, rcond=None)[0]  # columns of a fixed factor are orthogonal
         features[:, dead], image[:, dead], factor[:, dead] = 0, 0, new
@@ -250,8 +235,7 @@ class LowRankFactors:
             of_features, of_labels = _orthonormal(self._feature_gram(pair), self.dtype)
         else:
             of_features = of_labels = np.eye(pair.image.shape[1])
-        weighted = weighted_rows(pair.image, self.entries.transposed.column_weights)
-        seen = to_numpy(self.workers.inner(pair.image, weighted, np.float64))
+        seen = self.entries.transposed.gram(pair.image, self.workers)
         turn = np.linalg.eigh(of_features.T @ seen @ of_features)[1]
         return self._multiplied(pair, of_features @ turn, of_labels @ turn)
 
@@ -259,8 +243,9 @@ class LowRankFactors:
         """Multiply the factors by matrices of which one times the other's transpose is 1."""
         multiply = self.workers.matmul
         of_features, of_labels = like(of_features, pair.features), like(of_labels, pair.features)
-        factors = multiply(pair.features, of_features), multiply(pair.image, of_features)
-        return self._with_labels(*factors, multiply(self.label_factor(pair), of_labels))
+        features = multiply(pair.features, of_features)
+        image = features if self.sees_features else multiply(pair.image, of_features)
+        return self._with_labels(features, image, multiply(self.label_factor(pair), of_labels))
 
 
 @dataclass
@@ -284,8 +269,7 @@ class FactorStep:
 
     def __post_init__(self) -> None:
         self.is_quadratic, self.image = self.entries.is_quadratic, self.map.image
-        weighted = weighted_rows(self.fixed, self.entries.column_weights)
-        self.spread = column_inner(self.fixed, weighted, self.workers)
+        self.spread = self.entries.spread(self.fixed, self.workers)
 
     def evaluate(self, factor: Array, image: Array) -> StepPoint:
         found = self.entries.at(image, self.fixed)
@@ -351,44 +335,6 @@ class StepPoint:
     def precondition(self, residual: Array) -> Array:
         """Divide by the estimate of the Hessian's diagonal; 0 where there is no curvature at all."""
         return divided_by_outer(residual, *self.sizes, self.step.penalty, self.step.workers)
-
-
-def make_entry_loss(loss: str | EntryLoss) -> EntryLoss:
-    """Make a loss from its name in ``ENTRY_LOSSES``, or take one."""
-    return loss if isinstance(loss, EntryLoss) else ENTRY_LOSSES[loss]()
-
-
-def choose_entries(
-    labels: LabelMatrix,
-    loss: str | EntryLoss,
-    row_weights: npt.NDArray[Any],
-    negative_weight: float,
-    workers: Workers,
-    factors: EntryWeights | None = None,
-) -> LabelEntries:
-    """Choose how the loss of a label matrix is computed.
-
-    row_weights (n,): weights of the rows, of the type to compute in.
-    negative_weight: what the weights of entries that are not positive are multiplied with.
-    factors: further factors of the weights; those that differ by label or entry rule out the first form.
-    Returns :class:`QuadraticEntries` for the squared loss without missing labels, :class:`SampledEntries`
-        where few entries are observed, else :class:`DenseEntries`.
-    """
-    entry_loss, lists_all = make_entry_loss(loss), labels.observed is not None
-    signs: Any = labels.observed if lists_all else labels.positives
-    if labels.doubts is not None:
-        labels, entry_loss, factors = read_doubts(labels, entry_loss, factors)
-        signs = listed_signs(labels)
-    if not lists_all:
-        own = entry_loss.loss if isinstance(entry_loss, GradedEntryLoss) else entry_loss
-        if type(own) is SquaredEntryLoss and factors is None:  # not one that was made from it
-            targets = labels.expected_positives
-            return QuadraticEntries.from_pattern(targets, row_weights, negative_weight, workers)
-    elif signs.nnz <= _DENSE_SHARE * signs.shape[0] * signs.shape[1]:
-        return SampledEntries.from_signs(entry_loss, signs, row_weights, negative_weight, workers, factors)
-    ones = np.ones(labels.n_labels, row_weights.dtype)
-    table = EntryTable(sp.csr_array(signs), lists_all, row_weights, ones, negative_weight, factors)
-    return DenseEntries(entry_loss, table, workers)
 
 
 def _orthonormal(gram: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:

@@ -112,8 +112,9 @@ class TrustRegionNewton:
         if problem.is_quadratic:  # there is one step, and no second table of each kind
             step = truncated_gradients(problem, point, down, self.tol, self.max_iter)
             value = float((point.values - step.decrease).sum())
-            ends = factor + step.direction, image + step.image
-            return FactorSolution(*ends, value, step.residual, 1, step.n_iter)
+            end = factor + step.direction
+            its_image = end if image is factor and step.image is step.direction else image + step.image
+            return FactorSolution(end, its_image, value, step.residual, 1, step.n_iter)
         first = down.square
         now = _Trusted(factor, image, point.values, np.sqrt(first))
         n_iter = n_steps = 0

@@ -26,8 +26,8 @@ from labelweave.features.gram.sources import GramSource, RowsOfSource
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.covariance.factor import FactorCovariance
 from labelweave.losses.entry_losses import EntryLoss
-from labelweave.problems.label_entries import EntryWeights, LabelEntries, ShiftedEntries
-from labelweave.problems.low_rank_factors import LowRankFactors, Penalty, choose_entries
+from labelweave.problems.label_entries import EntryWeights, LabelEntries, RowsLoss
+from labelweave.problems.low_rank_factors import LowRankFactors, Penalty
 from labelweave.problems.reduced_rank_ridge import ReducedRankRidge, RidgeSizes
 from labelweave.solvers import Status, TraceRecord
 from labelweave.solvers.alternating_minimization import AlternatingMinimization, AlternatingState
@@ -215,18 +215,14 @@ class ReadyRows:
         return explicit_map((explicit.with_constant(constant) if constant else explicit).data, dtype, workers)
 
     @cached_property
-    def entries(self) -> LabelEntries:
-        """The loss."""
-        settings = self.settings
-        weights = np.asarray(self.data.weights, settings.dtype)
-        entries = choose_entries(
-            self.data.labels, settings.loss, weights, settings.negative_weight, settings.workers,
-            self.data.factors,
+    def sides(self) -> tuple[LabelEntries, FactorMap]:
+        """The loss, and what its scores are made of by the features' factor."""
+        data, settings = self.data, self.settings
+        loss = RowsLoss(
+            data.labels, data.weights, settings.loss, settings.negative_weight, settings.dtype,
+            data.factors, data.known,
         )  # fmt: skip
-        if self.data.known is None:
-            return entries
-        of_rows, of_labels = (np.asarray(part, settings.dtype) for part in self.data.known)
-        return ShiftedEntries(entries, of_rows, of_labels)
+        return self.factor_map.under(loss, settings.workers)
 
     def first_factor(self, rank: int) -> Array:
         """Give the labels' factor that a fit starts from where nothing is known."""
@@ -278,7 +274,7 @@ def fit_factors(
         return _fit_exactly(ready, settings)
     start = (start or Start(ready.first_factor(settings.rank))).at_rank(settings.rank)
     problem = LowRankFactors(
-        ready.entries, ready.factor_map, settings.penalty, settings.regularization,
+        *ready.sides, settings.penalty, settings.regularization,
         start.labels.astype(settings.dtype), settings.workers, ready.label_map,
     )  # fmt: skip
     features, start = start.features, None

@@ -154,8 +154,7 @@ def penalty_grid(ready: ReadyRows, count: int, share: float, extra: float | None
     length = 0.0
     if ready.settings.penalty == "trace_norm":
         zero = np.zeros((ready.data.labels.n_labels, 1), ready.settings.dtype)
-        parts = ready.entries, ready.factor_map
-        problem = LowRankFactors(*parts, "trace_norm", 1.0, zero, ready.settings.workers)
+        problem = LowRankFactors(*ready.sides, "trace_norm", 1.0, zero, ready.settings.workers)
         length = share * problem.gradient_length(problem.start())
     if not (0 < length < np.inf):
         weight = float(ready.data.weights.mean()) or 1.0

@@ -20,9 +20,10 @@ from labelweave.array_types import Array
 from labelweave.arrays import Workers, namespace, panels
 from labelweave.arrays.linear_algebra import contiguous, like, to_numpy
 from labelweave.losses.entry_losses import EntryLoss
-from labelweave.problems.label_entries.base import EntryPoint, EntryWeights, GradientOperator
+from labelweave.problems.label_entries.base import EntryPoint, EntryWeights, GradientOperator, WeighedColumns
 
 _BLOCK_ENTRIES = 2**18
+BUDGET = 2e9  # bytes of second derivatives that are kept
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class EntryTable:
         return signs, weights
 
 
-class DenseEntries:
+class DenseEntries(WeighedColumns):
     """The loss.
 
     loss: the loss of an entry.
@@ -81,7 +82,7 @@ class DenseEntries:
 
     has_uniform_curvature = False
 
-    def __init__(self, loss: EntryLoss, table: EntryTable, workers: Workers, budget: float = 2e9) -> None:
+    def __init__(self, loss: EntryLoss, table: EntryTable, workers: Workers, budget: float = BUDGET) -> None:
         self.loss, self.table, self.workers, self.budget = loss, table, workers, budget
         self.shape, self.is_quadratic = table.shape, loss.is_quadratic
         self.column_weights = table.column_weights

@@ -22,13 +22,13 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers
-from labelweave.arrays.tables import row_inner, weighted_rows
+from labelweave.arrays.tables import row_inner
 from labelweave.features.sparse_products import SparseProducts
-from labelweave.problems.label_entries.base import EntryPoint, GradientOperator
+from labelweave.problems.label_entries.base import EntryPoint, GradientOperator, WeighedColumns
 
 
 @dataclass(eq=False)
-class QuadraticEntries:
+class QuadraticEntries(WeighedColumns):
     """The loss.
 
     positives (rows, columns): the targets of entries that are positive, or not certain.
@@ -122,8 +122,7 @@ class QuadraticEntries:
         return float((self.row_weights * (every + rows.sum(axis=1))).sum(dtype=np.float64))
 
     def _gram(self, fixed: Array) -> Array:
-        gram = self.workers.inner(fixed, weighted_rows(fixed, self.column_weights), np.float64)
-        return (self.background * gram).astype(fixed.dtype)
+        return (self.background * self.gram(fixed, self.workers)).astype(fixed.dtype)
 
     def _values(self, image: Array, fixed: Array, gram: Array) -> tuple[npt.NDArray[np.float64], Array]:
         """Compute the loss of each row, and the sums of the fixed factor over positive entries."""

@@ -16,10 +16,10 @@ from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers
 from labelweave.features.sparse_products import SparseProducts
 from labelweave.losses.entry_losses import EntryLoss
-from labelweave.problems.label_entries.base import EntryPoint, EntryWeights, GradientOperator
+from labelweave.problems.label_entries.base import EntryPoint, EntryWeights, GradientOperator, WeighedColumns
 
 
-class SampledEntries:
+class SampledEntries(WeighedColumns):
     """The loss.
 
     loss: the loss of an entry.

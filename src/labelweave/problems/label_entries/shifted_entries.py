@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.array_types import Array
-from labelweave.problems.label_entries.base import EntryPoint, GradientOperator, LabelEntries
+from labelweave.problems.label_entries.base import EntryPoint, GradientOperator, LabelEntries, WeighedColumns
 
 
 @dataclass
-class ShiftedEntries:
+class ShiftedEntries(WeighedColumns):
     """The loss.
 
     entries: the loss of all scores.
