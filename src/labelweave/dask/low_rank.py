@@ -32,11 +32,11 @@ from labelweave.losses.entry_losses import EntryLoss
 class LowRankClassifier(PartitionedClassifier):
     """:class:`labelweave.LowRankClassifier` on Dask's collections, with the same certificate.
 
-    Features stay in their partitions; the ordinary solver runs on the client, and has every product with the
-    features made there, and what is summed over rows added in pairs, in the order of the partitions.  Where
-    the solution has a closed form, normal equations are summed.  The client holds the labels, and tables of
-    rows times rank.  The bits depend on the partitions and the seed alone, not on the number of workers, nor
-    on which of them died meanwhile.
+    Features and scores of rows stay in their partitions; the ordinary solver runs on the client, and has the
+    loss and its derivatives computed there, and what is summed over rows added in pairs, in the order of the
+    partitions.  Where the solution has a closed form, normal equations are summed.  The client holds the
+    labels, and tables of features times rank.  The bits depend on the partitions and the seed alone, not on
+    the number of workers, nor on which of them died meanwhile.
 
     Parameters
     ----------
