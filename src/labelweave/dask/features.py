@@ -67,9 +67,18 @@ class PartitionedMap(FactorMap):
         groups = neighbours(self._entries, _WORK_A_SUM * self.shape[1])
         client = self._rows.client
         joined = [[self._rows.futures[part] for part in group] for group in groups]
-        futures = [client.submit(Mapped, rows, self._constant, self.dtype, pure=False) for rows in joined]
+        made = partial(client.submit, Mapped, constant=self._constant, dtype=self.dtype, pure=False)
+        futures = [made(rows, **self._home(number / len(joined))) for number, rows in enumerate(joined)]
         sizes = [sum(self._rows.sizes[part] for part in group) for group in groups]
         return Parts(client, futures, sizes)
+
+    def _home(self, place: float) -> dict[str, Any]:
+        """Give neighbours to one worker, so that most of what is added in pairs is where it was made.
+
+        place: where rows are among all, from 0 to 1.
+        """
+        workers = sorted(self._rows.client.scheduler_info(n_workers=-1)["workers"])
+        return {"workers": workers[int(place * len(workers))], "allow_other_workers": True} if workers else {}
 
     def under(self, loss: RowsLoss, _: Workers) -> tuple[EntriesApart, FactorMap]:
         """Let the loss see the factor itself, so that tables with an entry a row stay where rows are."""
