@@ -110,10 +110,12 @@ def _agreement(table: Array) -> Array:
 def _usual_signs(pairs: Array, weights: Array, data: GraphData) -> Array:
     """Give the sign that the pairs' scores have in most rows with one of their labels, else 0."""
     seen, above, below = np.zeros((3, len(pairs)))
-    for rows in panels(len(data.labels), max(1, _VALUES_AT_ONCE // (len(pairs) + data.labels.n_labels))):
+    size = max(1, _VALUES_AT_ONCE // (len(pairs) + data.labels.n_labels))
+    for rows in panels(len(data.labels), size):
         is_on = data.labels.positives[rows].toarray() > 0
         counts = (is_on[:, pairs[:, 0]] | is_on[:, pairs[:, 1]]) * data.weights[rows, None]
-        scores = data.features.rows(rows).matmul(weights)
+        places = np.arange(rows.start, rows.stop)
+        scores = data.features.mapped(lambda features: features.matmul(weights), places, size)
         seen += counts.sum(axis=0)
         above += (counts * (scores > 0)).sum(axis=0)
         below += (counts * (scores < 0)).sum(axis=0)

@@ -44,8 +44,10 @@ from labelweave.problems.structured_margin.margin_model import (
     grown_shares,
 )
 from labelweave.solvers.frame import State, TraceRecord
+from labelweave.solvers.passes import pass_over
 
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
+_ALL = slice(None)
 _ROWS_AT_ONCE = 64
 _LEAST_BLOCKS = 20
 _ROWS_TO_MERGE = 2048
@@ -161,16 +163,22 @@ class StructuredMargin(MarginModel):
         self.recompute(point)
         self.rebalance(point)
 
-    def sweep(self, point: DualMarginPoint, order: Array, search: bool = True) -> float:
+    def passed(self, point: DualMarginPoint, random: np.random.RandomState, most_sweeps: int) -> float:
+        """Pass over all rows; see :func:`labelweave.solvers.passes.pass_over`."""
+        return pass_over(self, point, random, most_sweeps)
+
+    def sweep(
+        self, point: DualMarginPoint, order: Array, search: bool = True, among: Array | slice = _ALL
+    ) -> float:
         """Improve the dual point row by row, with ``search`` by labelings that are not among those kept.
 
-        Returns the rows' gaps when they were last visited, an estimate of primal minus dual.
+        Returns the gaps that some rows had when they were last visited, an estimate of primal minus dual.
         """
         # of so many rows the worst labelings are found together, before any of them takes its step
         block = max(1, min(_ROWS_AT_ONCE, self.n_rows // _LEAST_BLOCKS))
         for part in panels(len(order), block):
             self._sweep_block(point, order[part], search)
-        return float(self.data.arrays.weights @ point.gaps)
+        return float(self.data.arrays.weights[among] @ point.gaps[among])
 
     def _sweep_block(self, point: DualMarginPoint, rows: Array, search: bool) -> None:
         from labelweave._loops.structured.rows import ascend_rows
