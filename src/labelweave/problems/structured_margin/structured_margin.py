@@ -106,6 +106,15 @@ class StructuredMargin(MarginModel):
         )
         return self._merged(point, alone, point.round_shares)
 
+    def point_at(self, sums: Floats, round_shares: Floats, **of_rows: Array) -> DualMarginPoint:
+        """Give the point of weights and distributions that are known; see ``DualMarginPoint``."""
+        point = DualMarginPoint(
+            cliques=self.graph.cliques, sums=sums, scales=np.full(sums.shape[1], LABEL_SCALE),
+            round_shares=round_shares, **of_rows,
+        )  # fmt: skip
+        self.rescale(point)
+        return point
+
     def continued(self, point: DualMarginPoint) -> DualMarginPoint | None:
         """Take up the distributions of an earlier fit, maybe to other data; None if they do not fit."""
         shapes = (self.n_rows, self.capacity, self.data.n_labels), self.penalty.first_shares().shape
@@ -125,7 +134,7 @@ class StructuredMargin(MarginModel):
         fresh = self._first_arrays() | {"targets": point.targets, "round_shares": round_shares}
         point = replace(point, **fresh, **dual._asdict())
         self.recompute(point)
-        self._rescale(point)
+        self.rescale(point)
         return point
 
     def moments(self, point: DualMarginPoint) -> DualMoments:
@@ -149,14 +158,15 @@ class StructuredMargin(MarginModel):
             start, end = self.data.n_labels + self.graph.table_starts[number : number + 2]
             point.sums[:, start:end] = moments.clique_sums(clique)
 
-    def _rescale(self, point: DualMarginPoint) -> None:
+    def rescale(self, point: DualMarginPoint) -> None:
+        """Write the scales that the penalty's shares give."""
         scales = self.penalty.scales(point.round_shares)
         point.scales[self.data.n_labels :] = np.repeat(scales, np.diff(self.graph.table_starts))
 
     def rebalance(self, point: DualMarginPoint) -> None:
         """Choose the penalty's best shares for the present weights."""
         self.penalty.rebalance(self.squares(point)[1], point.round_shares)
-        self._rescale(point)
+        self.rescale(point)
 
     def mend(self, point: DualMarginPoint) -> None:
         """Compute weights anew: a step may be in the distributions and not yet in the weights."""

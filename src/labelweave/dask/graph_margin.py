@@ -1,0 +1,333 @@
+"""The structured margin of rows in partitions: rows stay, the weights of labels and cliques visit them.
+
+A pass lets the weights visit the partitions in turn, several times a round where there is more than one,
+each visit a pass of block-coordinate Frank-Wolfe over some of the rows there, exact at the weights that all
+visits before it have left: the same ascent as in one place, with the rows in another order.  Of one partition
+it is the ordinary pass, bit by bit.  Objectives, moments of the distributions, and completed labels are
+sums over partitions, added in pairs, or parts of a table.
+
+The client has the dual point: tasks get the parts of it that are of their rows and give them back, so that
+nothing of a fit is lost with a worker, and the states of a fit are the ordinary ones.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+from distributed import Future
+
+from labelweave._loops.structured.arrays import MarginRows
+from labelweave.array_types import Array, Floats, RowsByLabels
+from labelweave.arrays import Workers
+from labelweave.dask.features import PartitionedFeatures
+from labelweave.dask.graphs import order_of_round
+from labelweave.dask.parts import Parts
+from labelweave.dask.rows import ReadRows, Sized, size_in_bytes
+from labelweave.estimators.label_graph.fit import GraphData
+from labelweave.labels.clique_graph import CliqueGraph
+from labelweave.problems.structured_margin import CliquePenalty, MarginData, StructuredMargin
+from labelweave.problems.structured_margin.structured_margin import DualMarginPoint
+from labelweave.problems.travelling_margins import in_tree_order
+from labelweave.solvers.passes import pass_over
+
+_SEEDS = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Question(Sized):
+    """What is asked of all rows: a graph with the penalty of its weights, and how labelings are found."""
+
+    graph: CliqueGraph
+    penalty: CliquePenalty
+    regularization: float
+    inference: dict[str, Any]
+
+
+class Seat(NamedTuple):
+    """The part of a dual point that is of some rows, see ``DualMarginPoint``."""
+
+    targets: RowsByLabels
+    means: RowsByLabels
+    vertices: Array
+    shares: Floats
+    gaps: Array
+
+    @classmethod
+    def of(cls, point: DualMarginPoint, rows: slice) -> Seat:
+        """Take it from a point of all rows."""
+        return cls(*(getattr(point, name)[rows] for name in cls._fields))
+
+    def put_back(self, point: DualMarginPoint, rows: slice) -> None:
+        """Write it into a point of all rows."""
+        for name, part in zip(self._fields, self, strict=True):
+            getattr(point, name)[rows] = part
+
+
+class Traveller(NamedTuple):
+    """What goes from visit to visit.
+
+    sums (d, L + states), round_shares: see ``DualMarginPoint``.
+    stream: the place of the random stream.
+    met_gap: the gaps that rows had when they were visited.
+    """
+
+    sums: Floats
+    round_shares: Floats
+    stream: dict[str, Any]
+    met_gap: float = 0.0
+
+
+class Visit(NamedTuple):
+    """Which of so many pieces of the rows is visited; the seed draws these."""
+
+    piece: int
+    n_pieces: int
+    seed: int
+
+    def rows(self, n_rows: int) -> Array | None:
+        """Give the numbers of the rows; None for all."""
+        if self.n_pieces == 1:
+            return None
+        order = np.random.RandomState(self.seed).permutation(n_rows)
+        return np.array_split(order, self.n_pieces)[self.piece]
+
+
+class HeldMargin(Sized):
+    """The rows of a partition on a worker, and the problem that was asked for last."""
+
+    def __init__(self, data: MarginData) -> None:
+        self.data, self._lock = data, Lock()
+        self._last: tuple[Question, StructuredMargin] | None = None
+
+    @classmethod
+    def of(cls, rows: ReadRows, constant: float, arrays: MarginRows) -> HeldMargin:
+        """Make it of what was read, and what the passes read beside the features."""
+        features = rows.features.astype(np.float64)
+        features = features.with_constant(constant) if constant else features
+        return cls(MarginData.part(features, MarginRows(*map(np.array, arrays))))
+
+    def problem(self, asked: Question) -> StructuredMargin:
+        """State the problem, once in a process."""
+        with self._lock:
+            if self._last is None or self._last[0] is not asked:
+                given = asked.graph, asked.penalty, asked.regularization, asked.inference
+                self._last = asked, StructuredMargin(self.data, *given, Workers())
+            return self._last[1]
+
+    def __sizeof__(self) -> int:
+        return size_in_bytes(vars(self.data))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"data": self.data, "_last": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._lock = Lock()
+
+
+def _held(rows: ReadRows, constant: float, arrays: MarginRows) -> HeldMargin:
+    return HeldMargin.of(rows, constant, arrays)
+
+
+def _point(problem: StructuredMargin, seat: Seat, sums: Any, round_shares: Any) -> DualMarginPoint:
+    """Make a point to work in: tasks change nothing of what they are given."""
+    arrays = {name: np.array(part) for name, part in seat._asdict().items()}
+    shares = np.array(round_shares)
+    return problem.point_at(np.array(sums), shares, **arrays)
+
+
+def _visited(
+    held: HeldMargin, asked: Question, seat: Seat, traveller: Traveller, visit: Visit, most_sweeps: int
+) -> tuple[Seat, Traveller]:
+    """Let the weights visit some rows."""
+    with Workers().running():
+        problem, random = held.problem(asked), np.random.RandomState(0)
+        random.set_state(traveller.stream)
+        point = _point(problem, seat, traveller.sums, traveller.round_shares)
+        met = pass_over(problem, point, random, most_sweeps, visit.rows(problem.n_rows))
+        stream = random.get_state(legacy=False)
+        moved = Traveller(point.sums, point.round_shares, stream, traveller.met_gap + met)
+        return Seat.of(point, slice(None)), moved
+
+
+def _hinge_loss(held: HeldMargin, asked: Question, seat: Seat, weights: tuple[Any, Any]) -> Array:
+    with Workers().running():
+        problem = held.problem(asked)
+        return np.array(problem.hinge_loss(_point(problem, seat, *weights)))
+
+
+def _best_targets(held: HeldMargin, asked: Question, seat: Seat, weights: tuple[Any, Any]) -> Array:
+    with Workers().running():
+        problem = held.problem(asked)
+        return np.asarray(problem.best_targets(_point(problem, seat, *weights)))
+
+
+def _recomputed(held: HeldMargin, asked: Question, seat: Seat, weights: tuple[Any, Any]) -> Array:
+    with Workers().running():
+        problem = held.problem(asked)
+        point = _point(problem, seat, *weights)
+        problem.recompute(point)
+        return point.sums
+
+
+def _moment_sums(
+    held: HeldMargin, asked: Question, seat: Seat, weights: tuple[Any, Any], name: str, given: Any
+) -> Array:
+    with Workers().running():
+        problem = held.problem(asked)
+        moments = problem.moments(_point(problem, seat, *weights))
+        return np.asarray(getattr(moments, name)(*given))
+
+
+class PartitionedMarginData(MarginData):
+    """What the client knows of rows on the cluster, and what workers hold of them."""
+
+    def __init__(self, features: PartitionedFeatures, labels: Any, weights: Array, costs: RowsByLabels):
+        super().__init__(features, labels, weights, costs)
+        self.parts, self.visits, self._constant = features.parts, features.visits, features.constant
+        self._held: list[Future] = []
+
+    def held(self) -> Parts:
+        """Give the rows as workers hold them, sent again where they died with a worker."""
+        parts = self.parts
+        if not self._held or any(part.status == "cancelled" for part in self._held):
+            self._held = [
+                parts.client.submit(_held, part, self._constant, self._sent(rows), pure=False)
+                for part, rows in zip(parts.futures, parts.slices, strict=True)
+            ]
+        return parts.of(self._held)
+
+    def _sent(self, rows: slice) -> Future:
+        return self.parts.client.scatter([MarginRows(*(part[rows] for part in self.arrays))], hash=False)[0]
+
+
+class PartitionedMargin(StructuredMargin):
+    """The problem whose dual point passes over rows on the cluster improve."""
+
+    data: PartitionedMarginData
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.asked = Question(self.graph, self.penalty, self.regularization, self.inference)
+
+    def passed(self, point: DualMarginPoint, random: np.random.RandomState, most_sweeps: int) -> float:
+        """Let the weights visit all rows; see the module."""
+        counts = self.data.visits if len(self.data.visits) > 1 else [1]
+        order, seeds = [0], [0]
+        if len(counts) > 1:
+            order = order_of_round(int(random.randint(_SEEDS)), 0, 0, counts)
+            seeds = random.randint(_SEEDS, size=len(counts)).tolist()
+        begin = Traveller(point.sums, point.round_shares, random.get_state(legacy=False))
+        sent = SentPoint(self, point)
+        *seats, end = self.data.parts.done(lambda: self._travelling(sent, begin, order, seeds, most_sweeps))
+        for seat, rows in zip(seats, self.data.parts.slices, strict=True):
+            seat.put_back(point, rows)
+        point.sums[:], point.round_shares[:] = end.sums, end.round_shares
+        self.rescale(point)
+        random.set_state(end.stream)
+        return float(end.met_gap)
+
+    def _travelling(
+        self, sent: SentPoint, begin: Traveller, order: list[int], seeds: list[int], most_sweeps: int
+    ) -> list[Future]:
+        """Send the visits of a pass; give the seats of all partitions at its end, and the traveller."""
+        held, asked, seats = sent.futures()
+        client, counts, done = held.client, np.bincount(order), [0] * len(seeds)
+        traveller = client.scatter([begin], hash=False)[0]
+        for at in order:
+            visit = Visit(done[at], int(counts[at]), seeds[at])
+            moved = client.submit(
+                _visited, held.futures[at], asked, seats[at], traveller, visit, most_sweeps, pure=False
+            )
+            # apart from each other, as one stays and the other one travels
+            seats[at], traveller = (
+                client.submit(operator.itemgetter(part), moved, pure=False) for part in (0, 1)
+            )
+            done[at] += 1
+        return [*seats, traveller]
+
+    def hinge_loss(self, point: Any) -> tuple[float, float]:
+        """Sum over partitions; see :meth:`MarginModel.hinge_loss`."""
+        loss, missed = in_tree_order(SentPoint(self, point).each(_hinge_loss)).tolist()
+        return loss, missed
+
+    def best_targets(self, point: Any) -> RowsByLabels:
+        """Complete labels where rows are."""
+        return np.concatenate(SentPoint(self, point).each(_best_targets))
+
+    def recompute(self, point: DualMarginPoint) -> None:
+        """Compute z anew, summed over partitions."""
+        self._write_means(point)
+        point.sums[:] = in_tree_order(SentPoint(self, point).each(_recomputed))
+
+    def moments(self, point: DualMarginPoint) -> Any:
+        """Give what sums moments of the present distributions over partitions."""
+        return PartitionedMoments(self, point)
+
+
+class SentPoint:
+    """A point of all rows whose parts are sent to where these are, again if they die with a worker."""
+
+    def __init__(self, problem: PartitionedMargin, point: DualMarginPoint) -> None:
+        self._data, self._asked, self._point = problem.data, problem.asked, point
+        self._sent: list[Future] = []
+
+    def futures(self) -> tuple[Parts, Future, list[Future]]:
+        """Give the rows, what is asked, and the part of the point of each partition."""
+        held = self._data.held()
+        if not self._sent or any(part.status == "cancelled" for part in self._sent):
+            values = [self._asked, *(Seat.of(self._point, rows) for rows in held.slices)]
+            self._sent = [held.client.scatter([value], hash=False)[0] for value in values]
+        return held, self._sent[0], self._sent[1:]
+
+    def each(self, of_rows: Callable[..., Array], *given: Any) -> list[Array]:
+        """Call a function of the rows of every partition and their part of the point; give the results."""
+
+        def send() -> list[Future]:
+            held, asked, seats = self.futures()
+            weights = held.client.scatter([(self._point.sums, self._point.round_shares)], hash=False)[0]
+            return [
+                held.client.submit(of_rows, part, asked, seat, weights, *given, pure=False)
+                for part, seat in zip(held.futures, seats, strict=True)
+            ]
+
+        return list(self._data.parts.done(send))
+
+
+class PartitionedMoments:
+    """Columns of z, as ``DualMoments`` gives them, summed over partitions."""
+
+    def __init__(self, problem: PartitionedMargin, point: DualMarginPoint) -> None:
+        self.data, self._sent = problem.data, SentPoint(problem, point)
+
+    def _summed(self, name: str, *given: Any) -> Array:
+        found: Array = in_tree_order(self._sent.each(_moment_sums, name, given))
+        return found
+
+    def label_sums(self) -> Array:
+        """Compute the labels' columns (d, L)."""
+        return self._summed("label_sums")
+
+    def clique_sums(self, clique: tuple[int, ...]) -> Array:
+        """Compute a clique's columns (d, states)."""
+        return self._summed("clique_sums", clique)
+
+    def pair_sums(self, label: int, others: Array) -> Array:
+        """Compute the columns (d, p) of the products of a label's sign and those of p others."""
+        return self._summed("pair_sums", label, others)
+
+
+class PartitionedGraphData(GraphData):
+    """The rows to fit, whose features are on the cluster."""
+
+    __slots__ = ()
+
+    def posed(self) -> Callable[..., StructuredMargin]:
+        """Give what states the problem of a graph over these rows."""
+        return partial(PartitionedMargin, PartitionedMarginData(*self))  # type: ignore[arg-type]
