@@ -20,14 +20,13 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
-from distributed import Future
+from distributed import Client, Future
 
 from labelweave._loops.structured.arrays import MarginRows
 from labelweave.array_types import Array, Floats, RowsByLabels
 from labelweave.arrays import Workers
 from labelweave.dask.features import PartitionedFeatures
 from labelweave.dask.graphs import order_of_round
-from labelweave.dask.parts import Parts
 from labelweave.dask.rows import ReadRows, Sized, size_in_bytes
 from labelweave.estimators.label_graph.fit import GraphData
 from labelweave.labels.clique_graph import CliqueGraph
@@ -193,18 +192,34 @@ class PartitionedMarginData(MarginData):
         self.parts, self.visits, self._constant = features.parts, features.visits, features.constant
         self._held: list[Future] = []
 
-    def held(self) -> Parts:
-        """Give the rows as workers hold them, sent again where they died with a worker."""
-        parts = self.parts
-        if not self._held or any(part.status == "cancelled" for part in self._held):
+    def held(self) -> list[Future]:
+        """Give the rows of every partition as workers hold them, made again where they died with one."""
+        if not self._held or _is_lost(self._held):
+            arrays = [MarginRows(*(part[rows] for part in self.arrays)) for rows in self.parts.slices]
+            sent = self.parts.client.scatter(arrays, hash=False)
             self._held = [
-                parts.client.submit(_held, part, self._constant, self._sent(rows), pure=False)
-                for part, rows in zip(parts.futures, parts.slices, strict=True)
+                self.parts.client.submit(_held, part, self._constant, own, pure=False)
+                for part, own in zip(self.parts.futures, sent, strict=True)
             ]
-        return parts.of(self._held)
+        return self._held
 
-    def _sent(self, rows: slice) -> Future:
-        return self.parts.client.scatter([MarginRows(*(part[rows] for part in self.arrays))], hash=False)[0]
+
+class Sent:
+    """Values on the cluster, sent again where they died with a worker."""
+
+    def __init__(self, client: Client, values: list[Any]) -> None:
+        self._client, self._values = client, values
+        self._futures: list[Future] = []
+
+    def futures(self) -> list[Future]:
+        """Give the futures of the values."""
+        if not self._futures or _is_lost(self._futures):
+            self._futures = self._client.scatter(self._values, hash=False)
+        return self._futures
+
+
+def _is_lost(futures: list[Future]) -> bool:
+    return any(future.status == "cancelled" for future in futures)
 
 
 class PartitionedMargin(StructuredMargin):
@@ -214,7 +229,8 @@ class PartitionedMargin(StructuredMargin):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.asked = Question(self.graph, self.penalty, self.regularization, self.inference)
+        asked = Question(self.graph, self.penalty, self.regularization, self.inference)
+        self._asked = Sent(self.data.parts.client, [asked])
 
     def passed(self, point: DualMarginPoint, random: np.random.RandomState, most_sweeps: int) -> float:
         """Let the weights visit all rows; see the module."""
@@ -224,8 +240,8 @@ class PartitionedMargin(StructuredMargin):
             order = order_of_round(int(random.randint(_SEEDS)), 0, 0, counts)
             seeds = random.randint(_SEEDS, size=len(counts)).tolist()
         begin = Traveller(point.sums, point.round_shares, random.get_state(legacy=False))
-        sent = SentPoint(self, point)
-        *seats, end = self.data.parts.done(lambda: self._travelling(sent, begin, order, seeds, most_sweeps))
+        sent = self._sent(point, begin)
+        *seats, end = self.data.parts.done(lambda: self._travelling(sent, order, seeds, most_sweeps))
         for seat, rows in zip(seats, self.data.parts.slices, strict=True):
             seat.put_back(point, rows)
         point.sums[:], point.round_shares[:] = end.sums, end.round_shares
@@ -233,81 +249,67 @@ class PartitionedMargin(StructuredMargin):
         random.set_state(end.stream)
         return float(end.met_gap)
 
-    def _travelling(
-        self, sent: SentPoint, begin: Traveller, order: list[int], seeds: list[int], most_sweeps: int
-    ) -> list[Future]:
-        """Send the visits of a pass; give the seats of all partitions at its end, and the traveller."""
-        held, asked, seats = sent.futures()
-        client, counts, done = held.client, np.bincount(order), [0] * len(seeds)
-        traveller = client.scatter([begin], hash=False)[0]
+    def _sent(self, point: DualMarginPoint, weights: Any) -> Sent:
+        """Send weights, and of a point what is of the rows of each partition."""
+        seats = [Seat.of(point, rows) for rows in self.data.parts.slices]
+        return Sent(self.data.parts.client, [weights, *seats])
+
+    def _travelling(self, sent: Sent, order: list[int], seeds: list[int], most_sweeps: int) -> list[Future]:
+        """Begin the visits of a pass; give the seats of all partitions at its end, and the traveller."""
+        submit = partial(self.data.parts.client.submit, pure=False)
+        held, (asked,), (traveller, *seats) = self.data.held(), self._asked.futures(), sent.futures()
+        counts, done = np.bincount(order).tolist(), [0] * len(seeds)
         for at in order:
-            visit = Visit(done[at], int(counts[at]), seeds[at])
-            moved = client.submit(
-                _visited, held.futures[at], asked, seats[at], traveller, visit, most_sweeps, pure=False
-            )
+            visit = Visit(done[at], counts[at], seeds[at])
+            moved = submit(_visited, held[at], asked, seats[at], traveller, visit, most_sweeps)
             # apart from each other, as one stays and the other one travels
-            seats[at], traveller = (
-                client.submit(operator.itemgetter(part), moved, pure=False) for part in (0, 1)
-            )
+            seats[at], traveller = (submit(operator.itemgetter(part), moved) for part in (0, 1))
             done[at] += 1
         return [*seats, traveller]
 
+    def each(self, sent: Sent, of_rows: Callable[..., Array], *given: Any) -> list[Array]:
+        """Call a function of the rows of every partition and of what is sent; give the results."""
+
+        def send() -> list[Future]:
+            held, (asked,), (weights, *seats) = self.data.held(), self._asked.futures(), sent.futures()
+            return [
+                self.data.parts.client.submit(of_rows, part, asked, seat, weights, *given, pure=False)
+                for part, seat in zip(held, seats, strict=True)
+            ]
+
+        return list(self.data.parts.done(send))
+
+    def at(self, point: DualMarginPoint) -> Sent:
+        """Send a point."""
+        return self._sent(point, (point.sums, point.round_shares))
+
     def hinge_loss(self, point: Any) -> tuple[float, float]:
         """Sum over partitions; see :meth:`MarginModel.hinge_loss`."""
-        loss, missed = in_tree_order(SentPoint(self, point).each(_hinge_loss)).tolist()
+        loss, missed = in_tree_order(self.each(self.at(point), _hinge_loss)).tolist()
         return loss, missed
 
     def best_targets(self, point: Any) -> RowsByLabels:
         """Complete labels where rows are."""
-        return np.concatenate(SentPoint(self, point).each(_best_targets))
+        return np.concatenate(self.each(self.at(point), _best_targets))
 
     def recompute(self, point: DualMarginPoint) -> None:
         """Compute z anew, summed over partitions."""
         self._write_means(point)
-        point.sums[:] = in_tree_order(SentPoint(self, point).each(_recomputed))
+        point.sums[:] = in_tree_order(self.each(self.at(point), _recomputed))
 
     def moments(self, point: DualMarginPoint) -> Any:
         """Give what sums moments of the present distributions over partitions."""
         return PartitionedMoments(self, point)
 
 
-class SentPoint:
-    """A point of all rows whose parts are sent to where these are, again if they die with a worker."""
-
-    def __init__(self, problem: PartitionedMargin, point: DualMarginPoint) -> None:
-        self._data, self._asked, self._point = problem.data, problem.asked, point
-        self._sent: list[Future] = []
-
-    def futures(self) -> tuple[Parts, Future, list[Future]]:
-        """Give the rows, what is asked, and the part of the point of each partition."""
-        held = self._data.held()
-        if not self._sent or any(part.status == "cancelled" for part in self._sent):
-            values = [self._asked, *(Seat.of(self._point, rows) for rows in held.slices)]
-            self._sent = [held.client.scatter([value], hash=False)[0] for value in values]
-        return held, self._sent[0], self._sent[1:]
-
-    def each(self, of_rows: Callable[..., Array], *given: Any) -> list[Array]:
-        """Call a function of the rows of every partition and their part of the point; give the results."""
-
-        def send() -> list[Future]:
-            held, asked, seats = self.futures()
-            weights = held.client.scatter([(self._point.sums, self._point.round_shares)], hash=False)[0]
-            return [
-                held.client.submit(of_rows, part, asked, seat, weights, *given, pure=False)
-                for part, seat in zip(held.futures, seats, strict=True)
-            ]
-
-        return list(self._data.parts.done(send))
-
-
 class PartitionedMoments:
     """Columns of z, as ``DualMoments`` gives them, summed over partitions."""
 
     def __init__(self, problem: PartitionedMargin, point: DualMarginPoint) -> None:
-        self.data, self._sent = problem.data, SentPoint(problem, point)
+        self.data, self._problem, self._sent = problem.data, problem, problem.at(point)
 
     def _summed(self, name: str, *given: Any) -> Array:
-        found: Array = in_tree_order(self._sent.each(_moment_sums, name, given))
+        found: Array = in_tree_order(self._problem.each(self._sent, _moment_sums, name, given))
         return found
 
     def label_sums(self) -> Array:
