@@ -76,12 +76,7 @@ class Partitions:
         whole = MarginData(*problem.data)
         order = np.random.default_rng(5).permutation(whole.n_rows)
         pieces = [np.sort(rows) for rows in np.array_split(order, count)]
-        parts = [
-            MarginData.part(
-                problem.data.features.rows(rows), type(whole.arrays)(*(part[rows] for part in whole.arrays))
-            )
-            for rows in pieces
-        ]
+        parts = [MarginData.part(problem.data.features.rows(rows), whole.arrays_of(rows)) for rows in pieces]
         self.problems = [problem.over(part) for part in parts]
         self.points = [one.first_point() for one in self.problems]
         self.sums, self.curvature = self.points[0].sums.copy(), float(count)
@@ -123,7 +118,9 @@ def visits(parts: Partitions, random: Any, found: list[Any] | None = None) -> tu
 def searched(parts: Partitions, random: Any) -> tuple[float, float]:
     """Find labelings at once, then visit."""
     found = [
-        problem.worst_labelings(replace(point, sums=parts.sums), rows, problem.data.multiply(rows, parts.sums))
+        problem.worst_labelings(
+            replace(point, sums=parts.sums), rows, problem.data.multiply(rows, parts.sums)
+        )
         for problem, point in zip(parts.problems, parts.points, strict=True)
         for rows in [np.arange(problem.n_rows)]
     ]
@@ -168,12 +165,11 @@ _WAYS: dict[str, Way] = {"visits": visits, "searched": searched, "added": added,
 def run(problem: Problem, way: Way, count: int, tol: float) -> tuple[int, float, float]:
     """Give passes, gap, and seconds of the processor, the measurement of the gap among them."""
     parts, random, begun = Partitions(problem, count), np.random.RandomState(0), time.process_time()
-    gap = np.inf
-    for number in range(1, _MOST_PASSES + 1):
+    gap, number = np.inf, 0
+    while gap > tol and number < _MOST_PASSES:
+        number += 1
         primal, dual = way(parts, random)
         gap = relative_gap(primal, dual) if np.isfinite(primal) else np.inf
-        if gap <= tol:
-            break
     return number, gap, time.process_time() - begun
 
 

@@ -79,9 +79,9 @@ def test_a_fit_whose_client_was_killed_goes_on(client, apart, tmp_path, monkeypa
 def test_it_is_decided_around_and_compared(client):
     inner = LabelGraphClassifier(client, graph="none", **GIVEN)
     calibrated = CalibratedLabelClassifier(inner, "sigmoid", cv=2).fit(chunks(X), chunks(Y))
-    whole = lw.CalibratedLabelClassifier(
-        lw.LabelGraphClassifier(graph="none", **GIVEN), "sigmoid", cv=2
-    ).fit(X, Y)
+    whole = lw.CalibratedLabelClassifier(lw.LabelGraphClassifier(graph="none", **GIVEN), "sigmoid", cv=2).fit(
+        X, Y
+    )
     assert np.allclose(calibrated.to_local().predict_proba(X), whole.predict_proba(X), rtol=0, atol=1e-9)
     found = compare({"none": inner, "tree": inner.__sklearn_clone__()}, chunks(X), chunks(Y), cv=2)
     assert found.means()["none"]["micro_f1"] == found.means()["tree"]["micro_f1"]

@@ -195,7 +195,7 @@ class PartitionedMarginData(MarginData):
     def held(self) -> list[Future]:
         """Give the rows of every partition as workers hold them, made again where they died with one."""
         if not self._held or _is_lost(self._held):
-            arrays = [MarginRows(*(part[rows] for part in self.arrays)) for rows in self.parts.slices]
+            arrays = [self.arrays_of(rows) for rows in self.parts.slices]
             sent = self.parts.client.scatter(arrays, hash=False)
             self._held = [
                 self.parts.client.submit(_held, part, self._constant, own, pure=False)

@@ -180,7 +180,9 @@ class LabelGraphClassifier(PartitionedClassifier):
         return {name: value for name, value in super()._given().items() if name != "memory_budget"}
 
     def __sklearn_clone__(self) -> LabelGraphClassifier:
-        return super().__sklearn_clone__().set_params(memory_budget=self.memory_budget)
+        made = super().__sklearn_clone__()
+        made.memory_budget = self.memory_budget
+        return made
 
     def _fit_local(
         self, local: LocalLabelGraphClassifier, client: Client, data: ReadData, *, is_part: bool, start: Any

@@ -98,7 +98,7 @@ class PassProblem(Protocol):
 
 
 class RowsProblem(Protocol):
-    """What a pass asks of rows that are in one place; points have ``gaps`` (n,), of rows when last visited."""
+    """What a pass asks of rows that are in one place; points have ``gaps`` (n,), of their last visits."""
 
     n_rows: int
 

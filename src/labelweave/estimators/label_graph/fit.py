@@ -55,8 +55,8 @@ class GraphData(NamedTuple):
 
     def rows(self, which: Array) -> GraphData:
         """Keep some rows."""
-        return self._make(
-            (self.features.rows(which), self.labels[which], self.weights[which], self.costs[which])
+        return type(self)(
+            self.features.rows(which), self.labels[which], self.weights[which], self.costs[which]
         )
 
     def posed(self) -> Callable[..., StructuredMargin]:

@@ -50,6 +50,10 @@ class MarginData:
         (self.n_rows, self.n_labels), self.n_features = arrays.targets.shape, features.shape[1]
         self.has_missing = bool((arrays.observed == 0).any())
 
+    def arrays_of(self, rows: slice | Array) -> MarginRows:
+        """Give what the passes read of some rows."""
+        return MarginRows._make(part[rows] for part in self.arrays)
+
     def arrays_with(self, targets: RowsByLabels) -> MarginRows:
         """Give what the passes read, with completed targets."""
         return self.arrays._replace(targets=targets)
