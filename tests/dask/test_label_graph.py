@@ -43,9 +43,15 @@ def test_in_one_place_the_bits_are_those_in_memory(client, case):
 
 
 @pytest.mark.parametrize(
-    ("settings", "labels"), [({"max_rounds": 2, "graph_tol": 0.0}, Y), ({"graph": "chow-liu"}, MISSING)]
+    ("settings", "labels", "slow"),
+    [
+        ({"max_rounds": 2, "graph_tol": 0.0}, Y, 1e-4),
+        ({"graph": "chow-liu"}, MISSING, 1e-4),
+        ({"graph": "full"}, Y, 0.0),  # all partitions find labelings at once
+    ],
 )
-def test_apart_the_optimum_is_that_in_memory(client, apart, settings, labels):
+def test_apart_the_optimum_is_that_in_memory(client, apart, monkeypatch, settings, labels, slow):
+    monkeypatch.setattr("labelweave.dask.graph_margin._SLOW", slow)
     settings = {**GIVEN, **settings}
     model = LabelGraphClassifier(client, **settings).fit(chunks(X), chunks(labels))
     whole = lw.LabelGraphClassifier(**settings | {"tol": 1e-4}).fit(X, labels)

@@ -6,6 +6,9 @@ visits before it have left: the same ascent as in one place, with the rows in an
 it is the ordinary pass, bit by bit.  Objectives, moments of the distributions, and completed labels are
 sums over partitions, added in pairs, or parts of a table.
 
+Where labelings take long to find, all partitions find the worst ones of their rows at once, at the weights
+that a pass begins with; the steps towards them, one after the other, are exact all the same.
+
 The client has the dual point: tasks get the parts of it that are of their rows and give them back, so that
 nothing of a fit is lost with a worker, and the states of a fit are the ordinary ones.
 """
@@ -14,6 +17,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
@@ -28,14 +32,18 @@ from labelweave.arrays import Workers
 from labelweave.dask.features import PartitionedFeatures
 from labelweave.dask.graphs import order_of_round
 from labelweave.dask.rows import ReadRows, Sized, size_in_bytes
+from labelweave.estimators.label_graph.choice import seconds_a_row
 from labelweave.estimators.label_graph.fit import GraphData
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.problems.structured_margin import CliquePenalty, MarginData, StructuredMargin
+from labelweave.problems.structured_margin.margin_model import WorstLabelings
 from labelweave.problems.structured_margin.structured_margin import DualMarginPoint
 from labelweave.problems.travelling_margins import in_tree_order
 from labelweave.solvers.passes import pass_over
 
 _SEEDS = 2**31 - 1
+_SLOW = 1e-4  # seconds that the best labeling of a row takes, beside some 1e-5 of its steps
+_ROWS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -97,12 +105,33 @@ class Visit(NamedTuple):
         return np.array_split(order, self.n_pieces)[self.piece]
 
 
+class WorkerMargin(StructuredMargin):
+    """The problem of the rows of a partition.
+
+    found: the worst labelings of all rows, where they were found before; None where they are not.
+    """
+
+    found: WorstLabelings | None = None
+
+    def worst_labelings(self, point: Any, rows: Array, products: Array) -> WorstLabelings:
+        """Look them up, or find them; see :meth:`MarginModel.worst_labelings`."""
+        if self.found is None:
+            return super().worst_labelings(point, rows, products)
+        return WorstLabelings._make(part[rows] for part in self.found)
+
+    def knowing(self, found: WorstLabelings | None) -> WorkerMargin:
+        """Give the same problem, with worst labelings that were found."""
+        made = copy(self)
+        made.found = found
+        return made
+
+
 class HeldMargin(Sized):
     """The rows of a partition on a worker, and the problem that was asked for last."""
 
     def __init__(self, data: MarginData) -> None:
         self.data, self._lock = data, Lock()
-        self._last: tuple[Question, StructuredMargin] | None = None
+        self._last: tuple[Question, WorkerMargin] | None = None
 
     @classmethod
     def of(cls, rows: ReadRows, constant: float, arrays: MarginRows) -> HeldMargin:
@@ -111,12 +140,12 @@ class HeldMargin(Sized):
         features = features.with_constant(constant) if constant else features
         return cls(MarginData.part(features, MarginRows(*map(np.array, arrays))))
 
-    def problem(self, asked: Question) -> StructuredMargin:
+    def problem(self, asked: Question) -> WorkerMargin:
         """State the problem, once in a process."""
         with self._lock:
             if self._last is None or self._last[0] is not asked:
                 given = asked.graph, asked.penalty, asked.regularization, asked.inference
-                self._last = asked, StructuredMargin(self.data, *given, Workers())
+                self._last = asked, WorkerMargin(self.data, *given, Workers())
             return self._last[1]
 
     def __sizeof__(self) -> int:
@@ -141,12 +170,26 @@ def _point(problem: StructuredMargin, seat: Seat, sums: Any, round_shares: Any) 
     return problem.point_at(np.array(sums), shares, **arrays)
 
 
+def _searched(held: HeldMargin, asked: Question, seat: Seat, begin: Traveller) -> WorstLabelings:
+    """Find the worst labelings of all rows of a partition."""
+    with Workers().running():
+        problem = held.problem(asked)
+        point = _point(problem, seat, begin.sums, begin.round_shares)
+        rows = np.arange(problem.n_rows)
+        parts = [
+            problem.worst_labelings(point, some, held.data.multiply(some, point.sums))
+            for some in np.array_split(rows, -(-len(rows) // _ROWS_AT_ONCE))
+        ]
+        return WorstLabelings._make(map(np.concatenate, zip(*parts, strict=True)))
+
+
 def _visited(
-    held: HeldMargin, asked: Question, seat: Seat, traveller: Traveller, visit: Visit, most_sweeps: int
-) -> tuple[Seat, Traveller]:
+    held: HeldMargin, asked: Question, seat: Seat, traveller: Traveller, found: WorstLabelings | None,
+    visit: Visit, most_sweeps: int,
+) -> tuple[Seat, Traveller]:  # fmt: skip
     """Let the weights visit some rows."""
     with Workers().running():
-        problem, random = held.problem(asked), np.random.RandomState(0)
+        problem, random = held.problem(asked).knowing(found), np.random.RandomState(0)
         random.set_state(traveller.stream)
         point = _point(problem, seat, traveller.sums, traveller.round_shares)
         met = pass_over(problem, point, random, most_sweeps, visit.rows(problem.n_rows))
@@ -231,6 +274,7 @@ class PartitionedMargin(StructuredMargin):
         super().__post_init__()
         asked = Question(self.graph, self.penalty, self.regularization, self.inference)
         self._asked = Sent(self.data.parts.client, [asked])
+        self._is_slow = seconds_a_row(self.graph, self.inference)[0] > _SLOW
 
     def passed(self, point: DualMarginPoint, random: np.random.RandomState, most_sweeps: int) -> float:
         """Let the weights visit all rows; see the module."""
@@ -259,9 +303,13 @@ class PartitionedMargin(StructuredMargin):
         submit = partial(self.data.parts.client.submit, pure=False)
         held, (asked,), (traveller, *seats) = self.data.held(), self._asked.futures(), sent.futures()
         counts, done = np.bincount(order).tolist(), [0] * len(seeds)
+        found: list[Any] = [None] * len(seeds)
+        if self._is_slow and len(seeds) > 1:
+            own = zip(held, seats, strict=True)
+            found = [submit(_searched, part, asked, seat, traveller) for part, seat in own]
         for at in order:
             visit = Visit(done[at], counts[at], seeds[at])
-            moved = submit(_visited, held[at], asked, seats[at], traveller, visit, most_sweeps)
+            moved = submit(_visited, held[at], asked, seats[at], traveller, found[at], visit, most_sweeps)
             # apart from each other, as one stays and the other one travels
             seats[at], traveller = (submit(operator.itemgetter(part), moved) for part in (0, 1))
             done[at] += 1
