@@ -63,7 +63,7 @@ from labelweave.inference.map import MapInference
 _RANK = {"rank": 4, "tol": 1e-5, "max_iter": 20, "random_state": 0}
 _C, _TOL = 0.02, 5e-2
 _KERNEL = {"gamma": 0.01, "kernel_rank": 40, "hyperparameters": "fixed"}
-_GRAPH = {"graph": "chow-liu", "regularization": 0.05, "tol": _TOL}
+_GRAPH = {"graph": "chow-liu", "regularization": 0.5, "tol": _TOL}
 _N_WORKERS = 4
 _WORKERS_WITHIN = 120  # seconds for the cluster to be whole again after an attack
 
@@ -359,7 +359,7 @@ def run(n_runs: int, n_others: int, seed: int = 0, model: str = "max-margin") ->
     if model == "low-rank":
         bound = LocalLowRankClassifier(**_RANK).fit(*data).objective_
     elif model == "label-graph":
-        bound = LocalLabelGraphClassifier(**_GRAPH | {"tol": 1e-4}).fit(*data).trace_[-1].dual
+        bound = LocalLabelGraphClassifier(**_GRAPH | {"tol": 1e-3}).fit(*data).trace_[-1].dual
     elif model == "kernel-logistic":
         bound = LocalKernelLogisticClassifier(**_KERNEL).fit(*data).predict_proba(data[0])
     else:

@@ -32,6 +32,7 @@ from labelweave.arrays import Workers
 from labelweave.dask.features import PartitionedFeatures
 from labelweave.dask.graphs import order_of_round
 from labelweave.dask.rows import ReadRows, Sized, size_in_bytes
+from labelweave.dask.waiting import scattered
 from labelweave.estimators.label_graph.choice import seconds_a_row
 from labelweave.estimators.label_graph.fit import GraphData
 from labelweave.labels.clique_graph import CliqueGraph
@@ -239,7 +240,7 @@ class PartitionedMarginData(MarginData):
         """Give the rows of every partition as workers hold them, made again where they died with one."""
         if not self._held or _is_lost(self._held):
             arrays = [self.arrays_of(rows) for rows in self.parts.slices]
-            sent = self.parts.client.scatter(arrays, hash=False)
+            sent = scattered(self.parts.client, arrays)
             self._held = [
                 self.parts.client.submit(_held, part, self._constant, own, pure=False)
                 for part, own in zip(self.parts.futures, sent, strict=True)
@@ -257,7 +258,7 @@ class Sent:
     def futures(self) -> list[Future]:
         """Give the futures of the values."""
         if not self._futures or _is_lost(self._futures):
-            self._futures = self._client.scatter(self._values, hash=False)
+            self._futures = scattered(self._client, self._values)
         return self._futures
 
 

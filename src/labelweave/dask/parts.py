@@ -19,11 +19,10 @@ from labelweave.arrays import Workers
 from labelweave.dask.filed import in_memory_or_file
 from labelweave.dask.graphs import in_pairs
 from labelweave.dask.rows import ReadRows, aligned, stacked_entries
-from labelweave.dask.waiting import LostRowsError, gathered
+from labelweave.dask.waiting import PAUSE, LostRowsError, gathered, scattered
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 
-_PAUSE = 0.5  # seconds before tables are sent again
 _MOST_LOSSES = 20  # of one product, whose tables died with a worker
 
 
@@ -67,7 +66,7 @@ class Parts:
         some = [part for part in parts if len(part[2])] or parts[:1]
 
         def send() -> list[Future]:
-            sent = [self.client.scatter(value, hash=False) for value in given]
+            sent = scattered(self.client, given)
             return [
                 self.client.submit(of_part, part, places - rows.start, *sent, pure=False)
                 for part, rows, places in some
@@ -90,7 +89,7 @@ class Parts:
         """Call a function of every partition and the same table; give the results in order."""
 
         def send() -> list[Future]:
-            sent = self.client.scatter(table, hash=False)
+            (sent,) = scattered(self.client, [table])
             return [self.client.submit(of_part, part, sent, pure=False) for part in self.futures]
 
         return self.done(send)
@@ -106,7 +105,7 @@ class Parts:
             called = dask.delayed(of_part, pure=False)
             parts = []
             for part, rows in zip(self.futures, self.slices, strict=True):
-                own = self.client.scatter([table[rows] for table in by_row], hash=False) if by_row else []
+                own = scattered(self.client, [table[rows] for table in by_row]) if by_row else []
                 parts.append(called(part, *own))
             total = in_pairs(parts, f"sum-{dask.base.tokenize(object())}")
             return list(self.client.compute([total], optimize_graph=False))
@@ -122,7 +121,7 @@ class Parts:
                 if any(part.status == "cancelled" for part in self.futures):
                     raise
             except (CommClosedError, OSError):  # a worker that is sent a table is dying
-                time.sleep(_PAUSE)
+                time.sleep(PAUSE)
         raise RuntimeError(
             f"Workers that had the tables of a product died {_MOST_LOSSES} times; see their logs."
         )
