@@ -1,4 +1,4 @@
-"""Passes and seconds of the processor to a gap, for label graphs over rows in partitions, without Dask.
+"""Passes and seconds of the processor to a gap, for label graphs over rows in partitions.
 
 - visits: the weights visit the partitions one after the other, several times a pass, each visit a pass of
   block-coordinate Frank-Wolfe over some of the rows there.  This is what ``labelweave.dask`` does.
@@ -9,6 +9,9 @@
   taken times the number of partitions, which keeps the dual from falling.
 - measured: so too, with that number as small as the moves of the pass before would have allowed; a pass that
   lowers the dual is undone.
+
+These are counted without Dask; with ``--workers 1 2`` the classifier of ``labelweave.dask`` is fitted too,
+with so many processes, and its seconds are those of a clock.
 
 python -m benchmarks.label_graph_rounds --problems scene:full yeast:chow-liu --partitions 2 4 16
 """
@@ -23,12 +26,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from distributed import Client, LocalCluster
 from sklearn.preprocessing import StandardScaler
 
+import dask
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.label_graphs import read_rows
 from benchmarks.problems import DEFAULT_DATA
 from labelweave.arrays import Workers
+from labelweave.dask import LabelGraphClassifier
 from labelweave.estimators.label_graph.choice import choose_graph, usual_regularization
 from labelweave.estimators.label_graph.fit import GraphData
 from labelweave.features import FeatureMatrix
@@ -173,13 +179,45 @@ def run(problem: Problem, way: Way, count: int, tol: float) -> tuple[int, float,
     return number, gap, time.process_time() - begun
 
 
+class Searches:
+    """Counts the seconds of the processor that a problem takes to find labelings."""
+
+    def __init__(self, problem: StructuredMargin) -> None:
+        self.seconds, self._find = 0.0, problem.worst_labelings
+        problem.worst_labelings = self  # type: ignore[method-assign,assignment]
+
+    def __call__(self, *given: Any) -> Any:
+        begun = time.process_time()
+        found = self._find(*given)
+        self.seconds += time.process_time() - begun
+        return found
+
+
+def run_on_dask(problem: Problem, count: int, tol: float, n_workers: int) -> str:
+    """Fit the same by the classifier on Dask's collections."""
+    X, labels = problem.data.features.data[:, :-1], problem.data.labels
+    order = np.random.default_rng(5).permutation(len(X))
+    pieces = [np.sort(rows) for rows in np.array_split(order, count)]
+    X_parts, Y_parts = ([dask.delayed(table[rows]) for rows in pieces] for table in (X, labels))
+    parts: dict[str, Any] = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": ":0"}
+    apart = 18e-6 * X.size  # megabytes, three quarters of what all rows take
+    given = {"graph": problem.graph, "memory_budget": apart, "tol": tol}
+    with LocalCluster(**parts) as cluster, Client(cluster) as client:
+        LabelGraphClassifier(client, **given | {"tol": 0.5}).fit(X_parts, Y_parts)  # loops are compiled
+        begun = time.perf_counter()
+        model = LabelGraphClassifier(client, **given).fit(X_parts, Y_parts)
+        seconds = time.perf_counter() - begun
+    return f"{n_workers} workers: {model.n_iter_} passes, gap {model.duality_gap_:.1e}, {seconds:.1f} s"
+
+
 @needs_data
 def main() -> None:
     """Measure every way, beside the ordinary solver."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--problems", nargs="+", default=["scene:full", "yeast:chow-liu"])
     parser.add_argument("--partitions", type=int, nargs="+", default=[2, 4, 16])
-    parser.add_argument("--ways", nargs="+", choices=list(_WAYS), default=list(_WAYS))
+    parser.add_argument("--ways", nargs="*", choices=list(_WAYS), default=list(_WAYS))
+    parser.add_argument("--workers", type=int, nargs="+", default=[])
     parser.add_argument("--tol", type=float, default=1e-2)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     given = parser.parse_args()
@@ -187,9 +225,14 @@ def main() -> None:
         problem = load(*name.split(":"), given.data)
         whole, solver = problem.over(MarginData(*problem.data)), BlockFrankWolfe(given.tol, _MOST_PASSES, 0)
         BlockFrankWolfe(1.0, 1, 0).solve(whole)  # loops are compiled
-        begun = time.process_time()
+        searches, begun = Searches(whole), time.process_time()
         result, _ = solver.solve(whole)
-        print(f"{name}, ordinary: {result.n_iter} passes, {time.process_time() - begun:.2f} s", flush=True)
+        seconds = time.process_time() - begun
+        share = f"{searches.seconds / seconds:.0%} of them for labelings"
+        print(f"{name}, ordinary: {result.n_iter} passes, {seconds:.2f} s, {share}", flush=True)
+        for n_workers in given.workers:
+            for count in given.partitions:
+                print(f"{name}, {count} partitions, {run_on_dask(problem, count, given.tol, n_workers)}")
         for count in given.partitions:
             for way in given.ways:
                 passes, gap, seconds = run(problem, _WAYS[way], count, given.tol)

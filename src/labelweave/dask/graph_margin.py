@@ -185,10 +185,11 @@ def _searched(held: HeldMargin, asked: Question, seat: Seat, begin: Traveller) -
 
 
 def _visited(
-    held: HeldMargin, asked: Question, seat: Seat, traveller: Traveller, found: WorstLabelings | None,
-    visit: Visit, most_sweeps: int,
+    held: HeldMargin, asked: Question, seat: Seat | tuple[Seat, Traveller], traveller: Traveller,
+    found: WorstLabelings | None, visit: Visit, most_sweeps: int,
 ) -> tuple[Seat, Traveller]:  # fmt: skip
-    """Let the weights visit some rows."""
+    """Let the weights visit some rows, whose seat may come with what left the visit before."""
+    seat = seat if isinstance(seat, Seat) else seat[0]
     with Workers().running():
         problem, random = held.problem(asked).knowing(found), np.random.RandomState(0)
         random.set_state(traveller.stream)
@@ -310,11 +311,11 @@ class PartitionedMargin(StructuredMargin):
             found = [submit(_searched, part, asked, seat, traveller) for part, seat in own]
         for at in order:
             visit = Visit(done[at], counts[at], seeds[at])
-            moved = submit(_visited, held[at], asked, seats[at], traveller, found[at], visit, most_sweeps)
-            # apart from each other, as one stays and the other one travels
-            seats[at], traveller = (submit(operator.itemgetter(part), moved) for part in (0, 1))
+            known = held[at], asked, seats[at]
+            seats[at] = submit(_visited, *known, traveller, found[at], visit, most_sweeps)
+            traveller = submit(operator.itemgetter(1), seats[at])  # goes on alone, and the seat stays
             done[at] += 1
-        return [*seats, traveller]
+        return [*(submit(operator.itemgetter(0), seat) for seat in seats), traveller]
 
     def each(self, sent: Sent, of_rows: Callable[..., Array], *given: Any) -> list[Array]:
         """Call a function of the rows of every partition and of what is sent; give the results."""
