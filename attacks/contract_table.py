@@ -1537,6 +1537,7 @@ _ON_CLUSTERS = (
     "ConformalLabelClassifier",
     "HierarchicalClassifier",
     "KernelLogisticClassifier",
+    "LabelGraphClassifier",
     "LabelTreeClassifier",
     "LowRankClassifier",
     "MaxMarginClassifier",

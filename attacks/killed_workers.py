@@ -14,6 +14,8 @@ killed while it starts, and stops looking after all of them when one is killed t
 With ``--model low-rank`` the fits are those of factors, whose objective, the loss and half the squared norms
 of both, is held against that of the ordinary estimator; with ``--model kernel-logistic`` those of an RBF
 kernel with a factor of 40 columns, whose probabilities are held against those of the ordinary estimator.
+With ``--model label-graph`` they are those of a tree over labels, whose objective is computed here from
+labelings that MAP inference finds, and held against the bound of the ordinary estimator.
 With ``--model calibrated`` three max-margin fits, to two halves of the rows and to all, end in calibrated
 probabilities.  ``--others`` are for max-margin.
 
@@ -45,18 +47,23 @@ import dask
 import labelweave.dask.data
 from dask import array as da
 from labelweave import KernelLogisticClassifier as LocalKernelLogisticClassifier
+from labelweave import LabelGraphClassifier as LocalLabelGraphClassifier
 from labelweave import LowRankClassifier as LocalLowRankClassifier
 from labelweave import MaxMarginClassifier as LocalMaxMarginClassifier
 from labelweave.dask import (
     CalibratedLabelClassifier,
     KernelLogisticClassifier,
+    LabelGraphClassifier,
     LowRankClassifier,
     MaxMarginClassifier,
 )
+from labelweave.features import FeatureMatrix
+from labelweave.inference.map import MapInference
 
 _RANK = {"rank": 4, "tol": 1e-5, "max_iter": 20, "random_state": 0}
 _C, _TOL = 0.02, 5e-2
 _KERNEL = {"gamma": 0.01, "kernel_rank": 40, "hyperparameters": "fixed"}
+_GRAPH = {"graph": "chow-liu", "regularization": 0.5, "tol": _TOL}
 _N_WORKERS = 4
 _WORKERS_WITHIN = 120  # seconds for the cluster to be whole again after an attack
 
@@ -194,6 +201,13 @@ def fit_kernel(client: Client, X: Any, Y: Any) -> KernelLogisticClassifier:
     return KernelLogisticClassifier(client, **_KERNEL).fit(*parts)
 
 
+def fit_graph(client: Client, X: Any, Y: Any) -> LabelGraphClassifier:
+    """Fit a tree over labels on the cluster, in four partitions."""
+    rows = len(X) // 4
+    parts = (da.from_array(part, chunks=(rows, part.shape[1])) for part in (X, Y))
+    return LabelGraphClassifier(client, **_GRAPH).fit(*parts)
+
+
 def fit_calibrated(client: Client, X: Any, Y: Any) -> CalibratedLabelClassifier:
     """Fit two halves of the rows and all of them, in four partitions, and calibrate."""
     rows = len(X) // 4
@@ -206,12 +220,14 @@ _FITS = {
     "MaxMarginClassifier": fit,
     "LowRankClassifier": fit_factors,
     "KernelLogisticClassifier": fit_kernel,
+    "LabelGraphClassifier": fit_graph,
     "CalibratedLabelClassifier": fit_calibrated,
 }
 _KINDS = {
     "max-margin": "MaxMarginClassifier",
     "low-rank": "LowRankClassifier",
     "kernel-logistic": "KernelLogisticClassifier",
+    "label-graph": "LabelGraphClassifier",
     "calibrated": "CalibratedLabelClassifier",
 }
 
@@ -276,6 +292,8 @@ def compare(model: Any, whole: Any, X: Any, Y: Any, bound: Any) -> str | None:
     """
     if isinstance(model, KernelLogisticClassifier):
         return compare_probabilities(model, whole, X, bound)
+    if isinstance(model, LabelGraphClassifier):
+        return compare_graphs(model, whole, X, Y, bound)
     if isinstance(model, LowRankClassifier):
         return compare_factors(model, whole, X, Y, bound)
     if isinstance(model, CalibratedLabelClassifier):
@@ -300,6 +318,24 @@ def compare_probabilities(model: Any, whole: Any, X: Any, probabilities: Any) ->
     return None if difference <= 1e-5 else f"has probabilities that differ by {difference:.1e}"
 
 
+def compare_graphs(model: Any, whole: Any, X: Any, Y: Any, bound: float) -> str | None:
+    """Say what is wrong with the weights of a graph, if anything, by the labelings of largest loss."""
+    names = ("coef_", "clique_coef_", "intercept_", "clique_intercept_")
+    if not all(np.array_equal(getattr(model, name), getattr(whole, name)) for name in names):
+        return "gave other bits"
+    own, scorer = model.to_local(), model.scorer_
+    unary, tables = scorer.potentials(FeatureMatrix(X))
+    costs = np.where(Y > 0, -1.0, 1.0)
+    truth = own.predict_map(X, Y).values
+    worst = MapInference(scorer.label_graph).solve(unary + costs, tables).values + Y.sum(axis=1)
+    labels, states = ([getattr(model, name) for name in names[part::2]] for part in (0, 1))
+    penalty = sum(np.square(part).sum() for part in labels) / 4
+    penalty += sum(np.square(part).sum() for part in states) / 2
+    objective = _GRAPH["regularization"] * penalty + (worst - truth).mean()
+    gap = (objective - bound) / objective
+    return None if gap <= _TOL else f"is at a gap of {gap:.1e}"
+
+
 def compare_factors(model: Any, whole: Any, X: Any, Y: Any, objective: float) -> str | None:
     """Say what is wrong with factors, if anything."""
     W, H, b = model.feature_factors_, model.label_factors_, model.intercept_
@@ -322,6 +358,8 @@ def run(n_runs: int, n_others: int, seed: int = 0, model: str = "max-margin") ->
     bound: Any
     if model == "low-rank":
         bound = LocalLowRankClassifier(**_RANK).fit(*data).objective_
+    elif model == "label-graph":
+        bound = LocalLabelGraphClassifier(**_GRAPH | {"tol": 1e-3}).fit(*data).trace_[-1].dual
     elif model == "kernel-logistic":
         bound = LocalKernelLogisticClassifier(**_KERNEL).fit(*data).predict_proba(data[0])
     else:

@@ -130,6 +130,17 @@ def test_flags_of_decisions_do_what_they_do_in_memory(run, tmp_path, flags):
     assert np.abs(scores[0]).max() > 0.1
 
 
+def test_a_graph_from_a_file_joins_labels_by_name(run, tmp_path):
+    whole().to_parquet("all.parquet")
+    (tmp_path / "edges.csv").write_text("genre_0,genre_1\n")
+    flags = ["--model", "label-graph", "--graph", "edges.csv", "--regularization", 1, *FLAGS]
+    run("fit", "rows", "--dask", "local:2", *flags, "-o", "cluster.lw")
+    run("fit", "all.parquet", *flags, "--scaling", "none", "-q", "-o", "memory.lw")
+    there, here = (lw.load(path) for path in ("cluster.lw", "memory.lw"))
+    assert there.classifier.label_graph_.cliques == here.classifier.label_graph_.cliques == ((0, 1),)
+    assert np.allclose(there.decision_function(whole()), here.decision_function(whole()), atol=1e-9)
+
+
 def test_files_are_measured_by_workers_as_in_memory(run):
     whole().to_parquet("all.parquet")
     run("fit", "all.parquet", "--model", "max-margin", *FLAGS, "-q", "-o", "m.lw")
@@ -172,12 +183,16 @@ def test_files_of_other_formats(run, tmp_path):
     ("words", "said"),
     [
         (
-            ["rows", "--dask", "x", "--model", "label-graph"],
-            "--dask goes with --model max-margin, low-rank, kernel-logistic or label-tree",
+            ["rows", "--dask", "x", "--model", "plst"],
+            "--dask goes with --model max-margin, low-rank, kernel-logistic, label-graph or label-tree",
         ),
         (["rows", "--dask", "x", "--calibrate", "auto", "--checkpoint", "c"], "--checkpoint keeps one fit"),
         (["rows", "--dask", "x", "--enforce", "max", *FLAGS], "the data hold no taxonomy"),
         (["rows", "--dask", "x", "--kernel", "rbf", *FLAGS], "--kernel rbf is for data in memory"),
+        (
+            ["rows", "--dask", "x", "--model", "label-graph", "--inputs", "scores"],
+            "--inputs scores is for data in memory",
+        ),
         (["rows", "--dask", "x", "--jobs", "2", *FLAGS], "--jobs 2 is for data in memory"),
         (["rows", "--dask", "x"], "A table needs --labels or --label-column"),
         (["nothing/*.parquet", "--dask", "x"], "no files"),

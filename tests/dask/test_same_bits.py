@@ -5,7 +5,12 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
-from labelweave.dask import KernelLogisticClassifier, LabelTreeClassifier, LowRankClassifier
+from labelweave.dask import (
+    KernelLogisticClassifier,
+    LabelGraphClassifier,
+    LabelTreeClassifier,
+    LowRankClassifier,
+)
 from labelweave.solvers.newton import NewtonConjugateGradient
 from labelweave.solvers.pruned_ascent import PrunedAscent
 
@@ -16,6 +21,7 @@ MODELS = {
     "kernel logistic": (KernelLogisticClassifier, {"kernel_rank": 30, "hyperparameters": "fixed"}),
     "linear logistic": (KernelLogisticClassifier, {"kernel": "linear", "hyperparameters": "fixed"}),
     "low rank": (LowRankClassifier, {"kernel": "rbf", "kernel_rank": 30, "rank": 3}),
+    "label graph": (LabelGraphClassifier, {"regularization": 0.5, "tol": 0.1, "max_rounds": 2}),
     "label tree": (LabelTreeClassifier, {"leaf_size": 3, "branching": 2}),
 }
 
@@ -38,7 +44,9 @@ def clusters():
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_one_and_three_processes_give_the_same_bits(clusters, name):
+def test_one_and_three_processes_give_the_same_bits(clusters, request, name):
+    if name == "label graph":
+        request.getfixturevalue("apart")
     make, settings = MODELS[name]
     one, three = (
         make(client, **settings).fit(chunks(X), chunks(Y)).to_local().decision_function(X)

@@ -114,12 +114,10 @@ def test_a_run_from_an_optimum_is_short():
 def test_rounding_is_taken_out_now_and_then():
     passed, recomputed = [], []
     problem = SimpleNamespace(
-        n_rows=4,
         rounding_level=0.0,
-        first_point=lambda: SimpleNamespace(gaps=np.ones(4)),
+        first_point=lambda: None,
         complete=lambda point: False,
-        sweep=lambda point, order, search=True: passed.append(search) or 1.0,
-        rebalance=lambda point: None,
+        passed=lambda point, random, most_sweeps: passed.append(1) or 1.0,
         recompute=lambda point: recomputed.append(sum(passed)),
         evaluate=lambda point: TraceRecord.of(2.0, 1.0),
     )

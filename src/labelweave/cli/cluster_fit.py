@@ -17,7 +17,7 @@ from labelweave.cli.decision_flags import with_decisions
 from labelweave.cli.fit_request import FitRequest
 from labelweave.cli.fit_words import explain_end, print_summary
 from labelweave.cli.label_cells import cut_where_listed, require_labels
-from labelweave.cli.label_relations import covariance_over
+from labelweave.cli.label_relations import covariance_over, graph_over, is_graph_file
 from labelweave.cli.messages import note
 from labelweave.cli.model_table import model_table
 from labelweave.datasets import read_taxonomy
@@ -28,6 +28,7 @@ _BUDGET = 2000.0  # megabytes, of models that have none
 _SECONDS = 30  # for a scheduler to answer
 _MODELS = {
     "kernel-logistic": "KernelLogisticClassifier",
+    "label-graph": "LabelGraphClassifier",
     "label-tree": "LabelTreeClassifier",
     "low-rank": "LowRankClassifier",
     "max-margin": "MaxMarginClassifier",
@@ -52,6 +53,8 @@ def run_on_cluster(request: FitRequest) -> int:
             pairs = with_classes(pairs, keeps_unknown=request.has("taxonomy"))
         if request.has("taxonomy") and request.relations.taxonomy:
             parameters["taxonomy"] = read_taxonomy(request.relations.taxonomy)
+        elif request.has("graph") and request.graph is not None:
+            parameters["graph"] = graph_over(names or (), request.graph)
         elif names is not None:
             parameters["label_covariance"] = covariance_over(names, request, columns)
         make = getattr(labelweave.dask, _MODELS[request.model])
@@ -115,13 +118,14 @@ def _pairs(
     from labelweave.dask.files import label_names_of, matrix_pairs, planned, table_pairs
 
     source, path = request.source, parts[0].path
+    needs_names = request.relates_labels or is_graph_file(request)
     format = source.format_of(path)
     other = next((part.path for part in parts if source.format_of(part.path) != format), None)
     if other is not None:
         raise click.UsageError(f"{path} and {other} are of different formats; give files of one.")
     if format != "table":
         options = source.matrix_keywords()
-        names = label_names_of(client, parts[0], format, options) if request.relates_labels else None
+        names = label_names_of(client, parts[0], format, options) if needs_names else None
         return matrix_pairs(client, parts, format, options), None, None, names
     first, given = parts[0].table(), source.columns()
     require_labels(first, given)
@@ -131,5 +135,5 @@ def _pairs(
     if not request.quiet:
         column_words(first, given, columns).show()
     plan = planned(client, parts, columns, source.vectorizer(columns), is_verbose=not request.quiet)
-    names = plan.label_names if request.relates_labels else None
+    names = plan.label_names if needs_names else None
     return table_pairs(client, parts, plan), plan.vectorizer, plan.columns, names

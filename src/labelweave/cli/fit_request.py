@@ -45,6 +45,7 @@ _ON_CLUSTERS: dict[str, dict[str, tuple[str, ...]]] = {  # models, and which val
     },
     "low-rank": {"kernel": _KERNELS_OF_ROWS, "hyperparameters": ("fixed",), "learning_rows": ()},
     "kernel-logistic": {"kernel": _KERNELS_OF_ROWS, "solver": _NEWTON_OF_PARTS},
+    "label-graph": {"kernel": ("linear",), "inputs": ("features",)},
     "label-tree": {},
 }
 _TREE_TIES = ("level", "subtree")

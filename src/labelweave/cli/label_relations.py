@@ -106,9 +106,18 @@ def structures(request: FitRequest, targets: Targets, columns: Columns) -> dict[
     if request.has("label_covariance") and found.get("taxonomy") is None:
         found["label_covariance"] = _covariance(request, targets, columns)
     if request.has("graph") and request.graph is not None:
-        is_word = request.graph in GRAPHS
-        found["graph"] = request.graph if is_word else read_graph(request.graph, targets.names)
+        found["graph"] = graph_over(targets.names, request.graph)
     return found
+
+
+def is_graph_file(request: FitRequest) -> bool:
+    """Say whether the labels' graph is in a file."""
+    return bool(request.has("graph")) and request.graph is not None and request.graph not in GRAPHS
+
+
+def graph_over(names: Sequence[str], graph: str) -> Any:
+    """Give the graph that a flag asks for, by its word or from its file."""
+    return graph if graph in GRAPHS else read_graph(graph, names)
 
 
 def _covariance(request: FitRequest, targets: Targets, columns: Columns) -> LabelCovariance | None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         TunedThresholdClassifier,
     )
     from labelweave.dask.kernel_logistic import KernelLogisticClassifier
+    from labelweave.dask.label_graph import LabelGraphClassifier
     from labelweave.dask.label_tree import LabelTreeClassifier
     from labelweave.dask.low_rank import LowRankClassifier
     from labelweave.dask.max_margin import MaxMarginClassifier
@@ -28,6 +29,7 @@ __all__ = [
     "ConformalLabelClassifier",
     "HierarchicalClassifier",
     "KernelLogisticClassifier",
+    "LabelGraphClassifier",
     "LabelTreeClassifier",
     "LowRankClassifier",
     "MaxMarginClassifier",
@@ -41,6 +43,7 @@ _HOMES = {
     "ConformalLabelClassifier": "labelweave.dask.decisions",
     "HierarchicalClassifier": "labelweave.dask.decisions",
     "KernelLogisticClassifier": "labelweave.dask.kernel_logistic",
+    "LabelGraphClassifier": "labelweave.dask.label_graph",
     "LabelTreeClassifier": "labelweave.dask.label_tree",
     "LowRankClassifier": "labelweave.dask.low_rank",
     "MaxMarginClassifier": "labelweave.dask.max_margin",

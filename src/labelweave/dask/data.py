@@ -17,6 +17,7 @@ from labelweave.array_types import Array
 from labelweave.dask import tasks
 from labelweave.dask.chunks import neighbours
 from labelweave.dask.graphs import Place
+from labelweave.dask.parts import joined_rows
 from labelweave.dask.rows import Counts, Facts, labels_of, read_rows, relabelled, some_rows, weights_of
 from labelweave.dask.tasks import Common
 from labelweave.dask.waiting import gathered, wait_for_some
@@ -84,6 +85,22 @@ class ReadData:
             form = read_targets(form.classes[counts.positives > 0])[1]
             counts = _counted(client, rows, form)
         return ReadData(rows, facts, form, counts)
+
+    def joined(self, client: Client, budget: float) -> ReadData:
+        """Bring partitions together: all, or neighbours as long as they are small.
+
+        budget: megabytes that rows may take on a worker.
+        Raises ValueError if a worker cannot hold what is brought together.
+        """
+        groups = self.groups(budget)
+        brought = [self.megabytes_of(group) for group in groups if len(group) > 1]
+        _refuse_large(max(brought, default=0.0), min(megabytes_of_workers(client), default=np.inf), budget)
+        rows, facts = [], []
+        for group in groups:
+            parts, own = [self.rows[part] for part in group], [self.facts[part] for part in group]
+            rows.append(parts[0] if len(parts) == 1 else client.submit(joined_rows, parts, pure=False))
+            facts.append(Facts.joined(own))
+        return replace(self, rows=rows, facts=facts)
 
     def relabelled(self, client: Client, of_labels: Callable[[LabelMatrix], LabelMatrix]) -> ReadData:
         """Give rows the labels that a function makes of those of a partition."""

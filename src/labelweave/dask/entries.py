@@ -24,6 +24,7 @@ from labelweave.arrays import Workers
 from labelweave.dask.graphs import in_pairs
 from labelweave.dask.parts import Parts
 from labelweave.dask.rows import Sized, aligned
+from labelweave.dask.waiting import scattered
 from labelweave.features.factor_maps import FactorMap
 from labelweave.problems.label_entries import LabelEntries, RowsLoss
 from labelweave.problems.label_entries.base import EntryPoint, GradientOperator, WeighedColumns
@@ -112,7 +113,7 @@ class EntriesApart(WeighedColumns):
 
     def _make_own(self) -> list[Future]:
         client, budget = self._parts.client, BUDGET / len(self._parts.futures)
-        losses = client.scatter([self._loss.rows(rows) for rows in self._parts.slices], hash=False)
+        losses = scattered(client, [self._loss.rows(rows) for rows in self._parts.slices])
         pairs = zip(self._parts.futures, losses, strict=True)
         return [client.submit(PartOfLoss, *pair, budget, pure=False) for pair in pairs]
 
@@ -126,7 +127,7 @@ class EntriesApart(WeighedColumns):
         return Kept(make)
 
     def _sent(self, tables: Sequence[Array]) -> list[Any]:
-        return [self._parts.client.scatter(table, hash=False) for table in tables]
+        return scattered(self._parts.client, tables)
 
     def _summed(self, of_part: Callable[..., Any], *tables: Array, kept: Kept | None = None) -> Any:
         """Call a function of every part, of what is kept of it and of tables; add the results in pairs."""
@@ -140,7 +141,7 @@ class EntriesApart(WeighedColumns):
             total = in_pairs(found, f"sum-{dask.base.tokenize(object())}")
             return list(self._parts.client.compute([total], optimize_graph=False))
 
-        return self._parts.settled(send)[0]
+        return self._parts.done(send)[0]
 
     def point(self, *factors: Array, is_turned: bool, total: float) -> EntryPoint:
         """Evaluate the loss to second order, the factor that moves given first.
@@ -163,7 +164,7 @@ class EntriesApart(WeighedColumns):
             curves.hold(made[1:])
             return made[:1]
 
-        values, gradients, weights = self._parts.settled(send)[0].tables
+        values, gradients, weights = self._parts.done(send)[0].tables
 
         def curve(direction: Array) -> Array:
             bend = partial(_bent, is_turned=is_turned)

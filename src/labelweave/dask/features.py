@@ -143,6 +143,21 @@ class PartitionedFeatures(FeatureMatrix):
         return PartitionedMap(self._parts, entries, shape, self._constant, self._dtype)
 
     @property
+    def parts(self) -> Parts:
+        """The partitions as they were read."""
+        return self._parts
+
+    @property
+    def constant(self) -> float:
+        """The value of the constant feature; 0 without one."""
+        return self._constant
+
+    @property
+    def visits(self) -> list[int]:
+        """How often what travels visits each partition in a round."""
+        return self._read.visits([[[part]] for part in range(len(self._facts))])
+
+    @property
     def marks(self) -> Any:
         return [facts.mark for facts in self._facts]
 
@@ -168,7 +183,9 @@ class PartitionedFeatures(FeatureMatrix):
         return made
 
     def mapped(self, of_rows: Callable[..., Any], which: Any, size: int) -> Any:
-        return self._parts.mapped(of_rows, np.asarray(which))
+        constant = self._constant
+        whole = of_rows if not constant else lambda part: of_rows(_with_constant(part, constant))
+        return self._parts.mapped(whole, np.asarray(which))
 
     def here(self, which: npt.NDArray[Any] | None = None) -> FeatureMatrix:
         which = np.arange(len(self)) if which is None else which
@@ -193,7 +210,7 @@ class PartitionedFeatures(FeatureMatrix):
         return None if any(part is None for part in counts) else np.concatenate(counts)
 
     def squared_norms(self) -> npt.NDArray[np.float64]:
-        return np.concatenate(self._parts.each(_squared_norms, None))
+        return np.concatenate(self._parts.each(_squared_norms, self._constant))
 
     def largest_entry(self) -> float:
         return max(facts.largest for facts in self._facts)
@@ -208,5 +225,9 @@ def _row_counts(part: ReadRows, _: None) -> Any:
     return part.features.row_counts()
 
 
-def _squared_norms(part: ReadRows, _: None) -> Array:
-    return part.features.squared_norms()
+def _squared_norms(part: ReadRows, constant: float) -> Array:
+    return _with_constant(part.features, constant).squared_norms()
+
+
+def _with_constant(features: FeatureMatrix, constant: float) -> FeatureMatrix:
+    return features.astype(np.float64).with_constant(constant) if constant else features

@@ -29,6 +29,7 @@ from labelweave.dask.waiting import (
     SILENCE,
     refuse_lost_rows,
     refuse_to_go_on,
+    scattered,
     warn_of_silence,
 )
 from labelweave.solvers.frame import relative_gap
@@ -38,7 +39,6 @@ _OPEN_PER_THREAD = 3  # blocks under way for each thread, so that none waits for
 _SHORTEST = 5.0  # seconds between two snapshots of a block ...
 _COST_SHARE = 0.1  # ... which take this share of the whole time at most
 _LOOK_EVERY = 5.0  # seconds between two looks at where partitions are
-_PAUSE = 0.5  # seconds before another try to reach a worker
 _MOST_LOSSES = 20  # of one block before it gets further than before
 
 
@@ -179,18 +179,7 @@ class TravellingFit:
         block.state = BlockState(self._scattered(known.traveller, None), placed)
 
     def _scattered(self, value: Any, worker: str | None) -> Future:
-        """Put a value onto a worker, another one if that is gone; wait where there is none."""
-        begun = time.monotonic()
-        workers = None if worker is None else [worker]
-        while True:
-            try:
-                return self.client.scatter([value], workers=workers, hash=False)[0]  # a tuple is many values
-            except (ValueError, KeyError, OSError):
-                workers = None
-            if time.monotonic() - begun > SILENCE:
-                warn_of_silence(self.client, stacklevel=6)
-                begun = time.monotonic()
-            time.sleep(_PAUSE)
+        return scattered(self.client, [value], worker)[0]
 
     def _homes(self, block: BlockFit) -> list[str | None]:
         """Say at which worker a block finds each partition."""

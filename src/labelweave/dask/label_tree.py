@@ -15,8 +15,8 @@ from sklearn.base import clone
 from labelweave.arrays import Workers
 from labelweave.dask.classifier import PartitionedClassifier
 from labelweave.dask.data import ReadData, megabytes_of_workers
-from labelweave.dask.parts import stacked_features
-from labelweave.dask.rows import ReadRows, Sized, size_in_bytes, stacked_entries
+from labelweave.dask.parts import joined_rows
+from labelweave.dask.rows import ReadRows, Sized, size_in_bytes
 from labelweave.dask.tasks import never_stops
 from labelweave.dask.waiting import gathered
 from labelweave.estimators import LabelTreeClassifier as LocalLabelTreeClassifier
@@ -32,7 +32,7 @@ from labelweave.estimators.label_tree.fit import (
 )
 from labelweave.estimators.parameters import ClassWeight, FlipRatesLike, RandomState, keep_parameters
 from labelweave.estimators.progress import FitArguments
-from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.labels import Taxonomy
 from labelweave.labels.label_tree import LabelTree
 from labelweave.problems.margin_blocks import KeptBlock
 from labelweave.problems.tree_blocks import Forest, ForestOutline, TreeOutline
@@ -171,14 +171,8 @@ class HeldRows(Sized):
     @classmethod
     def of(cls, reader: LocalLabelTreeClassifier, parts: Sequence[ReadRows]) -> HeldRows:
         """Put the rows of all partitions below one another."""
-        targets: Any = [part.targets for part in parts]
-        y = LabelMatrix.stacked(targets) if isinstance(targets[0], LabelMatrix) else np.concatenate(targets)
-        entries: Any = [part.entries for part in parts]
-        features = stacked_features([part.features for part in parts])
-        weights = np.concatenate([part.weights for part in parts])
-        return cls(
-            reader._rows(features, y, weights, None if entries[0] is None else stacked_entries(entries))
-        )
+        rows = joined_rows(parts)
+        return cls(reader._rows(rows.features, rows.targets, rows.weights, rows.entries))
 
     def forest(self, request: Request) -> Forest:
         """State the problem of all nodes, once in a process."""

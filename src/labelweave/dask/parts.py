@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,19 +16,20 @@ from distributed.comm import CommClosedError
 import dask
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
+from labelweave.dask.filed import in_memory_or_file
 from labelweave.dask.graphs import in_pairs
-from labelweave.dask.rows import ReadRows, aligned
-from labelweave.dask.waiting import LostRowsError, gathered
+from labelweave.dask.rows import ReadRows, aligned, stacked_entries
+from labelweave.dask.waiting import PAUSE, LostRowsError, gathered, scattered
 from labelweave.features import FeatureMatrix
+from labelweave.labels import LabelMatrix
 
-_PAUSE = 0.5  # seconds before tables are sent again
 _MOST_LOSSES = 20  # of one product, whose tables died with a worker
 
 
 class Parts:
     """Partitions of rows on the cluster.
 
-    futures: one a partition; sizes: their rows.
+    futures: one a partition; sizes: their rows; slices: where these are among all rows.
     """
 
     def __init__(self, client: Client, futures: Sequence[Future], sizes: Sequence[int]) -> None:
@@ -64,13 +66,13 @@ class Parts:
         some = [part for part in parts if len(part[2])] or parts[:1]
 
         def send() -> list[Future]:
-            sent = [self.client.scatter(value, hash=False) for value in given]
+            sent = scattered(self.client, given)
             return [
                 self.client.submit(of_part, part, places - rows.start, *sent, pure=False)
                 for part, rows, places in some
             ]
 
-        found = stack(self.settled(send))
+        found = stack(self.done(send))
         back = np.argsort(order, kind="stable")
         return found.rows(back) if isinstance(found, FeatureMatrix) else found[back]
 
@@ -87,14 +89,14 @@ class Parts:
         """Call a function of every partition and the same table; give the results in order."""
 
         def send() -> list[Future]:
-            sent = self.client.scatter(table, hash=False)
+            (sent,) = scattered(self.client, [table])
             return [self.client.submit(of_part, part, sent, pure=False) for part in self.futures]
 
-        return self.settled(send)
+        return self.done(send)
 
     def gathered(self, of_part: Callable[..., Any]) -> list[Any]:
         """Call a function of every partition; give the results in order."""
-        return self.settled(lambda: list(self.client.map(of_part, self.futures, pure=False)))
+        return self.done(lambda: list(self.client.map(of_part, self.futures, pure=False)))
 
     def summed(self, of_part: Callable[..., Any], *by_row: Any) -> Any:
         """Call a function of every partition and the rows of tables that it has; add the results in pairs."""
@@ -103,14 +105,14 @@ class Parts:
             called = dask.delayed(of_part, pure=False)
             parts = []
             for part, rows in zip(self.futures, self.slices, strict=True):
-                own = self.client.scatter([table[rows] for table in by_row], hash=False) if by_row else []
+                own = scattered(self.client, [table[rows] for table in by_row])
                 parts.append(called(part, *own))
             total = in_pairs(parts, f"sum-{dask.base.tokenize(object())}")
             return list(self.client.compute([total], optimize_graph=False))
 
-        return self.settled(send)[0]
+        return self.done(send)[0]
 
-    def settled(self, send: Callable[[], list[Future]]) -> list[Any]:
+    def done(self, send: Callable[[], list[Future]]) -> list[Any]:
         """Send tasks and gather what they give, anew where their tables died with a worker."""
         for _ in range(_MOST_LOSSES):
             try:
@@ -119,10 +121,24 @@ class Parts:
                 if any(part.status == "cancelled" for part in self.futures):
                     raise
             except (CommClosedError, OSError):  # a worker that is sent a table is dying
-                time.sleep(_PAUSE)
+                time.sleep(PAUSE)
         raise RuntimeError(
             f"Workers that had the tables of a product died {_MOST_LOSSES} times; see their logs."
         )
+
+
+def joined_rows(parts: Sequence[ReadRows]) -> ReadRows:
+    """Put the rows of several partitions below one another."""
+    targets: Any = [part.targets for part in parts]
+    entries: Any = [part.entries for part in parts]
+    is_many = isinstance(targets[0], LabelMatrix)
+    return replace(
+        parts[0],
+        features=in_memory_or_file(stacked_features([part.features for part in parts])),
+        targets=LabelMatrix.stacked(targets) if is_many else np.concatenate(targets),
+        weights=np.concatenate([part.weights for part in parts]),
+        entries=None if entries[0] is None else stacked_entries(entries),
+    )
 
 
 def _of_some_rows(rows: ReadRows, places: Array, of_rows: Callable[..., Any]) -> Array:

@@ -148,6 +148,19 @@ class Facts:
             counts=None if rows.form is None else Counts.of(rows, rows.form),
         )
 
+    @classmethod
+    def joined(cls, parts: Sequence[Facts]) -> Facts:
+        """Say what is known of several partitions together, but for classes and counts."""
+        return parts[0] if len(parts) == 1 else replace(
+            parts[0],
+            n_rows=sum(part.n_rows for part in parts),
+            largest_weight=max(part.largest_weight for part in parts),
+            largest_norm=max(part.largest_norm for part in parts),
+            entries=sum(part.entries for part in parts),
+            largest=max(part.largest for part in parts),
+            mark=data_fingerprint([part.mark for part in parts]),
+        )  # fmt: skip
+
     def of_rows(self, n_rows: int) -> Facts:
         """Say what is known of some of the rows."""
         return replace(self, n_rows=n_rows, entries=-(-self.entries * n_rows // self.n_rows))

@@ -13,6 +13,7 @@ from distributed.comm import CommClosedError
 
 SILENCE = 60.0  # seconds without any task done before it is said why
 _SAY_EVERY = 2.0  # seconds
+PAUSE = 0.5  # before another try to reach a worker
 LOST = (CancelledError, KilledWorker, CommClosedError, OSError, TimeoutError)
 """What tells that work is gone with the worker that did it."""
 MOST_KILLS = 2
@@ -73,10 +74,26 @@ def gathered(
         except CancelledError:
             refuse_lost_rows()
         except (CommClosedError, OSError):
-            time.sleep(0.5)
+            time.sleep(PAUSE)
         for future in futures:
             if future.status == "error":
                 future.retry()
+
+
+def scattered(client: Client, values: Sequence[Any], worker: str | None = None) -> list[Future]:
+    """Put values onto a worker, other ones if that is gone; wait where there is none."""
+    begun = time.monotonic()
+    workers = None if worker is None else [worker]
+    while values:
+        try:
+            return list(client.scatter(list(values), workers=workers, hash=False))
+        except (ValueError, KeyError, OSError):
+            workers = None
+        if time.monotonic() - begun > SILENCE:
+            warn_of_silence(client, stacklevel=6)
+            begun = time.monotonic()
+        time.sleep(PAUSE)
+    return []
 
 
 def wait_for_some(client: Client, futures: Sequence[Future], most: int) -> None:

@@ -68,10 +68,8 @@ class PassProblem(Protocol):
     """What the passes ask of a problem; every method may change the point that it is given.
 
     rounding_level: values and differences of the objectives below it are rounding.
-    Points have ``gaps`` (n,), of rows when last visited.
     """
 
-    n_rows: int
     rounding_level: float
 
     def first_point(self) -> Any:
@@ -83,15 +81,11 @@ class PassProblem(Protocol):
     def mend(self, point: Any) -> None:
         """Make consistent what an interrupt has left, and take out rounding."""
 
-    def sweep(self, point: Any, order: npt.NDArray[np.int64], search: bool = True) -> float:
-        """Improve the dual point row by row.
+    def passed(self, point: Any, random: np.random.RandomState, most_sweeps: int) -> float:
+        """Pass over all rows, as :func:`pass_over` does over those in one place.
 
-        search: whether to look for labelings that are not among those kept.
-        Returns the gaps that all rows had when they were last visited.
+        Returns the gaps that they had when they were visited.
         """
-
-    def rebalance(self, point: Any) -> None:
-        """Adapt the penalty to the point."""
 
     def recompute(self, point: Any) -> None:
         """Take out rounding."""
@@ -101,6 +95,49 @@ class PassProblem(Protocol):
 
     def complete(self, point: Any) -> bool:
         """Put the best targets where they are not known; return whether one has changed."""
+
+
+class RowsProblem(Protocol):
+    """What a pass asks of rows that are in one place; points have ``gaps`` (n,), of their last visits."""
+
+    n_rows: int
+
+    def sweep(self, point: Any, order: npt.NDArray[np.int64], search: bool = True, among: Any = ...) -> float:
+        """Improve the dual point row by row.
+
+        search: whether to look for labelings that are not among those kept.
+        Returns the gaps that some rows had when they were last visited.
+        """
+
+    def rebalance(self, point: Any) -> None:
+        """Adapt the penalty to the point."""
+
+
+def pass_over(
+    problem: RowsProblem,
+    point: Any,
+    random: np.random.RandomState,
+    most_sweeps: int,
+    some: npt.NDArray[np.int64] | None = None,
+) -> float:
+    """Visit rows, then those with a gap among their kept labelings.
+
+    most_sweeps: without inference, after the first one.
+    some: the rows; None for all.
+    Returns the gaps that they had when they were first visited.
+    """
+    rows = np.arange(problem.n_rows) if some is None else some
+    own = slice(None) if some is None else some
+    estimate = problem.sweep(point, random.permutation(rows), among=own)
+    problem.rebalance(point)
+    for _ in range(most_sweeps):
+        gaps = point.gaps[own]
+        live = random.permutation(rows[gaps > _LIVE * gaps.mean()])
+        settled = problem.sweep(point, live, search=False, among=own)
+        problem.rebalance(point)
+        if settled <= _SETTLED * estimate:
+            break
+    return estimate
 
 
 class BlockFrankWolfe(Solver[Any, PassState]):
@@ -163,16 +200,9 @@ class BlockFrankWolfe(Solver[Any, PassState]):
     def one_pass(
         self, problem: PassProblem, state: PassState, random: np.random.RandomState
     ) -> tuple[PassState, TraceRecord | None, Status | None]:
-        """Visit all rows, then those with a gap among their kept labelings."""
+        """Pass over all rows, and measure when that is due."""
         point, done = state.point, state.rounds - state.begun
-        estimate = problem.sweep(point, random.permutation(problem.n_rows).astype(np.int64))
-        problem.rebalance(point)
-        for _ in range(self.most_sweeps):
-            live = np.flatnonzero(point.gaps > _LIVE * point.gaps.mean())
-            settled = problem.sweep(point, random.permutation(live), search=False)
-            problem.rebalance(point)
-            if settled <= _SETTLED * estimate:
-                break
+        estimate = problem.passed(point, random, self.most_sweeps)
         if done % _REFRESH_EVERY == 0:
             problem.recompute(point)
         is_near = estimate <= self.tol * abs(state.level)

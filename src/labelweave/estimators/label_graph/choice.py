@@ -60,10 +60,7 @@ def warn_of_wide_graph(
 ) -> None:
     """Warn of a graph whose labelings take long to find, or whose weights do not fit into memory."""
     n_rows, n_features = data.features.shape
-    is_searched = inference["method"] == "message_passing"
-    orders = component_orders(graph, -1 if is_searched else inference["exact_width"])
-    of_row = expected_seconds(graph, orders, 1 if is_searched else inference["max_nodes"])
-    labels = max(len(part.labels) for part in orders)
+    of_row, labels = seconds_a_row(graph, inference)
     sparser = "give a sparser graph ('learn', 'chow-liu')"
     warn_of_time(
         f"A fit with {graph.n_cliques} cliques that join {labels} of {graph.n_labels} labels goes through "
@@ -73,6 +70,14 @@ def warn_of_wide_graph(
     )
     n_weights = (graph.n_labels + int(graph.table_starts[-1])) * n_features
     warn_of_memory(f"A graph of {graph.n_cliques} cliques", _COPIES * 8.0 * n_weights, f"{sparser}.")
+
+
+def seconds_a_row(graph: CliqueGraph, inference: dict[str, Any]) -> tuple[float, int]:
+    """Estimate how long the best labeling of a row takes; give the labels of the largest component too."""
+    is_searched = inference["method"] == "message_passing"
+    orders = component_orders(graph, -1 if is_searched else inference["exact_width"])
+    seconds = expected_seconds(graph, orders, 1 if is_searched else inference["max_nodes"])
+    return seconds, max(len(part.labels) for part in orders)
 
 
 def usual_regularization(data: GraphData) -> float:
@@ -110,10 +115,12 @@ def _agreement(table: Array) -> Array:
 def _usual_signs(pairs: Array, weights: Array, data: GraphData) -> Array:
     """Give the sign that the pairs' scores have in most rows with one of their labels, else 0."""
     seen, above, below = np.zeros((3, len(pairs)))
-    for rows in panels(len(data.labels), max(1, _VALUES_AT_ONCE // (len(pairs) + data.labels.n_labels))):
+    size = max(1, _VALUES_AT_ONCE // (len(pairs) + data.labels.n_labels))
+    for rows in panels(len(data.labels), size):
         is_on = data.labels.positives[rows].toarray() > 0
         counts = (is_on[:, pairs[:, 0]] | is_on[:, pairs[:, 1]]) * data.weights[rows, None]
-        scores = data.features.rows(rows).matmul(weights)
+        places = np.arange(rows.start, rows.stop)
+        scores = data.features.mapped(lambda features: features.matmul(weights), places, size)
         seen += counts.sum(axis=0)
         above += (counts * (scores > 0)).sum(axis=0)
         below += (counts * (scores < 0)).sum(axis=0)

@@ -45,6 +45,7 @@ from labelweave.estimators.parameters import (
     keep_parameters,
 )
 from labelweave.estimators.progress import FitArguments, FitProgress
+from labelweave.estimators.seen_rows import SeenRows
 from labelweave.estimators.soft_targets import sure_weights
 from labelweave.estimators.targets import (
     check_lengths,
@@ -328,9 +329,20 @@ class LabelGraphClassifier(LabelGraphModel):
             If the data, the graph, or their combination with the parameters, make no sense.
         """
         features = self._read_features(X, reset=True)
-        labels, self._form = read_targets(y)
+        labels, form = read_targets(y)
         check_lengths(len(features), len(labels))
-        self.classes_ = self._form.classes
+        weights = self._row_weights(sample_weight, features)
+        rows, arguments = SeenRows(features, labels, weights, form), FitArguments(X, y, sample_weight)
+        return self._learn(rows, entry_weight, arguments)
+
+    def _learn(
+        self, rows: SeenRows, entry_weight: Any, arguments: FitArguments, kind: type[GraphData] = GraphData
+    ) -> LabelGraphClassifier:
+        """Fit the model to rows that were read, whose labels are a LabelMatrix with a form."""
+        features, labels, weights = rows.features, rows.labels, rows.weights
+        assert isinstance(labels, LabelMatrix), "these are no classes"
+        assert rows.form is not None, "labels have a form"
+        self._form, self.classes_ = rows.form, rows.form.classes
         self._check_threshold()
         labels = self._corrected(labels)
         if self._learns_graph and self.max_rounds < 1:
@@ -338,7 +350,6 @@ class LabelGraphClassifier(LabelGraphModel):
                 f"max_rounds is {self.max_rounds}; a learned graph needs at least one round: give 1 or more, "
                 'or graph="none" for labels on their own.'
             )
-        weights = self._row_weights(sample_weight, features)
         features = self._scale(features, labels, weights)
         weights, by_sign = self._weighted_by_class(labels, weights)
         if by_sign is not None and self._form.kind == "binary":
@@ -346,14 +357,14 @@ class LabelGraphClassifier(LabelGraphModel):
         elif by_sign is not None:
             entry_weight = entries_by_sign(labels, by_sign, read_entry_weights(entry_weight, labels))
         labels, costs = self._read_costs(labels, entry_weight)
-        data, kept = GraphData(features, labels, weights, costs), np.arange(len(features))
+        data, kept = kind(features, labels, weights, costs), np.arange(len(features))
         if not weights.all():  # such rows add nothing, also not to a part of the rows
             kept = np.flatnonzero(weights)
             data = data.rows(kept)
         is_plain = entry_weight is None and labels.doubts is None
         marked = data.weights if is_plain else [data.weights, data.costs]
         marks = {"y": data.labels.parts(), "sample_weight": marked}
-        progress = self._progress(FitArguments(X, y, sample_weight), self._n_parts(data.weights))
+        progress = self._progress(arguments, self._n_parts(data.weights))
         with Workers(effective_n_jobs(self.n_jobs)).running() as workers:
             self._fit(features, data, kept, marks, workers, progress)
         progress.close()
@@ -384,7 +395,7 @@ class LabelGraphClassifier(LabelGraphModel):
                 self.graph, data, self._graph_names(data.labels.n_labels)
             )
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        journal = self._open_journal(X=features.data, **marks)
+        journal = self._open_journal(X=features.marks, **marks)
         seed = journal.recall("seed", lambda: seed)
         values, inputs = self._make_inputs(features, (data.labels, data.weights), kept, seed, workers)
         how = self._how(data._replace(features=self._with_constant(values)), seed, workers, journal)

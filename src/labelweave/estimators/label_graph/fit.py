@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,9 +55,13 @@ class GraphData(NamedTuple):
 
     def rows(self, which: Array) -> GraphData:
         """Keep some rows."""
-        return GraphData(
+        return type(self)(
             self.features.rows(which), self.labels[which], self.weights[which], self.costs[which]
         )
+
+    def posed(self) -> Callable[..., StructuredMargin]:
+        """Give what states the problem of a graph over these rows, from all that is not data."""
+        return partial(StructuredMargin, MarginData(*self))
 
 
 class FittedGraph(NamedTuple):
@@ -139,12 +144,12 @@ class GraphFit:
         return made(result, state)._replace(relaxation_gap=gap)
 
     def _problem(self, data: GraphData) -> Callable[[CliqueGraph, CliquePenalty], StructuredMargin]:
-        rows, is_smooth = MarginData(*data), self.options.solver == "proximal"
+        pose, is_smooth = data.posed(), self.options.solver == "proximal"
 
         def state_problem(graph: CliqueGraph, penalty: CliquePenalty) -> StructuredMargin:
             if is_smooth and isinstance(penalty, RoundPenalty):
                 penalty = RoundPenalty(penalty.rounds, _SMOOTHNESS / self.options.tol)
-            return StructuredMargin(rows, graph, penalty, self.regularization, self.inference, self.workers)
+            return pose(graph, penalty, self.regularization, self.inference, self.workers)
 
         return state_problem
 
@@ -289,11 +294,17 @@ def _parts(data: GraphData, share: float, seed: int) -> tuple[Array, Array]:
 def _hamming_loss(data: GraphData, problem: StructuredMargin, point: Any) -> float:
     """Compute the Hamming loss of weights on other rows; unobserved labels do not count."""
     weights, n_labels = point.weights(), data.labels.n_labels
-    wrong = seen = 0.0
-    for rows in panels(len(data.labels), max(1, _SCORES_AT_ONCE // weights.shape[1])):
-        scores = data.features.rows(rows).matmul(weights)
+    inference, workers = problem.map, problem.workers
+
+    def best_labels(features: FeatureMatrix) -> Array:
+        scores = features.matmul(weights)
         unary, tables = np.ascontiguousarray(scores[:, :n_labels]), np.ascontiguousarray(scores[:, n_labels:])
-        labels = problem.map.solve(unary, tables, workers=problem.workers).labels
+        return inference.solve(unary, tables, workers=workers).labels
+
+    wrong = seen = 0.0
+    size = max(1, _SCORES_AT_ONCE // weights.shape[1])
+    for rows in panels(len(data.labels), size):
+        labels = data.features.mapped(best_labels, np.arange(rows.start, rows.stop), size)
         signs = data.labels[rows].to_signs()
         counts = (signs != 0) * data.weights[rows, None]
         wrong += float((counts * (labels != (signs > 0))).sum())

@@ -194,15 +194,20 @@ class MarginModel:
         """
         if not self.data.has_missing:
             return False
+        labels = self.best_targets(point)
+        changed = bool((point.targets != labels).any())
+        point.targets[:] = labels
+        return changed
+
+    def best_targets(self, point: MarginPoint) -> RowsByLabels:
+        """Find the best labels (n, L), given those observed."""
         n_labels, clamp = self.data.n_labels, self.data.clamp()
         labels = np.empty((self.data.n_rows, n_labels), np.int8)
         for part in panels(self.data.n_rows, _ROWS_IN_MEMORY):
             scores = self.data.multiply(_numbers(part), point.sums) * point.scales
             unary, tables = scores[:, :n_labels].copy(), scores[:, n_labels:].copy()
             labels[part] = self.map.solve(unary, tables, clamp=clamp[part], workers=self.workers).labels
-        changed = bool((point.targets != labels).any())
-        point.targets[:] = labels
-        return changed
+        return labels
 
 
 def _states(values: Array) -> Array:

@@ -17,7 +17,7 @@ class MarginData:
     weights (n,): weights of the rows, some of them positive.
     costs (n, L): of errors; those of unobserved labels do not count.
     arrays: what the passes read, with targets of 0 where nothing was observed.
-    products (n, d): the features again, for products.
+    products (n, d): the features again, for products; of rows elsewhere these are not made here.
     Shapes: features (n, d), labels (n, L).
     Raises ValueError if the squared norm of a row is too large for a float.
     """
@@ -27,18 +27,32 @@ class MarginData:
         squares = features.squared_norms()
         if not np.isfinite(squares).all():
             raise ValueError("The squared norm of a row of X is above 1.8e308; scale the features down.")
-        shares = np.asarray(weights, np.float64) / np.sum(weights, dtype=np.float64)
-        self.products = features.astype(np.float64)
-        self._sparse = features.sparse_rows(np.float64) if features.is_sparse else None
-        (self.n_rows, self.n_labels), self.n_features = labels.shape, features.shape[1]
-        self.has_missing = bool((signs == 0).any())
-        self.arrays = MarginRows(
+        arrays = MarginRows(
             targets=np.ascontiguousarray(signs > 0, np.int8),
             observed=np.ascontiguousarray(signs != 0, np.int8),
             costs=np.ascontiguousarray(np.where(signs == 0, 0.0, costs)),
-            weights=shares,
+            weights=np.asarray(weights, np.float64) / np.sum(weights, dtype=np.float64),
             squares=squares,
         )
+        self._set(features, arrays)
+
+    @classmethod
+    def part(cls, features: FeatureMatrix, arrays: MarginRows) -> MarginData:
+        """Make them of some of the rows, with the weights that these have among all."""
+        made = cls.__new__(cls)
+        made._set(features, arrays)
+        return made
+
+    def _set(self, features: FeatureMatrix, arrays: MarginRows) -> None:
+        is_sparse = not features.is_apart and features.is_sparse
+        self.arrays, self.products = arrays, features.astype(np.float64)
+        self._sparse = features.sparse_rows(np.float64) if is_sparse else None
+        (self.n_rows, self.n_labels), self.n_features = arrays.targets.shape, features.shape[1]
+        self.has_missing = bool((arrays.observed == 0).any())
+
+    def arrays_of(self, rows: slice | Array) -> MarginRows:
+        """Give what the passes read of some rows."""
+        return MarginRows._make(part[rows] for part in self.arrays)
 
     def arrays_with(self, targets: RowsByLabels) -> MarginRows:
         """Give what the passes read, with completed targets."""

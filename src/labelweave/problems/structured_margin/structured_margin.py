@@ -44,8 +44,10 @@ from labelweave.problems.structured_margin.margin_model import (
     grown_shares,
 )
 from labelweave.solvers.frame import State, TraceRecord
+from labelweave.solvers.passes import pass_over
 
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
+_ALL = slice(None)
 _ROWS_AT_ONCE = 64
 _LEAST_BLOCKS = 20
 _ROWS_TO_MERGE = 2048
@@ -104,6 +106,15 @@ class StructuredMargin(MarginModel):
         )
         return self._merged(point, alone, point.round_shares)
 
+    def point_at(self, sums: Floats, round_shares: Floats, **of_rows: Array) -> DualMarginPoint:
+        """Give the point of weights and distributions that are known; see ``DualMarginPoint``."""
+        point = DualMarginPoint(
+            cliques=self.graph.cliques, sums=sums, scales=np.full(sums.shape[1], LABEL_SCALE),
+            round_shares=round_shares, **of_rows,
+        )  # fmt: skip
+        self.rescale(point)
+        return point
+
     def continued(self, point: DualMarginPoint) -> DualMarginPoint | None:
         """Take up the distributions of an earlier fit, maybe to other data; None if they do not fit."""
         shapes = (self.n_rows, self.capacity, self.data.n_labels), self.penalty.first_shares().shape
@@ -123,7 +134,7 @@ class StructuredMargin(MarginModel):
         fresh = self._first_arrays() | {"targets": point.targets, "round_shares": round_shares}
         point = replace(point, **fresh, **dual._asdict())
         self.recompute(point)
-        self._rescale(point)
+        self.rescale(point)
         return point
 
     def moments(self, point: DualMarginPoint) -> DualMoments:
@@ -147,30 +158,37 @@ class StructuredMargin(MarginModel):
             start, end = self.data.n_labels + self.graph.table_starts[number : number + 2]
             point.sums[:, start:end] = moments.clique_sums(clique)
 
-    def _rescale(self, point: DualMarginPoint) -> None:
+    def rescale(self, point: DualMarginPoint) -> None:
+        """Write the scales that the penalty's shares give."""
         scales = self.penalty.scales(point.round_shares)
         point.scales[self.data.n_labels :] = np.repeat(scales, np.diff(self.graph.table_starts))
 
     def rebalance(self, point: DualMarginPoint) -> None:
         """Choose the penalty's best shares for the present weights."""
         self.penalty.rebalance(self.squares(point)[1], point.round_shares)
-        self._rescale(point)
+        self.rescale(point)
 
     def mend(self, point: DualMarginPoint) -> None:
         """Compute weights anew: a step may be in the distributions and not yet in the weights."""
         self.recompute(point)
         self.rebalance(point)
 
-    def sweep(self, point: DualMarginPoint, order: Array, search: bool = True) -> float:
+    def passed(self, point: DualMarginPoint, random: np.random.RandomState, most_sweeps: int) -> float:
+        """Pass over all rows; see :func:`labelweave.solvers.passes.pass_over`."""
+        return pass_over(self, point, random, most_sweeps)
+
+    def sweep(
+        self, point: DualMarginPoint, order: Array, search: bool = True, among: Array | slice = _ALL
+    ) -> float:
         """Improve the dual point row by row, with ``search`` by labelings that are not among those kept.
 
-        Returns the rows' gaps when they were last visited, an estimate of primal minus dual.
+        Returns the gaps that some rows had when they were last visited, an estimate of primal minus dual.
         """
         # of so many rows the worst labelings are found together, before any of them takes its step
         block = max(1, min(_ROWS_AT_ONCE, self.n_rows // _LEAST_BLOCKS))
         for part in panels(len(order), block):
             self._sweep_block(point, order[part], search)
-        return float(self.data.arrays.weights @ point.gaps)
+        return float(self.data.arrays.weights[among] @ point.gaps[among])
 
     def _sweep_block(self, point: DualMarginPoint, rows: Array, search: bool) -> None:
         from labelweave._loops.structured.rows import ascend_rows

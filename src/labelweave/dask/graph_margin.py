@@ -1,0 +1,385 @@
+"""The structured margin of rows in partitions: rows stay, the weights of labels and cliques visit them.
+
+A pass lets the weights visit the partitions in turn, several times a round where there is more than one,
+each visit a pass of block-coordinate Frank-Wolfe over some of the rows there, exact at the weights that all
+visits before it have left: the same ascent as in one place, with the rows in another order.  Of one partition
+it is the ordinary pass, bit by bit.  Objectives, moments of the distributions, and completed labels are
+sums over partitions, added in pairs, or parts of a table.
+
+Where labelings take long to find, all partitions find the worst ones of their rows at once, at the weights
+that a pass begins with; the steps towards them, one after the other, are exact all the same.
+
+The client has the dual point: tasks get the parts of it that are of their rows and give them back, so that
+nothing of a fit is lost with a worker, and the states of a fit are the ordinary ones.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from functools import partial
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+from distributed import Client, Future
+
+from labelweave._loops.structured.arrays import MarginRows
+from labelweave.array_types import Array, Floats, RowsByLabels
+from labelweave.arrays import Workers
+from labelweave.dask.features import PartitionedFeatures
+from labelweave.dask.graphs import order_of_round
+from labelweave.dask.rows import ReadRows, Sized, size_in_bytes
+from labelweave.dask.waiting import scattered
+from labelweave.estimators.label_graph.choice import seconds_a_row
+from labelweave.estimators.label_graph.fit import GraphData
+from labelweave.labels.clique_graph import CliqueGraph
+from labelweave.problems.structured_margin import CliquePenalty, MarginData, StructuredMargin
+from labelweave.problems.structured_margin.margin_model import WorstLabelings
+from labelweave.problems.structured_margin.structured_margin import DualMarginPoint
+from labelweave.problems.travelling_margins import in_tree_order
+from labelweave.solvers.passes import pass_over
+
+_SEEDS = 2**31 - 1
+_SLOW = 1e-4  # seconds that the best labeling of a row takes, beside some 1e-5 of its steps
+_ROWS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True)
+class Question(Sized):
+    """What is asked of all rows: a graph with the penalty of its weights, and how labelings are found."""
+
+    graph: CliqueGraph
+    penalty: CliquePenalty
+    regularization: float
+    inference: dict[str, Any]
+
+
+class Seat(NamedTuple):
+    """The part of a dual point that is of some rows, see ``DualMarginPoint``."""
+
+    targets: RowsByLabels
+    means: RowsByLabels
+    vertices: Array
+    shares: Floats
+    gaps: Array
+
+    @classmethod
+    def of(cls, point: DualMarginPoint, rows: slice) -> Seat:
+        """Take it from a point of all rows."""
+        return cls(*(getattr(point, name)[rows] for name in cls._fields))
+
+    def put_back(self, point: DualMarginPoint, rows: slice) -> None:
+        """Write it into a point of all rows."""
+        for name, part in zip(self._fields, self, strict=True):
+            getattr(point, name)[rows] = part
+
+
+class Traveller(NamedTuple):
+    """What goes from visit to visit.
+
+    sums (d, L + states), round_shares: see ``DualMarginPoint``.
+    stream: the place of the random stream.
+    met_gap: the gaps that rows had when they were visited.
+    """
+
+    sums: Floats
+    round_shares: Floats
+    stream: dict[str, Any]
+    met_gap: float = 0.0
+
+
+class Visit(NamedTuple):
+    """Which of so many pieces of the rows is visited; the seed draws these."""
+
+    piece: int
+    n_pieces: int
+    seed: int
+
+    def rows(self, n_rows: int) -> Array | None:
+        """Give the numbers of the rows; None for all."""
+        if self.n_pieces == 1:
+            return None
+        order = np.random.RandomState(self.seed).permutation(n_rows)
+        return np.array_split(order, self.n_pieces)[self.piece]
+
+
+class WorkerMargin(StructuredMargin):
+    """The problem of the rows of a partition.
+
+    found: the worst labelings of all rows, where they were found before; None where they are not.
+    """
+
+    found: WorstLabelings | None = None
+
+    def worst_labelings(self, point: Any, rows: Array, products: Array) -> WorstLabelings:
+        """Look them up, or find them; see :meth:`MarginModel.worst_labelings`."""
+        if self.found is None:
+            return super().worst_labelings(point, rows, products)
+        return WorstLabelings._make(part[rows] for part in self.found)
+
+    def knowing(self, found: WorstLabelings | None) -> WorkerMargin:
+        """Give the same problem, with worst labelings that were found."""
+        made = copy(self)
+        made.found = found
+        return made
+
+
+class HeldMargin(Sized):
+    """The rows of a partition on a worker, and the problem that was asked for last."""
+
+    def __init__(self, data: MarginData) -> None:
+        self.data, self._lock = data, Lock()
+        self._last: tuple[Question, WorkerMargin] | None = None
+
+    @classmethod
+    def of(cls, rows: ReadRows, constant: float, arrays: MarginRows) -> HeldMargin:
+        """Make it of what was read, and what the passes read beside the features."""
+        features = rows.features.astype(np.float64)
+        features = features.with_constant(constant) if constant else features
+        return cls(MarginData.part(features, MarginRows(*map(np.array, arrays))))
+
+    def problem(self, asked: Question) -> WorkerMargin:
+        """State the problem, once in a process."""
+        with self._lock:
+            if self._last is None or self._last[0] is not asked:
+                given = asked.graph, asked.penalty, asked.regularization, asked.inference
+                self._last = asked, WorkerMargin(self.data, *given, Workers())
+            return self._last[1]
+
+    def __sizeof__(self) -> int:
+        return size_in_bytes(vars(self.data))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"data": self.data, "_last": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._lock = Lock()
+
+
+def _held(rows: ReadRows, constant: float, arrays: MarginRows) -> HeldMargin:
+    return HeldMargin.of(rows, constant, arrays)
+
+
+def _point(problem: StructuredMargin, seat: Seat, sums: Any, round_shares: Any) -> DualMarginPoint:
+    """Make a point to work in: tasks change nothing of what they are given."""
+    arrays = {name: np.array(part) for name, part in seat._asdict().items()}
+    shares = np.array(round_shares)
+    return problem.point_at(np.array(sums), shares, **arrays)
+
+
+def _searched(held: HeldMargin, asked: Question, seat: Seat, begin: Traveller) -> WorstLabelings:
+    """Find the worst labelings of all rows of a partition."""
+    with Workers().running():
+        problem = held.problem(asked)
+        point = _point(problem, seat, begin.sums, begin.round_shares)
+        rows = np.arange(problem.n_rows)
+        parts = [
+            problem.worst_labelings(point, some, held.data.multiply(some, point.sums))
+            for some in np.array_split(rows, -(-len(rows) // _ROWS_AT_ONCE))
+        ]
+        return WorstLabelings._make(map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _visited(
+    held: HeldMargin, asked: Question, seat: Seat | tuple[Seat, Traveller], traveller: Traveller,
+    found: WorstLabelings | None, visit: Visit, most_sweeps: int,
+) -> tuple[Seat, Traveller]:  # fmt: skip
+    """Let the weights visit some rows, whose seat may come with what left the visit before."""
+    seat = seat if isinstance(seat, Seat) else seat[0]
+    with Workers().running():
+        problem, random = held.problem(asked).knowing(found), np.random.RandomState(0)
+        random.set_state(traveller.stream)
+        point = _point(problem, seat, traveller.sums, traveller.round_shares)
+        met = pass_over(problem, point, random, most_sweeps, visit.rows(problem.n_rows))
+        stream = random.get_state(legacy=False)
+        moved = Traveller(point.sums, point.round_shares, stream, traveller.met_gap + met)
+        return Seat.of(point, slice(None)), moved
+
+
+def _hinge_loss(held: HeldMargin, asked: Question, seat: Seat, weights: tuple[Any, Any]) -> Array:
+    with Workers().running():
+        problem = held.problem(asked)
+        return np.array(problem.hinge_loss(_point(problem, seat, *weights)))
+
+
+def _best_targets(held: HeldMargin, asked: Question, seat: Seat, weights: tuple[Any, Any]) -> Array:
+    with Workers().running():
+        problem = held.problem(asked)
+        return np.asarray(problem.best_targets(_point(problem, seat, *weights)))
+
+
+def _recomputed(held: HeldMargin, asked: Question, seat: Seat, weights: tuple[Any, Any]) -> Array:
+    with Workers().running():
+        problem = held.problem(asked)
+        point = _point(problem, seat, *weights)
+        problem.recompute(point)
+        return point.sums
+
+
+def _moment_sums(
+    held: HeldMargin, asked: Question, seat: Seat, weights: tuple[Any, Any], name: str, given: Any
+) -> Array:
+    with Workers().running():
+        problem = held.problem(asked)
+        moments = problem.moments(_point(problem, seat, *weights))
+        return np.asarray(getattr(moments, name)(*given))
+
+
+class PartitionedMarginData(MarginData):
+    """What the client knows of rows on the cluster, and what workers hold of them."""
+
+    def __init__(self, features: PartitionedFeatures, labels: Any, weights: Array, costs: RowsByLabels):
+        super().__init__(features, labels, weights, costs)
+        self.parts, self.visits, self._constant = features.parts, features.visits, features.constant
+        self._held: list[Future] = []
+
+    def held(self) -> list[Future]:
+        """Give the rows of every partition as workers hold them, made again where they died with one."""
+        if not self._held or _is_lost(self._held):
+            arrays = [self.arrays_of(rows) for rows in self.parts.slices]
+            sent = scattered(self.parts.client, arrays)
+            self._held = [
+                self.parts.client.submit(_held, part, self._constant, own, pure=False)
+                for part, own in zip(self.parts.futures, sent, strict=True)
+            ]
+        return self._held
+
+
+class Sent:
+    """Values on the cluster, sent again where they died with a worker."""
+
+    def __init__(self, client: Client, values: list[Any]) -> None:
+        self._client, self._values = client, values
+        self._futures: list[Future] = []
+
+    def futures(self) -> list[Future]:
+        """Give the futures of the values."""
+        if not self._futures or _is_lost(self._futures):
+            self._futures = scattered(self._client, self._values)
+        return self._futures
+
+
+def _is_lost(futures: list[Future]) -> bool:
+    return any(future.status == "cancelled" for future in futures)
+
+
+class PartitionedMargin(StructuredMargin):
+    """The problem whose dual point passes over rows on the cluster improve."""
+
+    data: PartitionedMarginData
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        asked = Question(self.graph, self.penalty, self.regularization, self.inference)
+        self._asked = Sent(self.data.parts.client, [asked])
+        self._is_slow = seconds_a_row(self.graph, self.inference)[0] > _SLOW
+
+    def passed(self, point: DualMarginPoint, random: np.random.RandomState, most_sweeps: int) -> float:
+        """Let the weights visit all rows; see the module."""
+        counts = self.data.visits if len(self.data.visits) > 1 else [1]
+        order, seeds = [0], [0]
+        if len(counts) > 1:
+            order = order_of_round(int(random.randint(_SEEDS)), 0, 0, counts)
+            seeds = random.randint(_SEEDS, size=len(counts)).tolist()
+        begin = Traveller(point.sums, point.round_shares, random.get_state(legacy=False))
+        sent = self._sent(point, begin)
+        *seats, end = self.data.parts.done(lambda: self._travelling(sent, order, seeds, most_sweeps))
+        for seat, rows in zip(seats, self.data.parts.slices, strict=True):
+            seat.put_back(point, rows)
+        point.sums[:], point.round_shares[:] = end.sums, end.round_shares
+        self.rescale(point)
+        random.set_state(end.stream)
+        return float(end.met_gap)
+
+    def _sent(self, point: DualMarginPoint, weights: Any) -> Sent:
+        """Send weights, and of a point what is of the rows of each partition."""
+        seats = [Seat.of(point, rows) for rows in self.data.parts.slices]
+        return Sent(self.data.parts.client, [weights, *seats])
+
+    def _travelling(self, sent: Sent, order: list[int], seeds: list[int], most_sweeps: int) -> list[Future]:
+        """Begin the visits of a pass; give the seats of all partitions at its end, and the traveller."""
+        submit = partial(self.data.parts.client.submit, pure=False)
+        held, (asked,), (traveller, *seats) = self.data.held(), self._asked.futures(), sent.futures()
+        counts, done = np.bincount(order).tolist(), [0] * len(seeds)
+        found: list[Any] = [None] * len(seeds)
+        if self._is_slow and len(seeds) > 1:
+            own = zip(held, seats, strict=True)
+            found = [submit(_searched, part, asked, seat, traveller) for part, seat in own]
+        for at in order:
+            visit = Visit(done[at], counts[at], seeds[at])
+            known = held[at], asked, seats[at]
+            seats[at] = submit(_visited, *known, traveller, found[at], visit, most_sweeps)
+            traveller = submit(operator.itemgetter(1), seats[at])  # goes on alone, and the seat stays
+            done[at] += 1
+        return [*(submit(operator.itemgetter(0), seat) for seat in seats), traveller]
+
+    def each(self, sent: Sent, of_rows: Callable[..., Array], *given: Any) -> list[Array]:
+        """Call a function of the rows of every partition and of what is sent; give the results."""
+
+        def send() -> list[Future]:
+            held, (asked,), (weights, *seats) = self.data.held(), self._asked.futures(), sent.futures()
+            return [
+                self.data.parts.client.submit(of_rows, part, asked, seat, weights, *given, pure=False)
+                for part, seat in zip(held, seats, strict=True)
+            ]
+
+        return list(self.data.parts.done(send))
+
+    def at(self, point: DualMarginPoint) -> Sent:
+        """Send a point."""
+        return self._sent(point, (point.sums, point.round_shares))
+
+    def hinge_loss(self, point: Any) -> tuple[float, float]:
+        """Sum over partitions; see :meth:`MarginModel.hinge_loss`."""
+        loss, missed = in_tree_order(self.each(self.at(point), _hinge_loss)).tolist()
+        return loss, missed
+
+    def best_targets(self, point: Any) -> RowsByLabels:
+        """Complete labels where rows are."""
+        return np.concatenate(self.each(self.at(point), _best_targets))
+
+    def recompute(self, point: DualMarginPoint) -> None:
+        """Compute z anew, summed over partitions."""
+        self._write_means(point)
+        point.sums[:] = in_tree_order(self.each(self.at(point), _recomputed))
+
+    def moments(self, point: DualMarginPoint) -> Any:
+        """Give what sums moments of the present distributions over partitions."""
+        return PartitionedMoments(self, point)
+
+
+class PartitionedMoments:
+    """Columns of z, as ``DualMoments`` gives them, summed over partitions."""
+
+    def __init__(self, problem: PartitionedMargin, point: DualMarginPoint) -> None:
+        self.data, self._problem, self._sent = problem.data, problem, problem.at(point)
+
+    def _summed(self, name: str, *given: Any) -> Array:
+        found: Array = in_tree_order(self._problem.each(self._sent, _moment_sums, name, given))
+        return found
+
+    def label_sums(self) -> Array:
+        """Compute the labels' columns (d, L)."""
+        return self._summed("label_sums")
+
+    def clique_sums(self, clique: tuple[int, ...]) -> Array:
+        """Compute a clique's columns (d, states)."""
+        return self._summed("clique_sums", clique)
+
+    def pair_sums(self, label: int, others: Array) -> Array:
+        """Compute the columns (d, p) of the products of a label's sign and those of p others."""
+        return self._summed("pair_sums", label, others)
+
+
+class PartitionedGraphData(GraphData):
+    """The rows to fit, whose features are on the cluster."""
+
+    __slots__ = ()
+
+    def posed(self) -> Callable[..., StructuredMargin]:
+        """Give what states the problem of a graph over these rows."""
+        return partial(PartitionedMargin, PartitionedMarginData(*self))  # type: ignore[arg-type]
