@@ -65,6 +65,7 @@ def whole():
 def test_the_model_is_that_of_one_file(run, monkeypatch):
     monkeypatch.setattr("labelweave.dask.files._SHARE", 1e-12)
     done = run("fit", "rows", "--dask", "local:2", *FLAGS, "--out", "m.lw")
+    assert "so the model is max-margin; --model max-margin silences this" in done.stderr
     assert "2 file(s) in 4 partition(s)" in done.stderr
     assert "shows what the workers do" in done.stderr
     rows = whole()
@@ -147,14 +148,65 @@ def test_files_are_measured_by_workers_as_in_memory(run):
     assert "part-2.parquet: found no" in run("evaluate", "m.lw", "rows", "--dask", "local:2", code=2).stderr
 
 
-def test_classes_are_not_measured_by_workers(run):
-    rows = whole()
-    rows["class"] = np.where(rows["size"] > 5, "large", "small")
-    rows[["plot", "size", "class"]].to_parquet("classes.parquet")
-    flags = ["--model", "max-margin", "--numeric", "size", "--labels", "class", "--one-class"]
-    run("fit", "classes.parquet", *flags, "-q", "-o", "m.lw")
-    said = run("evaluate", "m.lw", "classes.parquet", "--dask", "local:2", code=2).stderr
-    assert "--dask measures labels, and this model has one class a row" in " ".join(said.split())
+@pytest.mark.parametrize(
+    "model",
+    [
+        ["--model", "max-margin"],
+        ["--model", "kernel-logistic", "--hyperparameters", "fixed", "--taxonomy", "tree.csv"],
+    ],
+    ids=["scores", "probabilities"],
+)
+def test_classes_are_measured_by_workers_as_in_memory(run, tmp_path, model):
+    random = np.random.default_rng(0)
+    (tmp_path / "tree.csv").write_text("broad,oak\nfruit,apple\nfruit,pear\n")
+    kinds = np.array(["oak", "apple", "pear", ""])
+    tables = [pd.DataFrame(random.normal(size=(40, 3)), columns=list("abc")) for _ in range(2)]
+    (tmp_path / "classes").mkdir()
+    for number, table in enumerate(tables):
+        table["kind"] = kinds[np.argmax([*table.to_numpy().T, np.full(40, 0.2)], axis=0)]
+        table.to_csv(tmp_path / "classes" / f"{number}.csv", index=False)
+    pd.concat(tables).to_csv("all.csv", index=False)
+    flags = ["--labels", "kind", "--one-class", "--empty-labels", "unknown", *model]
+    run("fit", "all.csv", *flags, "-q", "-o", "m.lw")
+    there, here = (
+        run("evaluate", "m.lw", *words, "--json") for words in (["classes", "--dask", "local:2"], ["all.csv"])
+    )
+    assert "of 80 rows have no known class" in there.stderr
+    found, expected = json.loads(there.stdout), json.loads(here.stdout)
+    for line in expected["per_label"]:
+        del line["auc"]
+        line.pop("calibration_error", None)
+    assert found.pop("per_label") == expected.pop("per_label")
+    left_out = set(expected) - set(found)
+    assert left_out == ({"calibration_error"} if "log_loss" in found else {"auc_label"})
+    assert found == pytest.approx({name: expected[name] for name in found}, rel=1e-12)
+    assert found["classes"] == 3
+
+
+def test_the_one_call_is_that_of_all_rows_in_memory(run):
+    whole().to_parquet("all.parquet")
+    flags = ["--model", "auto", "--time-budget", 1, "--metric", "macro_f1", *FLAGS]
+    done = run("fit", "rows", "--dask", "local:2", *flags, "-o", "cluster.lw")
+    assert "left-out loss" in done.stderr
+    run("fit", "all.parquet", *flags, "-q", "-o", "memory.lw")
+    there, here = (lw.load(path) for path in ("cluster.lw", "memory.lw"))
+    assert there.classifier_.label_names_.tolist() == here.classifier_.label_names_.tolist()
+    assert np.allclose(there.predict_proba(whole()), here.predict_proba(whole()), rtol=1e-9)
+    assert there.classifier_.plan_ == here.classifier_.plan_
+    assert there.classifier_.left_out_value_ == pytest.approx(here.classifier_.left_out_value_)
+
+
+def test_models_are_compared_on_folds_of_the_rows(run):
+    flags = ["--model", "max-margin", "--C", 0.1, *FLAGS, "--dask", "local:2"]
+    done = run("fit", "rows", *flags, "--compare", "low-rank", "--compare-folds", 2, "-q", "-o", "m.lw")
+    for word in ("max-margin", "low-rank", "micro_f1", "fit_seconds", "mean over 2 folds"):
+        assert word in done.stdout
+    found = json.loads(run("cross-validate", "rows", *flags, "--folds", 2, "--json", "-q").stdout)
+    assert (found["model"], found["rows"], found["folds"]) == ("max-margin", 80, 2)
+    whole().to_parquet("all.parquet")
+    words = ["all.parquet", *flags[:-2], "--scaling", "none", "--folds", 2, "--json", "-q"]
+    here = json.loads(run("cross-validate", *words).stdout)["metrics"]["micro_f1"]
+    assert found["metrics"]["micro_f1"]["mean"] == pytest.approx(here["mean"], abs=0.02)
 
 
 def test_files_of_other_formats(run, tmp_path):
@@ -173,8 +225,11 @@ def test_files_of_other_formats(run, tmp_path):
     [
         (
             ["rows", "--dask", "x", "--model", "label-graph"],
-            "--dask goes with --model max-margin, low-rank, kernel-logistic or label-tree",
+            "--dask goes with --model max-margin, low-rank, kernel-logistic, label-tree or auto",
         ),
+        (["rows", "--dask", "x", "--model", "auto", "--calibrate", "auto"], "labelweave decide --calibrate"),
+        (["rows", "--dask", "x", "--metric", "macro_f1", "--compare", "plst"], "compare it without --dask"),
+        (["rows", "--dask", "x", "--model", "low-rank", "--compare", "plst"], "--dask does not compare"),
         (["rows", "--dask", "x", "--calibrate", "auto", "--checkpoint", "c"], "--checkpoint keeps one fit"),
         (["rows", "--dask", "x", "--enforce", "max", *FLAGS], "the data hold no taxonomy"),
         (["rows", "--dask", "x", "--kernel", "rbf", *FLAGS], "--kernel rbf is for data in memory"),

@@ -5,62 +5,97 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from sklearn.exceptions import ConvergenceWarning
 
 from labelweave.cli.column_words import column_words
+from labelweave.cli.comparing import models_to_compare, name_of, on_folds, show_comparison
 from labelweave.cli.decision_flags import with_decisions
-from labelweave.cli.fit_request import FitRequest
+from labelweave.cli.fit_request import COMPARED_ON_CLUSTERS, FitRequest
 from labelweave.cli.fit_words import explain_end, print_summary
 from labelweave.cli.label_cells import cut_where_listed, require_labels
 from labelweave.cli.label_relations import covariance_over
 from labelweave.cli.messages import note
-from labelweave.cli.model_table import model_table
+from labelweave.cli.model_table import class_of, model_table
+from labelweave.comparison import Comparison
 from labelweave.datasets import read_taxonomy
 from labelweave.estimators import TableModel
 
 _LOCAL = "local"
 _BUDGET = 2000.0  # megabytes, of models that have none
 _SECONDS = 30  # for a scheduler to answer
-_MODELS = {
-    "kernel-logistic": "KernelLogisticClassifier",
-    "label-tree": "LabelTreeClassifier",
-    "low-rank": "LowRankClassifier",
-    "max-margin": "MaxMarginClassifier",
-}
+
+
+class OnCluster(NamedTuple):
+    """What a fit on a cluster needs: pairs of rows and labels, a model, and what made features of a table."""
+
+    pairs: list[Any]
+    model: Any
+    vectorizer: Any
+    columns: Any
+
+    def n_rows(self, client: Any) -> int:
+        """Count the rows, for which they are read."""
+        import dask
+        from labelweave.dask.waiting import gathered
+
+        count = dask.delayed(_rows_of, pure=False)
+        return sum(gathered(client, client.compute([count(pair) for pair in self.pairs])))
+
+
+def _rows_of(pair: tuple[Any, Any]) -> int:
+    return int(pair[0].shape[0])
+
+
+def prepared_on_cluster(client: Any, request: FitRequest, verbose: int) -> OnCluster:
+    """Say how workers read the rows, and make the model that was asked for."""
+    from labelweave.dask.files import files_of, parts_of, with_classes
+
+    parameters = model_table().keywords(request.model, request.given)
+    budget = float(request.value("memory_budget") or _BUDGET)
+    parts = parts_of(files_of([request.data, *request.more]), budget)
+    if not request.quiet:
+        if request.why_this_model is not None:
+            note(request.why_this_model)
+        note(f"{client.dashboard_link} shows what the workers do.")
+        _count(parts)
+    pairs, vectorizer, columns, names = _pairs(client, parts, request)
+    if request.one_class:
+        pairs = with_classes(pairs, keeps_unknown=request.has("taxonomy"))
+    if request.has("taxonomy") and request.relations.taxonomy:
+        parameters["taxonomy"] = read_taxonomy(request.relations.taxonomy)
+    elif names is not None:
+        parameters["label_covariance"] = covariance_over(names, request, columns)
+    tree = request.relations.taxonomy
+    taxonomy = read_taxonomy(tree) if request.decisions and tree else None
+    model = with_decisions(
+        _class_on_cluster(request.model)(client, **parameters, verbose=verbose),
+        request.decisions, taxonomy, "labelweave.dask", random_state=request.seed,
+    )  # fmt: skip
+    return OnCluster(pairs, model, vectorizer, columns)
+
+
+def _class_on_cluster(model: str) -> Any:
+    import labelweave.dask
+
+    return getattr(labelweave.dask, class_of(model).__name__)
 
 
 def run_on_cluster(request: FitRequest) -> int:
     """Fit a model on a cluster and save it; give the exit code."""
-    import labelweave.dask
-    from labelweave.dask.files import files_of, parts_of, with_classes
-
     assert request.dask is not None, "a cluster is asked for"
-    parameters = model_table().keywords(request.model, request.given)
-    budget = float(request.value("memory_budget") or _BUDGET)
-    parts = parts_of(files_of([request.data, *request.more]), budget)
+    others = models_to_compare(request.compare, request.model, bool(request.one_class), COMPARED_ON_CLUSTERS)
     with connected(request.dask) as client:
-        if not request.quiet:
-            note(f"{client.dashboard_link} shows what the workers do.")
-            _count(parts)
-        pairs, vectorizer, columns, names = _pairs(client, parts, request)
-        if request.one_class:
-            pairs = with_classes(pairs, keeps_unknown=request.has("taxonomy"))
-        if request.has("taxonomy") and request.relations.taxonomy:
-            parameters["taxonomy"] = read_taxonomy(request.relations.taxonomy)
-        elif names is not None:
-            parameters["label_covariance"] = covariance_over(names, request, columns)
-        make = getattr(labelweave.dask, _MODELS[request.model])
-        model = make(client, **parameters, verbose=0 if request.quiet else 1)
-        tree = request.relations.taxonomy
-        taxonomy = read_taxonomy(tree) if request.decisions and tree else None
-        model = with_decisions(
-            model, request.decisions, taxonomy, "labelweave.dask", random_state=request.seed
+        pairs, model, vectorizer, columns = ready = prepared_on_cluster(
+            client, request, 0 if request.quiet else 1
         )
+        if others:
+            models = {name_of(request): model} | {name: _class_on_cluster(name)(client) for name in others}
+            show_comparison(compared_on_cluster(request, ready, models))
         started = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -74,6 +109,23 @@ def run_on_cluster(request: FitRequest) -> int:
     if not request.quiet:
         print_summary(local, model._n_rows, seconds, request.out)
     return explain_end(local, request.out)
+
+
+def compared_on_cluster(request: FitRequest, ready: OnCluster, models: Mapping[str, Any]) -> Comparison:
+    """Compare models on folds of the rows, each fitted on the whole cluster."""
+    from labelweave.dask import compare
+
+    return on_folds(
+        request, models, lambda given, folds, **how: compare(given, ready.pairs, None, folds, **how)
+    )
+
+
+def cross_validated_on_cluster(request: FitRequest) -> tuple[Comparison, int]:
+    """Measure a model on folds of the rows; count these too."""
+    assert request.dask is not None, "a cluster is asked for"
+    with connected(request.dask) as client:
+        ready = prepared_on_cluster(client, request, 0)
+        return compared_on_cluster(request, ready, {name_of(request): ready.model}), ready.n_rows(client)
 
 
 def _count(parts: list[Any]) -> None:

@@ -46,7 +46,10 @@ _ON_CLUSTERS: dict[str, dict[str, tuple[str, ...]]] = {  # models, and which val
     "low-rank": {"kernel": _KERNELS_OF_ROWS, "hyperparameters": ("fixed",), "learning_rows": ()},
     "kernel-logistic": {"kernel": _KERNELS_OF_ROWS, "solver": _NEWTON_OF_PARTS},
     "label-tree": {},
+    "auto": {},
 }
+COMPARED_ON_CLUSTERS = [name for name in _ON_CLUSTERS if name != _USUAL]
+_APART = f"{_USUAL} is for rows that fit each worker, and on a cluster taken where it is named"
 _TREE_TIES = ("level", "subtree")
 _HOW_TO_GIVE_A_TREE = f"give one of {', '.join(map(flag_of, _TREES))}."
 
@@ -123,8 +126,6 @@ class FitRequest:
     def with_model_of_flags(self) -> FitRequest:
         """Take max-margin where no model is named and a flag is for it, or fits a model several times."""
         table = model_table()
-        if self.dask is not None and not self.is_model_named:
-            return replace(self, model=_OTHERWISE)
         if self.relations.label_descriptions and not self.is_model_named:
             return replace(self, model=_OF_TEXTS)
         others = [flag for flag in self.given if not {_USUAL} & set(table.flags[flag])]
@@ -135,7 +136,9 @@ class FitRequest:
         if flags:
             return self.otherwise(f"{flag_of(flags[0])} is a flag of {_OTHERWISE}")
         decision = next((name for name in self.decisions if name != "enforce"), None)
-        return self.otherwise(f"{flag_of(decision)} fits a model several times") if decision else self
+        if decision:
+            return self.otherwise(f"{flag_of(decision)} fits a model several times")
+        return self if self.dask is None else self.otherwise(_APART)
 
     def otherwise(self, reason: str) -> FitRequest:
         """Take max-margin for a reason, where no model is named and it has all the flags."""
@@ -340,14 +343,27 @@ def _why_not_cluster(request: FitRequest) -> Iterator[str]:
         yield f"--dask goes with --model {alternatives(_ON_CLUSTERS)}, not with {request.model}."
     described = request.relations.first(("data_taxonomy", "class_paths", "label_descriptions"))
     described = described or ("answers" if request.source.answers else None)
-    other = described or ("compare" if request.compare else None)
-    if other is not None:
-        yield f"{flag_of(other)} is for data in memory, and does not go with --dask."
+    if described is not None:
+        yield f"{flag_of(described)} is for data in memory, and does not go with --dask."
+    if request.model == _USUAL:
+        yield from _why_not_together(request)
     if request.chooses_rank:
         yield "--dask takes one --rank and --regularization, not a choice of several."
     for flag, values in (_ON_ALL_CLUSTERS | _ON_CLUSTERS.get(request.model, {})).items():
         if request.given.get(flag) not in (None, *values):
             yield f"{flag_of(flag)} {request.given[flag]} is for data in memory, and does not go with --dask."
+
+
+def _why_not_together(request: FitRequest) -> Iterator[str]:
+    """Refuse what is not done with rows that a cluster brings together."""
+    if request.decisions:
+        flag = flag_of(next(iter(request.decisions)))
+        yield (
+            f"{flag} around --model {_USUAL} is for data in memory; without --dask give both, or give the "
+            f"fitted model and other rows to labelweave decide {flag}."
+        )
+    if request.compare or not request.out:  # it is cross-validated
+        yield f"--model {_USUAL} brings all rows together on a worker; compare it without --dask."
 
 
 _REASONS = (
