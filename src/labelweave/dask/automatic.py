@@ -41,8 +41,8 @@ class AutoLabelClassifier(PartitionedProbabilities, PartitionedClassifier):
 
     All rows are brought to one place, and each worker gets them once: its memory must hold them nine times,
     as they are read and in fits.  What is fitted to the other rows of a fold, or to all rows, of each member
-    is one task; left-out scores come to the client, which combines them.  The bits are those of the ordinary
-    estimator for the same rows in memory.
+    is one task, and so are 25 trees of a forest; left-out scores come to the client, which combines them.
+    The bits are those of the ordinary estimator for the same rows in memory.
 
     Parameters
     ----------
@@ -167,6 +167,8 @@ class AutoLabelClassifier(PartitionedProbabilities, PartitionedClassifier):
 class _MembersOnWorkers(Members):
     """Members whose fits are tasks; the table here has no features."""
 
+    trees_a_task = 25
+
     def __init__(
         self, table: TrainingTable, client: Client, rows: Future, given: dict[str, Any], *, is_verbose: bool
     ) -> None:
@@ -176,8 +178,10 @@ class _MembersOnWorkers(Members):
 
     def submit(self, function: Callable[..., Any], *given: Any, step: str = "") -> Any:
         task = self._client.submit(_on_table, function, self._rows, *given, pure=False)
-        if step:
-            self._fits.append(task)
+        if (
+            step
+        ):  # what is counted holds no results, which are many and large: trees, and scores by all penalties
+            self._fits.append(self._client.submit(_is_there, task, pure=False))
         return task
 
     def make_all(self, plan: Plan) -> tuple[list[Member], list[float]]:
@@ -272,11 +276,15 @@ def _brought_together(
         )
     table = client.submit(_Rows.read, reader, members, reader._drawn_seed(), rows, pure=False)
     gathered(
-        client, [client.submit(_is_read, table, pure=False)], "readings of all rows" if is_verbose else ""
+        client, [client.submit(_is_there, table, pure=False)], "readings of all rows" if is_verbose else ""
     )
     try:
         client.replicate([table])  # Dask would leave most tasks to the worker that has it
-    except (*LOST, KeyError):  # of a worker that died meanwhile: others get it with their first task
+    except (
+        *LOST,
+        KeyError,
+        ValueError,
+    ):  # of a worker that died meanwhile: others get it with their first task
         pass
     return table
 
@@ -285,7 +293,7 @@ def _itself(*part: Any) -> tuple[Any, ...]:
     return part
 
 
-def _is_read(_: Any) -> bool:
+def _is_there(_: Any) -> bool:
     return True
 
 
