@@ -232,7 +232,8 @@ def test_files_of_other_formats(run, tmp_path):
         (["rows", "--dask", "x", "--model", "low-rank", "--compare", "plst"], "--dask does not compare"),
         (["rows", "--dask", "x", "--calibrate", "auto", "--checkpoint", "c"], "--checkpoint keeps one fit"),
         (["rows", "--dask", "x", "--enforce", "max", *FLAGS], "the data hold no taxonomy"),
-        (["rows", "--dask", "x", "--kernel", "rbf", *FLAGS], "--kernel rbf is for data in memory"),
+        (["rows", "--dask", "x", "--prune", "small", *FLAGS], "--prune small is for data in memory"),
+        (["rows", "--dask", "x", "--kernel-rank", "9", *FLAGS], "--kernel linear needs none: leave it out"),
         (["rows", "--dask", "x", "--jobs", "2", *FLAGS], "--jobs 2 is for data in memory"),
         (["rows", "--dask", "x"], "A table needs --labels or --label-column"),
         (["nothing/*.parquet", "--dask", "x"], "no files"),
@@ -298,6 +299,7 @@ def test_classes_of_rows(run, tmp_path, model):
         table.to_csv(tmp_path / "rows" / f"{number}.csv", index=False)
     flags = ["--labels", "kind", "--one-class", "--model", model, "--out", "m.lw"]
     flags += ["--kernel-rank", 40, "--hyperparameters", "fixed"] if model == "kernel-logistic" else []
+    flags += ["--kernel-rank", 40, "--kernel", "rbf"] if model == "max-margin" else []
     run("fit", "rows", "--dask", "here", *flags)
     loaded = lw.load("m.lw")
     assert loaded.classifier.classes_.tolist() == sorted(names)

@@ -1,11 +1,16 @@
-"""Models that are no linear max-margin models have the same bits for any number of workers, and go on."""
+"""Models other than linear max-margin ones have the same bits for any number of workers, and go on."""
 
 import dask.array as da
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
-from labelweave.dask import KernelLogisticClassifier, LabelTreeClassifier, LowRankClassifier
+from labelweave.dask import (
+    KernelLogisticClassifier,
+    LabelTreeClassifier,
+    LowRankClassifier,
+    MaxMarginClassifier,
+)
 from labelweave.solvers.newton import NewtonConjugateGradient
 from labelweave.solvers.pruned_ascent import PrunedAscent
 
@@ -16,6 +21,7 @@ MODELS = {
     "kernel logistic": (KernelLogisticClassifier, {"kernel_rank": 30, "hyperparameters": "fixed"}),
     "linear logistic": (KernelLogisticClassifier, {"kernel": "linear", "hyperparameters": "fixed"}),
     "low rank": (LowRankClassifier, {"kernel": "rbf", "kernel_rank": 30, "rank": 3}),
+    "max margin": (MaxMarginClassifier, {"kernel": "rbf", "kernel_rank": 30}),
     "label tree": (LabelTreeClassifier, {"leaf_size": 3, "branching": 2}),
 }
 

@@ -38,7 +38,7 @@ _NEWTON_OF_PARTS = ("auto", "function_gradients", "symmetrized_gradients")
 _ON_ALL_CLUSTERS: dict[str, tuple[str, ...]] = {"scaling": ("none",), "jobs": ()}
 _ON_CLUSTERS: dict[str, dict[str, tuple[str, ...]]] = {  # models, and which values flags may have there
     "max-margin": {
-        "kernel": ("linear",),
+        "kernel": _KERNELS_OF_ROWS,
         "prune": ("off",),
         "solver": ("auto", "coordinate_ascent"),
         "factorization": ("auto",),
@@ -316,10 +316,13 @@ def _why_not_kernel(request: FitRequest) -> Iterator[str]:
     for flag, solvers in _SOLVERS_OF.items():
         if flag in given and solver not in ("auto", *solvers):
             yield f"{flag_of(flag)} goes with --solver {alternatives(solvers)}, not with {solver}."
-    if solver == "coordinate_ascent" and kernel in _WITH_GAMMA:
+    if "kernel_rank" in given and request.model == _OTHERWISE and kernel in _EXPLICIT:
+        yield f"--kernel-rank stands for a kernel matrix; --kernel {kernel} needs none: leave it out."
+    has_columns = "kernel_rank" in given or request.dask is not None
+    if solver == "coordinate_ascent" and kernel in _WITH_GAMMA and not has_columns:
         yield (
             f"--solver coordinate_ascent walks features, which --kernel {kernel} has none of; "
-            f"give {alternatives(_KERNEL_SOLVERS)}."
+            f"give {alternatives(_KERNEL_SOLVERS)}, or --kernel-rank."
         )
 
 

@@ -99,12 +99,16 @@ def _squares(part: Mapped, weights: Array) -> Array:
 
 
 class PartitionedFeatures(FeatureMatrix):
-    """The features of rows that were read on the cluster."""
+    """The features of rows that were read on the cluster.
+
+    is_verbose: whether to write to stderr how far a factor of their kernel matrix is.
+    """
 
     is_apart = True
 
-    def __init__(self, client: Client, read: ReadData) -> None:
+    def __init__(self, client: Client, read: ReadData, *, is_verbose: bool = False) -> None:
         self.names, self._client, self._read = read.facts[0].names, client, read
+        self._is_verbose = is_verbose
         self._parts = Parts(client, read.rows, [facts.n_rows for facts in read.facts])
         self._facts, self._constant = list(read.facts), 0.0
         self._dtype: np.dtype[Any] = np.dtype(np.float64)
@@ -126,6 +130,11 @@ class PartitionedFeatures(FeatureMatrix):
         shape = self.shape[0], self._facts[0].n_features
         entries = [facts.entries for facts in self._facts]
         return PartitionedMap(self._parts, entries, shape, self._constant, self._dtype)
+
+    @property
+    def read(self) -> ReadData:
+        """The partitions with these features."""
+        return self._read
 
     @property
     def marks(self) -> Any:
@@ -166,12 +175,11 @@ class PartitionedFeatures(FeatureMatrix):
         if made is None or made is probe:
             return None if made is None else self
         rows = self._client.map(_transformed, self._parts.futures, of_rows=of_rows, pure=False)
-        return PartitionedFeatures(self._client, self._read.with_features(rows, made.shape[1]))
+        return PartitionedFeatures(self._client, self._read.with_features(self._client, rows))
 
     def matrix_apart(self, kernel: Kernel) -> PartitionedKernelMatrix:
-        return PartitionedKernelMatrix(
-            self._client, self._read, kernel, partial(PartitionedFeatures, self._client)
-        )
+        make = partial(PartitionedFeatures, self._client)
+        return PartitionedKernelMatrix(self._client, self._read, kernel, make, is_verbose=self._is_verbose)
 
     def row_counts(self) -> npt.NDArray[Any] | None:
         counts = self._parts.each(_row_counts, None)
