@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
 
@@ -96,12 +97,13 @@ def on_workers(rows: tuple[Any, ...], ranks: list[int | None], budgets: list[flo
     found = []
     with LocalCluster(silence_logs=logging.ERROR, **parts) as cluster, Client(cluster) as client:
         features = on_cluster(client, X, _PARTS)
-        classes = [np.array(part) for part in np.array_split(y, _PARTS)]
-        pairs = list(zip(features.to_delayed().ravel(), classes, strict=True))
+        classes = da.from_array(y, chunks=(features.chunks[0],))
         for budget in budgets:
             for rank in ranks:
                 model = lwd.MaxMarginClassifier(client, kernel="rbf", kernel_rank=rank, memory_budget=budget)
-                taken, own, fitted = timed(client, lambda model=model: model.fit(pairs), is_local=False)
+                taken, own, fitted = timed(
+                    client, lambda model=model: model.fit(features, classes), is_local=False
+                )
                 result = _result(fitted.to_local(), X_test, y_test)
                 found.append({"rank": rank, "budget": budget, "seconds": taken, "of_a_worker": own} | result)
                 print(found[-1], flush=True)
