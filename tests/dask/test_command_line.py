@@ -220,6 +220,23 @@ def test_files_of_other_formats(run, tmp_path):
     assert not lw.load("m.lw").label_covariance_.is_diagonal
 
 
+def test_features_have_the_names_of_all_files(run, tmp_path):
+    (tmp_path / "rows").rename(tmp_path / "other")
+    (tmp_path / "rows").mkdir()
+    head = "@relation r\n@attribute {} numeric\n@attribute {} numeric\n@attribute y {{0,1}}\n@data\n"
+    lines = "".join(f"{k},{k % 3},{k % 2}\n" for k in range(12))
+    (tmp_path / "y.xml").write_text('<labels><label name="y"></label></labels>')
+    for number in range(2):
+        (tmp_path / "rows" / f"{number}.arff").write_text(head.format("a", "b") + lines)
+    flags = ["rows", "--dask", "x", "--xml", "y.xml", "-q", "-o", "m.lw"]
+    run("fit", *flags)
+    assert lw.load("m.lw").feature_names_in_.tolist() == ["a", "b"]
+    (tmp_path / "rows" / "1.arff").write_text(head.format("b", "a") + lines)
+    for model in ("max-margin", "auto"):
+        said = run("fit", *flags, "--model", model, code=2).stderr
+        assert "Partition 1: rows/1.arff has other features" in " ".join(said.split())
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -287,7 +304,7 @@ def test_it_is_said_why_nothing_happens(capsys):
     assert "the connection to tcp://10.0.0.1:8786 is closed" in said
 
 
-@pytest.mark.parametrize("model", ["kernel-logistic", "label-tree", "max-margin"])
+@pytest.mark.parametrize("model", ["auto", "kernel-logistic", "label-tree", "max-margin"])
 def test_classes_of_rows(run, tmp_path, model):
     (tmp_path / "rows").rename(tmp_path / "other")
     (tmp_path / "rows").mkdir()
@@ -300,6 +317,7 @@ def test_classes_of_rows(run, tmp_path, model):
     flags = ["--labels", "kind", "--one-class", "--model", model, "--out", "m.lw"]
     flags += ["--kernel-rank", 40, "--hyperparameters", "fixed"] if model == "kernel-logistic" else []
     flags += ["--kernel-rank", 40, "--kernel", "rbf"] if model == "max-margin" else []
+    flags += ["--time-budget", 1] if model == "auto" else []
     run("fit", "rows", "--dask", "here", *flags)
     loaded = lw.load("m.lw")
     assert loaded.classifier.classes_.tolist() == sorted(names)

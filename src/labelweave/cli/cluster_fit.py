@@ -23,20 +23,27 @@ from labelweave.cli.messages import note
 from labelweave.cli.model_table import class_of, model_table
 from labelweave.comparison import Comparison
 from labelweave.datasets import read_taxonomy
+from labelweave.decisions.base import layers
 from labelweave.estimators import TableModel
 
 _LOCAL = "local"
 _BUDGET = 2000.0  # megabytes, of models that have none
+_WITH_NAMES = "mulan", "hierarchical_arff"  # formats that name features
 _SECONDS = 30  # for a scheduler to answer
 
 
 class OnCluster(NamedTuple):
-    """What a fit on a cluster needs: pairs of rows and labels, a model, and what made features of a table."""
+    """What a fit on a cluster needs: pairs of rows and labels, and a model.
+
+    vectorizer, columns: of a table.
+    feature_names: of other formats that have them.
+    """
 
     pairs: list[Any]
     model: Any
     vectorizer: Any
     columns: Any
+    feature_names: Any
 
     def n_rows(self, client: Any) -> int:
         """Count the rows, for which they are read."""
@@ -63,20 +70,21 @@ def prepared_on_cluster(client: Any, request: FitRequest, verbose: int) -> OnClu
             note(request.why_this_model)
         note(f"{client.dashboard_link} shows what the workers do.")
         _count(parts)
-    pairs, vectorizer, columns, names = _pairs(client, parts, request)
+    read = _pairs(client, parts, request)
+    pairs, names = read.pairs, read.label_names
     if request.one_class:
         pairs = with_classes(pairs, keeps_unknown=request.has("taxonomy"))
     if request.has("taxonomy") and request.relations.taxonomy:
         parameters["taxonomy"] = read_taxonomy(request.relations.taxonomy)
     elif names is not None:
-        parameters["label_covariance"] = covariance_over(names, request, columns)
+        parameters["label_covariance"] = covariance_over(names, request, read.columns)
     tree = request.relations.taxonomy
     taxonomy = read_taxonomy(tree) if request.decisions and tree else None
     model = with_decisions(
         _class_on_cluster(request.model)(client, **parameters, verbose=verbose),
         request.decisions, taxonomy, "labelweave.dask", random_state=request.seed,
     )  # fmt: skip
-    return OnCluster(pairs, model, vectorizer, columns)
+    return OnCluster(pairs, model, read.vectorizer, read.columns, read.feature_names)
 
 
 def _class_on_cluster(model: str) -> Any:
@@ -90,22 +98,23 @@ def run_on_cluster(request: FitRequest) -> int:
     assert request.dask is not None, "a cluster is asked for"
     others = models_to_compare(request.compare, request.model, bool(request.one_class), COMPARED_ON_CLUSTERS)
     with connected(request.dask) as client:
-        pairs, model, vectorizer, columns = ready = prepared_on_cluster(
-            client, request, 0 if request.quiet else 1
-        )
+        ready = prepared_on_cluster(client, request, 0 if request.quiet else 1)
+        model = ready.model
         if others:
             models = {name_of(request): model} | {name: _class_on_cluster(name)(client) for name in others}
             show_comparison(compared_on_cluster(request, ready, models))
         started = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(pairs)
+            model.fit(ready.pairs)
         seconds = time.perf_counter() - started
     local = model.to_local()
-    if vectorizer is None:
+    if ready.vectorizer is None:
+        for layer in layers(local) if ready.feature_names is not None else ():
+            layer.feature_names_in_ = ready.feature_names.astype(object)
         local.save(request.out, key=request.key)
     else:
-        TableModel.of_fitted(vectorizer, local, columns).save(request.out, key=request.key)
+        TableModel.of_fitted(ready.vectorizer, local, ready.columns).save(request.out, key=request.key)
     if not request.quiet:
         print_summary(local, model._n_rows, seconds, request.out)
     return explain_end(local, request.out)
@@ -160,11 +169,18 @@ def connected(where: str) -> Iterator[Any]:
         yield client
 
 
-def _pairs(
-    client: Any, parts: list[Any], request: FitRequest
-) -> tuple[list[Any], Any, Any, Sequence[str] | None]:
-    """Say how the parts are read; give vectorizer and columns of a table too, and labels to be related."""
-    from labelweave.dask.files import label_names_of, matrix_pairs, planned, table_pairs
+class _Read(NamedTuple):
+    """How parts are read; labels that are to be related."""
+
+    pairs: list[Any]
+    label_names: Sequence[str] | None
+    vectorizer: Any = None
+    columns: Any = None
+    feature_names: Any = None
+
+
+def _pairs(client: Any, parts: list[Any], request: FitRequest) -> _Read:
+    from labelweave.dask.files import matrix_pairs, names_in, planned, table_pairs
 
     source, path = request.source, parts[0].path
     format = source.format_of(path)
@@ -172,9 +188,11 @@ def _pairs(
     if other is not None:
         raise click.UsageError(f"{path} and {other} are of different formats; give files of one.")
     if format != "table":
-        options = source.matrix_keywords()
-        names = label_names_of(client, parts[0], format, options) if request.relates_labels else None
-        return matrix_pairs(client, parts, format, options), None, None, names
+        options, labels, features = source.matrix_keywords(), None, None
+        if request.relates_labels or format in _WITH_NAMES:
+            labels, features = names_in(client, parts[0], format, options)
+        pairs = matrix_pairs(client, parts, format, options, features)
+        return _Read(pairs, labels if request.relates_labels else None, feature_names=features)
     first, given = parts[0].table(), source.columns()
     require_labels(first, given)
     if not request.one_class:
@@ -184,4 +202,4 @@ def _pairs(
         column_words(first, given, columns).show()
     plan = planned(client, parts, columns, source.vectorizer(columns), is_verbose=not request.quiet)
     names = plan.label_names if request.relates_labels else None
-    return table_pairs(client, parts, plan), plan.vectorizer, plan.columns, names
+    return _Read(table_pairs(client, parts, plan), names, plan.vectorizer, plan.columns)

@@ -218,8 +218,11 @@ class _Rows(Sized):
 
         Errors that tasks raise are written to the logs of workers.
         """
-        parts = [part for part in parts if part[0].shape[0]]
         try:
+            for number, (_, y, _) in enumerate(parts):
+                if isinstance(y, ValueError):
+                    raise ValueError(f"Partition {number}: {y}")
+            parts = [part for part in parts if part[0].shape[0]]
             if not parts:
                 raise ValueError("X has no rows in any of its partitions; at least one row is needed.")
             X, y, weights = (_joined([part[place] for part in parts]) for place in range(3))
