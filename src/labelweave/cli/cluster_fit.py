@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from labelweave.cli.column_words import column_words
 from labelweave.cli.comparing import models_to_compare, name_of, on_folds, show_comparison
 from labelweave.cli.decision_flags import with_decisions
-from labelweave.cli.fit_request import COMPARED_ON_CLUSTERS, FitRequest
+from labelweave.cli.fit_request import ON_CLUSTERS, FitRequest
 from labelweave.cli.fit_words import explain_end, print_summary
 from labelweave.cli.label_cells import cut_where_listed, require_labels
 from labelweave.cli.label_relations import covariance_over
@@ -96,7 +96,7 @@ def _class_on_cluster(model: str) -> Any:
 def run_on_cluster(request: FitRequest) -> int:
     """Fit a model on a cluster and save it; give the exit code."""
     assert request.dask is not None, "a cluster is asked for"
-    others = models_to_compare(request.compare, request.model, bool(request.one_class), COMPARED_ON_CLUSTERS)
+    others = models_to_compare(request.compare, request.model, bool(request.one_class), ON_CLUSTERS)
     with connected(request.dask) as client:
         ready = prepared_on_cluster(client, request, 0 if request.quiet else 1)
         model = ready.model

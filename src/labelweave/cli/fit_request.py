@@ -48,7 +48,7 @@ _ON_CLUSTERS: dict[str, dict[str, tuple[str, ...]]] = {  # models, and which val
     "label-tree": {},
     "auto": {},
 }
-COMPARED_ON_CLUSTERS = [name for name in _ON_CLUSTERS if name != _USUAL]
+ON_CLUSTERS = list(_ON_CLUSTERS)
 _APART = f"{_USUAL} is for rows that fit each worker, and on a cluster taken where it is named"
 _TREE_TIES = ("level", "subtree")
 _HOW_TO_GIVE_A_TREE = f"give one of {', '.join(map(flag_of, _TREES))}."
@@ -348,25 +348,11 @@ def _why_not_cluster(request: FitRequest) -> Iterator[str]:
     described = described or ("answers" if request.source.answers else None)
     if described is not None:
         yield f"{flag_of(described)} is for data in memory, and does not go with --dask."
-    if request.model == _USUAL:
-        yield from _why_not_together(request)
     if request.chooses_rank:
         yield "--dask takes one --rank and --regularization, not a choice of several."
     for flag, values in (_ON_ALL_CLUSTERS | _ON_CLUSTERS.get(request.model, {})).items():
         if request.given.get(flag) not in (None, *values):
             yield f"{flag_of(flag)} {request.given[flag]} is for data in memory, and does not go with --dask."
-
-
-def _why_not_together(request: FitRequest) -> Iterator[str]:
-    """Refuse what is not done with rows that a cluster brings together."""
-    if request.decisions:
-        flag = flag_of(next(iter(request.decisions)))
-        yield (
-            f"{flag} around --model {_USUAL} is for data in memory; without --dask give both, or give the "
-            f"fitted model and other rows to labelweave decide {flag}."
-        )
-    if request.compare or not request.out:  # it is cross-validated
-        yield f"--model {_USUAL} brings all rows together on a worker; compare it without --dask."
 
 
 _REASONS = (

@@ -27,10 +27,10 @@ from labelweave.dask.classifier import PartitionedClassifier
 from labelweave.dask.data import ReadData, megabytes_of_workers
 from labelweave.dask.partitions import row_partitions
 from labelweave.dask.predictions import PartitionedProbabilities
-from labelweave.dask.rows import Sized, aligned, size_in_bytes
+from labelweave.dask.rows import ReadRows, Sized, aligned, rows_of, size_in_bytes
 from labelweave.dask.waiting import LOST, gathered
 from labelweave.estimators.parameters import ClassWeight, FlipRatesLike, RandomState, keep_parameters
-from labelweave.estimators.targets import UnobservedLabelWarning, require_observed
+from labelweave.estimators.targets import TargetForm, UnobservedLabelWarning, require_observed
 from labelweave.labels import LabelMatrix
 
 _TIMES = 9  # what rows take of a worker: as they are, in double precision, and in a fit to other folds
@@ -138,30 +138,41 @@ class AutoLabelClassifier(PartitionedProbabilities, PartitionedClassifier):
             If no task has ended for a minute; it says why, as far as the scheduler knows.
         """
         self._validate_params()
-        reader, client = self._reader(), self._connected()
+        client, parts = self._connected(), row_partitions(X, y, sample_weight)
+        together = dask.delayed(_itself, pure=False)
+        rows = client.compute([together(*part[:3]) for part in parts])
+        self._local, labels = self._fitted_together(client, rows, None)
+        self._n_rows = len(labels)
+        return self
+
+    def _fitted_to(self, client: Client, data: ReadData, *, is_part: bool = False, start: Any = None) -> Any:
+        rows = client.map(_as_given, data.rows, pure=False)
+        return self._fitted_together(client, rows, data.form)[0]
+
+    def _fitted_together(
+        self, client: Client, parts: Sequence[Future], form: TargetForm | None
+    ) -> tuple[LocalAutoLabelClassifier, LabelMatrix]:
+        """Fit the ordinary estimator; give the labels too.
+
+        parts: give rows, targets and weights.
+        form: that labels had; None where they have it still.
+        """
+        reader = self._reader()
         given = {} if isinstance(self.members, str) else named_members(self.members)
         _refuse_unsendable(given)
-        parts = row_partitions(X, y, sample_weight)
-        rows = _brought_together(client, parts, reader, tuple(given), is_verbose=bool(self.verbose))
+        rows = _brought_together(client, parts, reader, tuple(given), form, is_verbose=bool(self.verbose))
         found = gathered(client, [client.submit(_Rows.small, rows, pure=False)])[0]
         if isinstance(found, ValueError):
             raise found
         local, labels, table, plan = found.local, found.labels, found.table, found.plan
-        if local._form.kind == "labels":
+        if local._form.kind == "labels" and form is None:
             require_observed(labels)
         maker = _MembersOnWorkers(table, client, rows, given, is_verbose=bool(self.verbose))
         members, seconds = maker.make_all(plan)
         with Workers().running():
             local._combine(members, seconds, labels, table, plan)
         local.status_ = "complete"
-        self._local, self._n_rows = local, len(labels)
-        return self
-
-    def _fitted_to(self, client: Client, data: ReadData, *, is_part: bool = False, start: Any = None) -> Any:
-        raise ValueError(
-            "AutoLabelClassifier on a cluster is fitted before decisions are chosen around it; fit it, and "
-            "give it with cv='prefit' and other rows (its own probabilities are calibrated on left-out rows)."
-        )
+        return local, labels
 
 
 class _MembersOnWorkers(Members):
@@ -211,10 +222,12 @@ class _Rows(Sized):
 
     @classmethod
     def read(
-        cls, reader: LocalAutoLabelClassifier, members: tuple[str, ...], seed: int,
+        cls, reader: LocalAutoLabelClassifier, members: tuple[str, ...], form: TargetForm | None, seed: int,
         parts: list[tuple[Any, Any, Any]],
     ) -> _Rows | ValueError:  # fmt: skip
         """Read partitions together; give the error where they make no sense.
+
+        form: of labels that were read.
 
         Errors that tasks raise are written to the logs of workers.
         """
@@ -230,6 +243,8 @@ class _Rows(Sized):
             with Workers().running(), warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnobservedLabelWarning)  # the client says so
                 features, labels, weights = reader._read(X, y, weights)
+                if form is not None and form.kind == "labels":
+                    reader._form, reader.classes_ = form, form.classes
                 plan = make_plan(Shape.of_data(features, labels), members or None, reader.time_budget)
                 return cls(reader, labels, reader._table(features, labels, weights, plan, seed), plan)
         except ValueError as error:
@@ -263,12 +278,10 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def _brought_together(
-    client: Client, parts: Sequence[tuple[Any, ...]], reader: LocalAutoLabelClassifier,
-    members: tuple[str, ...], *, is_verbose: bool,
+    client: Client, rows: Sequence[Future], reader: LocalAutoLabelClassifier, members: tuple[str, ...],
+    form: TargetForm | None, *, is_verbose: bool,
 ) -> Future:  # fmt: skip
     """Bring all rows to every worker that there is."""
-    together = dask.delayed(_itself, pure=False)
-    rows = client.compute([together(*part[:3]) for part in parts])
     sizes = gathered(client, client.map(_bytes_of, rows, pure=False), "partitions read" if is_verbose else "")
     megabytes, limit = 1e-6 * sum(sizes), min(megabytes_of_workers(client), default=np.inf)
     if _TIMES * megabytes > limit:
@@ -277,7 +290,7 @@ def _brought_together(
             f"fitted, but the memory of a worker is limited to {limit:.0f} MB; give workers more memory, or "
             "fit some of the rows."
         )
-    table = client.submit(_Rows.read, reader, members, reader._drawn_seed(), rows, pure=False)
+    table = client.submit(_Rows.read, reader, members, form, reader._drawn_seed(), list(rows), pure=False)
     gathered(
         client, [client.submit(_is_there, table, pure=False)], "readings of all rows" if is_verbose else ""
     )
@@ -290,6 +303,10 @@ def _brought_together(
     ):  # of a worker that died meanwhile: others get it with their first task
         pass
     return table
+
+
+def _as_given(rows: ReadRows) -> tuple[Any, Any, Any]:
+    return rows_of(rows.features), rows.targets, rows.weights
 
 
 def _itself(*part: Any) -> tuple[Any, ...]:
