@@ -2,9 +2,11 @@
 
     python -m benchmarks.dask_auto --rows 50000 --local
     python -m benchmarks.dask_auto --out benchmarks/results/dask_auto.json
+    python -m benchmarks.dask_auto --rows 10000 --features 50 --dense --members forest --trees-a-task 25 300
 
 Synthetic text-like rows are written by another process, a file a partition, and read by the workers.
 ``--local`` fits the same rows in memory too, in one process of its own, and gives a digest of its bits.
+``--dense`` makes rows of normal numbers, which forests suit; ``--trees-a-task`` divides forests so.
 """
 
 from __future__ import annotations
@@ -22,28 +24,36 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, get_task_stream
 
 import dask
 from benchmarks.machine import describe_machine, peak_memory_bytes
 from benchmarks.results_file import write_json
 from labelweave import AutoLabelClassifier, datasets
 from labelweave import dask as lwd
+from labelweave.dask.automatic import _MembersOnWorkers
 
 _N_WORKERS, _PARTS = 2, 20
 
 
-def write_rows(folder: Path, n_rows: int, n_features: int, n_labels: int) -> None:
+def write_rows(folder: Path, n_rows: int, n_features: int, n_labels: int, is_dense: bool) -> None:
     """Write the rows in partitions."""
-    data = datasets.make_text_like(n_rows, n_features, n_labels)
+    if is_dense:
+        random = np.random.default_rng(0)
+        X = random.normal(size=(n_rows, n_features))
+        Y = X @ random.normal(size=(n_features, n_labels)) > random.normal(size=(n_rows, n_labels))
+    else:
+        data = datasets.make_text_like(n_rows, n_features, n_labels)
+        X, Y = data.X, data.Y.to_dense()
     for number, rows in enumerate(np.array_split(np.arange(n_rows), _PARTS)):
-        sp.save_npz(folder / f"X{number}.npz", sp.csr_array(data.X[rows]))
-        np.save(folder / f"Y{number}.npy", data.Y[rows].to_dense().astype(np.int8))
+        sp.save_npz(folder / f"X{number}.npz", sp.csr_array(X[rows]))
+        np.save(folder / f"Y{number}.npy", Y[rows].astype(np.int8))
 
 
 def read_rows(folder: Path, number: int) -> Any:
     """Read the features of a partition."""
-    return sp.load_npz(folder / f"X{number}.npz")
+    rows = sp.load_npz(folder / f"X{number}.npz")
+    return rows.toarray() if rows.nnz == rows.shape[0] * rows.shape[1] else rows
 
 
 def read_labels(folder: Path, number: int) -> Any:
@@ -65,16 +75,18 @@ def told(model: Any, folder: Path, begun: float) -> dict[str, Any]:
     }
 
 
-def fit_here(folder: Path, time_budget: float | None) -> dict[str, Any]:
+def fit_here(folder: Path, given: dict[str, Any]) -> dict[str, Any]:
     """Fit all rows in this process."""
-    X = sp.csr_array(sp.vstack([read_rows(folder, number) for number in range(_PARTS)]))
+    parts = [read_rows(folder, number) for number in range(_PARTS)]
+    X = sp.csr_array(sp.vstack(parts)) if sp.issparse(parts[0]) else np.concatenate(parts)
     Y = np.concatenate([read_labels(folder, number) for number in range(_PARTS)])
     begun = time.perf_counter()
-    return told(AutoLabelClassifier(time_budget=time_budget, verbose=1).fit(X, Y), folder, begun)
+    return told(AutoLabelClassifier(**given, verbose=1).fit(X, Y), folder, begun)
 
 
-def fit_on_cluster(folder: Path, time_budget: float | None, limit: float) -> dict[str, Any]:
-    """Fit all rows by two workers."""
+def fit_on_cluster(folder: Path, given: dict[str, Any], limit: float, trees: int) -> dict[str, Any]:
+    """Fit all rows by two workers, some trees a task."""
+    _MembersOnWorkers.trees_a_task = trees
     parts = {"n_workers": _N_WORKERS, "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
         LocalCluster(silence_logs=logging.CRITICAL, memory_limit=f"{limit}MB", **parts) as cluster,
@@ -85,8 +97,13 @@ def fit_on_cluster(folder: Path, time_budget: float | None, limit: float) -> dic
             [dask.delayed(read)(folder, number) for number in range(_PARTS)]
             for read in (read_rows, read_labels)
         )
-        model = lwd.AutoLabelClassifier(client, time_budget=time_budget, verbose=1).fit(X, Y)
+        with get_task_stream(client) as stream:
+            model = lwd.AutoLabelClassifier(client, **given, verbose=1).fit(X, Y)
         found = told(model.to_local(), folder, begun)
+        spans = [span for task in stream.data for span in task["startstops"] if span["action"] == "compute"]
+        seconds = [span["stop"] - span["start"] for span in spans]
+        found |= {"tasks": len(seconds), "task_seconds": sum(seconds), "longest_task": max(seconds)}
+        found["trees_a_task"] = trees
         found["worker_megabytes"] = [1e-6 * peak for peak in client.run(peak_memory_bytes).values()]
         found["workers_died"] = len(set(before.values()) - set(client.run(os.getpid).values()))
     return found
@@ -106,19 +123,26 @@ def main() -> int:
     parser.add_argument("--labels", type=int, default=20)
     parser.add_argument("--time-budget", type=float, default=None)
     parser.add_argument("--limit", type=float, default=8000.0, help="megabytes of a worker")
+    parser.add_argument("--dense", action="store_true", help="rows of normal numbers")
+    parser.add_argument("--members", nargs="+", default=None)
+    parser.add_argument("--trees-a-task", type=int, nargs="+", default=[_MembersOnWorkers.trees_a_task])
     parser.add_argument("--local", action="store_true", help="fit in memory too")
     parser.add_argument("--out", type=Path, default=None)
     given = parser.parse_args()
-    found = {"machine": describe_machine(), "shape": (given.rows, given.features, given.labels)}
+    shape = given.rows, given.features, given.labels
+    model = {"time_budget": given.time_budget, "members": given.members or "auto"}
+    found: dict[str, Any] = {"machine": describe_machine(), "shape": shape, "limit": given.limit}
+    found["cluster"] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        in_own_process(write_rows, folder, *found["shape"])
-        found["limit"], found["cluster"] = given.limit, fit_on_cluster(folder, given.time_budget, given.limit)
-        print(found["cluster"], flush=True)
-        if given.out is not None:
-            write_json(given.out, found)
+        in_own_process(write_rows, folder, *shape, given.dense)
+        for trees in given.trees_a_task:
+            found["cluster"].append(fit_on_cluster(folder, model, given.limit, trees))
+            print(found["cluster"][-1], flush=True)
+            if given.out is not None:
+                write_json(given.out, found)
         if given.local:
-            found["memory"] = in_own_process(fit_here, folder, given.time_budget)
+            found["memory"] = in_own_process(fit_here, folder, model)
             print(found["memory"])
     if given.out is not None:
         write_json(given.out, found)

@@ -9,7 +9,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from labelweave.automatic.combination import Combination, cross_fitted, member_weights
-from labelweave.automatic.members import KernelRidge, Members, TrainingTable, grow
+from labelweave.automatic.members import KernelRidge, Members, TrainingTable
 from labelweave.automatic.plan import Plan, Shape, make_plan
 from labelweave.automatic.scorers import CombinedScorer, ForestScorer
 from labelweave.features import FeatureMatrix, RBFKernel
@@ -32,6 +32,22 @@ def table(n=90, missing=0.0, seed=0, noise=False, n_labels=3, pivots=2000):
 
 def members_of(one):
     return Members(one, lambda name: None)
+
+
+def grow(one):
+    return members_of(one)._forest(None)
+
+
+@pytest.mark.parametrize("fold", [None, 1])
+def test_trees_grown_in_groups_are_those_grown_together(fold):
+    one = table(missing=0.1)
+    whole, members = members_of(one)._forest(fold), members_of(one)
+    members.trees_a_task = 8
+    parts = members._forest(fold)
+    for name in ("roots", "feature", "threshold", "children", "missing_left"):
+        ours, theirs = getattr(parts, name), getattr(whole, name)
+        assert_array_equal(ours, theirs, strict=True)
+    assert whole.n_trees == 20
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])

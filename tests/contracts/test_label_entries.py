@@ -16,8 +16,8 @@ from labelweave.problems.label_entries import (
     QuadraticEntries,
     SampledEntries,
     ShiftedEntries,
-    choose_entries,
 )
+from labelweave.problems.low_rank_factors import choose_entries
 from reference.entry_twins import EntriesTwin
 
 RANK = 3

@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 
 import dask
 import labelweave as lw
-from labelweave.dask import AutoLabelClassifier
+from labelweave.dask import AutoLabelClassifier, CalibratedLabelClassifier
 
 SIZES = (30, 0, 40, 20)
 
@@ -74,6 +74,17 @@ def test_classes_in_frames(client):
     assert_same(model, lw.AutoLabelClassifier(members=["linear"]).fit(X, y), X)
     assert set(model.predict(parts[0]).compute()) <= {"a", "b", "c"}
     assert list(model.feature_names_in_) == list(X.columns)
+
+
+def test_decisions_go_around_it(client):
+    X, Y, weights = table()
+    X[3, 2] = 0.0
+    Y[::5, 1] = np.nan
+    given = {"members": ["linear"], "random_state": 3}
+    model = CalibratedLabelClassifier(AutoLabelClassifier(client, **given), cv=2)
+    model.fit(chunks(X), chunks(Y), chunks(weights))
+    own = lw.CalibratedLabelClassifier(lw.AutoLabelClassifier(**given), cv=2).fit(X, Y, weights)
+    np.testing.assert_allclose(model.to_local().predict_proba(X), own.predict_proba(X), rtol=1e-12)
 
 
 def test_what_makes_no_sense_is_refused(client, monkeypatch):

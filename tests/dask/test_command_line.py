@@ -65,6 +65,7 @@ def whole():
 def test_the_model_is_that_of_one_file(run, monkeypatch):
     monkeypatch.setattr("labelweave.dask.files._SHARE", 1e-12)
     done = run("fit", "rows", "--dask", "local:2", *FLAGS, "--out", "m.lw")
+    assert "so the model is max-margin; --model max-margin silences this" in done.stderr
     assert "2 file(s) in 4 partition(s)" in done.stderr
     assert "shows what the workers do" in done.stderr
     rows = whole()
@@ -158,14 +159,65 @@ def test_files_are_measured_by_workers_as_in_memory(run):
     assert "part-2.parquet: found no" in run("evaluate", "m.lw", "rows", "--dask", "local:2", code=2).stderr
 
 
-def test_classes_are_not_measured_by_workers(run):
-    rows = whole()
-    rows["class"] = np.where(rows["size"] > 5, "large", "small")
-    rows[["plot", "size", "class"]].to_parquet("classes.parquet")
-    flags = ["--model", "max-margin", "--numeric", "size", "--labels", "class", "--one-class"]
-    run("fit", "classes.parquet", *flags, "-q", "-o", "m.lw")
-    said = run("evaluate", "m.lw", "classes.parquet", "--dask", "local:2", code=2).stderr
-    assert "--dask measures labels, and this model has one class a row" in " ".join(said.split())
+@pytest.mark.parametrize(
+    "model",
+    [
+        ["--model", "max-margin"],
+        ["--model", "kernel-logistic", "--hyperparameters", "fixed", "--taxonomy", "tree.csv"],
+    ],
+    ids=["scores", "probabilities"],
+)
+def test_classes_are_measured_by_workers_as_in_memory(run, tmp_path, model):
+    random = np.random.default_rng(0)
+    (tmp_path / "tree.csv").write_text("broad,oak\nfruit,apple\nfruit,pear\n")
+    kinds = np.array(["oak", "apple", "pear", ""])
+    tables = [pd.DataFrame(random.normal(size=(40, 3)), columns=list("abc")) for _ in range(2)]
+    (tmp_path / "classes").mkdir()
+    for number, table in enumerate(tables):
+        table["kind"] = kinds[np.argmax([*table.to_numpy().T, np.full(40, 0.2)], axis=0)]
+        table.to_csv(tmp_path / "classes" / f"{number}.csv", index=False)
+    pd.concat(tables).to_csv("all.csv", index=False)
+    flags = ["--labels", "kind", "--one-class", "--empty-labels", "unknown", *model]
+    run("fit", "all.csv", *flags, "-q", "-o", "m.lw")
+    there, here = (
+        run("evaluate", "m.lw", *words, "--json") for words in (["classes", "--dask", "local:2"], ["all.csv"])
+    )
+    assert "of 80 rows have no known class" in there.stderr
+    found, expected = json.loads(there.stdout), json.loads(here.stdout)
+    for line in expected["per_label"]:
+        del line["auc"]
+        line.pop("calibration_error", None)
+    assert found.pop("per_label") == expected.pop("per_label")
+    left_out = set(expected) - set(found)
+    assert left_out == ({"calibration_error"} if "log_loss" in found else {"auc_label"})
+    assert found == pytest.approx({name: expected[name] for name in found}, rel=1e-12)
+    assert found["classes"] == 3
+
+
+def test_the_one_call_is_that_of_all_rows_in_memory(run):
+    whole().to_parquet("all.parquet")
+    flags = ["--model", "auto", "--time-budget", 1, "--metric", "macro_f1", *FLAGS]
+    done = run("fit", "rows", "--dask", "local:2", *flags, "-o", "cluster.lw")
+    assert "left-out loss" in done.stderr
+    run("fit", "all.parquet", *flags, "-q", "-o", "memory.lw")
+    there, here = (lw.load(path) for path in ("cluster.lw", "memory.lw"))
+    assert there.classifier_.label_names_.tolist() == here.classifier_.label_names_.tolist()
+    assert np.allclose(there.predict_proba(whole()), here.predict_proba(whole()), rtol=1e-9)
+    assert there.classifier_.plan_ == here.classifier_.plan_
+    assert there.classifier_.left_out_value_ == pytest.approx(here.classifier_.left_out_value_)
+
+
+def test_models_are_compared_on_folds_of_the_rows(run):
+    flags = ["--model", "max-margin", "--C", 0.1, *FLAGS, "--dask", "local:2"]
+    done = run("fit", "rows", *flags, "--compare", "label-tree", "--compare-folds", 2, "-q", "-o", "m.lw")
+    for word in ("max-margin", "label-tree", "micro_f1", "fit_seconds", "mean over 2 folds"):
+        assert word in done.stdout
+    found = json.loads(run("cross-validate", "rows", *flags, "--folds", 2, "--json", "-q").stdout)
+    assert (found["model"], found["rows"], found["folds"]) == ("max-margin", 80, 2)
+    whole().to_parquet("all.parquet")
+    words = ["all.parquet", *flags[:-2], "--scaling", "none", "--folds", 2, "--json", "-q"]
+    here = json.loads(run("cross-validate", *words).stdout)["metrics"]["micro_f1"]
+    assert found["metrics"]["micro_f1"]["mean"] == pytest.approx(here["mean"], abs=0.02)
 
 
 def test_files_of_other_formats(run, tmp_path):
@@ -179,20 +231,39 @@ def test_files_of_other_formats(run, tmp_path):
     assert not lw.load("m.lw").label_covariance_.is_diagonal
 
 
+def test_features_have_the_names_of_all_files(run, tmp_path):
+    (tmp_path / "rows").rename(tmp_path / "other")
+    (tmp_path / "rows").mkdir()
+    head = "@relation r\n@attribute {} numeric\n@attribute {} numeric\n@attribute y {{0,1}}\n@data\n"
+    lines = "".join(f"{k},{k % 3},{k % 2}\n" for k in range(12))
+    (tmp_path / "y.xml").write_text('<labels><label name="y"></label></labels>')
+    for number in range(2):
+        (tmp_path / "rows" / f"{number}.arff").write_text(head.format("a", "b") + lines)
+    flags = ["rows", "--dask", "x", "--xml", "y.xml", "-q", "-o", "m.lw"]
+    run("fit", *flags)
+    assert lw.load("m.lw").feature_names_in_.tolist() == ["a", "b"]
+    (tmp_path / "rows" / "1.arff").write_text(head.format("b", "a") + lines)
+    for model in ("max-margin", "auto"):
+        said = run("fit", *flags, "--model", model, code=2).stderr
+        assert "Partition 1: rows/1.arff has other features" in " ".join(said.split())
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (
             ["rows", "--dask", "x", "--model", "plst"],
-            "--dask goes with --model max-margin, low-rank, kernel-logistic, label-graph or label-tree",
+            "--dask goes with --model max-margin, low-rank, kernel-logistic, label-graph, label-tree or auto",
         ),
+        (["rows", "--dask", "x", "--model", "low-rank", "--compare", "plst"], "--dask does not compare"),
         (["rows", "--dask", "x", "--calibrate", "auto", "--checkpoint", "c"], "--checkpoint keeps one fit"),
         (["rows", "--dask", "x", "--enforce", "max", *FLAGS], "the data hold no taxonomy"),
-        (["rows", "--dask", "x", "--kernel", "rbf", *FLAGS], "--kernel rbf is for data in memory"),
         (
             ["rows", "--dask", "x", "--model", "label-graph", "--inputs", "scores"],
             "--inputs scores is for data in memory",
         ),
+        (["rows", "--dask", "x", "--prune", "small", *FLAGS], "--prune small is for data in memory"),
+        (["rows", "--dask", "x", "--kernel-rank", "9", *FLAGS], "--kernel linear needs none: leave it out"),
         (["rows", "--dask", "x", "--jobs", "2", *FLAGS], "--jobs 2 is for data in memory"),
         (["rows", "--dask", "x"], "A table needs --labels or --label-column"),
         (["nothing/*.parquet", "--dask", "x"], "no files"),
@@ -246,7 +317,7 @@ def test_it_is_said_why_nothing_happens(capsys):
     assert "the connection to tcp://10.0.0.1:8786 is closed" in said
 
 
-@pytest.mark.parametrize("model", ["kernel-logistic", "label-tree", "max-margin"])
+@pytest.mark.parametrize("model", ["auto", "kernel-logistic", "label-tree", "max-margin"])
 def test_classes_of_rows(run, tmp_path, model):
     (tmp_path / "rows").rename(tmp_path / "other")
     (tmp_path / "rows").mkdir()
@@ -258,6 +329,8 @@ def test_classes_of_rows(run, tmp_path, model):
         table.to_csv(tmp_path / "rows" / f"{number}.csv", index=False)
     flags = ["--labels", "kind", "--one-class", "--model", model, "--out", "m.lw"]
     flags += ["--kernel-rank", 40, "--hyperparameters", "fixed"] if model == "kernel-logistic" else []
+    flags += ["--kernel-rank", 40, "--kernel", "rbf"] if model == "max-margin" else []
+    flags += ["--time-budget", 1] if model == "auto" else []
     run("fit", "rows", "--dask", "here", *flags)
     loaded = lw.load("m.lw")
     assert loaded.classifier.classes_.tolist() == sorted(names)

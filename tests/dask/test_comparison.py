@@ -64,12 +64,25 @@ def test_classes_are_compared_as_in_memory(client, table, kind):
     require_equal(compare(model, chunks(X), chunks(y), KFold(2)), lw.compare(local, X, y, KFold(2)))
 
 
+@pytest.mark.parametrize("of_classes", [False, True], ids=["labels", "classes"])
+def test_the_one_call_is_compared_as_in_memory(client, table, of_classes):
+    X, y = table
+    if of_classes:
+        y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
+    found, expected = (
+        {"one call": kind(*first, members=["linear"]), "margins": other(*first)}
+        for kind, other, first in (
+            (AutoLabelClassifier, MaxMarginClassifier, (client,)),
+            (lw.AutoLabelClassifier, lw.MaxMarginClassifier, ()),
+        )
+    )
+    require_equal(compare(found, chunks(X), chunks(y), 2), lw.compare(expected, X, y, 2))
+
+
 def test_what_makes_no_sense_is_refused(client, table):
     X, Y = map(chunks, table)
     with pytest.raises(ValueError, match=r"for data in memory; give models of labelweave\.dask"):
         compare(lw.MaxMarginClassifier(), X, Y)
-    with pytest.raises(ValueError, match="brings all rows together"):
-        compare(AutoLabelClassifier(client), X, Y)
     with pytest.raises(ValueError, match="checkpoint keeps one fit"):
         compare(MaxMarginClassifier(client, checkpoint="somewhere"), X, Y)
     with pytest.raises(ValueError, match="reference is 'b'"):

@@ -228,7 +228,7 @@ def test_bits_are_the_same_for_any_number_of_workers(client):
     ("make", "said"),
     [
         (lambda client: lw.MaxMarginClassifier(), "for data in memory; give one of labelweave.dask"),
-        (lambda client: MaxMarginClassifier(client, kernel="rbf"), "kernel='rbf' is for data in memory"),
+        (lambda client: MaxMarginClassifier(client, kernel="precomputed"), "is for data in memory"),
         (lambda client: MaxMarginClassifier(client, checkpoint="x"), "checkpoint keeps one fit"),
         (lambda client: MaxMarginClassifier(client, memory_budget=1e-3), "raise it, or give a smaller"),
         (lambda client: MaxMarginClassifier, "class"),

@@ -13,7 +13,8 @@ from labelweave.dask.parts import Parts
 from labelweave.dask.waiting import LostRowsError
 from labelweave.features.factor_maps import explicit_map
 from labelweave.labels import LabelMatrix
-from labelweave.problems.label_entries import EntryWeights, RowsLoss
+from labelweave.problems.label_entries import EntryWeights
+from labelweave.problems.low_rank_factors import RowsLoss
 
 ENDS, WIDTH, N_LABELS, RANK = (0, 7, 8, 20), 6, 5, 3
 RANDOM = np.random.default_rng(0)

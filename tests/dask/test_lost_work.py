@@ -160,7 +160,7 @@ def test_work_that_workers_lose_again_and_again(client, monkeypatch, error, said
 
 
 def test_how_many_partitions_are_read_is_told(client, monkeypatch, capsys):
-    monkeypatch.setattr("labelweave.dask.waiting._SAY_EVERY", 0.05)
+    monkeypatch.setattr("labelweave.dask.waiting.SAY_EVERY", 0.05)
     assert gathered(client, client.map(time.sleep, [0.3, 0.3], pure=False), "partitions read") == [None, None]
     assert "labelweave: 0 of 2 partitions read\n" in capsys.readouterr().err
 

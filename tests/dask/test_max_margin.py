@@ -198,7 +198,7 @@ def test_partitions_that_end_differently_are_brought_together(client):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"kernel": "rbf"}, "kernel='rbf' is for data in memory"),
+        ({"kernel": "precomputed"}, "kernel='precomputed' is for data in memory"),
         ({"prune": "certified"}, "prune='certified' is for data in memory"),
         ({"threshold": "best"}, "threshold"),
         ({"flip_rates": (0.5, 0.6)}, "add up to 1 or more"),

@@ -1,4 +1,4 @@
-"""Models that are no linear max-margin models have the same bits for any number of workers, and go on."""
+"""Models other than linear max-margin ones have the same bits for any number of workers, and go on."""
 
 import dask.array as da
 import numpy as np
@@ -10,6 +10,7 @@ from labelweave.dask import (
     LabelGraphClassifier,
     LabelTreeClassifier,
     LowRankClassifier,
+    MaxMarginClassifier,
 )
 from labelweave.solvers.newton import NewtonConjugateGradient
 from labelweave.solvers.pruned_ascent import PrunedAscent
@@ -22,6 +23,7 @@ MODELS = {
     "linear logistic": (KernelLogisticClassifier, {"kernel": "linear", "hyperparameters": "fixed"}),
     "low rank": (LowRankClassifier, {"kernel": "rbf", "kernel_rank": 30, "rank": 3}),
     "label graph": (LabelGraphClassifier, {"regularization": 0.5, "tol": 0.1, "max_rounds": 2}),
+    "max margin": (MaxMarginClassifier, {"kernel": "rbf", "kernel_rank": 30}),
     "label tree": (LabelTreeClassifier, {"leaf_size": 3, "branching": 2}),
 }
 

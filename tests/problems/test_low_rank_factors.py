@@ -10,8 +10,7 @@ from labelweave.features.gram import choose_gram
 from labelweave.features.gram.sources import PrecomputedSource, checked_kernel_matrix
 from labelweave.features.sparse_products import SparseProducts
 from labelweave.labels import LabelMatrix
-from labelweave.problems.label_entries import choose_entries
-from labelweave.problems.low_rank_factors import LowRankFactors
+from labelweave.problems.low_rank_factors import LowRankFactors, choose_entries
 from labelweave.solvers import Status
 from labelweave.solvers.alternating_minimization import AlternatingMinimization, AlternatingState
 from labelweave.solvers.trust_region_newton import TrustRegionNewton

@@ -142,6 +142,20 @@ def column_inner(left: Array, right: Array, workers: Workers) -> Floats:
     return np.asarray(np.reshape(parts, (len(parts), left.shape[1])).sum(axis=0))
 
 
+class WeighedColumns:
+    """What a loss of entries sees of a fixed factor N, shape (columns, k), by weights C of the columns."""
+
+    column_weights: Array
+
+    def gram(self, fixed: Array, workers: Workers) -> Floats:
+        """Compute ``N^T C N``, shape (k, k)."""
+        return to_numpy(workers.inner(fixed, weighted_rows(fixed, self.column_weights), np.float64))
+
+    def spread(self, fixed: Array, workers: Workers) -> Floats:
+        """Compute the diagonal of ``N^T C N``, shape (k,)."""
+        return column_inner(fixed, weighted_rows(fixed, self.column_weights), workers)
+
+
 def row_inner(left: Array, right: Array, workers: Workers) -> Floats:
     """Multiply tables (n, k) entry by entry and add up each row."""
     from labelweave._loops import tables as loops

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg as sl
@@ -47,11 +47,13 @@ class Members:
     What is fitted to the rows of a fold is a function of the table and small values, so that it may be
     computed elsewhere: the table here needs no features then.
     given: estimators by the names of members that are such.
+    trees_a_task: how many trees of a forest are grown by one call; None for all.
     """
 
     table: TrainingTable
     on_step: Callable[[str], object] = str
     given: dict[str, Any] = field(default_factory=dict)
+    trees_a_task: ClassVar[int | None] = None
 
     def make(self, name: str) -> Member:
         """Fit a member by its name, and score every row by fits to other folds."""
@@ -99,7 +101,14 @@ class Members:
     @cached_property
     def _forests(self) -> list[Any]:
         """The forests of all folds, and that of all rows as the last one."""
-        return [self.submit(grow, fold, step="forest") for fold in (*self._folds, None)]
+        return [self._forest(fold) for fold in (*self._folds, None)]
+
+    def _forest(self, fold: int | None) -> Any:
+        n, targets = self.table.n_trees, self.submit(tree_targets, fold)
+        size = self.trees_a_task or n
+        groups = [(first, min(size, n - first)) for first in range(0, n, size)]
+        grown = [self.submit(grow, targets, fold, *group, step="forest") for group in groups]
+        return self.submit(in_one_forest, grown)
 
     def _ridge(self, name: str, kernel: Any, forests: list[Any] | None = None) -> tuple[list[Any], Any]:
         """Fit ridge regressions, whose penalty all folds choose."""
@@ -244,29 +253,38 @@ def filled_targets(table: TrainingTable) -> RowsByLabels:
     return np.where(known, table.targets, means)
 
 
-def grow(table: TrainingTable, fold: int | None = None) -> Forest:
-    """Grow a forest on all labels together, missing ones at their means, many projected to few.
+def tree_targets(table: TrainingTable, fold: int | None) -> Array:
+    """Give what trees are grown on: all labels together, missing ones at their means, many projected to few.
 
-    fold: whose rows it is not to see.
+    fold: whose rows they are not to see.
     """
-    from sklearn.ensemble import RandomForestRegressor
-
-    if fold is not None:
-        table = table.rows(table.split(fold)[0])
+    table = _of_others(table, fold)
     targets = filled_targets(table)
     targets = targets - targets.mean(axis=0)
     if targets.shape[1] > _MOST_TARGETS:
         _, vectors = sl.eigh(targets.T @ targets)
         targets = targets @ vectors[:, -_MOST_TARGETS:]
-    trees = RandomForestRegressor(
-        table.n_trees, max_features="sqrt", random_state=table.seed, n_jobs=table.n_jobs
-    )
-    trees.fit(
-        single(table.features.data),
-        targets.squeeze(axis=1) if targets.shape[1] == 1 else targets,
-        table.weights,
-    )
+    return np.asarray(targets.squeeze(axis=1) if targets.shape[1] == 1 else targets)
+
+
+def grow(table: TrainingTable, targets: Array, fold: int | None, first: int, n_trees: int) -> Forest:
+    """Grow some trees of a forest, those from the ``first`` on."""
+    from sklearn.ensemble import RandomForestRegressor
+
+    table, random = _of_others(table, fold), np.random.RandomState(table.seed)
+    random.randint(np.iinfo(np.int32).max, size=first)  # the seeds of the trees before
+    trees = RandomForestRegressor(n_trees, max_features="sqrt", random_state=random, n_jobs=table.n_jobs)
+    trees.fit(single(table.features.data), targets, table.weights)
     return Forest.of_trees([tree.tree_ for tree in trees.estimators_])
+
+
+def in_one_forest(_: TrainingTable, parts: list[Forest]) -> Forest:
+    """Put groups of trees together."""
+    return Forest.joined(parts)
+
+
+def _of_others(table: TrainingTable, fold: int | None) -> TrainingTable:
+    return table if fold is None else table.rows(table.split(fold)[0])
 
 
 def _leaves(forest: Forest, table: TrainingTable) -> ForestScorer:

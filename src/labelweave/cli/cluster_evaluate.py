@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import click
 import numpy as np
@@ -11,26 +12,66 @@ import scipy.sparse as sp
 from labelweave.cli import cluster_fit
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.messages import short
-from labelweave.cli.model_rows import has_one_class_a_row, read_labeled_rows, truth_of
+from labelweave.cli.model_rows import read_labeled_rows, truth_of
 from labelweave.cli.pipeline_rows import as_taken
-from labelweave.metrics.known_labels import known_labels
+from labelweave.metrics.known_labels import Unknown, known_labels
 from labelweave.metrics.summary import TableSums
 from labelweave.report.label_numbers import Counts
-from labelweave.report.measured import OF_WHOLE_RANKINGS
-from labelweave.report.reported_rows import all_labels, read_rows
+from labelweave.report.measured import OF_WHOLE_RANKINGS, Measured, class_notes, measure
+from labelweave.report.reported_rows import ReportedRows, all_labels, read_rows
 
 _SIZES = (1, 3, 5)
+_OF_CLASSES = ("accuracy", "mean_reciprocal_rank")  # of rows of a class, not of an inner node
+_MEANS = (*_OF_CLASSES, "log_loss", "taxonomic_loss", "parent_accuracy")
 
 
-class FileSums(NamedTuple):
+@dataclass(frozen=True)
+class ClassSums:
+    """What rows of one class each add.
+
+    n_known: rows whose class, or a node above it, is known; n_exact: those of a class.
+    means: metrics that are means over rows, times the rows.
+    """
+
+    n_known: int
+    n_exact: int
+    means: dict[str, float]
+
+    @classmethod
+    def of(cls, measured: Measured) -> ClassSums:
+        """Take the metrics that are means."""
+        assert measured.true_nodes is not None, "rows have classes"
+        found = cls(len(measured.true_nodes), len(measured.outcomes.truth), {})
+        known = {name: value for name, value in measured.metrics.items() if name in _MEANS}
+        counts = {name: found._rows_of(name) for name in known}
+        return replace(found, means={name: known[name] * n if n else 0.0 for name, n in counts.items()})
+
+    def _rows_of(self, metric: str) -> int:
+        return self.n_exact if metric in _OF_CLASSES else self.n_known
+
+    def __add__(self, other: ClassSums) -> ClassSums:
+        means = {name: value + other.means[name] for name, value in self.means.items()}
+        return ClassSums(self.n_known + other.n_known, self.n_exact + other.n_exact, means)
+
+    def table(self) -> dict[str, float]:
+        """Give the metrics; not whether parents are right where inner nodes do not tell all of them."""
+        left_out = set() if self.n_exact == self.n_known else {"parent_accuracy"}
+        counts = {name: self._rows_of(name) for name in self.means if name not in left_out}
+        return {name: self.means[name] / n if n else np.nan for name, n in counts.items()}
+
+
+@dataclass(frozen=True)
+class FileSums:
     """What the rows of a file add to the metrics of a model.
 
     names: of the labels that are counted.
+    classes: of rows of one class each.
     """
 
     n_rows: int
     names: list[str]
     sums: TableSums
+    classes: ClassSums | None = None
 
     def plus(self, other: FileSums, path: str) -> FileSums:
         """Add the rows of another file, named ``path``."""
@@ -38,11 +79,27 @@ class FileSums(NamedTuple):
             raise click.UsageError(
                 f"{path} has other labels than the files before it; give files of the same."
             )
-        return FileSums(self.n_rows + other.n_rows, self.names, self.sums + other.sums)
+        classes = None if self.classes is None or other.classes is None else self.classes + other.classes
+        n_rows, sums = self.n_rows + other.n_rows, self.sums + other.sums
+        return replace(self, n_rows=n_rows, sums=sums, classes=classes)
+
+    def counts(self) -> dict[str, int]:
+        """Count rows and labels, or classes."""
+        if self.classes is None:
+            return {"rows": self.n_rows, "labels": len(self.names)}
+        return {"rows": self.classes.n_known, "classes": len(self.names)}
+
+    def notes(self) -> list[str]:
+        """Say what was not counted."""
+        classes = self.classes
+        return [] if classes is None else class_notes(self.n_rows, classes.n_known, classes.n_exact)
 
     def table(self) -> dict[str, float]:
         """Give the metrics."""
-        return self.sums.table()
+        if self.classes is None:
+            return self.sums.table()
+        found = self.classes.table()
+        return found if "log_loss" in found else found | self.sums.table()
 
     def label_rows(self) -> list[dict[str, Any]]:
         """Give the counts and shares of every label."""
@@ -73,8 +130,6 @@ def measured_on_cluster(model: Any, data: str, source: DataFlags, where: str) ->
     from labelweave.dask.files import files_of
     from labelweave.dask.waiting import gathered
 
-    if has_one_class_a_row(model):
-        raise click.UsageError("--dask measures labels, and this model has one class a row; leave it out.")
     paths, one, kept = files_of([data]), dask.delayed(_sums_of, pure=False), dask.delayed(model)
     with cluster_fit.connected(where) as client:
         tasks = [one(kept, path, source) for path in paths]
@@ -92,11 +147,27 @@ def _sums_of(model: Any, path: str, source: DataFlags) -> FileSums | Exception:
     try:
         data = read_labeled_rows(model, path, source)
         rows = read_rows(model, as_taken(model, data.X), None)
-        truth, columns = known_labels(truth_of(model, data), rows.label_names, source.unknown_labels)
-        _, scores, predicted = all_labels(rows, columns, lambda words: None)
-        sums = TableSums.of(truth, scores, predicted, _SIZES, np.ones(len(truth)))
+        measure_one = _class_sums if rows.has_classes else _label_sums
+        return measure_one(rows, truth_of(model, data), source.unknown_labels)
     except (ValueError, click.ClickException) as error:  # the file is named in it
         return error
+
+
+def _label_sums(rows: ReportedRows, y: Any, unknown: Unknown) -> FileSums:
+    truth, columns = known_labels(y, rows.label_names, unknown)
+    _, scores, predicted = all_labels(rows, columns, _silent)
+    sums = TableSums.of(truth, scores, predicted, _SIZES, np.ones(len(truth)))
     if sp.issparse(scores):  # of the best labels alone
         sums = sums.without(OF_WHOLE_RANKINGS)
     return FileSums(len(rows), [str(name) for name in np.asarray(truth.names)], sums)
+
+
+def _class_sums(rows: ReportedRows, y: Any, unknown: Unknown) -> FileSums:
+    measured = measure(rows, y, unknown, _silent)
+    found = measured.outcomes
+    sums = TableSums.of(found.truth, found.scores, found.predicted, _SIZES, np.ones(len(found.truth)))
+    return FileSums(len(rows), rows.label_names, sums, ClassSums.of(measured))
+
+
+def _silent(words: str) -> None:
+    """Say nothing: workers have no terminal."""

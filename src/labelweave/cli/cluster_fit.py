@@ -5,78 +5,138 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from sklearn.exceptions import ConvergenceWarning
 
 from labelweave.cli.column_words import column_words
+from labelweave.cli.comparing import models_to_compare, name_of, on_folds, show_comparison
 from labelweave.cli.decision_flags import with_decisions
-from labelweave.cli.fit_request import FitRequest
+from labelweave.cli.fit_request import ON_CLUSTERS, FitRequest
 from labelweave.cli.fit_words import explain_end, print_summary
 from labelweave.cli.label_cells import cut_where_listed, require_labels
 from labelweave.cli.label_relations import covariance_over, graph_over, is_graph_file
 from labelweave.cli.messages import note
-from labelweave.cli.model_table import model_table
+from labelweave.cli.model_table import class_of, model_table
+from labelweave.comparison import Comparison
 from labelweave.datasets import read_taxonomy
+from labelweave.decisions.base import layers
 from labelweave.estimators import TableModel
 
 _LOCAL = "local"
 _BUDGET = 2000.0  # megabytes, of models that have none
+_WITH_NAMES = "mulan", "hierarchical_arff"  # formats that name features
 _SECONDS = 30  # for a scheduler to answer
-_MODELS = {
-    "kernel-logistic": "KernelLogisticClassifier",
-    "label-graph": "LabelGraphClassifier",
-    "label-tree": "LabelTreeClassifier",
-    "low-rank": "LowRankClassifier",
-    "max-margin": "MaxMarginClassifier",
-}
+
+
+class OnCluster(NamedTuple):
+    """What a fit on a cluster needs: pairs of rows and labels, and a model.
+
+    vectorizer, columns: of a table.
+    feature_names: of other formats that have them.
+    """
+
+    pairs: list[Any]
+    model: Any
+    vectorizer: Any
+    columns: Any
+    feature_names: Any
+
+    def n_rows(self, client: Any) -> int:
+        """Count the rows, for which they are read."""
+        import dask
+        from labelweave.dask.waiting import gathered
+
+        count = dask.delayed(_rows_of, pure=False)
+        return sum(gathered(client, client.compute([count(pair) for pair in self.pairs])))
+
+
+def _rows_of(pair: tuple[Any, Any]) -> int:
+    return int(pair[0].shape[0])
+
+
+def prepared_on_cluster(client: Any, request: FitRequest, verbose: int) -> OnCluster:
+    """Say how workers read the rows, and make the model that was asked for."""
+    from labelweave.dask.files import files_of, parts_of, with_classes
+
+    parameters = model_table().keywords(request.model, request.given)
+    budget = float(request.value("memory_budget") or _BUDGET)
+    parts = parts_of(files_of([request.data, *request.more]), budget)
+    if not request.quiet:
+        if request.why_this_model is not None:
+            note(request.why_this_model)
+        note(f"{client.dashboard_link} shows what the workers do.")
+        _count(parts)
+    read = _pairs(client, parts, request)
+    pairs, names = read.pairs, read.label_names
+    if request.one_class:
+        pairs = with_classes(pairs, keeps_unknown=request.has("taxonomy"))
+    if request.has("taxonomy") and request.relations.taxonomy:
+        parameters["taxonomy"] = read_taxonomy(request.relations.taxonomy)
+    elif request.has("graph") and request.graph is not None:
+        parameters["graph"] = graph_over(names or (), request.graph)
+    elif names is not None:
+        parameters["label_covariance"] = covariance_over(names, request, read.columns)
+    tree = request.relations.taxonomy
+    taxonomy = read_taxonomy(tree) if request.decisions and tree else None
+    model = with_decisions(
+        _class_on_cluster(request.model)(client, **parameters, verbose=verbose),
+        request.decisions, taxonomy, "labelweave.dask", random_state=request.seed,
+    )  # fmt: skip
+    return OnCluster(pairs, model, read.vectorizer, read.columns, read.feature_names)
+
+
+def _class_on_cluster(model: str) -> Any:
+    import labelweave.dask
+
+    return getattr(labelweave.dask, class_of(model).__name__)
 
 
 def run_on_cluster(request: FitRequest) -> int:
     """Fit a model on a cluster and save it; give the exit code."""
-    import labelweave.dask
-    from labelweave.dask.files import files_of, parts_of, with_classes
-
     assert request.dask is not None, "a cluster is asked for"
-    parameters = model_table().keywords(request.model, request.given)
-    budget = float(request.value("memory_budget") or _BUDGET)
-    parts = parts_of(files_of([request.data, *request.more]), budget)
+    others = models_to_compare(request.compare, request.model, bool(request.one_class), ON_CLUSTERS)
     with connected(request.dask) as client:
-        if not request.quiet:
-            note(f"{client.dashboard_link} shows what the workers do.")
-            _count(parts)
-        pairs, vectorizer, columns, names = _pairs(client, parts, request)
-        if request.one_class:
-            pairs = with_classes(pairs, keeps_unknown=request.has("taxonomy"))
-        if request.has("taxonomy") and request.relations.taxonomy:
-            parameters["taxonomy"] = read_taxonomy(request.relations.taxonomy)
-        elif request.has("graph") and request.graph is not None:
-            parameters["graph"] = graph_over(names or (), request.graph)
-        elif names is not None:
-            parameters["label_covariance"] = covariance_over(names, request, columns)
-        make = getattr(labelweave.dask, _MODELS[request.model])
-        model = make(client, **parameters, verbose=0 if request.quiet else 1)
-        tree = request.relations.taxonomy
-        taxonomy = read_taxonomy(tree) if request.decisions and tree else None
-        model = with_decisions(
-            model, request.decisions, taxonomy, "labelweave.dask", random_state=request.seed
-        )
+        ready = prepared_on_cluster(client, request, 0 if request.quiet else 1)
+        model = ready.model
+        if others:
+            models = {name_of(request): model} | {name: _class_on_cluster(name)(client) for name in others}
+            show_comparison(compared_on_cluster(request, ready, models))
         started = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(pairs)
+            model.fit(ready.pairs)
         seconds = time.perf_counter() - started
     local = model.to_local()
-    if vectorizer is None:
+    if ready.vectorizer is None:
+        for layer in layers(local) if ready.feature_names is not None else ():
+            layer.feature_names_in_ = ready.feature_names.astype(object)
         local.save(request.out, key=request.key)
     else:
-        TableModel.of_fitted(vectorizer, local, columns).save(request.out, key=request.key)
+        TableModel.of_fitted(ready.vectorizer, local, ready.columns).save(request.out, key=request.key)
     if not request.quiet:
         print_summary(local, model._n_rows, seconds, request.out)
     return explain_end(local, request.out)
+
+
+def compared_on_cluster(request: FitRequest, ready: OnCluster, models: Mapping[str, Any]) -> Comparison:
+    """Compare models on folds of the rows, each fitted on the whole cluster."""
+    from labelweave.dask import compare
+
+    return on_folds(
+        request, models, lambda given, folds, **how: compare(given, ready.pairs, None, folds, **how)
+    )
+
+
+def cross_validated_on_cluster(request: FitRequest) -> tuple[Comparison, int]:
+    """Measure a model on folds of the rows; count these too."""
+    assert request.dask is not None, "a cluster is asked for"
+    with connected(request.dask) as client:
+        ready = prepared_on_cluster(client, request, 0)
+        return compared_on_cluster(request, ready, {name_of(request): ready.model}), ready.n_rows(client)
 
 
 def _count(parts: list[Any]) -> None:
@@ -111,11 +171,18 @@ def connected(where: str) -> Iterator[Any]:
         yield client
 
 
-def _pairs(
-    client: Any, parts: list[Any], request: FitRequest
-) -> tuple[list[Any], Any, Any, Sequence[str] | None]:
-    """Say how the parts are read; give vectorizer and columns of a table too, and labels to be related."""
-    from labelweave.dask.files import label_names_of, matrix_pairs, planned, table_pairs
+class _Read(NamedTuple):
+    """How parts are read; labels that are to be related."""
+
+    pairs: list[Any]
+    label_names: Sequence[str] | None
+    vectorizer: Any = None
+    columns: Any = None
+    feature_names: Any = None
+
+
+def _pairs(client: Any, parts: list[Any], request: FitRequest) -> _Read:
+    from labelweave.dask.files import matrix_pairs, names_in, planned, table_pairs
 
     source, path = request.source, parts[0].path
     needs_names = request.relates_labels or is_graph_file(request)
@@ -124,9 +191,11 @@ def _pairs(
     if other is not None:
         raise click.UsageError(f"{path} and {other} are of different formats; give files of one.")
     if format != "table":
-        options = source.matrix_keywords()
-        names = label_names_of(client, parts[0], format, options) if needs_names else None
-        return matrix_pairs(client, parts, format, options), None, None, names
+        options, labels, features = source.matrix_keywords(), None, None
+        if needs_names or format in _WITH_NAMES:
+            labels, features = names_in(client, parts[0], format, options)
+        pairs = matrix_pairs(client, parts, format, options, features)
+        return _Read(pairs, labels if needs_names else None, feature_names=features)
     first, given = parts[0].table(), source.columns()
     require_labels(first, given)
     if not request.one_class:
@@ -136,4 +205,4 @@ def _pairs(
         column_words(first, given, columns).show()
     plan = planned(client, parts, columns, source.vectorizer(columns), is_verbose=not request.quiet)
     names = plan.label_names if needs_names else None
-    return table_pairs(client, parts, plan), plan.vectorizer, plan.columns, names
+    return _Read(table_pairs(client, parts, plan), names, plan.vectorizer, plan.columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import click
@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from labelweave.cli.fit_request import FitRequest
 from labelweave.cli.label_relations import Targets
 from labelweave.cli.messages import console, did_you_mean, metric_table
+from labelweave.cli.model_flags import alternatives
 from labelweave.cli.model_table import MODELS, class_of
 from labelweave.comparison import Comparison, compare
 
@@ -28,8 +29,13 @@ _WIDTH = 79
 _GAP = 2  # between columns
 
 
-def models_to_compare(text: str | None, own: str, are_classes: bool) -> list[str]:
-    """Read the names of the other models, with commas between; refuse those that cannot be compared."""
+def models_to_compare(
+    text: str | None, own: str, are_classes: bool, on_cluster: Collection[str] | None = None
+) -> list[str]:  # fmt: skip
+    """Read the names of the other models, with commas between; refuse those that cannot be compared.
+
+    on_cluster: the models that can be there; None for data in memory.
+    """
     names = [] if text is None else [name.strip() for name in text.split(",")]
     for number, name in enumerate(names):
         said = f"--compare names {name}"
@@ -39,6 +45,8 @@ def models_to_compare(text: str | None, own: str, are_classes: bool) -> list[str
             raise click.UsageError(said)
         if name == own or name in names[:number]:
             raise click.UsageError(f"{said} twice, with the model that is fitted; name it once.")
+        if on_cluster is not None and name not in on_cluster:
+            raise click.UsageError(f"{said}, which --dask does not compare; name {alternatives(on_cluster)}.")
         if are_classes and name not in _FOR_CLASSES:
             *first, last = _FOR_CLASSES
             said += ", which is for many labels a row; with one class a row there are"
@@ -51,8 +59,13 @@ def compare_models(request: FitRequest, targets: Targets, model: Any) -> None:
     others = models_to_compare(request.compare, request.model, targets.are_classes)
     if others:
         models = {name_of(request): model} | {name: class_of(name)() for name in others}
-        for table in _comparison_tables(compared(request, targets, models)):
-            console().print(table)
+        show_comparison(compared(request, targets, models))
+
+
+def show_comparison(found: Comparison) -> None:
+    """Print a comparison as tables."""
+    for table in _comparison_tables(found):
+        console().print(table)
 
 
 def name_of(request: FitRequest) -> str:
@@ -70,7 +83,18 @@ def compared(request: FitRequest, targets: Targets, models: Mapping[str, Any]) -
     if n_rows < folds:
         flag = "--compare-folds" if request.compare else "--folds"
         raise click.UsageError(f"{flag} {folds} needs as many rows, but DATA has {n_rows}.")
-    if "checkpoint" in request.given:  # is of the fit to all rows
+    return on_folds(request, models, lambda given, folds, **how: compare(given, X, y, folds, **how))
+
+
+def on_folds(
+    request: FitRequest, models: Mapping[str, Any], compare_all: Callable[..., Comparison]
+) -> Comparison:  # fmt: skip
+    """Have models compared without their checkpoints, which are of the fit to all rows; tell which is fitted.
+
+    compare_all: gets the models, the number of folds, and keywords of :func:`labelweave.compare`.
+    """
+    folds = request.compare_folds
+    if "checkpoint" in request.given:
         own = next(iter(models))
         models = {**models, own: clone(models[own]).set_params(checkpoint=None)}
     with warnings.catch_warnings(), console(stderr=True).status("comparing") as status:
@@ -80,7 +104,7 @@ def compared(request: FitRequest, targets: Targets, models: Mapping[str, Any]) -
             if not request.quiet:
                 status.update(f"fitting {name}, fold {fold + 1} of {folds}")
 
-        return compare(dict(models), X, y, folds, random_state=request.seed, on_fit=tell)
+        return compare_all(dict(models), folds, random_state=request.seed, on_fit=tell)
 
 
 def _comparison_tables(found: Comparison) -> Iterator[Any]:

@@ -30,8 +30,9 @@ def run(
         from labelweave.cli.cluster_evaluate import measured_on_cluster
 
         found = measured_on_cluster(loaded, data, source, dask)
-        counts = {"rows": found.n_rows, "labels": len(found.names)}
-        _show(counts, found.table(), found.label_rows, as_json, as_csv)
+        for words in found.notes():
+            note(words)
+        _show(found.counts(), found.table(), found.label_rows, as_json, as_csv)
         return
     data_rows = read_labeled_rows(loaded, data, source)
     rows = read_rows(loaded, as_taken(loaded, data_rows.X), None)

@@ -96,6 +96,14 @@ _compare_options = with_options(
     click.option("--compare-folds", type=click.IntRange(2), default=5, show_default=True,
                  help="Folds of --compare, stratified by labels."),
 )  # fmt: skip
+_dask_option = click.option(
+    "--dask",
+    metavar="local:N|ADDRESS",
+    help="Fit on a Dask cluster, of N processes on this machine or that of a scheduler such as "
+    "tcp://host:8786: max-margin if no model is named, low-rank, kernel-logistic and label-tree, for data "
+    "that do not fit one machine, and auto for what fits each worker. DATA may be several files, a folder "
+    "or a pattern; Parquet files are read in parts.",
+)
 
 
 @click.command(cls=FitCommand)
@@ -104,13 +112,7 @@ _compare_options = with_options(
 @click.option("--out", "-o", metavar="FILE", required=True, help="Where the model goes.")
 @_model_options
 @_compare_options
-@click.option(
-    "--dask",
-    metavar="local:N|ADDRESS",
-    help="Fit on a Dask cluster, of N processes on this machine or that of a scheduler such as "
-    "tcp://host:8786: max-margin and low-rank, for data that do not fit one machine. DATA may be "
-    "several files, a folder or a pattern; Parquet files are read in parts.",
-)
+@_dask_option
 @signing_option
 @click.option("--quiet", "-q", is_flag=True, help="Write nothing but warnings and errors.")
 @click.pass_context
@@ -166,10 +168,12 @@ def fit(context: click.Context, /, data: str, out: str, **options: Any) -> None:
 
 @click.command("cross-validate", cls=FitCommand)
 @data_argument
+@click.argument("more", nargs=-1, metavar="[MORE]...")
 @click.option("--folds", type=click.IntRange(2), default=5, show_default=True,
               help="How many parts the rows are divided into, stratified by labels.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, the values of every fold too.")
 @_model_options
+@_dask_option
 @click.option("--quiet", "-q", is_flag=True, help="Write nothing but warnings and errors.")
 def cross_validate(data: str, folds: int, as_json: bool, **options: Any) -> None:
     """Measure a model by cross-validation, and save none.
@@ -185,8 +189,9 @@ def cross_validate(data: str, folds: int, as_json: bool, **options: Any) -> None
       labelweave cross-validate bibtex.arff --xml bibtex.xml --folds 10
       labelweave cross-validate packages.csv --text description --labels tags \\
           --label-separator , --model low-rank --rank 0.4 --json
+      labelweave cross-validate movies --dask local:4 --label-column 'genre_*'
     """
-    without = {"compare": None, "compare_folds": folds, "key": None, "dask": None, "more": ()}
+    without = {"compare": None, "compare_folds": folds, "key": None}
     request = FitRequest.of(data, "", {**options, **without})
     from labelweave.cli.cross_validate import run
 

@@ -38,7 +38,7 @@ _NEWTON_OF_PARTS = ("auto", "function_gradients", "symmetrized_gradients")
 _ON_ALL_CLUSTERS: dict[str, tuple[str, ...]] = {"scaling": ("none",), "jobs": ()}
 _ON_CLUSTERS: dict[str, dict[str, tuple[str, ...]]] = {  # models, and which values flags may have there
     "max-margin": {
-        "kernel": ("linear",),
+        "kernel": _KERNELS_OF_ROWS,
         "prune": ("off",),
         "solver": ("auto", "coordinate_ascent"),
         "factorization": ("auto",),
@@ -47,7 +47,10 @@ _ON_CLUSTERS: dict[str, dict[str, tuple[str, ...]]] = {  # models, and which val
     "kernel-logistic": {"kernel": _KERNELS_OF_ROWS, "solver": _NEWTON_OF_PARTS},
     "label-graph": {"kernel": ("linear",), "inputs": ("features",)},
     "label-tree": {},
+    "auto": {},
 }
+ON_CLUSTERS = list(_ON_CLUSTERS)
+_APART = f"{_USUAL} is for rows that fit each worker, and on a cluster taken where it is named"
 _TREE_TIES = ("level", "subtree")
 _HOW_TO_GIVE_A_TREE = f"give one of {', '.join(map(flag_of, _TREES))}."
 
@@ -124,8 +127,6 @@ class FitRequest:
     def with_model_of_flags(self) -> FitRequest:
         """Take max-margin where no model is named and a flag is for it, or fits a model several times."""
         table = model_table()
-        if self.dask is not None and not self.is_model_named:
-            return replace(self, model=_OTHERWISE)
         if self.relations.label_descriptions and not self.is_model_named:
             return replace(self, model=_OF_TEXTS)
         others = [flag for flag in self.given if not {_USUAL} & set(table.flags[flag])]
@@ -136,7 +137,9 @@ class FitRequest:
         if flags:
             return self.otherwise(f"{flag_of(flags[0])} is a flag of {_OTHERWISE}")
         decision = next((name for name in self.decisions if name != "enforce"), None)
-        return self.otherwise(f"{flag_of(decision)} fits a model several times") if decision else self
+        if decision:
+            return self.otherwise(f"{flag_of(decision)} fits a model several times")
+        return self if self.dask is None else self.otherwise(_APART)
 
     def otherwise(self, reason: str) -> FitRequest:
         """Take max-margin for a reason, where no model is named and it has all the flags."""
@@ -314,10 +317,13 @@ def _why_not_kernel(request: FitRequest) -> Iterator[str]:
     for flag, solvers in _SOLVERS_OF.items():
         if flag in given and solver not in ("auto", *solvers):
             yield f"{flag_of(flag)} goes with --solver {alternatives(solvers)}, not with {solver}."
-    if solver == "coordinate_ascent" and kernel in _WITH_GAMMA:
+    if "kernel_rank" in given and request.model == _OTHERWISE and kernel in _EXPLICIT:
+        yield f"--kernel-rank stands for a kernel matrix; --kernel {kernel} needs none: leave it out."
+    has_columns = "kernel_rank" in given or request.dask is not None
+    if solver == "coordinate_ascent" and kernel in _WITH_GAMMA and not has_columns:
         yield (
             f"--solver coordinate_ascent walks features, which --kernel {kernel} has none of; "
-            f"give {alternatives(_KERNEL_SOLVERS)}."
+            f"give {alternatives(_KERNEL_SOLVERS)}, or --kernel-rank."
         )
 
 
@@ -341,9 +347,8 @@ def _why_not_cluster(request: FitRequest) -> Iterator[str]:
         yield f"--dask goes with --model {alternatives(_ON_CLUSTERS)}, not with {request.model}."
     described = request.relations.first(("data_taxonomy", "class_paths", "label_descriptions"))
     described = described or ("answers" if request.source.answers else None)
-    other = described or ("compare" if request.compare else None)
-    if other is not None:
-        yield f"{flag_of(other)} is for data in memory, and does not go with --dask."
+    if described is not None:
+        yield f"{flag_of(described)} is for data in memory, and does not go with --dask."
     if request.chooses_rank:
         yield "--dask takes one --rank and --regularization, not a choice of several."
     for flag, values in (_ON_ALL_CLUSTERS | _ON_CLUSTERS.get(request.model, {})).items():

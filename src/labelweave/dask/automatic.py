@@ -27,10 +27,10 @@ from labelweave.dask.classifier import PartitionedClassifier
 from labelweave.dask.data import ReadData, megabytes_of_workers
 from labelweave.dask.partitions import row_partitions
 from labelweave.dask.predictions import PartitionedProbabilities
-from labelweave.dask.rows import Sized, aligned, size_in_bytes
+from labelweave.dask.rows import ReadRows, Sized, aligned, rows_of, size_in_bytes
 from labelweave.dask.waiting import LOST, gathered
 from labelweave.estimators.parameters import ClassWeight, FlipRatesLike, RandomState, keep_parameters
-from labelweave.estimators.targets import UnobservedLabelWarning, require_observed
+from labelweave.estimators.targets import TargetForm, UnobservedLabelWarning, require_observed
 from labelweave.labels import LabelMatrix
 
 _TIMES = 9  # what rows take of a worker: as they are, in double precision, and in a fit to other folds
@@ -41,8 +41,8 @@ class AutoLabelClassifier(PartitionedProbabilities, PartitionedClassifier):
 
     All rows are brought to one place, and each worker gets them once: its memory must hold them nine times,
     as they are read and in fits.  What is fitted to the other rows of a fold, or to all rows, of each member
-    is one task; left-out scores come to the client, which combines them.  The bits are those of the ordinary
-    estimator for the same rows in memory.
+    is one task, and so are 25 trees of a forest; left-out scores come to the client, which combines them.
+    The bits are those of the ordinary estimator for the same rows in memory.
 
     Parameters
     ----------
@@ -138,34 +138,47 @@ class AutoLabelClassifier(PartitionedProbabilities, PartitionedClassifier):
             If no task has ended for a minute; it says why, as far as the scheduler knows.
         """
         self._validate_params()
-        reader, client = self._reader(), self._connected()
+        client, parts = self._connected(), row_partitions(X, y, sample_weight)
+        together = dask.delayed(_itself, pure=False)
+        rows = client.compute([together(*part[:3]) for part in parts])
+        self._local, labels = self._fitted_together(client, rows, None)
+        self._n_rows = len(labels)
+        return self
+
+    def _fitted_to(self, client: Client, data: ReadData, *, is_part: bool = False, start: Any = None) -> Any:
+        rows = client.map(_as_given, data.rows, pure=False)
+        return self._fitted_together(client, rows, data.form)[0]
+
+    def _fitted_together(
+        self, client: Client, parts: Sequence[Future], form: TargetForm | None
+    ) -> tuple[LocalAutoLabelClassifier, LabelMatrix]:
+        """Fit the ordinary estimator; give the labels too.
+
+        parts: give rows, targets and weights.
+        form: that labels had; None where they have it still.
+        """
+        reader = self._reader()
         given = {} if isinstance(self.members, str) else named_members(self.members)
         _refuse_unsendable(given)
-        parts = row_partitions(X, y, sample_weight)
-        rows = _brought_together(client, parts, reader, tuple(given), is_verbose=bool(self.verbose))
+        rows = _brought_together(client, parts, reader, tuple(given), form, is_verbose=bool(self.verbose))
         found = gathered(client, [client.submit(_Rows.small, rows, pure=False)])[0]
         if isinstance(found, ValueError):
             raise found
         local, labels, table, plan = found.local, found.labels, found.table, found.plan
-        if local._form.kind == "labels":
+        if local._form.kind == "labels" and form is None:
             require_observed(labels)
         maker = _MembersOnWorkers(table, client, rows, given, is_verbose=bool(self.verbose))
         members, seconds = maker.make_all(plan)
         with Workers().running():
             local._combine(members, seconds, labels, table, plan)
         local.status_ = "complete"
-        self._local, self._n_rows = local, len(labels)
-        return self
-
-    def _fitted_to(self, client: Client, data: ReadData, *, is_part: bool = False, start: Any = None) -> Any:
-        raise ValueError(
-            "AutoLabelClassifier on a cluster is fitted before decisions are chosen around it; fit it, and "
-            "give it with cv='prefit' and other rows (its own probabilities are calibrated on left-out rows)."
-        )
+        return local, labels
 
 
 class _MembersOnWorkers(Members):
     """Members whose fits are tasks; the table here has no features."""
+
+    trees_a_task = 25
 
     def __init__(
         self, table: TrainingTable, client: Client, rows: Future, given: dict[str, Any], *, is_verbose: bool
@@ -176,8 +189,10 @@ class _MembersOnWorkers(Members):
 
     def submit(self, function: Callable[..., Any], *given: Any, step: str = "") -> Any:
         task = self._client.submit(_on_table, function, self._rows, *given, pure=False)
-        if step:
-            self._fits.append(task)
+        if (
+            step
+        ):  # what is counted holds no results, which are many and large: trees, and scores by all penalties
+            self._fits.append(self._client.submit(_is_there, task, pure=False))
         return task
 
     def make_all(self, plan: Plan) -> tuple[list[Member], list[float]]:
@@ -207,15 +222,20 @@ class _Rows(Sized):
 
     @classmethod
     def read(
-        cls, reader: LocalAutoLabelClassifier, members: tuple[str, ...], seed: int,
+        cls, reader: LocalAutoLabelClassifier, members: tuple[str, ...], form: TargetForm | None, seed: int,
         parts: list[tuple[Any, Any, Any]],
     ) -> _Rows | ValueError:  # fmt: skip
         """Read partitions together; give the error where they make no sense.
 
+        form: of labels that were read.
+
         Errors that tasks raise are written to the logs of workers.
         """
-        parts = [part for part in parts if part[0].shape[0]]
         try:
+            for number, (_, y, _) in enumerate(parts):
+                if isinstance(y, ValueError):
+                    raise ValueError(f"Partition {number}: {y}")
+            parts = [part for part in parts if part[0].shape[0]]
             if not parts:
                 raise ValueError("X has no rows in any of its partitions; at least one row is needed.")
             X, y, weights = (_joined([part[place] for part in parts]) for place in range(3))
@@ -223,6 +243,8 @@ class _Rows(Sized):
             with Workers().running(), warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnobservedLabelWarning)  # the client says so
                 features, labels, weights = reader._read(X, y, weights)
+                if form is not None and form.kind == "labels":
+                    reader._form, reader.classes_ = form, form.classes
                 plan = make_plan(Shape.of_data(features, labels), members or None, reader.time_budget)
                 return cls(reader, labels, reader._table(features, labels, weights, plan, seed), plan)
         except ValueError as error:
@@ -256,12 +278,10 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def _brought_together(
-    client: Client, parts: Sequence[tuple[Any, ...]], reader: LocalAutoLabelClassifier,
-    members: tuple[str, ...], *, is_verbose: bool,
+    client: Client, rows: Sequence[Future], reader: LocalAutoLabelClassifier, members: tuple[str, ...],
+    form: TargetForm | None, *, is_verbose: bool,
 ) -> Future:  # fmt: skip
     """Bring all rows to every worker that there is."""
-    together = dask.delayed(_itself, pure=False)
-    rows = client.compute([together(*part[:3]) for part in parts])
     sizes = gathered(client, client.map(_bytes_of, rows, pure=False), "partitions read" if is_verbose else "")
     megabytes, limit = 1e-6 * sum(sizes), min(megabytes_of_workers(client), default=np.inf)
     if _TIMES * megabytes > limit:
@@ -270,22 +290,30 @@ def _brought_together(
             f"fitted, but the memory of a worker is limited to {limit:.0f} MB; give workers more memory, or "
             "fit some of the rows."
         )
-    table = client.submit(_Rows.read, reader, members, reader._drawn_seed(), rows, pure=False)
+    table = client.submit(_Rows.read, reader, members, form, reader._drawn_seed(), list(rows), pure=False)
     gathered(
-        client, [client.submit(_is_read, table, pure=False)], "readings of all rows" if is_verbose else ""
+        client, [client.submit(_is_there, table, pure=False)], "readings of all rows" if is_verbose else ""
     )
     try:
         client.replicate([table])  # Dask would leave most tasks to the worker that has it
-    except (*LOST, KeyError):  # of a worker that died meanwhile: others get it with their first task
+    except (
+        *LOST,
+        KeyError,
+        ValueError,
+    ):  # of a worker that died meanwhile: others get it with their first task
         pass
     return table
+
+
+def _as_given(rows: ReadRows) -> tuple[Any, Any, Any]:
+    return rows_of(rows.features), rows.targets, rows.weights
 
 
 def _itself(*part: Any) -> tuple[Any, ...]:
     return part
 
 
-def _is_read(_: Any) -> bool:
+def _is_there(_: Any) -> bool:
     return True
 
 

@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from labelweave.array_types import Array
 from labelweave.dask.data import ReadData, read
+from labelweave.dask.features import PartitionedFeatures
 from labelweave.dask.partitions import row_partitions
 from labelweave.dask.predictions import PartitionedPredictions, connected
 from labelweave.estimators.held_out import Share, held_out_count
@@ -112,6 +113,9 @@ class PartitionedClassifier(PartitionedPredictions):
                 f"take {megabytes:.0f} MB on the client, but memory_budget is {self.memory_budget:g}; "
                 "give a smaller validation_fraction."
             )
+
+    def _features(self, client: Client, data: ReadData) -> PartitionedFeatures:
+        return PartitionedFeatures(client, data, is_verbose=bool(self.verbose))
 
     def _given(self) -> dict[str, Any]:
         return {name: value for name, value in self.get_params(deep=False).items() if name != "client"}

@@ -14,7 +14,6 @@ from labelweave.arguments import checked, shown
 from labelweave.array_types import Floats
 from labelweave.comparison.compare import RowsToCompare, Split, compared, named_models, size_of, splits_of
 from labelweave.comparison.outcome import Comparison
-from labelweave.dask.automatic import AutoLabelClassifier
 from labelweave.dask.data import ReadData, gathered_labels, read
 from labelweave.dask.decisions import innermost
 from labelweave.dask.measures import table_sums
@@ -43,8 +42,7 @@ def compare(
     Parameters
     ----------
     estimators : dict of str to classifier, list of classifier, list of (str, classifier), or classifier
-        The models, of labelweave.dask but its AutoLabelClassifier, without ``checkpoint``; they stay as they
-        are.
+        The models, of labelweave.dask, without ``checkpoint``; they stay as they are.
     X : dask array or DataFrame of shape (n, d), or list of delayed values or futures
         The rows.
     y : dask array or DataFrame of shape (n, L) or (n,), list as X, or None, default=None
@@ -117,10 +115,6 @@ def _refuse(name: str, model: Any) -> None:
             f"checkpoint keeps one fit, but {name} is fitted to the rows of each fold; leave it out."
         )
     model._validate_params()
-    if isinstance(model, AutoLabelClassifier):
-        raise ValueError(
-            f"{name} brings all rows together on a worker; compare it in memory with labelweave.compare."
-        )
 
 
 def _folds(client: Client, data: ReadData, cv: Any, random_state: int | None) -> list[Split]:

@@ -18,7 +18,16 @@ from labelweave.dask import tasks
 from labelweave.dask.chunks import neighbours
 from labelweave.dask.graphs import Place
 from labelweave.dask.parts import joined_rows
-from labelweave.dask.rows import Counts, Facts, labels_of, read_rows, relabelled, some_rows, weights_of
+from labelweave.dask.rows import (
+    Counts,
+    Facts,
+    facts_of_features,
+    labels_of,
+    read_rows,
+    relabelled,
+    some_rows,
+    weights_of,
+)
 from labelweave.dask.tasks import Common
 from labelweave.dask.waiting import gathered, wait_for_some
 from labelweave.estimators.base import refuse_no_weight
@@ -107,12 +116,10 @@ class ReadData:
         rows = client.map(relabelled, self.rows, of_labels=of_labels, pure=False)
         return ReadData(rows, self.facts, self.form, _counted(client, rows, self.form))
 
-    def with_features(self, rows: list[Future], n_features: int) -> ReadData:
-        """Give the same rows with other features, dense ones."""
-        facts = [
-            replace(fact, n_features=n_features, names=None, entries=fact.n_rows * n_features)
-            for fact in self.facts
-        ]
+    def with_features(self, client: Client, rows: list[Future]) -> ReadData:
+        """Give the same rows with other features, which are looked at."""
+        looks = gathered(client, client.map(facts_of_features, rows, pure=False))
+        facts = [replace(fact, names=None, **look) for fact, look in zip(self.facts, looks, strict=True)]
         return ReadData(rows, facts, self.form, self.counts)
 
     def _megabytes(self, *, is_wide: bool) -> Array:

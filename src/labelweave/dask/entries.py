@@ -21,14 +21,16 @@ from distributed import Future
 import dask
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
+from labelweave.arrays.tables import WeighedColumns
 from labelweave.dask.graphs import in_pairs
 from labelweave.dask.parts import Parts
 from labelweave.dask.rows import Sized, aligned
 from labelweave.dask.waiting import scattered
 from labelweave.features.factor_maps import FactorMap
-from labelweave.problems.label_entries import LabelEntries, RowsLoss
-from labelweave.problems.label_entries.base import EntryPoint, GradientOperator, WeighedColumns
+from labelweave.problems.label_entries import LabelEntries
+from labelweave.problems.label_entries.base import EntryPoint, GradientOperator
 from labelweave.problems.label_entries.dense_entries import BUDGET
+from labelweave.problems.low_rank_factors import RowsLoss
 
 MakeKept = Callable[[], list[Future]]
 

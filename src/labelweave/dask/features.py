@@ -28,7 +28,7 @@ from labelweave.dask.parts import Parts, stacked_features
 from labelweave.dask.rows import ReadRows, Sized, aligned
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.factor_maps import FactorMap, explicit_map
-from labelweave.problems.label_entries import RowsLoss
+from labelweave.problems.low_rank_factors import RowsLoss
 
 _WORK_A_SUM = 16  # entries of partitions that are brought together, times the features
 
@@ -114,12 +114,16 @@ def _squares(part: Mapped, weights: Array) -> Array:
 
 
 class PartitionedFeatures(FeatureMatrix):
-    """The features of rows that were read on the cluster."""
+    """The features of rows that were read on the cluster.
+
+    is_verbose: whether to write to stderr how far a factor of their kernel matrix is.
+    """
 
     is_apart = True
 
-    def __init__(self, client: Client, read: ReadData) -> None:
+    def __init__(self, client: Client, read: ReadData, *, is_verbose: bool = False) -> None:
         self.names, self._client, self._read = read.facts[0].names, client, read
+        self._is_verbose = is_verbose
         self._parts = Parts(client, read.rows, [facts.n_rows for facts in read.facts])
         self._facts, self._constant = list(read.facts), 0.0
         self._dtype: np.dtype[Any] = np.dtype(np.float64)
@@ -156,6 +160,11 @@ class PartitionedFeatures(FeatureMatrix):
     def visits(self) -> list[int]:
         """How often what travels visits each partition in a round."""
         return self._read.visits([[[part]] for part in range(len(self._facts))])
+
+    @property
+    def read(self) -> ReadData:
+        """The partitions with these features."""
+        return self._read
 
     @property
     def marks(self) -> Any:
@@ -198,12 +207,11 @@ class PartitionedFeatures(FeatureMatrix):
         if made is None or made is probe:
             return None if made is None else self
         rows = self._client.map(_transformed, self._parts.futures, of_rows=of_rows, pure=False)
-        return PartitionedFeatures(self._client, self._read.with_features(rows, made.shape[1]))
+        return PartitionedFeatures(self._client, self._read.with_features(self._client, rows))
 
     def matrix_apart(self, kernel: Kernel) -> PartitionedKernelMatrix:
-        return PartitionedKernelMatrix(
-            self._client, self._read, kernel, partial(PartitionedFeatures, self._client)
-        )
+        make = partial(PartitionedFeatures, self._client)
+        return PartitionedKernelMatrix(self._client, self._read, kernel, make, is_verbose=self._is_verbose)
 
     def row_counts(self) -> npt.NDArray[Any] | None:
         counts = self._parts.each(_row_counts, None)

@@ -14,6 +14,7 @@ import numpy as np
 from distributed import Client
 
 import dask
+from labelweave.array_types import Array
 from labelweave.dask.waiting import gathered
 from labelweave.datasets import TableColumns, TableVectorizer, read_any
 from labelweave.datasets.data_file import DataFileError
@@ -141,10 +142,13 @@ def _table_pair(part: FilePart, plan: TablePlan) -> tuple[Any, Any]:
 
 
 def matrix_pairs(
-    client: Client, parts: Sequence[FilePart], format: str, options: dict[str, Any]
+    client: Client, parts: Sequence[FilePart], format: str, options: dict[str, Any], names: Array | None
 ) -> list[Any]:
-    """Give features and labels of files of other formats, as delayed pairs."""
-    return _pairs(client, _matrix_pair, [part.path for part in parts], format, options)
+    """Give features and labels of files of other formats, as delayed pairs.
+
+    names: of the features of all of them, where the format has any.
+    """
+    return _pairs(client, _matrix_pair, [part.path for part in parts], format, options, names)
 
 
 def with_classes(pairs: Sequence[Any], *, keeps_unknown: bool) -> list[Any]:
@@ -168,21 +172,29 @@ def _with_classes(pair: tuple[Any, LabelMatrix], keeps_unknown: bool) -> tuple[A
     return X[known], classes[known]
 
 
-def label_names_of(client: Client, part: FilePart, format: str, options: dict[str, Any]) -> list[str]:
-    """Name the labels of a file of another format, by their numbers where they have no names."""
-    (names,) = gathered(client, [client.submit(_names_in, part.path, format, options, pure=False)])
-    if isinstance(names, ValueError):
-        raise names
-    return list(names)
+def names_in(
+    client: Client, part: FilePart, format: str, options: dict[str, Any]
+) -> tuple[list[str], Array | None]:
+    """Name the labels of a file of another format, by numbers where there are no names, and its features."""
+    (found,) = gathered(client, [client.submit(_names_in, part.path, format, options, pure=False)])
+    if isinstance(found, ValueError):
+        raise found
+    labels, features = found
+    return labels, features
 
 
-def _names_in(path: str, format: str, options: dict[str, Any]) -> list[str] | ValueError:
+def _names_in(path: str, format: str, options: dict[str, Any]) -> tuple[list[str], Array | None] | ValueError:
     try:
-        return read_any(path, format, **options).Y.words
+        data = read_any(path, format, **options)
     except ValueError as error:  # the file is named in it
         return error
+    return list(data.Y.words), None if data.feature_names is None else np.asarray(data.feature_names, np.str_)
 
 
-def _matrix_pair(path: str, format: str, options: dict[str, Any]) -> tuple[Any, Any]:
+def _matrix_pair(path: str, format: str, options: dict[str, Any], names: Array | None) -> tuple[Any, Any]:
     data = read_any(path, format, **options)
-    return data.X, data.Y
+    own = data.feature_names
+    if names is None or own is None or np.array_equal(np.asarray(own, np.str_), names):
+        return data.X, data.Y
+    # who reads the rows says so, with the partition
+    return data.X, ValueError(f"{path} has other features than the first file, or in another order.")

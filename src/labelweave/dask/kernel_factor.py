@@ -7,6 +7,8 @@ rows of the factor.
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +24,7 @@ from labelweave.dask.data import ReadData
 from labelweave.dask.filed import in_memory_or_file
 from labelweave.dask.parts import Parts
 from labelweave.dask.rows import ReadRows, Sized
+from labelweave.dask.waiting import SAY_EVERY
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram.low_rank import GrowingRows, new_entries
 
@@ -107,17 +110,20 @@ class PartitionedKernelMatrix(GrowingRows):
     """A kernel matrix of rows on the cluster, and the rows of its factor.
 
     make: gives features of rows that were read.
+    is_verbose: whether to write to stderr how many columns there are, a line every two seconds.
     """
 
     dtype = np.dtype(np.float64)
 
     def __init__(
-        self, client: Client, read: ReadData, kernel: Kernel, make: Callable[[ReadData], FeatureMatrix]
-    ) -> None:
+        self, client: Client, read: ReadData, kernel: Kernel, make: Callable[[ReadData], FeatureMatrix], *,
+        is_verbose: bool = False,
+    ) -> None:  # fmt: skip
         self._client, self._read, self._kernel, self._make = client, read, kernel, make
         self._parts = Parts(client, read.rows, [facts.n_rows for facts in read.facts])
         self.n_rows = read.n_rows
         self._active = np.empty(0, np.int64)
+        self._is_verbose, self._said = is_verbose, time.monotonic()
 
     @cached_property
     def _factor(self) -> Parts:
@@ -155,12 +161,18 @@ class PartitionedKernelMatrix(GrowingRows):
             ]
         )
         self._active = np.concatenate([self._active, pivots])
-        return np.concatenate(self._factor.gathered(_left))
+        left = np.concatenate(self._factor.gathered(_left))
+        if self._is_verbose and time.monotonic() - self._said > SAY_EVERY:
+            self._said = time.monotonic()
+            sys.stderr.write(f"labelweave: {len(self._active)} columns of a factor of the kernel matrix\n")
+        return left
 
     def of_rows(self, kept: Array) -> PartitionedKernelMatrix:
         read = self._read.some_rows(self._client, kept)
-        return PartitionedKernelMatrix(self._client, read, self._kernel, self._make)
+        return PartitionedKernelMatrix(
+            self._client, read, self._kernel, self._make, is_verbose=self._is_verbose
+        )
 
     def finished(self) -> FeatureMatrix:
         rows = self._client.map(_as_features, self._parts.futures, self._factor.futures, pure=False)
-        return self._make(self._read.with_features(rows, len(self._active)))
+        return self._make(self._read.with_features(self._client, rows))

@@ -203,7 +203,7 @@ class KernelLogisticClassifier(PartitionedProbabilities, PartitionedClassifier):
         entries = None
         if data.facts[0].n_weighted is not None:
             entries = stacked_entries(gathered(client, client.map(given_entries, data.rows, pure=False)))
-        _fit_rows(local, PartitionedFeatures(client, data), y, weights, entries)
+        _fit_rows(local, self._features(client, data), y, weights, entries)
         if data.form.kind == "labels":
             local._form = data.form
 

@@ -9,7 +9,6 @@ from distributed import Client
 
 from labelweave.dask.classifier import PartitionedClassifier, refuse_kernel_matrix
 from labelweave.dask.data import ReadData, gathered_labels
-from labelweave.dask.features import PartitionedFeatures
 from labelweave.dask.rows import given_entries, stacked_entries
 from labelweave.dask.waiting import gathered
 from labelweave.estimators import LowRankClassifier as LocalLowRankClassifier
@@ -193,7 +192,7 @@ class LowRankClassifier(PartitionedClassifier):
         entries = None
         if data.facts[0].n_weighted is not None:
             entries = stacked_entries(gathered(client, client.map(given_entries, data.rows, pure=False)))
-        rows = SeenRows(PartitionedFeatures(client, data), labels, weights, data.form)
+        rows = SeenRows(self._features(client, data), labels, weights, data.form)
         _fit_rows(local, rows, entries, None if start is None else start._end)
 
 

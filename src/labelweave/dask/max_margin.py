@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, ClassVar, Literal
 
@@ -15,7 +15,7 @@ from distributed import Client
 from sklearn.utils import check_random_state
 
 from labelweave.array_types import Array
-from labelweave.dask.classifier import PartitionedClassifier
+from labelweave.dask.classifier import PartitionedClassifier, refuse_kernel_matrix
 from labelweave.dask.data import ReadData, arrange, corrected_by, gathered_labels
 from labelweave.dask.features import PartitionedFeatures
 from labelweave.dask.fit import FitPlan, Progress, TravellingFit
@@ -25,18 +25,21 @@ from labelweave.estimators import MaxMarginClassifier as LocalMaxMarginClassifie
 from labelweave.estimators.class_weights import class_factors
 from labelweave.estimators.held_out import tolerance_of_part
 from labelweave.estimators.journal import Journal, data_fingerprint
-from labelweave.estimators.max_margin.fit import choose_precision, read_covariances
+from labelweave.estimators.max_margin.fit import MarginSettings, choose_precision, read_covariances
+from labelweave.estimators.max_margin.kernel_factor import KernelFactor, kernel_factor
 from labelweave.estimators.parameters import (
+    SHARED,
     ClassWeight,
     Costs,
     CovarianceLike,
     FlipRatesLike,
+    KernelLike,
     MeanLike,
     RandomState,
     keep_parameters,
 )
 from labelweave.estimators.scorers import LinearScorer
-from labelweave.features import FeatureMatrix, make_kernel
+from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix, LabelMean
 from labelweave.solvers import SolverResult, Status, TraceRecord
 
@@ -46,11 +49,13 @@ _LARGEST_SINGLE = 1e15  # squared norms beyond which products leave the range of
 class MaxMarginClassifier(PartitionedClassifier):
     """:class:`labelweave.MaxMarginClassifier` on Dask's collections, with the same certificate.
 
-    Linear.  Rows stay in their partitions; blocks of 16 labels with their weights travel from one to the
+    Rows stay in their partitions; blocks of 16 labels with their weights travel from one to the
     next, in an order drawn anew each round, which is dual coordinate ascent in another order of the rows.
     Small partitions are brought together first: where all rows are in one place, each block is fitted there
-    by the ordinary algorithm.  The bits depend on the partitions and the seed alone, not on the number of
-    workers, nor on which of them died meanwhile.
+    by the ordinary algorithm.  A kernel without explicit features is replaced by a factor of its matrix,
+    whose pivots are chosen over all partitions and whose rows stay there: the fit is the linear one to these.
+    The bits depend on the partitions and the seed alone, not on the number of workers, nor on which of them
+    died meanwhile.
 
     Parameters
     ----------
@@ -58,14 +63,14 @@ class MaxMarginClassifier(PartitionedClassifier):
         The cluster; None is the client made last.
     C : float, default=1.0
         Weight of the losses.
-    kernel : "linear", default="linear"
-        Others are for data in memory, as other values of the parameters without a word here.
-    gamma : {"scale"}, default="scale"
-        Of other kernels; not read.
+    kernel : {"linear", "cosine", "rbf", "polynomial", "laplacian"}, Kernel or callable, default="linear"
+        The kernel between rows; sums of kernels with covariances of their own are for data in memory.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Width of the RBF, polynomial and Laplacian kernels, of the moments of all partitions.
     degree : int, default=3
-        Of other kernels; not read.
+        Of the polynomial kernel.
     coef0 : float, default=1.0
-        Of other kernels; not read.
+        Of the polynomial kernel.
     scaling : {"none"}, default="none"
         Features are taken as they are.
     label_covariance : LabelCovariance, array-like of shape (L, L) or None, default=None
@@ -106,6 +111,9 @@ class MaxMarginClassifier(PartitionedClassifier):
         The same here.
     factorization : {"auto"}, default="auto"
         There is none.
+    kernel_rank : int or None, default=None
+        The columns of the factor that stands for a kernel matrix; None for 2,000.  The model keeps so many
+        rows.
     memory_budget : float, default=2000.0
         Megabytes of weights that the client takes, and of rows that a worker takes: as long as all rows are
         no more, they are brought together, and workers share the labels.
@@ -123,12 +131,13 @@ class MaxMarginClassifier(PartitionedClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (L, d)
-        The weights.  This and all other fitted attributes are those of the ordinary estimator.
+        The weights, where the kernel has explicit features.  This and all other fitted attributes are those
+        of the ordinary estimator.
     intercept_ : ndarray of shape (L,)
         The intercepts.
     duality_gap_ : float
         The relative duality gap, computed over all partitions in double precision, for weights made anew from
-        the dual variables.
+        the dual variables; where a factor stands for a kernel, of the problem with this factor.
     n_iter_ : int
         The most rounds of a block.
 
@@ -158,11 +167,12 @@ class MaxMarginClassifier(PartitionedClassifier):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **LocalMaxMarginClassifier._parameter_constraints,
+        "kernel": SHARED["kernel"],
+        "label_covariance": SHARED["label_covariance"],
         "client": [Client, None],
     }
     _ordinary = LocalMaxMarginClassifier
     _one_machine: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "kernel": ("linear",),
         "scaling": ("none",),
         "coupling": (None,),
         "hyperparameters": ("fixed",),
@@ -174,7 +184,7 @@ class MaxMarginClassifier(PartitionedClassifier):
     }
 
     def __init__(
-        self, client: Client | None = None, *, C: float = 1.0, kernel: str = "linear",
+        self, client: Client | None = None, *, C: float = 1.0, kernel: KernelLike = "linear",
         gamma: str | float = "scale", degree: int = 3, coef0: float = 1.0, scaling: str = "none",
         label_covariance: CovarianceLike = None, label_mean: MeanLike = None,
         coupling: Literal["full"] | int | None = None,
@@ -183,11 +193,16 @@ class MaxMarginClassifier(PartitionedClassifier):
         class_weight: ClassWeight = None, flip_rates: FlipRatesLike = None, threshold: str | float = "auto",
         validation_fraction: float | str = "auto", warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None, tol: float = 1e-3, max_iter: int = 1000,
-        solver: str = "auto", factorization: str = "auto", memory_budget: float = 2000.0,
-        precision: str = "auto", prune: Literal["off", "certified", "small"] | float = "off",
+        solver: str = "auto", factorization: str = "auto", kernel_rank: int | None = None,
+        memory_budget: float = 2000.0, precision: str = "auto",
+        prune: Literal["off", "certified", "small"] | float = "off",
         n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
+
+    def _reader(self) -> Any:
+        refuse_kernel_matrix(self.kernel)
+        return super()._reader()
 
     def _fit_local(
         self, local: LocalMaxMarginClassifier, client: Client, data: ReadData, *, is_part: bool, start: Any
@@ -195,17 +210,22 @@ class MaxMarginClassifier(PartitionedClassifier):
         local.checkpoint, local.verbose = None, 0
         local._form, local.classes_ = data.form, data.form.classes
         local._check_threshold()
-        self._refuse_wide(data)
         marks = self._marks(local, [facts.mark for facts in data.facts])
         data = corrected_by(client, data, self.flip_rates)
-        common = self._common(local, data)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        settings = replace(local._settings(never_stops, Journal()), n_threads=1, seed=seed)  # type: ignore[arg-type]
+        inputs = _Inputs.of(local, self._features(client, data), settings)
+        self._refuse_wide(inputs.data)
+        common = self._common(local, inputs.data, settings)
         if is_part:
             common = self._of_a_part(common)
-        self._choose_thresholds(local, client, data, common)
-        local._keep_result(self._travel(local, client, data, common, Store(self.checkpoint, marks)))
+        self._choose_thresholds(local, client, data, inputs, common)
+        if inputs.data is not data:
+            del data.rows[:]
+        local._keep_result(self._travel(local, client, inputs, common, Store(self.checkpoint, marks)))
 
     def _choose_thresholds(
-        self, local: LocalMaxMarginClassifier, client: Client, data: ReadData, common: Common
+        self, local: LocalMaxMarginClassifier, client: Client, data: ReadData, inputs: _Inputs, common: Common
     ) -> None:
         """Choose them as the ordinary estimator does, whose fits of some rows are made on the cluster."""
         lines: Any = _Lines(self.verbose, "a part of the rows")
@@ -216,7 +236,7 @@ class MaxMarginClassifier(PartitionedClassifier):
         self._refuse_many_held(local, labels.n_labels, weights)
 
         def fit_part(kept: Array, stage: str) -> SolverResult:
-            part = data.some_rows(client, kept)
+            part = replace(inputs, data=inputs.data.some_rows(client, kept))
             return self._travel(local, client, part, self._of_a_part(common), Store(None, {}), lines)
 
         features = PartitionedFeatures(client, data)
@@ -230,11 +250,11 @@ class MaxMarginClassifier(PartitionedClassifier):
         return replace(common, tol=tol, settings=replace(common.settings, is_part=True))
 
     def _travel(
-        self, local: LocalMaxMarginClassifier, client: Client, data: ReadData, common: Common, store: Store,
+        self, local: LocalMaxMarginClassifier, client: Client, inputs: _Inputs, common: Common, store: Store,
         lines: _Lines | None = None,
     ) -> SolverResult:  # fmt: skip
         """Fit all labels to these rows, and keep the model."""
-        begun = time.perf_counter()
+        begun, data = time.perf_counter(), inputs.data
         blocks = data.label_blocks if common.covariance is None else [np.concatenate(data.label_blocks)]
         is_done = False
         try:
@@ -245,9 +265,9 @@ class MaxMarginClassifier(PartitionedClassifier):
             is_done = True
         finally:
             store.close(is_done=is_done)
-        return self._keep(local, blocks, common, ends, begun)
+        return self._keep(local, blocks, common, ends, inputs.factor, begun)
 
-    def _common(self, local: LocalMaxMarginClassifier, data: ReadData) -> Common:
+    def _common(self, local: LocalMaxMarginClassifier, data: ReadData, settings: MarginSettings) -> Common:
         form, n_labels = data.form, len(data.counts.positives)
         covariance = local.label_covariance_ = read_covariances(
             self.label_covariance, None, LabelMatrix(sp.csr_array((1, n_labels), dtype=np.int8)), form.classes
@@ -267,15 +287,13 @@ class MaxMarginClassifier(PartitionedClassifier):
             largest *= 1.0 if factor is None else float(np.max(factor))
         norm = max(facts.largest_norm for facts in data.facts)
         single = max(norm, largest) < _LARGEST_SINGLE
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        settings = replace(local._settings(never_stops, Journal()), n_threads=1, seed=seed)  # type: ignore[arg-type]
         return Common(
             form=form,
             upper=2.0 * float(self.C),
             margins=margins if roots is None else margins / roots,
             intercept=bool(self.fit_intercept),
             dtype=choose_precision(self.precision, self.tol, largest) if single else np.float64,
-            seed=seed,
+            seed=settings.seed,
             tol=float(self.tol),
             max_iter=int(self.max_iter),
             n_features=data.n_features,
@@ -307,7 +325,7 @@ class MaxMarginClassifier(PartitionedClassifier):
 
     def _keep(
         self, local: LocalMaxMarginClassifier, blocks: Sequence[Array], common: Common,
-        ends: Sequence[FittedBlock], begun: float,
+        ends: Sequence[FittedBlock], factor: KernelFactor | None, begun: float,
     ) -> SolverResult:  # fmt: skip
         """Put the model together."""
         n_labels = sum(map(len, blocks))
@@ -318,13 +336,33 @@ class MaxMarginClassifier(PartitionedClassifier):
             coefficients, intercepts = coefficients * common.roots[:, None], intercepts * common.roots
         if local.label_mean_ is not None:
             intercepts = intercepts + local.label_mean_.intercepts
-        local.kernel_ = make_kernel("linear", "scale", 3, 1.0)
-        local.scorer_ = LinearScorer(intercepts, coefficients, local.kernel_)
+        if factor is None:
+            local.scorer_ = LinearScorer(intercepts, coefficients, local.kernel_)
+        else:
+            local.scorer_ = factor.scorer(local.kernel_, intercepts, coefficients)
         n_rounds = max(end.rounds for end in ends)
         record = TraceRecord.of(sum(end.primal for end in ends), sum(end.dual for end in ends))
         record = record._replace(iteration=n_rounds, time=time.perf_counter() - begun)
         status = Status.CONVERGED if record.gap <= common.tol else Status.ITERATION_LIMIT
         return SolverResult(status, n_rounds, [record])
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """The rows as they are fitted to: with explicit features, or with columns of a factor in their place."""
+
+    data: ReadData
+    factor: KernelFactor | None
+
+    @classmethod
+    def of(
+        cls, local: LocalMaxMarginClassifier, features: PartitionedFeatures, settings: MarginSettings
+    ) -> _Inputs:
+        """Read the kernel, which the ordinary estimator gets."""
+        source, explicit = local._read_kernel(features, settings.seed)
+        factor = kernel_factor(local, source, explicit, features, settings)
+        rows: Any = explicit if factor is None else factor.features
+        return cls(rows.read, factor)
 
 
 class _Lines:

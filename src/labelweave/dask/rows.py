@@ -134,15 +134,12 @@ class Facts:
         y = labels.parts() if labels is not None else np.asarray(targets).astype(np.str_)
         return cls(
             n_rows=len(features),
-            n_features=features.shape[1],
+            **facts_of_features(rows),
             names=features.names,
             form=rows.form,
             label_names=None if labels is None else labels.names,
             classes=classes,
             largest_weight=float(rows.weights.max(initial=0.0)),
-            largest_norm=float(features.squared_norms().max(initial=0.0)),
-            entries=int(features.data.nnz if features.is_sparse else features.data.size),
-            largest=features.largest_entry(),
             mark=data_fingerprint(features.data, y, rows.weights, *more),
             n_weighted=None if entries is None else entries.shape[1],
             counts=None if rows.form is None else Counts.of(rows, rows.form),
@@ -164,6 +161,17 @@ class Facts:
     def of_rows(self, n_rows: int) -> Facts:
         """Say what is known of some of the rows."""
         return replace(self, n_rows=n_rows, entries=-(-self.entries * n_rows // self.n_rows))
+
+
+def facts_of_features(rows: ReadRows) -> dict[str, Any]:
+    """Look at the features of a partition: their facts, by name."""
+    features = rows.features
+    return {
+        "n_features": features.shape[1],
+        "largest_norm": float(features.squared_norms().max(initial=0.0)),
+        "entries": int(features.data.nnz if features.is_sparse else features.data.size),
+        "largest": features.largest_entry(),
+    }
 
 
 def _classes_of(targets: Array) -> Array:

@@ -12,8 +12,10 @@ from distributed import CancelledError, Client, Future, KilledWorker, wait
 from distributed.comm import CommClosedError
 
 SILENCE = 60.0  # seconds without any task done before it is said why
-_SAY_EVERY = 2.0  # seconds
-PAUSE = 0.5  # before another try to reach a worker
+SAY_EVERY = 2.0
+"""Seconds between lines on how far a fit is."""
+PAUSE = 0.5
+"""Seconds before another try to reach a worker."""
 LOST = (CancelledError, KilledWorker, CommClosedError, OSError, TimeoutError)
 """What tells that work is gone with the worker that did it."""
 MOST_KILLS = 2
@@ -113,7 +115,7 @@ def _settle(client: Client, futures: Sequence[Future], what: str) -> None:
     while True:
         try:
             with client.as_current():
-                wait(list(futures), timeout=min(_SAY_EVERY, SILENCE))
+                wait(list(futures), timeout=min(SAY_EVERY, SILENCE))
             return
         except TimeoutError:
             now = sum(not future.done() for future in futures)

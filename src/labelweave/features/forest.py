@@ -86,6 +86,23 @@ class Forest(StoredParameters):
             children.astype(np.int32), np.concatenate(missing),
         )  # fmt: skip
 
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Put the trees of forests after one another."""
+        if len(parts) == 1:
+            return parts[0]
+        begins = np.cumsum([0, *(len(part.feature) for part in parts)])
+        moved = [
+            (part.roots + begin, np.where(part.children < 0, -1, part.children + begin).astype(np.int32))
+            for part, begin in zip(parts, begins[:-1], strict=True)
+        ]
+        roots, children = (np.concatenate(arrays) for arrays in zip(*moved, strict=True))
+        feature, threshold, missing = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("feature", "threshold", "missing_left")
+        )
+        return cls(parts[0].n_features, roots, feature, threshold, children, missing)
+
     @property
     def n_trees(self) -> int:
         """The number of trees."""

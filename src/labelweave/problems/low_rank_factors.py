@@ -37,19 +37,32 @@ of whatever rank, are better.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 import scipy.sparse.linalg as ssl
 
-from labelweave.array_types import Array
+from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers, namespace
 from labelweave.arrays.linear_algebra import is_double, like, to_numpy
 from labelweave.arrays.tables import add_multiple, column_inner, divided_by_outer, row_inner
 from labelweave.features.factor_maps import FactorMap
-from labelweave.problems.label_entries import LabelEntries
+from labelweave.labels import LabelMatrix
+from labelweave.losses.entry_losses import ENTRY_LOSSES, EntryLoss, GradedEntryLoss, SquaredEntryLoss
+from labelweave.problems.label_entries import (
+    DenseEntries,
+    EntryTable,
+    EntryWeights,
+    LabelEntries,
+    QuadraticEntries,
+    SampledEntries,
+    ShiftedEntries,
+)
+from labelweave.problems.label_entries.dense_entries import BUDGET
+from labelweave.problems.label_entries.doubtful import listed_signs, read_doubts
 from labelweave.solvers.alternating_minimization import FactorPair, Improved
 from labelweave.solvers.trust_region_newton import TrustRegionNewton
 
@@ -60,6 +73,10 @@ _RITZ_TOL = 1e-4
 _DEPENDENT = {8: 1e-14, 4: 1e-10}  # eigenvalues of correlations that are noise, by bytes of an entry
 _DEAD = 1e-3  # times the longest column: shorter ones are begun anew; and what counts as above lambda
 _SMALLEST = 1e-4  # root of a singular value as a share of the largest, below which Gram matrices show noise
+
+# observed share above which dense products of all entries take less time: Hessian products meet at 0.4 to 0.5
+# and evaluations beyond it, of 2,000 x 159 entries at rank 64 and x 983 at 200, in float32 and float64
+_DENSE_SHARE = 0.5
 
 
 class LowRankFactors:
@@ -335,6 +352,83 @@ class StepPoint:
     def precondition(self, residual: Array) -> Array:
         """Divide by the estimate of the Hessian's diagonal; 0 where there is no curvature at all."""
         return divided_by_outer(residual, *self.sizes, self.step.penalty, self.step.workers)
+
+
+@dataclass(frozen=True)
+class RowsLoss:
+    """What the loss of some rows is made of.
+
+    factors: further factors of the entries' weights.
+    known: factors of scores that are known before the fit, of rows (n, c) and of labels (L, c).
+    """
+
+    labels: LabelMatrix
+    weights: PerRow
+    loss: str | EntryLoss
+    negative_weight: float
+    dtype: npt.DTypeLike
+    factors: EntryWeights | None = None
+    known: tuple[Array, Array] | None = None
+
+    def rows(self, kept: slice) -> RowsLoss:
+        """Keep some rows."""
+        return replace(
+            self,
+            labels=self.labels[kept],
+            weights=self.weights[kept],
+            factors=None if self.factors is None else self.factors.rows(kept),
+            known=None if self.known is None else (self.known[0][kept], self.known[1]),
+        )
+
+    def entries(self, workers: Workers, budget: float = BUDGET) -> LabelEntries:
+        """Make it; see :func:`choose_entries`."""
+        weights = np.asarray(self.weights, self.dtype)
+        entries = choose_entries(
+            self.labels, self.loss, weights, self.negative_weight, workers, self.factors, budget
+        )
+        if self.known is None:
+            return entries
+        return ShiftedEntries(entries, *(np.asarray(part, self.dtype) for part in self.known))
+
+
+def make_entry_loss(loss: str | EntryLoss) -> EntryLoss:
+    """Make a loss from its name in ``ENTRY_LOSSES``, or take one."""
+    return loss if isinstance(loss, EntryLoss) else ENTRY_LOSSES[loss]()
+
+
+def choose_entries(
+    labels: LabelMatrix,
+    loss: str | EntryLoss,
+    row_weights: npt.NDArray[Any],
+    negative_weight: float,
+    workers: Workers,
+    factors: EntryWeights | None = None,
+    budget: float = BUDGET,
+) -> LabelEntries:
+    """Choose how the loss of a label matrix is computed.
+
+    row_weights (n,): weights of the rows, of the type to compute in.
+    negative_weight: what the weights of entries that are not positive are multiplied with.
+    factors: further factors of the weights; those that differ by label or entry rule out the first form.
+    budget: bytes for second derivatives of all entries; they are computed again where they take more.
+    Returns :class:`QuadraticEntries` for the squared loss without missing labels, :class:`SampledEntries`
+        where few entries are observed, else :class:`DenseEntries`.
+    """
+    entry_loss, lists_all = make_entry_loss(loss), labels.observed is not None
+    signs: Any = labels.observed if lists_all else labels.positives
+    if labels.doubts is not None:
+        labels, entry_loss, factors = read_doubts(labels, entry_loss, factors)
+        signs = listed_signs(labels)
+    if not lists_all:
+        own = entry_loss.loss if isinstance(entry_loss, GradedEntryLoss) else entry_loss
+        if type(own) is SquaredEntryLoss and factors is None:  # not one that was made from it
+            targets = labels.expected_positives
+            return QuadraticEntries.from_pattern(targets, row_weights, negative_weight, workers)
+    elif signs.nnz <= _DENSE_SHARE * signs.shape[0] * signs.shape[1]:
+        return SampledEntries.from_signs(entry_loss, signs, row_weights, negative_weight, workers, factors)
+    ones = np.ones(labels.n_labels, row_weights.dtype)
+    table = EntryTable(sp.csr_array(signs), lists_all, row_weights, ones, negative_weight, factors)
+    return DenseEntries(entry_loss, table, workers, budget)
 
 
 def _orthonormal(gram: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:

@@ -236,7 +236,7 @@ def _measure_classes(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: 
         return {"accuracy": accuracy} | score_table(truth[part], outcomes.scores[part], predicted[part])
 
     metrics, n_counted = metrics_of(slice(None)), len(true) if has_probabilities else len(truth)
-    notes = _class_notes(len(classes), len(known), len(exact))
+    notes = class_notes(len(classes), len(known), len(exact))
     nodes = (true.astype(str), predicted_names.astype(str))
     probabilities = outcomes.scores if has_probabilities else None
     return Measured(outcomes, metrics, notes, n_counted, metrics_of, *nodes, probabilities)
@@ -248,7 +248,8 @@ def _as_labels(classes: Array, names: list[str]) -> LabelMatrix:
     return LabelMatrix(sp.csr_array(entries, shape=(len(columns), len(names))), None, names)
 
 
-def _class_notes(n_rows: int, n_known: int, n_exact: int) -> list[str]:
+def class_notes(n_rows: int, n_known: int, n_exact: int) -> list[str]:
+    """Say of how many rows no class, or only a node above it, is known."""
     notes = []
     if n_known < n_rows:
         notes.append(f"{n_rows - n_known} of {n_rows} rows have no known class and are not counted.")

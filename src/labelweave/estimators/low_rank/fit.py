@@ -26,8 +26,8 @@ from labelweave.features.gram.sources import GramSource, RowsOfSource
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.covariance.factor import FactorCovariance
 from labelweave.losses.entry_losses import EntryLoss
-from labelweave.problems.label_entries import EntryWeights, LabelEntries, RowsLoss
-from labelweave.problems.low_rank_factors import LowRankFactors, Penalty
+from labelweave.problems.label_entries import EntryWeights, LabelEntries
+from labelweave.problems.low_rank_factors import LowRankFactors, Penalty, RowsLoss
 from labelweave.problems.reduced_rank_ridge import ReducedRankRidge, RidgeSizes
 from labelweave.solvers import Status, TraceRecord
 from labelweave.solvers.alternating_minimization import AlternatingMinimization, AlternatingState

@@ -19,7 +19,8 @@ from labelweave.estimators.held_out import THRESHOLD_RULES, HeldOutScores, best_
 from labelweave.labels import LabelMatrix
 from labelweave.losses.entry_losses import EntryLoss
 from labelweave.metrics import average_auc, f1_score, precision_at_k
-from labelweave.problems.label_entries import EntryWeights, choose_entries, make_entry_loss
+from labelweave.problems.label_entries import EntryWeights
+from labelweave.problems.low_rank_factors import choose_entries, make_entry_loss
 
 _SCORES_AT_ONCE = 16_000_000
 

@@ -35,7 +35,8 @@ from labelweave.features import FeatureMatrix
 from labelweave.features.gram.sources import KernelSource
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.covariance.dense import DenseCovariance
-from labelweave.problems.label_entries import EntryWeights, make_entry_loss
+from labelweave.problems.label_entries import EntryWeights
+from labelweave.problems.low_rank_factors import make_entry_loss
 from labelweave.solvers import Status
 from labelweave.solvers.frame import relative_gap
 

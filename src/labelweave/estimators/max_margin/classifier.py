@@ -9,6 +9,7 @@ classification with applications to zero-shot learning", Machine Learning 88
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any, ClassVar, Literal
 
@@ -30,6 +31,7 @@ from labelweave.estimators.max_margin.fit import (
     MarginTask,
     read_covariances,
 )
+from labelweave.estimators.max_margin.kernel_factor import KernelFactor, kernel_factor
 from labelweave.estimators.parameters import (
     COVARIANCE,
     POSITIVE,
@@ -171,6 +173,10 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         sparse rows, ADMM for dense ones, and blocks, then ADMM if that is faster, for kernels.
     factorization : {"auto", "cholesky", "eigenvalues", "incomplete_cholesky"}, default="auto"
         Of the kernel matrix in ADMM.  The first two need it in memory; the last is corrected every round.
+    kernel_rank : int or None, default=None
+        Columns of an incomplete Cholesky factor G, drawn among all rows, that stands for a kernel matrix: the
+        fit is the linear one to the rows of G, and the model keeps so many rows.  The gap is that of this
+        problem, and says nothing of ``K - G G^T``.  None for the matrix itself.
     memory_budget : float, default=2000.0
         Megabytes for kernel matrices, their factors, caches and panels.  About thirty arrays of
         rows x labels come on top.  Of larger dense weights see ``prune``.
@@ -284,8 +290,9 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         flip_rates: FlipRatesLike = None, threshold: str | float = "auto",
         validation_fraction: float | str = "auto", warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None, tol: float = 1e-3, max_iter: int = 1000,
-        solver: str = "auto", factorization: str = "auto", memory_budget: float = 2000.0,
-        precision: str = "auto", prune: Literal["off", "certified", "small"] | float = "off",
+        solver: str = "auto", factorization: str = "auto", kernel_rank: int | None = None,
+        memory_budget: float = 2000.0, precision: str = "auto",
+        prune: Literal["off", "certified", "small"] | float = "off",
         n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
@@ -365,6 +372,12 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         """Choose thresholds, fit, and keep what makes the scores."""
         features, settings = data.features, self._settings(progress, journal)
         source, explicit, *others = self._read_kernels(features, settings.seed)
+        factor = None
+        if self.kernel_rank is not None:
+            factor = kernel_factor(self, source, explicit, features, settings)
+        if factor is not None:
+            data = replace(data, features=factor.features)
+            source, explicit = KernelSource(make_kernel("linear"), factor.features), factor.features
         covariances: Any = self.label_covariance_ if others else [None]
         further = tuple(zip(others, covariances[1:], strict=True))
         task = MarginTask(data, source, explicit, settings, journal, further)
@@ -373,7 +386,7 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         def fit_part(kept: Array, stage: str) -> SolverResult:
             nonlocal start
             fitted = task.part(kept, stage).solve(None if start is None else start[kept])
-            self._keep_scores(fitted, features, kept)
+            self._keep_scores(fitted, features, kept, factor)
             found = fitted.dual()
             if found is not None:
                 start = np.zeros(data.labels.shape)  # 0 of rows that this part did not have
@@ -382,10 +395,10 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
 
         part = self._set_thresholds(features, lambda: data.labels, weights, progress, settings.seed, fit_part)
         rows = np.arange(len(features))
-        progress.keep = lambda model, fitted: model._keep_scores(fitted, features, rows)
+        progress.keep = lambda model, fitted: model._keep_scores(fitted, features, rows, factor)
 
         def keep(whole: MarginFit) -> None:
-            self._keep_scores(whole, features, rows)
+            self._keep_scores(whole, features, rows, factor)
             dual = whole.dual() if self.warm_start or self._seen is not None else None
             self._end = None if dual is None else DualVariables(dual, self.C_, self._form)
 
@@ -407,9 +420,15 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
             prune=self.prune if isinstance(self.prune, str) else float(self.prune),
         )
 
-    def _keep_scores(self, fitted: MarginFit, features: FeatureMatrix, rows: Array) -> None:
+    def _keep_scores(
+        self, fitted: MarginFit, features: FeatureMatrix, rows: Array, factor: KernelFactor | None
+    ) -> None:
         kernels = [None] if self._is_precomputed else np.atleast_1d(self.kernel_).tolist()
-        self.scorer_ = fitted.scorer(features, rows, kernels)
+        if factor is None:
+            self.scorer_ = fitted.scorer(features, rows, kernels)
+        else:
+            assert fitted.weights is not None, "columns of a factor have weights"
+            self.scorer_ = factor.scorer(kernels[0], fitted.intercepts, fitted.weights)
         self.__dict__.pop("pruning_", None)
         if fitted.kept is not None:
             self.pruning_ = fitted.kept[1]

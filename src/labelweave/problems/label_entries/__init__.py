@@ -1,7 +1,6 @@
 """Losses over the entries of a label matrix whose scores are products of two factors."""
 
 from labelweave.problems.label_entries.base import EntryWeights, LabelEntries
-from labelweave.problems.label_entries.choice import RowsLoss, choose_entries, make_entry_loss
 from labelweave.problems.label_entries.dense_entries import DenseEntries, EntryTable
 from labelweave.problems.label_entries.quadratic_entries import QuadraticEntries
 from labelweave.problems.label_entries.sampled_entries import SampledEntries
@@ -13,9 +12,6 @@ __all__ = [
     "EntryWeights",
     "LabelEntries",
     "QuadraticEntries",
-    "RowsLoss",
     "SampledEntries",
     "ShiftedEntries",
-    "choose_entries",
-    "make_entry_loss",
 ]

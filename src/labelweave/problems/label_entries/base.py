@@ -18,8 +18,6 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
-from labelweave.arrays.linear_algebra import to_numpy
-from labelweave.arrays.tables import column_inner, weighted_rows
 
 
 @dataclass(frozen=True)
@@ -108,20 +106,6 @@ class GradientOperator:
     conjugate: Callable[[float], float]
 
 
-class WeighedColumns:
-    """What of a fixed factor N of shape (columns, k) the entries see, by the weights C of the columns."""
-
-    column_weights: Array
-
-    def gram(self, fixed: Array, workers: Workers) -> npt.NDArray[np.float64]:
-        """Compute ``N^T C N``, shape (k, k)."""
-        return to_numpy(workers.inner(fixed, weighted_rows(fixed, self.column_weights), np.float64))
-
-    def spread(self, fixed: Array, workers: Workers) -> npt.NDArray[np.float64]:
-        """Compute the diagonal of ``N^T C N``, shape (k,)."""
-        return column_inner(fixed, weighted_rows(fixed, self.column_weights), workers)
-
-
 class LabelEntries(Protocol):
     """The loss of all entries.
 
@@ -138,10 +122,10 @@ class LabelEntries(Protocol):
         """The same entries, rows and columns exchanged."""
 
     def gram(self, fixed: Array, workers: Workers) -> npt.NDArray[np.float64]:
-        """See :class:`WeighedColumns`."""
+        """See :class:`~labelweave.arrays.tables.WeighedColumns`."""
 
     def spread(self, fixed: Array, workers: Workers) -> npt.NDArray[np.float64]:
-        """See :class:`WeighedColumns`."""
+        """See :class:`~labelweave.arrays.tables.WeighedColumns`."""
 
     def at(self, image: Array, fixed: Array) -> EntryPoint:
         """Evaluate the loss to second order."""

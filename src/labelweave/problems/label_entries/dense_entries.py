@@ -19,8 +19,9 @@ import scipy.sparse as sp
 from labelweave.array_types import Array
 from labelweave.arrays import Workers, namespace, panels
 from labelweave.arrays.linear_algebra import contiguous, like, to_numpy
+from labelweave.arrays.tables import WeighedColumns
 from labelweave.losses.entry_losses import EntryLoss
-from labelweave.problems.label_entries.base import EntryPoint, EntryWeights, GradientOperator, WeighedColumns
+from labelweave.problems.label_entries.base import EntryPoint, EntryWeights, GradientOperator
 
 _BLOCK_ENTRIES = 2**18
 BUDGET = 2e9  # bytes of second derivatives that are kept

@@ -22,9 +22,9 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers
-from labelweave.arrays.tables import row_inner
+from labelweave.arrays.tables import WeighedColumns, row_inner
 from labelweave.features.sparse_products import SparseProducts
-from labelweave.problems.label_entries.base import EntryPoint, GradientOperator, WeighedColumns
+from labelweave.problems.label_entries.base import EntryPoint, GradientOperator
 
 
 @dataclass(eq=False)

@@ -14,9 +14,10 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers
+from labelweave.arrays.tables import WeighedColumns
 from labelweave.features.sparse_products import SparseProducts
 from labelweave.losses.entry_losses import EntryLoss
-from labelweave.problems.label_entries.base import EntryPoint, EntryWeights, GradientOperator, WeighedColumns
+from labelweave.problems.label_entries.base import EntryPoint, EntryWeights, GradientOperator
 
 
 class SampledEntries(WeighedColumns):

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.array_types import Array
-from labelweave.problems.label_entries.base import EntryPoint, GradientOperator, LabelEntries, WeighedColumns
+from labelweave.arrays.tables import WeighedColumns
+from labelweave.problems.label_entries.base import EntryPoint, GradientOperator, LabelEntries
 
 
 @dataclass

@@ -1,0 +1,137 @@
+"""Max-margin models whose kernel matrix a factor stands for: seconds and accuracy by the number of columns.
+
+    python -m benchmarks.kernel_rank --problems satimage usps
+    python -m benchmarks.kernel_rank --problems usps --ranks 500 --dask 2000 60
+
+RBF kernels of scaled rows, one class a row.  Seconds are of the processor, on one thread, medians of
+interleaved rounds.  ``--dask`` fits by two processes of a cluster, with each memory budget (megabytes): of
+rows in one place, or of rows that stay where they are.  The data are those of a folder of public sets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from distributed import Client, LocalCluster
+
+from benchmarks.dask_speed import on_cluster, timed
+from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
+from benchmarks.problems import DEFAULT_DATA
+from benchmarks.results_file import write_json
+from labelweave import MaxMarginClassifier
+from labelweave import dask as lwd
+
+__all__ = ["main"]
+
+_PARTS = 8
+_SATIMAGE_ROWS = 4435
+
+
+def load(name: str, data: Path) -> tuple[Any, Any, Any, Any]:
+    """Load training and test rows.
+
+    Returns
+    -------
+    tuple of ndarray
+        Rows and classes to train on, and to test on.
+    """
+    if name == "satimage":
+        with np.load(data / "satimage" / "satimage.npz") as file:
+            X, y = file["X"].astype(np.float64), file["y"]
+        order = np.random.default_rng(0).permutation(_SATIMAGE_ROWS)  # so that each part is a fair sample
+        return X[order], y[order], X[_SATIMAGE_ROWS:], y[_SATIMAGE_ROWS:]
+    with np.load(data / "usps" / "usps.npz") as file:
+        parts = [file[f"{kind}_{part}"] for part in ("train", "test") for kind in ("X", "y")]
+    return parts[0] / 1000.0 - 1, parts[1], parts[2] / 1000.0 - 1, parts[3]
+
+
+def in_memory(rows: tuple[Any, ...], ranks: list[int | None], repeats: int) -> list[dict[str, Any]]:
+    """Fit with every number of columns.
+
+    Returns
+    -------
+    list of dict
+        What each fit came to.
+    """
+    X, y, X_test, y_test = rows
+    seconds: dict[int | None, list[float]] = {rank: [] for rank in ranks}
+    models = {}
+    for _ in range(repeats):
+        for rank in ranks:
+            begun = time.process_time()
+            models[rank] = MaxMarginClassifier(kernel="rbf", kernel_rank=rank, n_jobs=1).fit(X, y)
+            seconds[rank].append(time.process_time() - begun)
+    return [
+        {"rank": rank, "seconds": median(seconds[rank])} | _result(models[rank], X_test, y_test)
+        for rank in ranks
+    ]
+
+
+def _result(model: Any, X_test: Any, y_test: Any) -> dict[str, Any]:
+    return {
+        "rounds": model.n_iter_,
+        "gap": model.duality_gap_,
+        "objective": model.trace_[-1].primal,
+        "accuracy": float(np.mean(model.predict(X_test) == y_test)),
+    }
+
+
+def on_workers(rows: tuple[Any, ...], ranks: list[int | None], budgets: list[float]) -> list[dict[str, Any]]:
+    """Fit by two workers.
+
+    Returns
+    -------
+    list of dict
+        What each fit came to.
+    """
+    X, y, X_test, y_test = rows
+    parts: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    found = []
+    with LocalCluster(silence_logs=logging.ERROR, **parts) as cluster, Client(cluster) as client:
+        features = on_cluster(client, X, _PARTS)
+        classes = da.from_array(y, chunks=(features.chunks[0],))
+        for budget in budgets:
+            for rank in ranks:
+                model = lwd.MaxMarginClassifier(client, kernel="rbf", kernel_rank=rank, memory_budget=budget)
+                taken, own, fitted = timed(
+                    client, lambda model=model: model.fit(features, classes), is_local=False
+                )
+                result = _result(fitted.to_local(), X_test, y_test)
+                found.append({"rank": rank, "budget": budget, "seconds": taken, "of_a_worker": own} | result)
+                print(found[-1], flush=True)
+    return found
+
+
+@needs_data
+def main() -> None:
+    """Measure and tell."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
+    parser.add_argument("--problems", nargs="+", choices=["satimage", "usps"], default=["satimage"])
+    parser.add_argument("--ranks", nargs="+", type=int, default=[50, 200, 500, 1000])
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--dask", nargs="*", type=float, default=[], help="memory budgets of fits by workers")
+    parser.add_argument("--out", type=Path, default=None)
+    given = parser.parse_args()
+    found: dict[str, Any] = {"machine": describe_machine(), "problems": {}}
+    for name in given.problems:
+        rows = load(name, given.data)
+        found["problems"][name] = {"memory": in_memory(rows, [*given.ranks, None], given.repeats)}
+        for line in found["problems"][name]["memory"]:
+            print(name, line, flush=True)
+        if given.dask:
+            found["problems"][name]["dask"] = on_workers(rows, given.ranks, given.dask)
+    if given.out is not None:
+        write_json(given.out, found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""Kernels by explicit features: an incomplete Cholesky factor in whose columns the model is linear.
+
+With ``K ~ G G^T`` the fit is the linear one to the rows of G, and a model keeps the pivots alone: features of
+a new row are ``triangle^-1 k``, k its kernel to them (Williams and Seeger, "Using the Nystroem method to
+speed up kernel machines", NIPS 2000).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import scipy.linalg as sl
+
+from labelweave.array_types import Array, PerLabel
+from labelweave.arrays import Workers
+from labelweave.estimators.max_margin.fit import MarginSettings
+from labelweave.estimators.scorers import KernelScorer, kernel_scorer
+from labelweave.features import FeatureMatrix, Kernel
+from labelweave.features.gram import incomplete_cholesky
+from labelweave.features.gram.low_rank import COLUMNS_APART, GrowingRows
+from labelweave.features.gram.sources import GramSource
+
+
+@dataclass(frozen=True)
+class KernelFactor:
+    """A factor of a kernel matrix, and what makes its features of new rows.
+
+    features (n, r): G, rows of which may be elsewhere.
+    triangle (r, r): its rows at the pivots.
+    pivots (r,): which rows these are.
+    vectors (r, d): their features; None with a given kernel matrix.
+    """
+
+    features: FeatureMatrix
+    triangle: Array
+    pivots: Array
+    vectors: Any
+
+    def scorer(self, kernel: Kernel | None, intercepts: PerLabel, weights: Array) -> KernelScorer:
+        """Make what scores new rows, from weights of the columns (L, r)."""
+        coefficients = sl.solve_triangular(self.triangle, weights.T, lower=True, trans="T")
+        return kernel_scorer([kernel], intercepts, [coefficients], self.pivots, self.vectors)
+
+
+def kernel_factor(
+    model: Any, source: GramSource, explicit: FeatureMatrix | None, features: FeatureMatrix,
+    settings: MarginSettings,
+) -> KernelFactor | None:  # fmt: skip
+    """Choose pivots among all rows and make the factor; None where the kernel itself is used.
+
+    model: a max-margin classifier, whose ``kernel_rank`` says so; rows elsewhere have a factor in any case.
+    explicit: the features that the kernel is the dot product of, if it has them.
+    Raises ValueError if there are several kernels, or something needs weights of the kernel's own features.
+    """
+    rank = model.kernel_rank
+    if rank is None and isinstance(source, GrowingRows):
+        rank = COLUMNS_APART
+    if rank is None or explicit is not None:
+        return None
+    if isinstance(model.kernel, list | tuple):
+        raise ValueError("kernel_rank takes one kernel, and kernel is a list; give a sum of them.")
+    if model.prune != "off" or model.label_mean is not None:
+        name = "label_mean" if model.prune == "off" else "prune"
+        raise ValueError(
+            f"{name} is of weights of features, and a kernel that columns of a factor stand for has none; "
+            "leave it out, or give kernel='linear'."
+        )
+    with Workers(settings.n_threads).running() as workers:
+        found = incomplete_cholesky(source, rank, workers, settings.seed)
+    vectors = None if model._is_precomputed else features.here(found.active_rows).data
+    return KernelFactor(found.features, found.triangle, found.active_rows, vectors)
