@@ -22,8 +22,8 @@ MODELS = {
     "kernel logistic": (KernelLogisticClassifier, {"kernel_rank": 30, "hyperparameters": "fixed"}),
     "linear logistic": (KernelLogisticClassifier, {"kernel": "linear", "hyperparameters": "fixed"}),
     "low rank": (LowRankClassifier, {"kernel": "rbf", "kernel_rank": 30, "rank": 3}),
-    "label graph": (LabelGraphClassifier, {"regularization": 0.5, "tol": 0.1, "max_rounds": 2}),
     "max margin": (MaxMarginClassifier, {"kernel": "rbf", "kernel_rank": 30}),
+    "label graph": (LabelGraphClassifier, {"regularization": 1.0, "tol": 0.1, "max_rounds": 1}),
     "label tree": (LabelTreeClassifier, {"leaf_size": 3, "branching": 2}),
 }
 
