@@ -235,12 +235,15 @@ class MaxMarginClassifier(PartitionedClassifier):
     ) -> SolverResult:  # fmt: skip
         """Fit all labels to these rows, and keep the model."""
         begun = time.perf_counter()
-        blocks = data.label_blocks if common.covariance is None else [np.concatenate(data.label_blocks)]
+        blocks = data.label_blocks(common.covariance)
         is_done = False
         try:
             places, shared = arrange(client, data, common, self.memory_budget)
             del data.rows[:]
-            plan = FitPlan(blocks, places, shared, common.seed, common.tol, common.max_iter)
+            plan = FitPlan(
+                blocks, places, shared, common.seed, common.tol, common.max_iter,
+                is_coupled=common.covariance is not None,
+            )  # fmt: skip
             ends = TravellingFit(client, plan, store, lines or _Lines(self.verbose)).run()
             is_done = True
         finally:
