@@ -3,9 +3,9 @@
     python -m benchmarks.travelling_rounds --blocks 0 2 --plans 2x16 4x32 16x32
     python -m benchmarks.travelling_rounds --problem rcv1-subset1 --coupled 3000 --plans 4x16x1x1 4x32x2x1.25
 
-Plans are partitions x visits a round, and for coupled labels x places at once x caution, of which the last two
-are as in fits where they are left out; 4x4x4x4 is CoCoA+.  The way of a round is the sum over its turns of the
-longest visit: what it takes if workers have nothing else to do.
+Plans are partitions x visits a round, and for coupled labels x places at once x caution; the last two are
+as in fits where they are left out, and 4x4x4x4 is CoCoA+.  The way of a round is the sum over its turns of
+the longest visit: what a round takes on a worker a place, if messages took nothing.
 """
 
 from __future__ import annotations
@@ -54,7 +54,13 @@ def load(name: str) -> MarginData:
 
 
 def travel(data: MarginData, labels: Any, plan: str, tol: float) -> tuple[int, float, float, float]:
-    """Let a block travel to a gap; give its rounds and seconds of the processor, of all visits and of the way."""
+    """Let a block travel to a gap.
+
+    Returns
+    -------
+    int, float, float, float
+        Rounds, seconds of the processor of all visits and of those on the way, and the gap.
+    """
     n_parts, n_visits, *more = plan.split("x")
     is_coupled = not data.covariance.is_diagonal
     if more:
