@@ -113,9 +113,9 @@ class Bundle:
         length = float(minimize_scalar(value, bounds=(0, 1), method="bounded", options={"xatol": 1e-4}).x)
         primal = value(length)
         self.best = (1 - length) * before + length * model
+        self.forget()
         self.add_planes(self.scores + min(1.0, length + _BEYOND) * way)
         self.scores = self.scores + length * way
-        self.forget()
         return primal, dual
 
 

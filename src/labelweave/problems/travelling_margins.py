@@ -225,9 +225,8 @@ class TravellingLabels(Visited, CoupledMargins):
     def visit(
         self, traveller: Traveller, seat: Seat, piece: Piece, *, is_full: bool
     ) -> tuple[Traveller, Seat]:
-        (covariance,) = self._structure
         cautious = copy(self)
-        cautious._structure = (covariance * self.dtype.type(traveller.caution),)
+        cautious._structure = (np.multiply(self._structure[0], traveller.caution, dtype=self.dtype),)
         return super(TravellingLabels, cautious).visit(traveller, seat, piece, is_full=is_full)
 
     def sweep(self, point: MarginPoint, block: int, rows: Array, threshold: float) -> float:
