@@ -134,9 +134,8 @@ class MaxMarginClassifier(PartitionedClassifier):
 
     Notes
     -----
-    Labels that a covariance couples are one block, so that one worker at a time is busy: that serves data
-    which no machine holds, and is not faster than one.  Where rows are in several places they are 4,096 at
-    most.
+    Labels that a covariance couples are one block, which is at two partitions at once, so that two workers at
+    a time are busy.  Where rows are in several places they are 4,096 at most.
 
     Examples
     --------
