@@ -9,7 +9,10 @@ With the loss f_p of each partition and weights Z in the metric of R, a round so
 by one round of the ordinary coupled coordinate ascent from the last variables: that is the max-margin problem
 with the mean A_p and C / rho.  With V_p = X_p^T B_p R the other steps are
 
-    W+ = (P rho W + sum_p V_p) / (1 + P rho),    A_p+ = 2 W+ - W - V_p / rho.
+    T_p = (2 - a) W - (1 - a) A_p + a V_p / rho,    W+ = rho sum_p T_p / (1 + P rho),    A_p+ = 2 W+ - T_p,
+
+with the over-relaxation a, ``--relaxation``.  With ``--adaptive`` rho is doubled or halved where one of the
+residuals, |Z_p - W+| and rho |W+ - W|, is ten times the other.
 
 All B together are feasible for the dual, whose value and the lower one of the primal values at W and at
 sum_p V_p make the gap.  ``benchmarks.travelling_rounds --coupled 1000`` has the other method.  Plans are
@@ -72,32 +75,56 @@ def gap_of(whole: InOrder, dual: Any, W: Any, inverse: Any) -> float:
     return relative_gap(min(primal, float(((flat @ inverse) * flat).sum() / 2 + hinge)), value)
 
 
-def consensus(data: MarginData, n_parts: int, strength: float, rounds: int, tol: float) -> None:
+def _tune(rho: float, parts: Any, points: Any, moved: Any, means: Any, new: Any, last: Any) -> float:
+    """Balance the residuals; what local problems hold is scaled along, and the multipliers W+ - A_p."""
+    apart = np.sqrt(sum(np.vdot(own / rho + mean - new, own / rho + mean - new) for own, mean in moved))
+    step = rho * np.sqrt(len(parts)) * np.linalg.norm(new - last)
+    factor = 2.0 if apart > 10 * step else (0.5 if step > 10 * apart else 1.0)
+    if factor != 1:
+        for part, point, mean in zip(parts, points, means, strict=True):
+            part.upper /= factor
+            point.beta[:] /= factor
+            mean[:] = new - (new - mean) / factor
+    return rho * factor
+
+
+def consensus(data: MarginData, n_parts: int, strength: float, given: argparse.Namespace) -> None:
     """Run, and print the gap every ten rounds."""
-    rho, n_rows = strength / n_parts, len(data.features)
+    rho, n_rows, over = strength / n_parts, len(data.features), given.relaxation
     pieces = np.array_split(np.random.default_rng(5).permutation(n_rows), n_parts)
     parts = [InOrder(replace(data.rows(rows), upper=data.upper[rows] / rho)) for rows in pieces]
     points, generator = [part.start() for part in parts], np.random.default_rng(0)
     W = 0 * _stacked(points[0])
     means, moved = [W.copy() for _ in parts], [W.copy() for _ in parts]
     whole, inverse = InOrder(data), np.linalg.inv(data.covariance.to_dense())
-    for number in range(1, rounds + 1):
+    for number in range(1, given.rounds + 1):
+        before, own_rho = means, rho
         for place, (part, point) in enumerate(zip(parts, points, strict=True)):
             _set(point, means[place] + moved[place] / rho)
-            _round(part, point, generator)
+            for _ in range(given.sweeps):
+                _round(part, point, generator)
             moved[place] = rho * (_stacked(point) - means[place])
-        new = (strength * W + sum(moved)) / (1 + strength)
-        means, W = [2 * new - W - own / rho for own in moved], new
+        ahead = [
+            (2 - over) * W - (1 - over) * mean + over * own / rho
+            for mean, own in zip(means, moved, strict=True)
+        ]
+        last, W = W, rho * sum(ahead) / (1 + n_parts * rho)
+        means = [2 * W - own for own in ahead]
         if number % 10 == 0:
             dual = np.empty(data.labels.shape)
             for rows, part, point in zip(pieces, parts, points, strict=True):
-                dual[rows] = rho * part.dual(point)
+                dual[rows] = own_rho * part.dual(point)
             gap = gap_of(whole, dual, W, inverse)
             print(
-                f"{n_parts} partitions, P rho = {strength:g}: a gap of {gap:.1e} after {number}", flush=True
+                f"{n_parts} partitions, P rho = {strength:g}: a gap of {gap:.1e} after {number}, "
+                f"P rho = {n_parts * rho:g}",
+                flush=True,
             )
-            if gap <= tol:
+            if gap <= given.tol:
                 return
+        if given.adaptive:
+            pairs = list(zip(moved, before, strict=True))
+            rho = _tune(rho, parts, points, pairs, means, W, last)
 
 
 def main() -> None:
@@ -107,12 +134,15 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--plans", nargs="+", default=["4x1", "4x4", "4x16"])
     parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--sweeps", type=int, default=1, help="of local coordinate ascent a round")
+    parser.add_argument("--relaxation", type=float, default=1.0)
+    parser.add_argument("--adaptive", action="store_true")
     parser.add_argument("--tol", type=float, default=1e-3)
     given = parser.parse_args()
     data = coupled(load(given.problem), given.rows)
     for plan in given.plans:
         n_parts, strength = plan.split("x")
-        consensus(data, int(n_parts), float(strength), given.rounds, given.tol)
+        consensus(data, int(n_parts), float(strength), given)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,26 @@
 """Labels that a covariance couples travel as one block, to the optimum of the ordinary estimator."""
 
+from dataclasses import replace
+
 import dask.array as da
+import distributed
 import numpy as np
 import pytest
 
 import labelweave as lw
 from labelweave.dask import MaxMarginClassifier
 from labelweave.dask import data as data_module
+from labelweave.dask.graphs import turns_of_round
 from labelweave.features import FeatureMatrix
 from labelweave.problems.margin_dual import MarginData, OrderedRows
-from labelweave.problems.travelling_margins import TravellingLabels, end_of_round, spread_by
+from labelweave.problems.travelling_margins import (
+    ABREAST,
+    Piece,
+    TravellingLabels,
+    brought_together,
+    end_of_round,
+    spread_by,
+)
 
 TOL, C = 1e-2, 0.02
 
@@ -77,6 +88,99 @@ def test_rows_in_one_place_are_the_ordinary_fit(client):
     plain = settings | {"threshold": "auto"}
     bits = MaxMarginClassifier(client, **plain).fit(chunks(X), chunks(Y)).coef_
     assert np.array_equal(bits, lw.MaxMarginClassifier(**plain).fit(X, Y).coef_)
+
+
+def two_groups():
+    """A covariance that couples labels in two groups of 10 and 8, which frequency mixes."""
+    R = covariance()
+    R[:10, 10:] = R[10:, :10] = 0
+    return R
+
+
+@pytest.mark.parametrize("is_apart", [True, False])
+def test_labels_that_nothing_couples_travel_apart(client, request, is_apart):
+    if is_apart:
+        request.getfixturevalue("apart")
+    X, Y = table()
+    settings = {"C": C, "label_covariance": two_groups()}
+    model = MaxMarginClassifier(client, tol=TOL, **settings).fit(chunks(X), chunks(Y))
+    least = objective(lw.MaxMarginClassifier(tol=1e-6, **settings).fit(X, Y), X, Y, two_groups())
+    assert model.converged_
+    assert least * (1 - 1e-6) <= objective(model, X, Y, two_groups()) <= least * (1 + 2 * TOL)
+
+
+def test_a_block_of_labels_is_what_a_covariance_couples():
+    Y = table()[1]
+    positives = Y.sum(axis=0)
+    counts = data_module.Counts(positives, positives, (positives, positives), len(Y), 1.0, False)
+    read = data_module.ReadData([], [], None, counts)
+    blocks = read.label_blocks(lw.LabelCovariance.dense(two_groups()))
+    assert sorted(map(sorted, map(np.ndarray.tolist, blocks))) == [list(range(10)), list(range(10, 18))]
+    assert [len(block) for block in read.label_blocks(lw.LabelCovariance.identity(18))] == [16, 2]
+
+
+def test_the_bits_are_those_of_any_number_of_workers(client, apart):
+    X, Y = table(n_labels=4)
+    settings = {"C": C, "label_covariance": covariance(4), "tol": TOL}
+    first = MaxMarginClassifier(client, **settings).fit(chunks(X), chunks(Y))
+    with distributed.Client(
+        processes=False, n_workers=3, threads_per_worker=1, dashboard_address=":0", set_as_default=False
+    ) as others:
+        second = MaxMarginClassifier(others, **settings).fit(chunks(X), chunks(Y))
+    assert np.array_equal(first.coef_, second.coef_)
+    assert np.array_equal(first.intercept_, second.intercept_)
+
+
+@pytest.mark.parametrize("counts", [[3, 3], [2, 4, 1], [1] * 7])
+def test_a_turn_is_at_places_far_apart_and_a_round_visits_each_as_often_as_it_has_visits(counts):
+    turns = turns_of_round(0, 5, counts, ABREAST)
+    assert all(1 <= len(set(turn)) == len(turn) <= ABREAST for turn in turns)
+    assert np.array_equal(np.bincount(np.concatenate(turns), minlength=len(counts)), counts)
+
+
+def test_visits_at_the_same_time_give_the_weights_of_all_variables_and_a_larger_dual():
+    """Rows that are all alike: without caution the sum of two visits would go too far."""
+    random = np.random.default_rng(0)
+    X = 1 + 0.05 * random.normal(size=(64, 8))
+    Y = (random.random((64, 3)) < 0.5).astype(float)
+    parts = {"upper": np.full(64, 2 * C), "margins": np.ones((2, 3)), "intercept": False}
+    R = covariance(3, rank=2)
+    labels, coupled = lw.LabelMatrix.from_any(Y), lw.LabelCovariance.dense(R)
+    data = MarginData(FeatureMatrix(X), labels, coupled, **parts)
+    places = [
+        TravellingLabels(OrderedRows(data.rows(rows), np.float64), np.arange(3))
+        for rows in np.array_split(np.arange(64), 2)
+    ]
+    traveller = replace(places[0].first_traveller(), caution=float(ABREAST))
+    seats, last = [place.first_seat() for place in places], 0.0
+    for number in range(6):
+        came = []
+        for at, place in enumerate(places):
+            piece = Piece(0, 1, np.random.default_rng([number, at]))
+            moved, seats[at] = place.visit(traveller, seats[at], piece, is_full=True)
+            came.append(moved)
+        traveller = brought_together(traveller, came)
+        product = sum(place.exact_product(seat) for place, seat in zip(places, seats, strict=True))
+        assert np.allclose(traveller.weights, spread_by(R, product))
+        sums = sum(place.sums_in_use(seat, traveller) for place, seat in zip(places, seats, strict=True))
+        dual = sums[1].sum() - sums[2].sum() / 2
+        assert dual >= last * (1 - 1e-12)
+        last = dual
+
+
+def test_caution_rises_where_a_full_round_met_no_smaller_gap():
+    X, Y = table(n_labels=3)
+    parts = {"upper": np.full(len(X), 2 * C), "margins": np.ones((2, 3)), "intercept": False}
+    coupled = lw.LabelCovariance.dense(covariance(3, rank=2))
+    data = MarginData(FeatureMatrix(X), lw.LabelMatrix.from_any(Y), coupled, **parts)
+    begin = TravellingLabels(OrderedRows(data, np.float64), np.arange(3)).first_traveller()
+    settings = {"was_full": True, "intercept": False, "covariance": covariance(3, rank=2)}
+    better = end_of_round(replace(begin, met_gap=2.0, meeting=1.0), **settings)
+    worse = end_of_round(replace(begin, met_gap=1.0, meeting=1.5), **settings)
+    assert better.caution == begin.caution < worse.caution
+    for _ in range(9):
+        worse = end_of_round(replace(worse, meeting=worse.met_gap + 1), **settings)
+    assert worse.caution == ABREAST
 
 
 def test_too_many_coupled_labels_are_refused(client, apart, monkeypatch):

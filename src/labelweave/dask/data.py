@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from distributed import Client, Future
+from scipy.sparse.csgraph import connected_components
 
 from labelweave._loops import WIDTH
 from labelweave.array_types import Array
@@ -33,9 +34,9 @@ from labelweave.dask.waiting import gathered, wait_for_some
 from labelweave.estimators.base import refuse_no_weight
 from labelweave.estimators.soft_targets import RATES_OF_CLASSES, rates_by
 from labelweave.estimators.targets import TargetForm, read_targets, require_observed
-from labelweave.labels import LabelMatrix
+from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.flip_rates import corrected_targets
-from labelweave.problems.travelling_margins import in_tree_order
+from labelweave.problems.travelling_margins import ABREAST, in_tree_order
 from labelweave.solvers.dual_coordinate_ascent import RUN
 
 _BYTES_AN_ENTRY = 24  # of features, in both precisions and while they are brought together
@@ -72,11 +73,17 @@ class ReadData:
     def n_rows(self) -> int:
         return sum(facts.n_rows for facts in self.facts)
 
-    @property
-    def label_blocks(self) -> list[Array]:
-        """The labels of each block, frequent ones first."""
+    def label_blocks(self, covariance: LabelCovariance | None) -> list[Array]:
+        """Give the labels of each block, frequent ones first; those that a covariance couples are in one."""
         order = np.argsort(-self.counts.positives, kind="stable")
-        return [order[start : start + WIDTH] for start in range(0, len(order), WIDTH)]
+        if covariance is None:
+            return [order[start : start + WIDTH] for start in range(0, len(order), WIDTH)]
+        if len(order) > _MOST_COUPLED:
+            return [order]
+        coupled = connected_components(covariance.columns(order).to_dense() != 0, directed=False)[1]
+        parts = [order[coupled == number] for number in range(coupled.max() + 1)]
+        few = neighbours(list(map(len, parts)), WIDTH)
+        return [np.concatenate([parts[part] for part in block]) for block in few]
 
     def some_rows(self, client: Client, which: Array) -> ReadData:
         """Keep some rows, whose numbers over all partitions rise."""
@@ -151,7 +158,7 @@ class ReadData:
         most = max(_JOINED_SHARE * budget, min(_VISITED_SHARE * budget, sum(own) / _FEWEST_VISITS))
         return [[groups[number] for number in place] for place in neighbours(own, most)]
 
-    def visits(self, places: Sequence[Sequence[Sequence[int]]]) -> list[int]:
+    def visits(self, places: Sequence[Sequence[Sequence[int]]], *, is_coupled: bool = False) -> list[int]:
         """Say how often a block visits the rows of each place in a round: a function of the data alone.
 
         Many short visits take few rounds and many messages.  18,000 rows of RCV1 in 2 partitions come to a
@@ -164,7 +171,8 @@ class ReadData:
             -(-rows // RUN) if len(place) == 1 else len(place)
             for rows, place in zip(n_rows, places, strict=True)
         ]
-        wanted = np.clip(entries.sum() / _ENTRIES_A_VISIT, _FEWEST_VISITS, _MOST_VISITS)
+        fewest = _FEWEST_VISITS * (ABREAST if is_coupled else 1)  # of which so many at the same time
+        wanted = np.clip(entries.sum() / _ENTRIES_A_VISIT, fewest, _MOST_VISITS)
         counts = np.maximum(1, np.rint(wanted * entries / entries.sum())).astype(int)
         return [int(count) for count in np.minimum(counts, most)]
 
@@ -292,12 +300,16 @@ def arrange(client: Client, data: ReadData, common: Common, budget: float) -> tu
     shared = client.submit(Common.itself, common, pure=False)
     is_filed = len(groups) > 1 and data.megabytes > _HELD_SHARE * sum(limits or [np.inf])
     together = data.places(groups, budget)
-    visits, places = data.visits(together), {}
+    is_coupled = common.covariance is not None
+    visits, places = data.visits(together, is_coupled=is_coupled), {}
+    workers = list(client.nthreads())
     held = client.who_has(data.rows) if is_filed else {}  # what is in files looks small to Dask
     own = -(-len(together) // max(1, len(limits)))  # places a worker, which are neighbours
     for number in sorted(range(len(together)), key=lambda place: place % own):
         parts = [[data.rows[part] for part in group] for group in together[number]]
         home = _most_at(held, [part for group in parts for part in group])
+        if is_coupled and workers:  # places that are far from one another are visited at the same time
+            home = [workers[min(number // own, len(workers) - 1)]]
         rows = client.submit(
             tasks.arranged, shared, number, parts, is_filed=is_filed, pure=False,
             workers=home, allow_other_workers=bool(home),
@@ -305,7 +317,7 @@ def arrange(client: Client, data: ReadData, common: Common, budget: float) -> tu
         places[number] = Place(rows, visits[number], is_filed)
         if is_filed:  # what is sent between workers meanwhile is a few places
             wait_for_some(client, [place.partition for place in places.values()], 2 * len(limits))
-    if is_filed:  # visits go where rows are
+    if is_filed or is_coupled:  # visits go where rows are
         wait_for_some(client, [place.partition for place in places.values()], 1)
     return [places[number] for number in range(len(together))], shared
 

@@ -80,6 +80,7 @@ class FitPlan:
 
     blocks: the labels of each.
     places: where the rows are; common: the future of what they share.
+    is_coupled: whether a covariance couples the labels of blocks.
     """
 
     blocks: Sequence[Array]
@@ -88,6 +89,7 @@ class FitPlan:
     seed: int
     tol: float
     max_iter: int
+    is_coupled: bool
 
     @property
     def partitions(self) -> list[Future]:
@@ -165,7 +167,10 @@ class TravellingFit:
 
     def _tasks(self, block: BlockFit) -> BlockTasks:
         plan, homes = self.plan, self._homes(block)
-        return BlockTasks(block.name, block.number, block.labels, plan.places, plan.common, homes)
+        return BlockTasks(
+            block.name, block.number, block.labels, plan.places, plan.common, homes,
+            is_coupled=plan.is_coupled,
+        )  # fmt: skip
 
     def _place(self, block: BlockFit, known: Snapshot | None) -> None:
         """Bring a block to where its snapshot was taken; at 0 if there is none."""

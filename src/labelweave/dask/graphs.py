@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 import dask
 from labelweave.array_types import Array
 from labelweave.dask import tasks
+from labelweave.problems.travelling_margins import ABREAST, brought_together
 
 
 @dataclass(frozen=True)
@@ -49,14 +51,15 @@ class BlockTasks:
     name: what keys begin with, other in each attempt.
     common: the future of what partitions share.
     homes: at which worker the block finds each partition; None for any.
+    is_coupled: whether a covariance couples the labels.
     """
 
     def __init__(
         self, name: str, block: int, labels: Array, places: Sequence[Place], common: Any,
-        homes: Sequence[str | None],
+        homes: Sequence[str | None], *, is_coupled: bool,
     ) -> None:  # fmt: skip
         self.name, self.block, self.labels = name, block, labels
-        self.places, self.common, self.homes = places, common, homes
+        self.places, self.common, self.homes, self.is_coupled = places, common, homes, is_coupled
 
     def _task(self, key: str, home: str | None, of: Callable[..., Any], *given: Any, **more: Any) -> Any:
         made = dask.delayed(of, pure=False)
@@ -71,20 +74,41 @@ class BlockTasks:
         name, traveller, seats = f"{self.name}-{number}", at.traveller, list(at.seats)
         counts = [place.visits for place in self.places]
         done = [0] * len(counts)
-        for step, at_place in enumerate(order_of_round(seed, number, self.block, counts)):
-            visit = tasks.Visit(number, is_full, done[at_place], counts[at_place])
-            partition, home = self.places[at_place].partition, self.homes[at_place]
-            traveller = self._task(
-                f"visit-{name}-{step}", home, tasks.visit, partition, visit, self.block, self.labels,
-                self.common, traveller, seats[at_place],
-            )  # fmt: skip
-            # the next visit takes the pair: a task for the traveller would double the way of a round
-            seats[at_place] = self._task(f"seat-{name}-{step}", home, operator.itemgetter(1), traveller)
-            done[at_place] += 1
+        if self.is_coupled:
+            turns = turns_of_round(seed, number, counts, ABREAST)
+            if traveller is None:
+                first = self.places[0].partition
+                traveller = self._task(f"begun-{name}", self.homes[0], tasks.begun, first, self.labels)
+        else:
+            turns = [[place] for place in order_of_round(seed, number, self.block, counts)]
+        for turn, places in enumerate(turns):
+            came = []
+            for at_place in places:
+                step, home = f"{name}-{turn}-{at_place}", self.homes[at_place]
+                visit = tasks.Visit(number, is_full, done[at_place], counts[at_place])
+                pair = self._task(
+                    f"visit-{step}", home, tasks.visit, self.places[at_place].partition, visit, self.block,
+                    self.labels, self.common, traveller, seats[at_place],
+                )  # fmt: skip
+                came.append(pair)
+                seats[at_place] = self._task(f"seat-{step}", home, operator.itemgetter(1), pair)
+                done[at_place] += 1
+            traveller = self._together(f"{name}-{turn}", traveller, places, came)
         ended = self._task(
             f"round-{name}", None, tasks.round_ended, traveller, self.labels, self.common, was_full=is_full
         )
         return BlockState(ended, tuple(seats)), self._task(f"gap-{name}", None, tasks.met_gap, ended)
+
+    def _together(self, name: str, before: Any, places: Sequence[int], came: Sequence[Any]) -> Any:
+        """Bring together what visits at the same time give, each a pair of a traveller and its seats."""
+        if not self.is_coupled:
+            return came[0]  # the pair: a task for the traveller would double the way of a round
+        first = operator.itemgetter(0)  # the seats of many labels are not sent along
+        moved = [
+            self._task(f"moved-{name}-{place}", self.homes[place], first, pair)
+            for place, pair in zip(places, came, strict=True)
+        ]
+        return self._task(f"together-{name}", None, brought_together, before, moved)
 
     def _at_places(self, prefix: str, of_rows: Callable[..., Any], seats: Sequence[Any], *others: Any) -> Any:
         return [
@@ -144,3 +168,17 @@ def order_of_round(seed: int, number: int, block: int, counts: Sequence[int]) ->
         order.extend(random.permutation(left).tolist())
     begin = block % len(order)
     return order[begin:] + order[:begin]
+
+
+def turns_of_round(seed: int, number: int, counts: Sequence[int], abreast: int) -> list[list[int]]:
+    """Draw at which places coupled labels are at once, turn by turn, until each had its visits.
+
+    Those of a turn are far from one another: neighbours are on the same worker.
+    """
+    random = np.random.default_rng(np.random.SeedSequence((seed, number), spawn_key=(1,)))
+    turns: list[list[int]] = []
+    for turn in range(max(counts)):
+        left = np.flatnonzero(np.asarray(counts) > turn)
+        stretches = [random.permutation(stretch).tolist() for stretch in np.array_split(left, abreast)]
+        turns.extend([place for place in found if place is not None] for found in zip_longest(*stretches))
+    return turns

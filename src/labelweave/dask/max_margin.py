@@ -143,9 +143,8 @@ class MaxMarginClassifier(PartitionedClassifier):
 
     Notes
     -----
-    Labels that a covariance couples are one block, so that one worker at a time is busy: that serves data
-    which no machine holds, and is not faster than one.  Where rows are in several places they are 4,096 at
-    most.
+    Labels that a covariance couples are one block, which is at two partitions at once, so that two workers at
+    a time are busy.  Where rows are in several places they are 4,096 at most.
 
     Examples
     --------
@@ -255,12 +254,15 @@ class MaxMarginClassifier(PartitionedClassifier):
     ) -> SolverResult:  # fmt: skip
         """Fit all labels to these rows, and keep the model."""
         begun, data = time.perf_counter(), inputs.data
-        blocks = data.label_blocks if common.covariance is None else [np.concatenate(data.label_blocks)]
+        blocks = data.label_blocks(common.covariance)
         is_done = False
         try:
             places, shared = arrange(client, data, common, self.memory_budget)
             del data.rows[:]
-            plan = FitPlan(blocks, places, shared, common.seed, common.tol, common.max_iter)
+            plan = FitPlan(
+                blocks, places, shared, common.seed, common.tol, common.max_iter,
+                is_coupled=common.covariance is not None,
+            )  # fmt: skip
             ends = TravellingFit(client, plan, store, lines or _Lines(self.verbose)).run()
             is_done = True
         finally:

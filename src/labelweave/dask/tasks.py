@@ -162,9 +162,9 @@ def _task(data: MarginData, common: Common) -> MarginTask:
 
 
 def _fitted_by_task(rows: OrderedRows, labels: Array, common: Common) -> FittedBlock:
-    """Fit labels that a covariance couples, which are all, or a block by global steps."""
+    """Fit labels that a covariance couples, or a block by global steps."""
     data, order = rows.data.rows(np.argsort(rows.order)), labels
-    if common.covariance is None:
+    if len(labels) < data.labels.n_labels or common.covariance is None:
         data, order = data.some_labels(np.sort(labels)), np.argsort(np.argsort(labels))
     fit = _task(data, common).solve()
     assert fit.weights is not None, "linear features have weights"
@@ -211,11 +211,17 @@ def visit(
     return partition.visit(labels, traveller, seats, piece, is_full=visit.is_full)
 
 
-def round_ended(last: tuple[Traveller, Seats], labels: Array, common: Common, *, was_full: bool) -> Traveller:
-    """Do what is due when a block has visited all rows."""
+def begun(partition: Partition, labels: Array) -> Traveller:
+    """Let a block begin."""
+    return partition.chunks[0].block(labels).first_traveller()
+
+
+def round_ended(last: Any, labels: Array, common: Common, *, was_full: bool) -> Traveller:
+    """Do what is due when a block has visited all rows; its last visit may come as the pair."""
+    traveller = last[0] if isinstance(last, tuple) else last
     with Workers().running():
         return end_of_round(
-            last[0], was_full=was_full, intercept=common.intercept, covariance=common.of_block(labels)
+            traveller, was_full=was_full, intercept=common.intercept, covariance=common.of_block(labels)
         )
 
 

@@ -9,8 +9,12 @@ is not random is slow; hot sweeps over a piece take as many rounds as without.  
 left out of whole rounds instead.
 
 A block is up to ``WIDTH`` labels where these are independent.  Where a covariance R couples them it is all
-labels, in *slabs* of ``WIDTH``: one visit takes one row with all of them, and blocks cannot be at several
-places at once.
+that it couples, in *slabs* of ``WIDTH``: one visit takes one row with all of them.  Such a block is at
+``ABREAST`` places at once: these visits begin at the same weights, and their moves are added.  A visit does
+not see what the others move, so it takes curvatures and its own moves of scores ``caution`` times as large
+(the local problems of CoCoA+, Ma et al., "Adding vs. averaging in distributed primal-dual optimization",
+ICML 2015, but of small pieces).  The sum never lowers the dual at a caution of ``ABREAST``; less is faster
+and mostly does too, so the caution begins low and rises when a full round met no smaller gap than the last.
 
 A visit is a function of the rows, of the *traveller* (weights, intercepts and what moves these) and of the
 *seat* (the variables of these rows in this block); it gives a traveller and a seat and changes nothing in
@@ -33,6 +37,7 @@ method is (I + H R)^-1 (B^T 1 - c), also where R is singular.  Any c and any fea
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -46,6 +51,9 @@ from labelweave.problems.margin_dual import LabelBlock, MarginDual, MarginPoint,
 from labelweave.solvers.dual_coordinate_ascent import IDLE_GAIN, RUN
 from labelweave.solvers.frame import State
 
+ABREAST = 2
+"""Places that a block of coupled labels is at at once: more gain less a round, which two workers pay for."""
+_CAUTION, _MORE_CAUTION = 1.25, 1.25  # at the begin, and times that where the gap does not shrink
 _LONGEST = 0.5  # move of an intercept in a round, in margins: beyond, other rows are free
 _SLOW = 0.7  # of a gradient that is left after a move: the move was too short, or far too long if it turned
 
@@ -59,6 +67,7 @@ class Traveller(State):
     moves: how the intercepts move; its totals are the sums of all variables.
     met_gap: what the last full round met at all rows; meeting: what this round met until now.
     free (slabs, WIDTH): the inverse norms of rows with free variables, summed in the last full round.
+    caution: by which visits at the same time take curvatures for larger.
     """
 
     weights: Array
@@ -68,6 +77,7 @@ class Traveller(State):
     met_gap: float
     meeting: float
     free: Array
+    caution: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,6 +219,16 @@ class TravellingLabels(Visited, CoupledMargins):
     def _ordered_labels(self) -> Array:
         return np.arange(self.data.labels.n_labels)
 
+    def first_traveller(self) -> Traveller:
+        return replace(super().first_traveller(), caution=_CAUTION)
+
+    def visit(
+        self, traveller: Traveller, seat: Seat, piece: Piece, *, is_full: bool
+    ) -> tuple[Traveller, Seat]:
+        cautious = copy(self)
+        cautious._structure = (np.multiply(self._structure[0], traveller.caution, dtype=self.dtype),)
+        return super(TravellingLabels, cautious).visit(traveller, seat, piece, is_full=is_full)
+
     def sweep(self, point: MarginPoint, block: int, rows: Array, threshold: float) -> float:
         before = point.beta[:, rows].sum(axis=1, dtype=np.float64)
         gap = super().sweep(point, block, rows, threshold)
@@ -218,6 +238,18 @@ class TravellingLabels(Visited, CoupledMargins):
         point.moves.totals[:] += beta.sum(axis=1, dtype=np.float64) - before
         point.moves.free[:] += (1 / self.squared_norms[rows]) @ is_free
         return gap
+
+
+def brought_together(before: Traveller, after: Sequence[Traveller]) -> Traveller:
+    """Add what visits moved that began at the same traveller."""
+    moves, weights = before.moves.copy(), before.weights.copy()
+    share, meeting = weights.dtype.type(1 / before.caution), before.meeting
+    for one in after:
+        weights += share * (one.weights - before.weights)
+        moves.totals[:] += one.moves.totals - before.moves.totals
+        moves.free[:] += one.moves.free - before.moves.free
+        meeting += one.meeting - before.meeting
+    return replace(before, weights=weights, moves=moves, meeting=meeting)
 
 
 def end_of_round(
@@ -231,7 +263,9 @@ def end_of_round(
     moves = traveller.moves.copy()
     ended = replace(traveller, moves=moves, meeting=0.0)
     if was_full:
-        ended = replace(ended, met_gap=traveller.meeting, free=moves.free.copy())
+        more = _MORE_CAUTION if traveller.meeting > traveller.met_gap else 1.0
+        caution = traveller.caution if covariance is None else min(ABREAST, more * traveller.caution)
+        ended = replace(ended, met_gap=traveller.meeting, free=moves.free.copy(), caution=float(caution))
     moves.free[:] = 0
     if not intercept:
         return ended
