@@ -101,13 +101,13 @@ def _measured(client: Client, folder: Path, given: argparse.Namespace) -> dict[s
         "duality_gap": float(model.duality_gap_),
         "score": score,
         "gigabytes": [seen[pid][0] / 1e9 for pid in pids],
-        "processor": [seen[pid][1] for pid in pids],
+        "processor_seconds": [seen[pid][1] for pid in pids],
     }
 
 
 def _sentence(found: dict[str, Any]) -> str:
     client, *workers = found["gigabytes"]
-    own, *theirs = found["processor"]
+    own, *theirs = found["processor_seconds"]
     return (
         f"{found['problem']}, {found['rows']} rows: {found['seconds']:.0f} s, {found['rounds']} rounds, gap "
         f"{found['duality_gap']:.1e}, {'accuracy' if found['problem'] == 'logistic' else 'P@1'} "

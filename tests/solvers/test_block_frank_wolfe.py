@@ -51,9 +51,9 @@ def test_sweeps_without_inference_follow_a_pass():
     problem, calls = _problem(), []
     sweep = problem.problem.sweep
 
-    def noted(point, order, search=True):
+    def noted(point, order, search=True, **among):
         calls.append((len(order), search))
-        return sweep(point, order, search)
+        return sweep(point, order, search, **among)
 
     problem.problem.sweep = noted
     _run(problem, tol=0.0, max_passes=2)

@@ -66,7 +66,7 @@ def test_the_decrease_of_the_model_is_exact_and_the_radius_kept(problem, max_ite
 def test_a_small_radius_is_used_up(problem):
     point, start = _start(problem)
     radius = 0.01 * np.sqrt(start.square)
-    step = truncated_gradients(problem, point, start, 1e-8, 100, radius)
+    step = truncated_gradients(problem, point, start.copy(), 1e-8, 100, radius)
     whole = truncated_gradients(problem, point, start, 1e-12, 1000)
     at_edge = whole.length > 1.001 * radius
     assert np.allclose(step.length[at_edge], radius[at_edge])
@@ -82,7 +82,7 @@ def test_a_step_ends_on_the_edge_of_its_region(blocks, share):
         blocks, [root @ root.T + np.eye(size) for root in roots], random.normal(size=(5, 4))
     )
     point, start = _start(problem)
-    whole = truncated_gradients(problem, point, start, 1e-12, 1000)
+    whole = truncated_gradients(problem, point, start.copy(), 1e-12, 1000)
     step = truncated_gradients(problem, point, start, 1e-12, 1000, share * whole.length)
     np.testing.assert_allclose(step.length, min(share, 1.0) * whole.length, rtol=1e-6)
     np.testing.assert_allclose(step.length, _length(problem, point, step.direction), rtol=1e-6)
