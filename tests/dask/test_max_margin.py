@@ -237,7 +237,13 @@ def _with_a_hole(X):
         (lambda X, Y: (chunks(X), chunks(np.full(90, "a"))), "one class only"),
         (lambda X, Y: ([dask.delayed(X), dask.delayed(X[:, :3])], [dask.delayed(Y)] * 2), "has 3 features"),
         (lambda X, Y: ([dask.delayed(X)] * 2, [dask.delayed(Y), dask.delayed(Y[:, :2])]), "has 2 labels"),
-        (lambda X, Y: ([dask.delayed(X)], [dask.delayed([["a"]] * 90)]), "lists of labels"),
+        (
+            lambda X, Y: (
+                [dask.delayed(X[:45]), dask.delayed(X[45:])],
+                [dask.delayed([["a"]] * 45), dask.delayed(Y[45:])],
+            ),
+            "A partition of y has lists of labels and another none",
+        ),
         (lambda X, Y: (chunks(X[:0], (0,)), chunks(Y[:0], (0,))), "no rows"),
     ],
 )
@@ -285,3 +291,24 @@ def test_more_rows_than_a_worker_holds_are_not_brought_together(client, monkeypa
     X, Y = map(chunks, table())
     with pytest.raises(ValueError, match=r"memory_budget=2000 brings .* give a memory_budget of a quarter"):
         MaxMarginClassifier(client).fit(X, Y)
+
+
+def test_lists_of_labels_are_those_of_all_partitions(client):
+    X, Y = table()
+    names = np.array([f"label {number}" for number in range(Y.shape[1])])
+    lists = [names[row > 0].tolist() for row in Y]
+    lists[3], lists[60:] = None, [[] for _ in lists[60:]]  # nothing known of a row; a partition without any
+    whole = lw.MaxMarginClassifier(C=0.1, tol=1e-6).fit(X, lists)
+    rows, parts = (
+        [dask.delayed(part) for part in np.split(X, [30, 60])],
+        (lists[:30], lists[30:60], lists[60:]),
+    )
+    given = [dask.delayed(part) for part in parts]
+    model = MaxMarginClassifier(client, C=0.1, tol=1e-6).fit(rows, given)
+    assert np.array_equal(model.classes_, whole.classes_)
+    assert np.allclose(model.coef_, whole.coef_, atol=1e-5)
+    predicted = model.predict(da.from_array(X, chunks=(30, X.shape[1]))).compute()
+    assert predicted.tolist() == model.to_local().predict(X).tolist()
+    assert model.score(rows[:2], given[:2]) == pytest.approx(whole.score(X[:60], lists[:60]), abs=0.02)
+    with pytest.raises(ValueError, match="entry_weight has a column a label, and y lists of labels"):
+        model.fit(rows[:2], given[:2], entry_weight=[dask.delayed(np.ones((30, 5)))] * 2)

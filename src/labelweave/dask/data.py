@@ -27,7 +27,9 @@ from labelweave.dask.rows import (
     read_rows,
     relabelled,
     some_rows,
+    tags_in,
     weights_of,
+    with_labels,
 )
 from labelweave.dask.tasks import Common
 from labelweave.dask.waiting import gathered, wait_for_some
@@ -36,6 +38,7 @@ from labelweave.estimators.soft_targets import RATES_OF_CLASSES, rates_by
 from labelweave.estimators.targets import TargetForm, read_targets, require_observed
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.flip_rates import corrected_targets
+from labelweave.labels.tags import read_tags
 from labelweave.problems.travelling_margins import ABREAST, in_tree_order
 from labelweave.solvers.dual_coordinate_ascent import RUN
 
@@ -199,6 +202,8 @@ def read(
     if not kept:
         raise ValueError("X has no rows in any of its partitions; at least one row is needed.")
     rows, facts = [rows[number] for number in kept], [facts[number] for number in kept]
+    if any(fact.form is not None and fact.form.container == "tags" for fact in facts):
+        rows, facts = _with_labels_of_all(client, [parts[number] for number in kept], rows, facts)
     form, known = _form_of(facts), [facts.counts for facts in facts]
     counts: Counts = _counted(client, rows, form) if known[0] is None else in_tree_order(known)
     refuse_no_weight(np.array([facts.largest_weight for facts in facts]))
@@ -206,6 +211,28 @@ def read(
     if form.kind == "labels":
         form = replace(form, unobserved=tuple(np.flatnonzero(counts.observed == 0).tolist()))
     return ReadData(rows, facts, form, counts)
+
+
+def _with_labels_of_all(
+    client: Client, parts: Sequence[tuple[Any, Any, Any, Any]], rows: Sequence[Future], facts: list[Facts]
+) -> tuple[list[Future], list[Facts]]:
+    """Read lists of labels again, with those that any partition has."""
+    import dask
+
+    if any(fact.form is None or (fact.form.container != "tags" and len(fact.form.classes)) for fact in facts):
+        raise ValueError("A partition of y has lists of labels and another none; give one kind.")
+    if any(fact.n_weighted is not None for fact in facts):
+        raise ValueError(
+            "entry_weight has a column a label, and y lists of labels, which have no columns; give a table "
+            "(labelweave.LabelMatrix.from_any(lists, names) for each partition)."
+        )
+    found, read_one = dask.delayed(tags_in, pure=False), dask.delayed(with_labels, pure=False)
+    every = [list(set().union(*gathered(client, client.compute([found(part[1]) for part in parts]))))]
+    form, tags = read_targets(every)[1], read_tags(every)[2]
+    futures = client.compute(
+        [read_one(part, given[1], tags, form) for part, given in zip(rows, parts, strict=True)]
+    )
+    return futures, gathered(client, client.map(Facts.of, futures, pure=False))
 
 
 def _counted(client: Client, rows: Sequence[Future], form: TargetForm) -> Counts:
@@ -255,11 +282,6 @@ def _form_of(facts: Sequence[Facts]) -> TargetForm:
                 )
         return form
     forms = [fact.form for fact in facts if fact.form is not None]
-    if any(form.container == "tags" for form in forms):
-        raise ValueError(
-            "y has lists of labels, which each partition would number in its own way; give a table with a "
-            "column a label (labelweave.LabelMatrix.from_any(lists, names) for each partition)."
-        )
     for fact, form in zip(facts, forms, strict=True):
         if len(form.classes) != len(forms[0].classes) or not _same(fact.label_names, first.label_names):
             raise ValueError(

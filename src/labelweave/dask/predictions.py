@@ -79,6 +79,8 @@ class PartitionedPredictions(CheckedParameters):
         form = self.to_local()._form
         if form.kind != "labels":
             return self._lazily("predict", X, form.classes[:0], None)
+        if form.container == "tags":
+            return self._lazily("predict", X, np.empty(0, object), None)
         width = len(form.classes)
         empty = np.empty((0, width), np.int64)
         meta = form.join([sp.csr_array(empty) if form.container == "sparse" else empty], None)

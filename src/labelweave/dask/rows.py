@@ -30,6 +30,7 @@ from labelweave.estimators.targets import (
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 from labelweave.labels.class_probabilities import is_missing
+from labelweave.labels.tags import read_tags, tag_rows
 from labelweave.solvers.frame import State
 
 
@@ -208,6 +209,21 @@ def read_rows(
         return ValueError(f"Partition {number}: {error}")
     form = label_form(y, targets) if has_labels else None
     return ReadRows(in_memory_or_file(features), targets, weights, form, entries)
+
+
+def tags_in(y: Any) -> set[Any]:
+    """Give the labels that lists of them have."""
+    return set(read_tags(_lists(y))[2])
+
+
+def with_labels(rows: ReadRows, y: Any, names: Sequence[Any], form: TargetForm) -> ReadRows:
+    """Give rows the labels of lists, a column each of these names."""
+    return replace(rows, targets=LabelMatrix(*read_tags(_lists(y), list(names))), form=form)
+
+
+def _lists(y: Any) -> list[Any]:
+    rows = tag_rows(y)
+    return list(y) if rows is None else rows  # of empty lists alone
 
 
 def _entries(entry_weight: Any, targets: Any) -> Any:
