@@ -244,6 +244,10 @@ def _with_a_hole(X):
             ),
             "A partition of y has lists of labels and another none",
         ),
+        (
+            lambda X, Y: ([dask.delayed(X)], [dask.delayed(["['a']", "[]"] * 45)]),
+            "Partition 0: y has lists as text",
+        ),
         (lambda X, Y: (chunks(X[:0], (0,)), chunks(Y[:0], (0,))), "no rows"),
     ],
 )
@@ -309,6 +313,11 @@ def test_lists_of_labels_are_those_of_all_partitions(client):
     assert np.allclose(model.coef_, whole.coef_, atol=1e-5)
     predicted = model.predict(da.from_array(X, chunks=(30, X.shape[1]))).compute()
     assert predicted.tolist() == model.to_local().predict(X).tolist()
-    assert model.score(rows[:2], given[:2]) == pytest.approx(whole.score(X[:60], lists[:60]), abs=0.02)
+    assert model.score(rows, given) == pytest.approx(whole.score(X, lists), abs=0.02)
+    unknown = [*given[:2], dask.delayed([None] * 30)]
+    part = lw.MaxMarginClassifier(C=0.1, tol=1e-6).fit(X, lists[:60] + [None] * 30)
+    assert np.allclose(
+        MaxMarginClassifier(client, C=0.1, tol=1e-6).fit(rows, unknown).coef_, part.coef_, atol=1e-5
+    )
     with pytest.raises(ValueError, match="entry_weight has a column a label, and y lists of labels"):
         model.fit(rows[:2], given[:2], entry_weight=[dask.delayed(np.ones((30, 5)))] * 2)

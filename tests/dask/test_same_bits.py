@@ -1,5 +1,7 @@
 """Models other than linear max-margin ones have the same bits for any number of workers, and go on."""
 
+from contextlib import ExitStack
+
 import dask.array as da
 import numpy as np
 import pytest
@@ -34,27 +36,26 @@ def chunks(values):
 
 @pytest.fixture(scope="module")
 def clusters():
-    """Clusters of one and of three processes."""
-    parts = {"threads_per_worker": 1, "dashboard_address": ":0"}
-    with (
-        LocalCluster(n_workers=1, **parts) as one,
-        LocalCluster(n_workers=3, **parts) as three,
-        Client(one, set_as_default=False) as first,
-        Client(three, set_as_default=False) as second,
-    ):
-        yield first, second
+    """Clusters of one to four processes."""
+    with ExitStack() as opened:
+        made = []
+        for n_workers in (1, 2, 3, 4):
+            parts = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": ":0"}
+            cluster = opened.enter_context(LocalCluster(**parts))
+            made.append(opened.enter_context(Client(cluster, set_as_default=False)))
+        yield made
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_one_and_three_processes_give_the_same_bits(clusters, request, name):
+def test_one_to_four_processes_give_the_same_bits(clusters, request, name):
     if name == "label graph":
         request.getfixturevalue("apart")
     make, settings = MODELS[name]
-    one, three = (
+    one, *others = (
         make(client, **settings).fit(chunks(X), chunks(Y)).to_local().decision_function(X)
         for client in clusters
     )
-    assert np.array_equal(one, three)
+    assert all(np.array_equal(one, other) for other in others)
 
 
 def test_a_kernel_model_whose_client_was_killed_goes_on(client, tmp_path, monkeypatch):

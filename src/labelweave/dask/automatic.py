@@ -189,9 +189,7 @@ class _MembersOnWorkers(Members):
 
     def submit(self, function: Callable[..., Any], *given: Any, step: str = "") -> Any:
         task = self._client.submit(_on_table, function, self._rows, *given, pure=False)
-        if (
-            step
-        ):  # what is counted holds no results, which are many and large: trees, and scores by all penalties
+        if step:  # the one counted holds no result: trees, and scores by all penalties, are large
             self._fits.append(self._client.submit(_is_there, task, pure=False))
         return task
 
@@ -296,11 +294,7 @@ def _brought_together(
     )
     try:
         client.replicate([table])  # Dask would leave most tasks to the worker that has it
-    except (
-        *LOST,
-        KeyError,
-        ValueError,
-    ):  # of a worker that died meanwhile: others get it with their first task
+    except (*LOST, KeyError, ValueError):  # a worker died meanwhile: others get it with their first task
         pass
     return table
 

@@ -85,8 +85,8 @@ class PartitionedClassifier(PartitionedPredictions):
         raise NotImplementedError
 
     def __sklearn_clone__(self) -> Self:
-        given = self._given()
-        return type(self)(self.client, **{name: clone(value, safe=False) for name, value in given.items()})
+        given = {name: clone(value, safe=False) for name, value in self._own().items()}
+        return type(self)(self.client, **given)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "client": None}  # a connection is of its process
@@ -114,11 +114,25 @@ class PartitionedClassifier(PartitionedPredictions):
                 "give a smaller validation_fraction."
             )
 
+    def _refuse_large_tables(self, n_rows: int, n_labels: int, bytes_an_entry: float, instead: str) -> None:
+        """Refuse more rows times labels than the client holds; say what to do instead of a larger budget."""
+        megabytes = 1e-6 * bytes_an_entry * n_rows * n_labels
+        if megabytes > self.memory_budget:
+            raise ValueError(
+                f"Tables of {n_rows} rows x {n_labels} labels take {megabytes:.0f} MB on the client, but "
+                f"memory_budget is {self.memory_budget:g}; raise it, {instead}."
+            )
+
     def _features(self, client: Client, data: ReadData) -> PartitionedFeatures:
         return PartitionedFeatures(client, data, is_verbose=bool(self.verbose))
 
-    def _given(self) -> dict[str, Any]:
+    def _own(self) -> dict[str, Any]:
         return {name: value for name, value in self.get_params(deep=False).items() if name != "client"}
+
+    def _given(self) -> dict[str, Any]:
+        """Give the parameters that the ordinary estimator has too."""
+        known = self._ordinary._get_param_names()
+        return {name: value for name, value in self._own().items() if name in known}
 
     def _connected(self) -> Client:
         return connected(self.client)

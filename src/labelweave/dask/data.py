@@ -14,7 +14,7 @@ from distributed import Client, Future
 from scipy.sparse.csgraph import connected_components
 
 from labelweave._loops import WIDTH
-from labelweave.array_types import Array
+from labelweave.array_types import Array, RowsByLabels
 from labelweave.dask import tasks
 from labelweave.dask.chunks import neighbours
 from labelweave.dask.graphs import Place
@@ -23,10 +23,12 @@ from labelweave.dask.rows import (
     Counts,
     Facts,
     facts_of_features,
+    given_entries,
     labels_of,
     read_rows,
     relabelled,
     some_rows,
+    stacked_entries,
     tags_in,
     weights_of,
     with_labels,
@@ -112,14 +114,23 @@ class ReadData:
         Raises ValueError if a worker cannot hold what is brought together.
         """
         groups = self.groups(budget)
-        brought = [self.megabytes_of(group) for group in groups if len(group) > 1]
-        _refuse_large(max(brought, default=0.0), min(megabytes_of_workers(client), default=np.inf), budget)
+        self.refuse_large(groups, megabytes_of_workers(client), budget)
         rows, facts = [], []
         for group in groups:
             parts, own = [self.rows[part] for part in group], [self.facts[part] for part in group]
             rows.append(parts[0] if len(parts) == 1 else client.submit(joined_rows, parts, pure=False))
             facts.append(Facts.joined(own))
         return replace(self, rows=rows, facts=facts)
+
+    def refuse_large(self, groups: Sequence[Sequence[int]], limits: Sequence[float], budget: float) -> None:
+        """Refuse to bring groups of partitions together that no worker can hold, by megabytes of workers."""
+        most = max((self.megabytes_of(group) for group in groups if len(group) > 1), default=0.0)
+        limit = min(limits, default=np.inf)
+        if most > limit:
+            raise ValueError(
+                f"memory_budget={budget:g} brings {most:.0f} MB of rows together on a worker, whose memory "
+                f"is limited to {limit:.0f} MB; give a memory_budget of a quarter of that."
+            )
 
     def relabelled(self, client: Client, of_labels: Callable[[LabelMatrix], LabelMatrix]) -> ReadData:
         """Give rows the labels that a function makes of those of a partition."""
@@ -219,7 +230,9 @@ def _with_labels_of_all(
     """Read lists of labels again, with those that any partition has."""
     import dask
 
-    if any(fact.form is None or (fact.form.container != "tags" and len(fact.form.classes)) for fact in facts):
+    is_listed = [fact.form is not None and fact.form.container == "tags" for fact in facts]
+    is_unknown = [fact.classes is not None and len(fact.classes) == 0 for fact in facts]
+    if not all(map(max, is_listed, is_unknown)):
         raise ValueError("A partition of y has lists of labels and another none; give one kind.")
     if any(fact.n_weighted is not None for fact in facts):
         raise ValueError(
@@ -255,6 +268,13 @@ def gathered_labels(client: Client, data: ReadData) -> tuple[LabelMatrix, Array]
     labels = gathered(client, client.map(labels_of, data.rows, form=data.form, pure=False))
     weights = gathered(client, client.map(weights_of, data.rows, pure=False))
     return LabelMatrix.stacked(labels), np.concatenate(weights)
+
+
+def gathered_entries(client: Client, data: ReadData) -> RowsByLabels | sp.coo_array | None:
+    """Bring the weights of the entries of all rows to the client; None where there are none."""
+    if data.facts[0].n_weighted is None:
+        return None
+    return stacked_entries(gathered(client, client.map(given_entries, data.rows, pure=False)))
 
 
 def _form_of(facts: Sequence[Facts]) -> TargetForm:
@@ -317,8 +337,7 @@ def arrange(client: Client, data: ReadData, common: Common, budget: float) -> tu
             "that all rows are brought to one place, or give a diagonal."
         )
     limits = megabytes_of_workers(client)
-    joined = [data.megabytes_of(group) for group in groups if len(group) > 1]
-    _refuse_large(max(joined, default=0.0), min(limits, default=np.inf), budget)
+    data.refuse_large(groups, limits, budget)
     shared = client.submit(Common.itself, common, pure=False)
     is_filed = len(groups) > 1 and data.megabytes > _HELD_SHARE * sum(limits or [np.inf])
     together = data.places(groups, budget)
@@ -354,12 +373,3 @@ def megabytes_of_workers(client: Client) -> list[float]:
     """Give the memory that each worker may take; infinite where there is no limit."""
     workers = client.scheduler_info(n_workers=-1)["workers"].values()
     return [1e-6 * worker["memory_limit"] or np.inf for worker in workers]
-
-
-def _refuse_large(megabytes: float, limit: float, budget: float) -> None:
-    """Refuse to bring rows together that no worker can hold."""
-    if megabytes > limit:
-        raise ValueError(
-            f"memory_budget={budget:g} brings {megabytes:.0f} MB of rows together on a worker, whose memory "
-            f"is limited to {limit:.0f} MB; give a memory_budget of a quarter of that."
-        )

@@ -10,10 +10,10 @@ import numpy as np
 from distributed import Client
 
 from labelweave.dask.classifier import PartitionedClassifier, refuse_kernel_matrix
-from labelweave.dask.data import ReadData, gathered_labels
+from labelweave.dask.data import ReadData, gathered_entries, gathered_labels
 from labelweave.dask.features import PartitionedFeatures
 from labelweave.dask.predictions import PartitionedProbabilities
-from labelweave.dask.rows import ReadRows, given_entries, stacked_entries, weights_of
+from labelweave.dask.rows import ReadRows, weights_of
 from labelweave.dask.waiting import gathered
 from labelweave.estimators import KernelLogisticClassifier as LocalKernelLogisticClassifier
 from labelweave.estimators.base import fit_method
@@ -197,26 +197,15 @@ class KernelLogisticClassifier(PartitionedProbabilities, PartitionedClassifier):
         is_part: bool,
         start: Any,
     ) -> None:
-        self._refuse_large_tables(data)
+        self._refuse_large_tables(
+            data.n_rows, len(data.form.classes), 8 * _TABLES,
+            "give fewer rows, or use labelweave.dask.MaxMarginClassifier, which leaves them on the workers",
+        )  # fmt: skip
         y, weights = _gathered_targets(client, data)
         self._refuse_many_held(local, len(data.form.classes), weights)
-        entries = None
-        if data.facts[0].n_weighted is not None:
-            entries = stacked_entries(gathered(client, client.map(given_entries, data.rows, pure=False)))
-        _fit_rows(local, self._features(client, data), y, weights, entries)
+        _fit_rows(local, self._features(client, data), y, weights, gathered_entries(client, data))
         if data.form.kind == "labels":
             local._form = data.form
-
-    def _refuse_large_tables(self, data: ReadData) -> None:
-        """Refuse more rows times labels than the client holds."""
-        n_labels = len(data.form.classes)
-        megabytes = 8e-6 * _TABLES * data.n_rows * n_labels
-        if megabytes > self.memory_budget:
-            raise ValueError(
-                f"Tables of {data.n_rows} rows x {n_labels} labels take {megabytes:.0f} MB on the client, "
-                f"but memory_budget is {self.memory_budget:g}; raise it, give fewer rows, or use "
-                "labelweave.dask.MaxMarginClassifier, which leaves them on the workers."
-            )
 
 
 def _gathered_targets(client: Client, data: ReadData) -> tuple[Any, Any]:

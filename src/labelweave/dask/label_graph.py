@@ -8,11 +8,9 @@ from typing import Any, ClassVar
 from distributed import Client
 
 from labelweave.dask.classifier import PartitionedClassifier
-from labelweave.dask.data import ReadData, gathered_labels
+from labelweave.dask.data import ReadData, gathered_entries, gathered_labels
 from labelweave.dask.features import PartitionedFeatures
 from labelweave.dask.graph_margin import PartitionedGraphData
-from labelweave.dask.rows import given_entries, stacked_entries
-from labelweave.dask.waiting import gathered
 from labelweave.estimators import LabelGraphClassifier as LocalLabelGraphClassifier
 from labelweave.estimators.base import fit_method
 from labelweave.estimators.parameters import (
@@ -176,34 +174,15 @@ class LabelGraphClassifier(PartitionedClassifier):
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
-    def _given(self) -> dict[str, Any]:
-        return {name: value for name, value in super()._given().items() if name != "memory_budget"}
-
-    def __sklearn_clone__(self) -> LabelGraphClassifier:
-        made = super().__sklearn_clone__()
-        made.memory_budget = self.memory_budget
-        return made
-
     def _fit_local(
         self, local: LocalLabelGraphClassifier, client: Client, data: ReadData, *, is_part: bool, start: Any
     ) -> None:
-        self._refuse_large_tables(data)
-        labels, weights = gathered_labels(client, data)
-        entries = None
-        if data.facts[0].n_weighted is not None:
-            entries = stacked_entries(gathered(client, client.map(given_entries, data.rows, pure=False)))
-        features = PartitionedFeatures(client, data.joined(client, self.memory_budget))
-        _fit_rows(local, SeenRows(features, labels, weights, data.form), entries)
-
-    def _refuse_large_tables(self, data: ReadData) -> None:
-        """Refuse more rows times labels than the client holds."""
         n_labels = len(data.counts.positives)
-        megabytes = 1e-6 * _BYTES_AN_ENTRY * data.n_rows * n_labels
-        if megabytes > self.memory_budget:
-            raise ValueError(
-                f"Tables of {data.n_rows} rows x {n_labels} labels take {megabytes:.0f} MB on the client, "
-                f"but memory_budget is {self.memory_budget:g}; raise it, or give fewer rows or labels."
-            )
+        self._refuse_large_tables(data.n_rows, n_labels, _BYTES_AN_ENTRY, "or give fewer rows or labels")
+        labels, weights = gathered_labels(client, data)
+        features = PartitionedFeatures(client, data.joined(client, self.memory_budget))
+        rows = SeenRows(features, labels, weights, data.form)
+        _fit_rows(local, rows, gathered_entries(client, data))
 
 
 @fit_method

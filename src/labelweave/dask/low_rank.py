@@ -8,9 +8,7 @@ from typing import Any, ClassVar, Literal
 from distributed import Client
 
 from labelweave.dask.classifier import PartitionedClassifier, refuse_kernel_matrix
-from labelweave.dask.data import ReadData, gathered_labels
-from labelweave.dask.rows import given_entries, stacked_entries
-from labelweave.dask.waiting import gathered
+from labelweave.dask.data import ReadData, gathered_entries, gathered_labels
 from labelweave.estimators import LowRankClassifier as LocalLowRankClassifier
 from labelweave.estimators.base import fit_method
 from labelweave.estimators.parameters import (
@@ -189,11 +187,8 @@ class LowRankClassifier(PartitionedClassifier):
     ) -> None:
         labels, weights = gathered_labels(client, data)
         self._refuse_many_held(local, labels.n_labels, weights)
-        entries = None
-        if data.facts[0].n_weighted is not None:
-            entries = stacked_entries(gathered(client, client.map(given_entries, data.rows, pure=False)))
         rows = SeenRows(self._features(client, data), labels, weights, data.form)
-        _fit_rows(local, rows, entries, None if start is None else start._end)
+        _fit_rows(local, rows, gathered_entries(client, data), None if start is None else start._end)
 
 
 @fit_method

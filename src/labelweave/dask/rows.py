@@ -201,7 +201,7 @@ def read_rows(
         names = getattr(reader, "feature_names_in_", None)
         features.names = None if names is None else np.asarray(names, np.str_)
         has_labels = has_many_labels(y)
-        targets: Any = LabelMatrix.from_any(y) if has_labels else column_or_1d(y)
+        targets: Any = LabelMatrix.from_any(y) if has_labels else _classes(y)
         check_lengths(len(features), len(targets))
         weights = np.ones(len(features)) if weight is None else _weights(weight, len(features))
         entries = None if entry_weight is None else _entries(entry_weight, targets)
@@ -209,6 +209,18 @@ def read_rows(
         return ValueError(f"Partition {number}: {error}")
     form = label_form(y, targets) if has_labels else None
     return ReadRows(in_memory_or_file(features), targets, weights, form, entries)
+
+
+def _classes(y: Any) -> Array:
+    """Read one class a row; lists that were turned to text are none."""
+    classes = np.asarray(column_or_1d(y))
+    known = [entry for entry in classes if not is_missing(entry)] if classes.dtype.kind in "OU" else []
+    if known and all(isinstance(entry, str) and entry[:1] + entry[-1:] == "[]" for entry in known):
+        raise ValueError(
+            f"y has lists as text, such as {known[0][:40]!r}, as Dask's frames make it; set dask.config.set("
+            "{'dataframe.convert-string': False}) before the frame is made."
+        )
+    return classes
 
 
 def tags_in(y: Any) -> set[Any]:
@@ -223,7 +235,7 @@ def with_labels(rows: ReadRows, y: Any, names: Sequence[Any], form: TargetForm) 
 
 def _lists(y: Any) -> list[Any]:
     rows = tag_rows(y)
-    return list(y) if rows is None else rows  # of empty lists alone
+    return list(y) if rows is None else rows  # where nothing is known of any
 
 
 def _entries(entry_weight: Any, targets: Any) -> Any:

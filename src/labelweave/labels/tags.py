@@ -19,14 +19,14 @@ _ENTRIES = {"0", "1", "-1", "0.0", "1.0", "nan", "true", "false", "yes", "no"}  
 def tag_rows(Y: Any) -> list[Any] | None:
     """Give the entries of targets that are lists of tags, one a row; None if they are something else.
 
-    In a Series or a column any lists are tags.  Nested Python lists are if a row is a set or has text in it;
-    those of numbers are a table of 0 and 1.
+    In a Series or a column any lists are tags.  Nested Python lists are if a row is a set or has text in it,
+    or none has anything; those of numbers are a table of 0 and 1.
     """
     column = only_column(Y) if is_frame(Y) else Y
     if column is None or sp.issparse(column) or isinstance(column, str) or not hasattr(column, "__len__"):
         return None
     if isinstance(column, (list, tuple)):
-        return list(column) if any(map(_holds_tags, column)) else None
+        return list(column) if any(map(_holds_tags, column)) or _are_empty(column) else None
     if isinstance(column, np.ndarray) and (column.ndim != 1 or column.dtype.kind != "O"):
         return None
     if getattr(column, "ndim", 1) != 1 or not _is_column(column):
@@ -46,6 +46,10 @@ def _holds_tags(row: Any) -> bool:
     if isinstance(row, (set, frozenset)):
         return True
     return isinstance(row, _COLLECTIONS) and any(isinstance(entry, str) for entry in row)
+
+
+def _are_empty(rows: Sequence[Any]) -> bool:
+    return len(rows) > 0 and all(isinstance(row, _COLLECTIONS) and len(row) == 0 for row in rows)
 
 
 def read_tags(
