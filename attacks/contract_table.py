@@ -1541,6 +1541,7 @@ _ON_CLUSTERS = (
     "LabelTreeClassifier",
     "LowRankClassifier",
     "MaxMarginClassifier",
+    "TableModel",
     "TunedThresholdClassifier",
 )
 _WITH_PROBABILITIES = (
@@ -1548,6 +1549,7 @@ _WITH_PROBABILITIES = (
     "CalibratedLabelClassifier",
     "HierarchicalClassifier",
     "KernelLogisticClassifier",
+    "TableModel",
     "TunedThresholdClassifier",
 )
 WITHOUT = {

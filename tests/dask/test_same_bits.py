@@ -3,7 +3,9 @@
 from contextlib import ExitStack
 
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
 
@@ -13,6 +15,7 @@ from labelweave.dask import (
     LabelTreeClassifier,
     LowRankClassifier,
     MaxMarginClassifier,
+    TableModel,
 )
 from labelweave.solvers.newton import NewtonConjugateGradient
 from labelweave.solvers.pruned_ascent import PrunedAscent
@@ -53,6 +56,18 @@ def test_one_to_four_processes_give_the_same_bits(clusters, request, name):
     make, settings = MODELS[name]
     one, *others = (
         make(client, **settings).fit(chunks(X), chunks(Y)).to_local().decision_function(X)
+        for client in clusters
+    )
+    assert all(np.array_equal(one, other) for other in others)
+
+
+def test_columns_of_frames_give_the_same_bits(clusters):
+    rows = pd.DataFrame({"text": [f"a{a:.0f} b{b:.0f}" for a, b in X[:, :2]], "size": X[:, 2]})
+    one, *others = (
+        TableModel(MaxMarginClassifier(client, C=0.1), text="text", numeric="size")
+        .fit(dd.from_pandas(rows, npartitions=3), chunks(Y))
+        .to_local()
+        .decision_function(rows)
         for client in clusters
     )
     assert all(np.array_equal(one, other) for other in others)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from labelweave.dask.label_tree import LabelTreeClassifier
     from labelweave.dask.low_rank import LowRankClassifier
     from labelweave.dask.max_margin import MaxMarginClassifier
+    from labelweave.dask.table_model import TableModel
 
 __all__ = [
     "AutoLabelClassifier",
@@ -33,6 +34,7 @@ __all__ = [
     "LabelTreeClassifier",
     "LowRankClassifier",
     "MaxMarginClassifier",
+    "TableModel",
     "TunedThresholdClassifier",
     "compare",
 ]
@@ -47,6 +49,7 @@ _HOMES = {
     "LabelTreeClassifier": "labelweave.dask.label_tree",
     "LowRankClassifier": "labelweave.dask.low_rank",
     "MaxMarginClassifier": "labelweave.dask.max_margin",
+    "TableModel": "labelweave.dask.table_model",
     "TunedThresholdClassifier": "labelweave.dask.decisions",
     "compare": "labelweave.dask.comparison",
 }

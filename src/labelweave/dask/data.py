@@ -18,6 +18,7 @@ from labelweave.array_types import Array, RowsByLabels
 from labelweave.dask import tasks
 from labelweave.dask.chunks import neighbours
 from labelweave.dask.graphs import Place
+from labelweave.dask.partitions import NO_ROWS
 from labelweave.dask.parts import joined_rows
 from labelweave.dask.rows import (
     Counts,
@@ -211,7 +212,7 @@ def read(
             raise fact
     kept = [number for number, fact in enumerate(facts) if fact is not None]
     if not kept:
-        raise ValueError("X has no rows in any of its partitions; at least one row is needed.")
+        raise ValueError(NO_ROWS)
     rows, facts = [rows[number] for number in kept], [facts[number] for number in kept]
     if any(fact.form is not None and fact.form.container == "tags" for fact in facts):
         rows, facts = _with_labels_of_all(client, [parts[number] for number in kept], rows, facts)

@@ -18,7 +18,7 @@ from labelweave.array_types import Array
 from labelweave.dask.waiting import gathered
 from labelweave.datasets import TableColumns, TableVectorizer, read_any
 from labelweave.datasets.data_file import DataFileError
-from labelweave.datasets.table import labeled_frame, table_features
+from labelweave.datasets.table import labeled_frame, refuse_missing_numbers, table_features
 from labelweave.datasets.table_counts import TableCounts
 from labelweave.datasets.table_files import RawTable, parquet_part, parquet_parts, raw_tables, table_kind
 from labelweave.labels import LabelMatrix
@@ -111,6 +111,8 @@ def _looked_at(
     try:
         table = part.table()
         data = labeled_frame(table, columns.resolved(table), (None, "error"))
+        if vectorizer.missing_numeric == "error":
+            refuse_missing_numbers(table, data.X, vectorizer.numeric)
         names = [] if data.Y.names is None else [str(name) for name in data.Y.names]
         return TableCounts.of(vectorizer, data.X), names
     except ValueError as error:  # the file is named in it

@@ -12,7 +12,7 @@ from sklearn.utils import column_or_1d
 import dask
 from labelweave.array_types import Floats
 from labelweave.arrays import panels
-from labelweave.dask.partitions import row_partitions
+from labelweave.dask.partitions import NO_ROWS, row_partitions
 from labelweave.dask.waiting import gathered
 from labelweave.labels import LabelMatrix
 from labelweave.metrics.known_labels import truth_for
@@ -36,7 +36,7 @@ def summed(client: Client, model: Any, of_rows: Any, X: Any, y: Any, sample_weig
         if isinstance(part, ValueError):
             raise part
     if not any(part is not None for part in found):
-        raise ValueError("X has no rows in any of its partitions; at least one row is needed.")
+        raise ValueError(NO_ROWS)
     return in_tree_order([part for part in found if part is not None])
 
 

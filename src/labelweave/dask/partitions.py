@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+NO_ROWS = "X has no rows in any of its partitions; at least one row is needed."
 _GIVE = "give a dask array, a dask DataFrame, or a list of delayed partitions"
 
 

@@ -63,6 +63,14 @@ class PartitionedPredictions(CheckedParameters):
             )
         return self._local
 
+    def _classifier(self) -> Any:
+        """Give the ordinary classifier that knows the form of the labels."""
+        return self.to_local()
+
+    def _has(self, name: str) -> bool:
+        """Tell whether the ordinary estimator has a method."""
+        return hasattr(self._local or self._ordinary, name)
+
     def predict(self, X: Any) -> Any:
         """Predict the labels of every row, in the form that the training labels had, when it is asked for.
 
@@ -76,7 +84,7 @@ class PartitionedPredictions(CheckedParameters):
         dask array or DataFrame, list of delayed values, or what the ordinary estimator gives
             The labels, partition by partition; at once for rows in memory.
         """
-        form = self.to_local()._form
+        form = self._classifier()._form
         if form.kind != "labels":
             return self._lazily("predict", X, form.classes[:0], None)
         if form.container == "tags":
@@ -99,7 +107,8 @@ class PartitionedPredictions(CheckedParameters):
         as in :meth:`predict`
             The scores, shape (n, L), or (n,) for two classes.
         """
-        width = None if self.to_local()._form.kind == "binary" else len(self.to_local().classes_)
+        classifier = self._classifier()
+        width = None if classifier._form.kind == "binary" else len(classifier.classes_)
         return self._lazily("decision_function", X, np.empty((0, width) if width else 0), width)
 
     def predict_top(self, X: Any, k: int = 5) -> tuple[Any, Any]:
@@ -128,7 +137,7 @@ class PartitionedPredictions(CheckedParameters):
         if not (is_lazy(X) or is_listed(X)):
             found: tuple[Any, Any] = local.predict_top(X, k)
             return found
-        local._check_k(k)
+        self._classifier()._check_k(k)
         labels = self._lazily("predict_top", X, np.empty((0, k), np.intp), k, k=k, part=0)
         return labels, self._lazily("predict_top", X, np.empty((0, k)), k, k=k, part=1)
 
@@ -150,7 +159,7 @@ class PartitionedPredictions(CheckedParameters):
         ValueError
             If data make no sense; the partition is named.
         """
-        if self.to_local()._form.kind != "labels":
+        if self._classifier()._form.kind != "labels":
             right, weight = summed(self._connected(), self._local, right_classes, X, y, sample_weight)
             return float(right / weight)
         sums = summed(self._connected(), self._local, table_sums, X, y, sample_weight, None)
@@ -179,7 +188,7 @@ class PartitionedPredictions(CheckedParameters):
         ValueError
             If data make no sense; the partition is named.  If the model is of classes.
         """
-        if self.to_local()._form.kind != "labels":
+        if self._classifier()._form.kind != "labels":
             raise ValueError("score_table is of labels, and this model has one class a row; see score.")
         sums = summed(self._connected(), self._local, table_sums, X, y, sample_weight, tuple(k))
         return dict(sums.table())
@@ -202,7 +211,7 @@ class PartitionedPredictions(CheckedParameters):
 class PartitionedProbabilities(PartitionedPredictions):
     """Base of those whose ordinary estimator has probabilities."""
 
-    @available_if(lambda self: hasattr(self._local or self._ordinary, "predict_proba"))  # type: ignore[untyped-decorator]
+    @available_if(lambda self: self._has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:
         """Compute probabilities as the ordinary estimator does, when it is asked for.
 

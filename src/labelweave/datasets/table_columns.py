@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Literal, TypedDict
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from labelweave.arguments import checked
 from labelweave.datasets.columns import Columns, as_list, filled, is_text, n_distinct, number
-from labelweave.datasets.data_file import DataFileError
+from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.table_files import RawTable
 
 _MOST_CATEGORIES = 50
@@ -126,29 +126,18 @@ class TableColumns:
             If a named column is not there, or nothing is left to learn from.
         """
         columns = self._with_label_columns(table)
-        named = [name for _, name in columns.named()]
+        kinds = columns._kinds_of_others(table)
+        return columns if self.are_resolved else with_kinds(columns, kinds, table.path)
+
+    def _kinds_of_others(self, table: RawTable) -> dict[str, str]:
+        """Guess the kinds of columns that are named nowhere, if no features are; refuse absent ones."""
+        named = [name for _, name in self.named()]
         absent = next((name for name in named if name not in table.columns), None)
         if absent is not None:
             expected = f"one among its columns{listed_columns(absent, table.columns)}"
             raise DataFileError(table.path, None, f"no column {absent!r}", expected)
-        if self.are_resolved:
-            return columns
-        kinds: dict[str, list[str]] = {kind: [] for kind in (*_FEATURES, "identifier", "empty")}
-        is_named = set(named)
-        for name in table.columns:
-            if name not in is_named:
-                kinds[_kind(table, name)].append(name)
-        if not any(kinds[kind] for kind in _FEATURES):
-            others = " and identifiers" if kinds["identifier"] else ""
-            found, expected = f"no column besides labels{others}", "at least one column of features"
-            raise DataFileError(table.path, None, found, expected)
-        if kinds["identifier"]:
-            shown = ", ".join(map(repr, kinds["identifier"][:5]))
-            said = f"the columns {shown} look like identifiers and are left out; name their kind to keep them"
-            warnings.warn(f"{table.path}: {said}", UserWarning, stacklevel=2)
-        drop = (*(columns.drop or ()), *kinds["identifier"], *kinds["empty"]) or None
-        text, categorical, numeric = (kinds[kind] for kind in _FEATURES)
-        return replace(columns, drop=drop, text=text, categorical=categorical, numeric=numeric)
+        others = [] if self.are_resolved else set(table.columns).difference(named)
+        return {name: _kind(table, name) for name in table.columns if name in others}
 
     def _with_label_columns(self, table: RawTable) -> TableColumns:
         """Write out patterns and ranges of label columns that are no columns themselves."""
@@ -159,12 +148,44 @@ class TableColumns:
         return replace(self, labels=tuple(dict.fromkeys(found)))
 
 
+def with_kinds(columns: TableColumns, kinds: Mapping[str, str], path: PathLike) -> TableColumns:
+    """Name the feature columns of a table by the kinds of those that were named nowhere.
+
+    Raises DataFileError if nothing is left to learn from.
+    """
+    by_kind: dict[str, list[str]] = {kind: [] for kind in (*_FEATURES, "identifier", "empty")}
+    for name, kind in kinds.items():
+        by_kind[kind].append(name)
+    if not any(by_kind[kind] for kind in _FEATURES):
+        others = " and identifiers" if by_kind["identifier"] else ""
+        found, expected = f"no column besides labels{others}", "at least one column of features"
+        raise DataFileError(path, None, found, expected)
+    if by_kind["identifier"]:
+        shown = ", ".join(map(repr, by_kind["identifier"][:5]))
+        said = f"the columns {shown} look like identifiers and are left out; name their kind to keep them"
+        warnings.warn(f"{path}: {said}", UserWarning, stacklevel=2)
+    drop = (*(columns.drop or ()), *by_kind["identifier"], *by_kind["empty"]) or None
+    text, categorical, numeric = (by_kind[kind] for kind in _FEATURES)
+    return replace(columns, drop=drop, text=text, categorical=categorical, numeric=numeric)
+
+
 def columns_of_frame(frame: Any, columns: TableColumns) -> TableColumns:
     """Find the kinds of the columns of a pandas frame, as of a table that is read from a file."""
+    return columns.resolved(RawTable("X", Columns(_cells(frame, columns)), None, 0))
+
+
+def kinds_of_frames(frames: Sequence[Any], columns: TableColumns) -> dict[str, str]:
+    """Guess the kinds of columns from all rows of pandas frames, as :func:`columns_of_frame` does of one."""
+    parts = [_cells(frame, columns) for frame in frames]
+    cells = {name: [cell for part in parts for cell in part.get(name, ())] for name in parts[0]}
+    return columns._kinds_of_others(RawTable("X", Columns(cells), None, 0))
+
+
+def _cells(frame: Any, columns: TableColumns) -> dict[str, list[Any]]:
     import pandas as pd
 
     named = {name for _, name in columns.named()}
-    cells = {}
+    cells: dict[str, list[Any]] = {}
     for name in frame.columns:
         if not isinstance(name, str):
             raise ValueError(
@@ -178,7 +199,7 @@ def columns_of_frame(frame: Any, columns: TableColumns) -> TableColumns:
             )
         kept = column.astype(str) if isinstance(column.dtype, pd.CategoricalDtype) else column
         cells[name] = kept.astype(object).where(column.notna(), None).tolist()
-    return columns.resolved(RawTable("X", Columns(cells), None, 0))
+    return cells
 
 
 def listed_columns(absent: str, columns: Iterable[str]) -> str:

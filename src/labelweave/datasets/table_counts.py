@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 
-from labelweave.datasets.table_vectorizer import TableVectorizer, cells_of
+from labelweave.datasets.table_vectorizer import TableVectorizer, cells_of, refuse_no_scale
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,17 @@ class TableCounts:
 
     @classmethod
     def of(cls, vectorizer: TableVectorizer, frame: Any) -> TableCounts:
-        """Count in rows for a vectorizer that is to be fitted."""
-        table = np.asarray(frame[list(vectorizer.numeric)], np.float64)
+        """Count in rows for a vectorizer that is to be fitted.
+
+        Raises ValueError if a column is absent, or a number is missing or none.
+        """
+        frame = vectorizer._table(frame)
+        table = vectorizer._numbers(frame)
         is_there = ~np.isnan(table)
         counts = is_there.sum(axis=0)
-        means = np.where(is_there, table, 0).sum(axis=0) / np.maximum(counts, 1)
-        squares = np.where(is_there, np.square(table - means), 0).sum(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):  # which is refused by name in the end
+            means = np.where(is_there, table, 0).sum(axis=0) / np.maximum(counts, 1)
+            squares = np.where(is_there, np.square(table - means), 0).sum(axis=0)
         return cls(
             len(frame),
             [_rows_by_word(vectorizer, cells_of(frame, name)) for name in vectorizer.text],
@@ -46,12 +51,11 @@ class TableCounts:
 
     def __add__(self, other: TableCounts) -> TableCounts:
         (count, mean, squares), (more, its_mean, its_squares) = self.numbers, other.numbers
-        total, apart = np.maximum(count + more, 1), its_mean - mean
-        numbers = [
-            count + more,
-            mean + apart * more / total,
-            squares + its_squares + np.square(apart) * count * more / total,
-        ]
+        total = np.maximum(count + more, 1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            apart = its_mean - mean
+            together = squares + its_squares + np.square(apart) * count * more / total
+            numbers = [count + more, mean + apart * more / total, together]
         return TableCounts(
             self.n_rows + other.n_rows,
             [one + two for one, two in zip(self.words, other.words, strict=True)],
@@ -65,9 +69,7 @@ class TableCounts:
         Raises ValueError if a text column has no word that is frequent enough, or a numeric one no number.
         """
         count, means, squares = self.numbers
-        for name, found in zip(vectorizer.numeric, count, strict=True):
-            if not found:
-                raise ValueError(f"The numeric column {name!r} has no number in any row; leave it out.")
+        refuse_no_scale(vectorizer.numeric, count, squares)
         scales = np.sqrt(squares / np.maximum(count, 1))
         made: TableVectorizer = clone(vectorizer)
         texts = zip(vectorizer.text, self.words, strict=True)

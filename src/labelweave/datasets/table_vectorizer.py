@@ -173,8 +173,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         categories: list[set[str]] = [set() for _ in self.categorical]
         numbers = [np.empty((0, len(self.numeric)))]
         words_of = self._text_vectorizer().build_analyzer()
-        for frame in map(as_pandas, frames):
-            _refuse_absent(frame, (*self.text, *self.categorical, *self.numeric))
+        for frame in map(self._table, frames):
             n_rows += len(frame)
             for name, found in zip(self.text, counts, strict=True):
                 for cell in cells_of(frame, name):
@@ -189,11 +188,11 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _fit_numbers(self, numbers: npt.NDArray[np.float64]) -> None:
-        for column, name in enumerate(self.numeric):
-            if np.isnan(numbers[:, column]).all():
-                raise ValueError(f"The numeric column {name!r} has no number in any row; leave it out.")
         # scikit-learn's scaler passes over NaN
-        scaler = StandardScaler().fit(numbers) if self.numeric else None
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaler = StandardScaler().fit(numbers) if self.numeric else None
+        if scaler is not None:
+            refuse_no_scale(self.numeric, (~np.isnan(numbers)).sum(axis=0), scaler.var_)
         self.means_ = np.zeros(0) if scaler is None else np.asarray(scaler.mean_)
         self.scales_ = np.ones(0) if scaler is None else np.asarray(scaler.scale_)
 
@@ -216,8 +215,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             If a column is absent or a number is missing, naming row and column.
         """
         self._check_is_fitted()
-        frame = as_pandas(frame)
-        _refuse_absent(frame, (*self.text, *self.categorical, *self.numeric))
+        frame = self._table(frame)
         blocks = [
             vectorizer.transform(cells_of(frame, name))
             for vectorizer, name in zip(self.text_vectorizers_, self.text, strict=True)
@@ -329,9 +327,32 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return numbers
 
+    def _table(self, frame: Any) -> Any:
+        """Give rows as a frame of pandas that has all columns."""
+        if not hasattr(frame := as_pandas(frame), "columns"):
+            raise TypeError(f"A {type(frame).__name__} was given; a TableVectorizer takes a DataFrame.")
+        names = (*self.text, *self.categorical, *self.numeric)
+        absent = next((name for name in names if name not in frame.columns), None)
+        if absent is not None:
+            has = listed_columns(str(absent), frame.columns)
+            raise ValueError(f"The table has no column {absent!r}; give one that it has{has}.")
+        return frame
+
     def _check_is_fitted(self) -> None:
         if not self.is_fitted:
             raise NotFittedError("This TableVectorizer is not fitted; call fit with the training rows first.")
+
+
+def refuse_no_scale(names: Sequence[str], counts: Any, variances: Any) -> None:
+    """Refuse numeric columns without numbers, and those whose variance overflows."""
+    for name, n_numbers, variance in zip(names, counts, variances, strict=True):
+        if not n_numbers:
+            raise ValueError(f"The numeric column {name!r} has no number in any row; leave it out.")
+        if not np.isfinite(variance):
+            raise ValueError(
+                f"The numeric column {name!r} has numbers so large that their variance overflows; give it "
+                "in another unit, or leave it out."
+            )
 
 
 def _numbers_of(frame: Any, name: str) -> npt.NDArray[np.float64]:
@@ -352,12 +373,3 @@ def cells_of(frame: Any, name: str) -> list[str]:
     column = frame[name]
     cells = column.astype(object).mask(column.isna(), "").tolist()
     return cells if set(map(type, cells)) == {str} else [*map(str, cells)]
-
-
-def _refuse_absent(frame: Any, names: Sequence[str]) -> None:
-    if not hasattr(frame, "columns"):
-        raise TypeError(f"A {type(frame).__name__} was given; a TableVectorizer takes a DataFrame.")
-    absent = next((name for name in names if name not in frame.columns), None)
-    if absent is not None:
-        has = listed_columns(str(absent), frame.columns)
-        raise ValueError(f"The table has no column {absent!r}; give one that it has{has}.")

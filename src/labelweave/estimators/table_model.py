@@ -201,17 +201,10 @@ class TableModel(Saves, FactsInHTML, MetaEstimatorMixin, ClassifierMixin, Checke
         ValueError
             If a column is absent or cannot be what it is said to be, or the classifier refuses the labels.
         """
-        frame = _frame(X)
-        columns = TableColumns(
-            text=self.text, categorical=self.categorical, numeric=self.numeric, drop=self.drop
-        )
+        frame, columns = frame_of(X), self._columns()
         if not columns.are_resolved:
             columns = columns_of_frame(frame, columns)
-        vectorizer = TableVectorizer(
-            columns.text, columns.categorical, columns.numeric, min_df=self.min_df,
-            ngram_range=self.ngram_range, sublinear_tf=self.sublinear_tf,
-            missing_numeric=self.missing_numeric,
-        )  # fmt: skip
+        vectorizer = self._vectorizer(columns)
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         features, classifier = vectorizer.fit_transform(frame), clone(self.classifier)
         if classifier.get_params(deep=False).get("feature_names", ()) is None:  # it asks for the words
@@ -219,10 +212,22 @@ class TableModel(Saves, FactsInHTML, MetaEstimatorMixin, ClassifierMixin, Checke
         classifier.fit(features, y, **weights)
         return self._keep(vectorizer, classifier, columns)
 
+    def _columns(self) -> TableColumns:
+        return TableColumns(
+            text=self.text, categorical=self.categorical, numeric=self.numeric, drop=self.drop
+        )
+
+    def _vectorizer(self, columns: TableColumns) -> TableVectorizer:
+        return TableVectorizer(
+            columns.text, columns.categorical, columns.numeric, min_df=self.min_df,
+            ngram_range=self.ngram_range, sublinear_tf=self.sublinear_tf,
+            missing_numeric=self.missing_numeric,
+        )  # fmt: skip
+
     def _ask(self, method: str, X: Any, *further: Any) -> Any:
         """Call a method of the classifier with the features of a frame."""
         check_is_fitted(self)
-        return getattr(self.classifier_, method)(self.vectorizer_.transform(_frame(X)), *further)
+        return getattr(self.classifier_, method)(self.vectorizer_.transform(frame_of(X)), *further)
 
     @property
     def label_names_(self) -> Array:
@@ -303,7 +308,8 @@ class TableModel(Saves, FactsInHTML, MetaEstimatorMixin, ClassifierMixin, Checke
         return cls.of_fitted(state["vectorizer"], state["classifier"], TableColumns(**state["columns"]))
 
 
-def _frame(X: Any) -> Any:
+def frame_of(X: Any) -> Any:
+    """Give the rows of a frame as one of pandas; refuse other things."""
     refuse_lazy(X, "X")
     if is_frame(X):
         return as_pandas(X)

@@ -1,0 +1,225 @@
+"""Columns of text, categories and numbers of Dask's frames are features as those of a frame in memory."""
+
+import warnings
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+import dask
+import labelweave as lw
+from labelweave.dask import (
+    AutoLabelClassifier,
+    CalibratedLabelClassifier,
+    KernelLogisticClassifier,
+    LowRankClassifier,
+    MaxMarginClassifier,
+    TableModel,
+    compare,
+)
+
+WORDS = np.array(["red", "green", "blue", "sea", "rose", "sky", "tree", "bird"])
+LABELS = ["sea", "rose"]
+MARGIN = {"C": 1.0, "tol": 1e-3}
+
+
+def table(n=90, seed=0):
+    """Give rows of text, categories and numbers, and the words that are labels."""
+    random = np.random.default_rng(seed)
+    text = [" ".join(random.choice(WORDS, 4)) for _ in range(n)]
+    rows = {"text": text, "kind": random.choice(["a", "b"], n), "size": random.normal(3, 50, n)}
+    labels = {name: [int(name in words.split()) for words in text] for name in LABELS}
+    return pd.DataFrame(rows), pd.DataFrame(labels)
+
+
+ROWS, TRUTH = table()
+TAGS = pd.Series([[name for name in LABELS if of_row[name]] for of_row in TRUTH.to_dict("records")])
+
+
+def parted(values, sizes=(30, 0, 40, 20)):
+    """Give some rows a partition."""
+    ends = np.cumsum(sizes)
+    return [
+        dask.delayed(values.iloc[end - size : end]) for end, size in zip(ends, sizes, strict=True)
+    ]  # fmt: skip
+
+
+def frame(values, n=3):
+    return dd.from_pandas(values, npartitions=n)
+
+
+@pytest.mark.parametrize("named", [{}, {"text": "text", "numeric": ["size"], "ngram_range": (1, 2)}])
+def test_it_is_the_model_of_the_whole_frame(client, tmp_path, named):
+    model = TableModel(MaxMarginClassifier(client, **MARGIN), **named).fit(frame(ROWS), frame(TRUTH))
+    whole = lw.TableModel(lw.MaxMarginClassifier(**MARGIN), **named).fit(ROWS, TRUTH)
+    assert list(model.feature_names_) == list(whole.feature_names_)
+    assert model.columns_ == whole.columns_
+    assert np.allclose(
+        model.vectorizer_.transform(ROWS).toarray(), whole.vectorizer_.transform(ROWS).toarray()
+    )
+    assert np.allclose(model.classifier_.coef_, whole.classifier_.coef_, atol=1e-3)
+    predicted = model.predict(frame(ROWS))
+    assert list(predicted.columns) == LABELS
+    assert predicted.compute().equals(whole.predict(ROWS))
+    assert np.allclose(
+        model.decision_function(frame(ROWS)).compute(), whole.decision_function(ROWS), atol=1e-2
+    )
+    labels, _ = model.predict_top(frame(ROWS), k=1)
+    assert (labels.compute() == whole.predict_top(ROWS, 1)[0]).all()
+    assert model.score(frame(ROWS), frame(TRUTH)) == whole.score(ROWS, TRUTH)
+    assert model.score_table(frame(ROWS), frame(TRUTH))["micro_f1"] > 0.95
+    local = model.to_local()
+    local.save(tmp_path / "model.lw")
+    assert lw.load(tmp_path / "model.lw").predict(ROWS).equals(local.predict(ROWS))
+
+
+@pytest.mark.parametrize("kind", ["delayed", "futures", "pairs", "polars", "arrow strings"])
+def test_partitions_of_all_kinds(client, kind):
+    X, Y = parted(ROWS), parted(TRUTH)
+    if kind == "futures":
+        X, Y = client.compute(X), client.compute(Y)
+    elif kind == "pairs":
+        X, Y = [dask.delayed((*pair,)) for pair in zip(X, Y, strict=True)], None
+    elif kind == "polars":
+        X = [dask.delayed(pl.from_pandas)(part) for part in X]
+    elif kind == "arrow strings":
+        X = [dask.delayed(part.astype({"text": "string[pyarrow]"})) for part in dask.compute(*X)]
+    model = TableModel(MaxMarginClassifier(client, **MARGIN)).fit(X, Y)
+    whole = lw.TableModel(lw.MaxMarginClassifier(**MARGIN)).fit(ROWS, TRUTH)
+    if kind == "pairs":
+        X = parted(ROWS)
+    found = [part for part in client.gather(client.compute(model.predict(X))) if len(part)]
+    assert (np.concatenate(found) == whole.predict(ROWS).to_numpy()).all()
+
+
+def test_targets_of_all_kinds(client):
+    with dask.config.set({"dataframe.convert-string": False}):
+        listed = frame(ROWS), frame(TAGS)
+    tags = TableModel(CalibratedLabelClassifier(MaxMarginClassifier(client))).fit(*listed)
+    assert sorted(tags.classes_) == sorted(LABELS)
+    assert list(tags.predict(listed[0]).compute()[0]) == TAGS[0]
+    assert tags.predict_proba(listed[0]).compute().shape == (90, 2)
+    one = TableModel(MaxMarginClassifier(client), text="text").fit(frame(ROWS), frame(ROWS)["kind"])
+    assert set(one.predict(frame(ROWS)).compute()) <= {"a", "b"}
+    missing = TRUTH.astype(float).mask(np.random.default_rng(0).random(TRUTH.shape) < 0.3)
+    model = TableModel(
+        KernelLogisticClassifier(client, kernel="linear", hyperparameters="fixed"), text="text"
+    )
+    assert model.fit(frame(ROWS), frame(missing)).score(frame(ROWS), frame(missing)) > 0.9
+    named_by_nobody = TRUTH.assign(none=0)
+    never = (
+        TableModel(MaxMarginClassifier(client)).fit(frame(ROWS), frame(named_by_nobody)).predict(frame(ROWS))
+    )
+    assert not never["none"].compute().any()
+
+
+def test_one_call_on_a_frame(client):
+    whole = lw.TableModel(lw.AutoLabelClassifier(members=["linear"])).fit(ROWS, TRUTH)
+    model = TableModel(AutoLabelClassifier(client, members=["linear"])).fit(frame(ROWS), frame(TRUTH))
+    assert np.allclose(model.predict_proba(frame(ROWS)).compute(), whole.predict_proba(ROWS), atol=1e-6)
+
+
+def test_weights_of_rows(client):
+    weights = np.r_[np.ones(45), np.zeros(45)]
+    for given_weights in (
+        da.from_array(weights, chunks=30),
+        dd.from_pandas(pd.Series(weights), npartitions=3),
+    ):
+        model = TableModel(MaxMarginClassifier(client, **MARGIN), text="text")
+        model.fit(frame(ROWS), frame(TRUTH), given_weights)
+        whole = lw.TableModel(lw.MaxMarginClassifier(**MARGIN), text="text").fit(ROWS, TRUTH, weights)
+        assert np.allclose(model.classifier_.coef_, whole.classifier_.coef_, atol=1e-2)
+
+
+def test_kinds_are_those_of_the_first_thousand_rows(client, monkeypatch):
+    monkeypatch.setattr("labelweave.dask.table_model._ENOUGH", 31)
+    rows = ROWS.assign(row_id=np.arange(len(ROWS)), late=[None] * 70 + ["x"] * 20)
+    with pytest.warns(UserWarning, match="'row_id' look like identifiers") as caught:
+        model = TableModel(MaxMarginClassifier(client)).fit(parted(rows), parted(TRUTH))
+    assert len(caught) == 1
+    assert model.columns_.drop == ("row_id", "late")  # of 70 rows in three partitions
+    assert model.columns_.categorical == ("kind",)
+
+
+def test_a_row_and_a_label(client):
+    rows, truth = ROWS.iloc[:1], TRUTH.iloc[:1, :1]
+    model = TableModel(LowRankClassifier(client, rank=1), text="text").fit(
+        parted(rows, (1,)), parted(truth, (1,))
+    )
+    assert model.predict(rows).shape == (1, 1)
+
+
+@settings(max_examples=8, deadline=None)
+@given(cuts=st.lists(st.integers(0, 90), max_size=4), min_df=st.sampled_from([1, 3, 0.2]))
+def test_partitions_do_not_matter(client, cuts, min_df):
+    sizes = np.diff([0, *sorted(cuts), 90])
+    settings_ = {"text": "text", "categorical": "kind", "numeric": "size", "min_df": min_df}
+    model = TableModel(MaxMarginClassifier(client, C=0.01, tol=0.1), **settings_)
+    found = model.fit(parted(ROWS, sizes), parted(TRUTH, sizes)).vectorizer_
+    whole = lw.TableModel(lw.MaxMarginClassifier(C=0.01, tol=0.1), **settings_).fit(ROWS, TRUTH).vectorizer_
+    assert list(found.get_feature_names_out()) == list(whole.get_feature_names_out())
+    assert np.array_equal(found.text_vectorizers_[0].idf_, whole.text_vectorizers_[0].idf_)
+    assert np.allclose([found.means_, found.scales_], [whole.means_, whole.scales_], rtol=1e-12)
+
+
+FAR = ROWS.assign(size=[1e300 if row == 50 else 1e-300 for row in range(90)])
+BAD = {
+    "of one machine": (lambda c: TableModel(lw.MaxMarginClassifier()), {}, "for data in memory"),
+    "absent": ({"text": "plot"}, {}, "Partition 0: The table has no column 'plot'"),
+    "absent in one": ({"text": "text"}, {"X": [ROWS[:40], ROWS[["size"]][40:]]}, "Partition 1: .*'text'"),
+    "absent to drop": ({"drop": "plot"}, {}, "no column 'plot'"),
+    "no numbers": ({"numeric": "kind"}, {}, "Partition 0: Row 0, column 'kind'"),
+    "a missing number": (
+        {"numeric": "size"},
+        {"X": [ROWS[:40], ROWS[40:].assign(size=np.nan)]},
+        "Partition 1: Row 40, column 'size' has no number",
+    ),
+    "far numbers": ({"numeric": "size"}, {"X": [FAR[:40], FAR[40:]]}, "column 'size' has numbers so large"),
+    "numbers as good as equal": (
+        {"numeric": "size"},
+        {"X": [ROWS[:40].assign(size=1e100), ROWS[40:].assign(size=np.nextafter(1e100, 2e100))]},
+        "Partition [01]: Row .* standard deviations",
+    ),
+    "no words": ({"text": "text", "min_df": 1000}, {}, "no word is in 1000 rows"),
+    "no frame": ({}, {"X": [ROWS[["size"]].to_numpy()[:40], ROWS[40:]]}, "takes a DataFrame"),
+    "no rows": ({}, {"X": [ROWS[:0]], "y": [TRUTH[:0]]}, "no rows in any of its partitions"),
+    "no rows, named": ({"text": "text"}, {"X": [ROWS[:0]], "y": [TRUTH[:0]]}, "no rows in any of its part"),
+    "times": ({}, {"X": [ROWS[:40].assign(at=pd.Timestamp(0)), ROWS[40:]]}, "times in column 'at'"),
+    "labels of other rows": ({"text": "text"}, {"y": [TRUTH[:10], TRUTH[10:]]}, "Partition 0: .*40 rows"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_cannot_be_is_refused_in_a_sentence(client, case):
+    settings_, data, said = BAD[case]
+    data = {"X": [ROWS[:40], ROWS[40:]], "y": [TRUTH[:40], TRUTH[40:]]} | data
+    model = settings_(client) if callable(settings_) else TableModel(MaxMarginClassifier(client), **settings_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=said):
+            model.fit(*([dask.delayed(part) for part in data[name]] for name in ("X", "y")))
+
+
+def test_it_stands_outermost(client):
+    model = TableModel(MaxMarginClassifier(client))
+    with pytest.raises(ValueError, match="stands outermost"):
+        CalibratedLabelClassifier(model).fit(frame(ROWS), frame(TRUTH))
+    with pytest.raises(ValueError, match="stands outermost"):
+        compare({"one": model}, frame(ROWS), frame(TRUTH))
+    with pytest.raises(ValueError, match="which is not of partitions"):
+        model.fit(ROWS, TRUTH)
+
+
+def test_it_is_a_scikit_learn_estimator(client):
+    model = TableModel(MaxMarginClassifier(client, C=2.0), text="text")
+    assert clone(model).set_params(classifier__C=3.0).classifier.C == 3.0
+    assert not hasattr(model, "predict_proba")
+    assert hasattr(TableModel(KernelLogisticClassifier(client)), "predict_proba")
+    with pytest.raises(AttributeError, match="vectorizer_"):
+        _ = model.vectorizer_
