@@ -1555,6 +1555,7 @@ _WITH_PROBABILITIES = (
 WITHOUT = {
     "UnobservedLabelWarning": "a warning",
     "dask.compare": _CLUSTER,
+    "dask.read_files": _CLUSTER,
     **{f"dask.{model}": _CLUSTER for model in _ON_CLUSTERS},
     **{
         f"dask.{model}.{name}": _CLUSTER

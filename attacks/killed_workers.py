@@ -18,7 +18,9 @@ With ``--model label-graph`` they are those of a tree over labels, whose objecti
 labelings that MAP inference finds, and held against the bound of the ordinary estimator; with ``--model
 kernel-margins`` max-margin fits with such a factor.  With ``--model calibrated`` three max-margin fits, to
 two halves of the rows and to all, end in calibrated probabilities; with ``--model coupled`` a covariance
-couples the labels.  ``--others`` are for max-margin.
+couples the labels; with ``--model texts`` rows are texts, whose words are counted first.
+``label-tree`` and ``auto`` have to give the bits of the ordinary estimators in memory.
+``--others`` are for max-margin.
 
 The other attacks: a worker stands still for ten seconds (SIGSTOP); the client is killed, and another one goes
 on from the checkpoint; workers have less memory than rows take, where a fit ends or says in a sentence what
@@ -41,23 +43,31 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 from distributed import Client, LocalCluster
 
 import dask
 import labelweave.dask.data
 from dask import array as da
+from labelweave import AutoLabelClassifier as LocalAutoLabelClassifier
 from labelweave import KernelLogisticClassifier as LocalKernelLogisticClassifier
 from labelweave import LabelGraphClassifier as LocalLabelGraphClassifier
+from labelweave import LabelTreeClassifier as LocalLabelTreeClassifier
 from labelweave import LowRankClassifier as LocalLowRankClassifier
 from labelweave import MaxMarginClassifier as LocalMaxMarginClassifier
 from labelweave.dask import (
+    AutoLabelClassifier,
     CalibratedLabelClassifier,
     KernelLogisticClassifier,
     LabelGraphClassifier,
+    LabelTreeClassifier,
     LowRankClassifier,
     MaxMarginClassifier,
+    TableModel,
 )
+from labelweave.datasets import TableVectorizer
 from labelweave.features import FeatureMatrix
 from labelweave.inference.map import MapInference
 
@@ -65,6 +75,8 @@ _RANK = {"rank": 4, "tol": 1e-5, "max_iter": 20, "random_state": 0}
 _C, _TOL = 0.02, 5e-2
 _KERNEL = {"gamma": 0.01, "kernel_rank": 40, "hyperparameters": "fixed"}
 _GRAPH = {"graph": "chow-liu", "regularization": 0.5, "tol": _TOL}
+_TREE = {"leaf_size": 4, "branching": 2}
+_MEMBERS = {"members": ["linear", "forest"]}
 _KERNEL_MARGINS = {"kernel": "rbf", "gamma": 0.01, "kernel_rank": 40}
 _N_WORKERS = 4
 _WORKERS_WITHIN = 120  # seconds for the cluster to be whole again after an attack
@@ -228,6 +240,31 @@ def fit_coupled(client: Client, X: Any, Y: Any) -> MaxMarginClassifier:
     return fit(client, X, Y, label_covariance=covariance())
 
 
+def texts(X: Any) -> pd.DataFrame:
+    """Write rows as texts, a word for each feature that they have."""
+    return pd.DataFrame({"text": [" ".join(f"w{word}" for word in np.flatnonzero(row)) for row in X]})
+
+
+def fit_texts(client: Client, X: Any, Y: Any) -> TableModel:
+    """Fit to texts, in four partitions."""
+    parts = dd.from_pandas(texts(X), npartitions=4), da.from_array(Y, chunks=(len(Y) // 4, Y.shape[1]))
+    return TableModel(MaxMarginClassifier(client, C=_C, tol=_TOL), text="text").fit(*parts)
+
+
+def fit_tree(client: Client, X: Any, Y: Any) -> LabelTreeClassifier:
+    """Fit a tree of labels, in four partitions."""
+    rows = len(X) // 4
+    parts = (da.from_array(part, chunks=(rows, part.shape[1])) for part in (X, Y))
+    return LabelTreeClassifier(client, **_TREE).fit(*parts)
+
+
+def fit_automatic(client: Client, X: Any, Y: Any) -> AutoLabelClassifier:
+    """Fit two members to folds, in four partitions."""
+    rows = len(X) // 4
+    parts = (da.from_array(part, chunks=(rows, part.shape[1])) for part in (X, Y))
+    return AutoLabelClassifier(client, **_MEMBERS).fit(*parts)
+
+
 _FITS: dict[str, Any] = {
     "max-margin": fit,
     "coupled": fit_coupled,
@@ -236,6 +273,9 @@ _FITS: dict[str, Any] = {
     "kernel-logistic": fit_kernel,
     "label-graph": fit_graph,
     "calibrated": fit_calibrated,
+    "texts": fit_texts,
+    "label-tree": fit_tree,
+    "auto": fit_automatic,
 }
 
 
@@ -295,10 +335,13 @@ def compare(model: Any, whole: Any, X: Any, Y: Any, bound: Any) -> str | None:
     """Say what is wrong with a model, if anything.
 
     bound: no objective is lower by more than the tolerance; of factors that of the ordinary estimator, of
-        kernels its probabilities.
+        kernels its probabilities, of trees and of one call its scores.
     """
     if isinstance(model, KernelLogisticClassifier):
         return compare_probabilities(model, whole, X, bound)
+    if isinstance(model, LabelTreeClassifier | AutoLabelClassifier):
+        found, expected = (one.to_local().decision_function(X) for one in (model, whole))
+        return None if np.array_equal(found, expected) and np.array_equal(found, bound) else "gave other bits"
     if isinstance(model, LabelGraphClassifier):
         return compare_graphs(model, whole, X, Y, bound)
     if isinstance(model, LowRankClassifier):
@@ -308,7 +351,13 @@ def compare(model: Any, whole: Any, X: Any, Y: Any, bound: Any) -> str | None:
         if not np.array_equal(found.predict_proba(X), expected.predict_proba(X)):
             return "gave other bits"
         return compare(found.estimator_, expected.estimator_, X, Y, bound)
-    name = "coef_" if hasattr(model.to_local(), "coef_") else "dual_coef_"
+    if isinstance(model, TableModel):
+        found, expected = (one.to_local() for one in (model, whole))
+        features, others = (one.vectorizer_.transform(texts(X)).toarray() for one in (found, expected))
+        if not np.array_equal(features, others):
+            return "gave other bits"
+        return compare(found.classifier_, expected.classifier_, features, Y, bound)
+    name = "coef_" if hasattr(model, "coef_") else "dual_coef_"
     if not all(np.array_equal(getattr(model, one), getattr(whole, one)) for one in (name, "intercept_")):
         return "gave other bits"
     if name == "coef_":
@@ -377,13 +426,20 @@ def run(n_runs: int, n_others: int, seed: int = 0, model: str = "max-margin") ->
         bound = LocalLowRankClassifier(**_RANK).fit(*data).objective_
     elif model == "label-graph":
         bound = LocalLabelGraphClassifier(**_GRAPH | {"tol": 1e-3}).fit(*data).trace_[-1].dual
+    elif model == "label-tree":
+        bound = LocalLabelTreeClassifier(**_TREE).fit(*data).decision_function(data[0])
+    elif model == "auto":
+        bound = LocalAutoLabelClassifier(**_MEMBERS).fit(*data).decision_function(data[0])
     elif model == "kernel-logistic":
         bound = LocalKernelLogisticClassifier(**_KERNEL).fit(*data).predict_proba(data[0])
     else:
+        X, Y = data
+        if model == "texts":
+            X = TableVectorizer("text").fit_transform(texts(X))
         more = {"kernel-margins": _KERNEL_MARGINS, "coupled": {"label_covariance": covariance()}}.get(
             model, {}
         )
-        bound = LocalMaxMarginClassifier(C=_C, tol=1e-6, **more).fit(*data).trace_[-1].dual
+        bound = LocalMaxMarginClassifier(C=_C, tol=1e-6, **more).fit(X, Y).trace_[-1].dual
     kinds = [("half", "five")[number % 2] for number in range(n_runs)]
     outcomes = []
     with LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=logging.CRITICAL) as cluster:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         HierarchicalClassifier,
         TunedThresholdClassifier,
     )
+    from labelweave.dask.files import read_files
     from labelweave.dask.kernel_logistic import KernelLogisticClassifier
     from labelweave.dask.label_graph import LabelGraphClassifier
     from labelweave.dask.label_tree import LabelTreeClassifier
@@ -37,6 +38,7 @@ __all__ = [
     "TableModel",
     "TunedThresholdClassifier",
     "compare",
+    "read_files",
 ]
 
 _HOMES = {
@@ -52,6 +54,7 @@ _HOMES = {
     "TableModel": "labelweave.dask.table_model",
     "TunedThresholdClassifier": "labelweave.dask.decisions",
     "compare": "labelweave.dask.comparison",
+    "read_files": "labelweave.dask.files",
 }
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from glob import glob, has_magic
 from operator import add
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,12 @@ import numpy as np
 from distributed import Client
 
 import dask
+from labelweave.arguments import checked
 from labelweave.array_types import Array
+from labelweave.dask.predictions import connected
 from labelweave.dask.waiting import gathered
-from labelweave.datasets import TableColumns, TableVectorizer, read_any
+from labelweave.datasets import TableColumns, TableVectorizer, detect_format, read_any
+from labelweave.datasets.any_file import refuse_unknown_options
 from labelweave.datasets.data_file import DataFileError
 from labelweave.datasets.table import labeled_frame, refuse_missing_numbers, table_features
 from labelweave.datasets.table_counts import TableCounts
@@ -74,6 +78,70 @@ def parts_of(paths: Sequence[str], budget: float) -> list[FilePart]:
     if not parts:
         raise DataFileError(paths[0], None, "no rows", "at least one row")
     return parts
+
+
+@checked
+def read_files(
+    data: str | PathLike[str] | Sequence[str | PathLike[str]], format: str = "auto", *,
+    client: Client | None = None, **options: Any,
+) -> tuple[list[Any], list[Any]]:  # fmt: skip
+    """Let workers read data files, one a partition, when a fit or a prediction asks for the rows.
+
+    Parameters
+    ----------
+    data : path-like or sequence of path-like
+        Files, folders and patterns such as ``"train/*.txt"``, which all workers see under these names.
+    format : {"auto", "mulan", "hierarchical_arff", "xmc", "svmlight"}, default="auto"
+        Their format; ``"auto"`` finds out from the first file.
+    client : distributed.Client or None, default=None
+        The cluster; None is the client made last.
+    **options
+        For the reader of that format; see :func:`labelweave.datasets.read_any`.
+
+    Returns
+    -------
+    X : list of Delayed
+        The features of each file.
+    y : list of Delayed
+        Their labels.
+
+    Raises
+    ------
+    DataFileError
+        If there are no files, or the first one is malformed; what is wrong with others a fit says.
+    ValueError
+        If the format or an option is none that there is, or the files are tables, which Dask reads itself.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from distributed import Client
+    >>> from labelweave import datasets
+    >>> from labelweave.dask import MaxMarginClassifier, read_files
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for seed in range(2):
+    ...     rows = datasets.make_text_like(100, 150, 6, random_state=seed)
+    ...     datasets.write_xmc(rows, folder / f"part-{seed}.txt")
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
+    ...     X, y = read_files(folder, client=client)
+    ...     model = MaxMarginClassifier(client, C=0.1).fit(X, y)
+    >>> len(X), model.n_features_in_
+    (2, 150)
+    """
+    given = [data] if isinstance(data, str | PathLike) else data
+    paths = files_of([fspath(path) for path in given])
+    chosen = detect_format(paths[0]) if format == "auto" else format
+    if chosen == "table":
+        raise ValueError(
+            f"{paths[0]} is a table; give dask.dataframe.read_parquet or read_csv of it to "
+            "labelweave.dask.TableModel."
+        )
+    refuse_unknown_options(chosen, options)
+    cluster, parts = connected(client), [FilePart(path) for path in paths]
+    names = names_in(cluster, parts[0], chosen, options)[1]
+    pairs = matrix_pairs(cluster, parts, chosen, options, names)
+    return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
 
 
 @dataclass(frozen=True)
@@ -194,7 +262,10 @@ def _names_in(path: str, format: str, options: dict[str, Any]) -> tuple[list[str
 
 
 def _matrix_pair(path: str, format: str, options: dict[str, Any], names: Array | None) -> tuple[Any, Any]:
-    data = read_any(path, format, **options)
+    try:
+        data = read_any(path, format, **options)
+    except ValueError as error:  # the file is named in it
+        return np.empty((1, 0)), error
     own = data.feature_names
     if names is None or own is None or np.array_equal(np.asarray(own, np.str_), names):
         return data.X, data.Y

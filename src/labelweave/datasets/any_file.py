@@ -111,11 +111,9 @@ def read_any(path: PathLike, format: str = "auto", **options: Any) -> LabeledDat
         If the format or an option is none that there is.
     """
     chosen = detect_format(path) if format == "auto" else format
-    if chosen not in _READERS:
-        raise ValueError(f"format is {format!r}; it is 'auto' or one of {', '.join(FORMATS)}.")
+    refuse_unknown_options(chosen, options)
     if chosen == "mulan" and "xml" not in options and "n_labels" not in options:
         options["xml"] = _xml_beside(Path(path))
-    _refuse_unknown_options(chosen, options)
     return _READERS[chosen](path, **options)
 
 
@@ -127,7 +125,10 @@ def _xml_beside(path: Path) -> Path | None:
     return next((found for name in names if (found := path.with_name(f"{name}.xml")).is_file()), None)
 
 
-def _refuse_unknown_options(chosen: str, options: dict[str, Any]) -> None:
+def refuse_unknown_options(chosen: str, options: dict[str, Any]) -> None:
+    """Refuse a format that there is not, and options that its files do not take."""
+    if chosen not in _READERS:
+        raise ValueError(f"format is {chosen!r}; it is 'auto' or one of {', '.join(FORMATS)}.")
     _, *known = inspect.signature(_READERS[chosen]).parameters
     if chosen == "table":
         known = [*known[:-1], *ColumnRoles.__annotations__]
