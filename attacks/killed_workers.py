@@ -487,7 +487,8 @@ def main() -> int:
     parser.add_argument("--model", choices=list(_FITS), default="max-margin")
     parser.add_argument("--client", nargs=2, metavar=("ADDRESS", "CHECKPOINT"))
     given = parser.parse_args()
-    labelweave.dask.data._BYTES_A_ROW = 1e12  # partitions of this size are brought together otherwise
+    if given.model != "label-tree":  # for which all rows are brought together anyway
+        labelweave.dask.data._BYTES_A_ROW = 1e12  # partitions of this size are brought together otherwise
     labelweave.dask.data._FEWEST_VISITS = 8  # a task takes longer to be sent than to be done
     if given.client:
         address, place = given.client

@@ -2,6 +2,7 @@
 
     python -m benchmarks.travelling_rounds --blocks 0 2 --plans 2x16 4x32 16x32
     python -m benchmarks.travelling_rounds --problem rcv1-subset1 --coupled 3000 --plans 4x16x1x1 4x32x2x1.25
+    python -m benchmarks.travelling_rounds --problem yeast --C 0.1 --blocks 0 --plans 4x16
 
 Plans are partitions x visits a round, and for coupled labels x places at once x caution; the last two are
 as in fits where they are left out, and 4x4x4x4 is CoCoA+.  The way of a round is the sum over its turns of
@@ -42,7 +43,7 @@ _MOST_ROUNDS = 150
 
 
 def load(name: str) -> MarginData:
-    """Load a problem, with C = 1."""
+    """Load a problem, with upper bounds of C = 1."""
     if name == "yeast":
         read = read_any(DEFAULT_DATA / "mulan" / "yeast" / "yeast-train.arff")
         X, labels = read.X, LabelMatrix.from_any(read.Y)
@@ -111,9 +112,11 @@ def main() -> None:
     parser.add_argument("--plans", nargs="+", default=["1x1", "2x2", "2x16", "4x32", "16x16", "16x32"])
     parser.add_argument("--coupled", type=int, help="so many rows, with all labels coupled")
     parser.add_argument("--without-intercept", action="store_true")
+    parser.add_argument("--C", type=float, default=1.0)
     parser.add_argument("--tol", type=float, default=1e-3)
     given = parser.parse_args()
     data = replace(load(given.problem), intercept=not given.without_intercept)
+    data = replace(data, upper=given.C * data.upper)
     if given.coupled:
         data = coupled(data, given.coupled)
     order = np.argsort(-data.labels.positive_counts(), kind="stable")

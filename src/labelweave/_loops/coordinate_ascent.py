@@ -54,8 +54,8 @@ def sweep_independent(
 ):  # fmt: skip
     """Visit the given rows once, when the labels of the block do not interact (R diagonal there).
 
-    ``intercept_share[l]`` is 1 where the intercept of label l follows every step and 0 where
-    it is held fixed in the sweep; it follows the steps of rows that are (nearly) empty in any case,
+    ``intercept_share[l]`` is by how much of every step the intercept of label l follows: 0, where it is held
+    fixed in the sweep, or a share that all others have; it follows the steps of rows that are (nearly) empty in any case,
     if ``has_intercept``.  A row whose gain is not above ``threshold`` is left alone.  With ``keeps_zeros``
     weights that are 0 stay so, as if those features were not there.  ``squared``: None for hinge losses.
     Keeps ``totals`` (the sum of beta) up to date, adds up ``free`` (the inverse norms of
@@ -68,6 +68,7 @@ def sweep_independent(
     share = np.empty(WIDTH, weights.dtype)
     uncounted = np.zeros(WIDTH, weights.dtype)
     one = weights.dtype.type(1)
+    largest = intercept_share.max()
     total_gap = 0.0
     for position in range(len(rows)):
         row = rows[position]
@@ -78,8 +79,8 @@ def sweep_independent(
             prefetch(signs, later * WIDTH)
         start, stop = indptr[row], indptr[row + 1]
         fixed = one / squared_norms[row]
-        following = one / (squared_norms[row] + one)
         is_small = has_intercept and squared_norms[row] < _SMALL_NORM
+        following = one / (squared_norms[row] + (one if is_small else largest))
         for label in range(WIDTH):
             scores[label] = intercept[label]
             share[label] = one if is_small else intercept_share[label]

@@ -26,6 +26,12 @@ be visited.  They never go back to the constant feature, which couples all rows:
 in 16 partitions are at a gap of 2e-1 after 100 rounds, which take 39 without.  What makes a label lag there
 (a curvature taken far too large) halves its stiffness instead.
 
+Held intercepts alone would swing where weights answer slowly, as those of dense rows do.  So within a round
+they follow the variables by a small share, the *damping*: the term of a proximal method of multipliers
+(Rockafellar, "Augmented Lagrangians and applications of the proximal point algorithm in convex programming",
+1976), for which the constant feature has a small value in place of 1.  The damping rises when a full round
+met no smaller gap than the last, and falls else.
+
 With R the intercepts are b = R c, and the saddle form of the dual is
 
     max_B min_c  D_0(B) - b^T B^T 1 + c^T R c / 2,      D_0: the dual without the constant feature.
@@ -39,6 +45,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +62,8 @@ ABREAST = 2
 """Places that a block of coupled labels is at at once: more gain less a round, which two workers pay for."""
 _CAUTION, _MORE_CAUTION = 1.25, 1.25  # at the begin, and times that where the gap does not shrink
 _LONGEST = 0.5  # move of an intercept in a round, in margins: beyond, other rows are free
+_DAMPING, _LEAST_RISEN, _MOST_DAMPING = 0.03, 0.03, 0.1  # shares of the usual squared norm of a row
+_DAMPING_RISES, _DAMPING_FALLS = 2.0, 0.7
 _SLOW = 0.7  # of a gradient that is left after a move: the move was too short, or far too long if it turned
 
 
@@ -68,6 +77,7 @@ class Traveller(State):
     met_gap: what the last full round met at all rows; meeting: what this round met until now.
     free (slabs, WIDTH): the inverse norms of rows with free variables, summed in the last full round.
     caution: by which visits at the same time take curvatures for larger.
+    damping: by which share of the usual squared norm of a row intercepts follow the variables in a round.
     """
 
     weights: Array
@@ -78,6 +88,7 @@ class Traveller(State):
     meeting: float
     free: Array
     caution: float = 1.0
+    damping: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +153,16 @@ class Visited(MarginDual):
             met_gap=np.inf,
             meeting=0.0,
             free=np.zeros(self._shape),
+            damping=_DAMPING if self.data.intercept else 0.0,
         )
+
+    @cached_property
+    def _usual_norm(self) -> float:
+        return float(np.median(self.squared_norms))
+
+    def _following(self, traveller: Traveller) -> float:
+        """Say by how much the intercepts follow the variables in a visit."""
+        return min(1.0, traveller.damping * self._usual_norm)
 
     def first_seat(self) -> Seat:
         """Give the seat at the point 0."""
@@ -163,12 +183,21 @@ class Visited(MarginDual):
             intercepts=traveller.intercepts.copy(),
             moves=traveller.moves.copy(),
         )
+        following = self._following(traveller)
+        point.moves.share[:] = following
         mean_gain = float(seat.gains.mean()) if piece.number == 0 else seat.mean_gain
         rows = piece.rows(self.n_rows)
         if not is_full:
             rows = rows[seat.gains[rows] > IDLE_GAIN * mean_gain]
         met_gap = self.sweep(point, 0, rows, IDLE_GAIN * mean_gain)
-        on = replace(traveller, weights=point.weights, moves=point.moves, meeting=traveller.meeting + met_gap)
+        on = replace(
+            traveller,
+            weights=point.weights,
+            intercepts=point.intercepts,
+            pulls=traveller.pulls + following * (point.moves.totals - traveller.moves.totals),
+            moves=point.moves,
+            meeting=traveller.meeting + met_gap,
+        )
         return on, Seat(beta=point.beta, gains=point.gains[0], mean_gain=mean_gain)
 
     def sums_in_use(self, seat: Seat, traveller: Traveller) -> Array:
@@ -214,7 +243,7 @@ class TravellingLabels(Visited, CoupledMargins):
 
     def __init__(self, data: OrderedRows, labels: Array) -> None:
         super().__init__(data.some_labels(labels), data.dtype)
-        self.bias = self.dtype.type(0)  # intercepts are held in sweeps
+        self.bias = self.dtype.type(0)  # of a visit, it is as much as intercepts follow
 
     def _ordered_labels(self) -> Array:
         return np.arange(self.data.labels.n_labels)
@@ -226,6 +255,7 @@ class TravellingLabels(Visited, CoupledMargins):
         self, traveller: Traveller, seat: Seat, piece: Piece, *, is_full: bool
     ) -> tuple[Traveller, Seat]:
         cautious = copy(self)
+        cautious.bias = self.dtype.type(self._following(traveller))
         cautious._structure = (np.multiply(self._structure[0], traveller.caution, dtype=self.dtype),)
         return super(TravellingLabels, cautious).visit(traveller, seat, piece, is_full=is_full)
 
@@ -243,13 +273,18 @@ class TravellingLabels(Visited, CoupledMargins):
 def brought_together(before: Traveller, after: Sequence[Traveller]) -> Traveller:
     """Add what visits moved that began at the same traveller."""
     moves, weights = before.moves.copy(), before.weights.copy()
+    intercepts, pulls = before.intercepts.copy(), before.pulls.copy()
     share, meeting = weights.dtype.type(1 / before.caution), before.meeting
     for one in after:
         weights += share * (one.weights - before.weights)
+        intercepts += share * (one.intercepts - before.intercepts)
+        pulls += one.pulls - before.pulls
         moves.totals[:] += one.moves.totals - before.moves.totals
         moves.free[:] += one.moves.free - before.moves.free
         meeting += one.meeting - before.meeting
-    return replace(before, weights=weights, moves=moves, meeting=meeting)
+    return replace(
+        before, weights=weights, intercepts=intercepts, pulls=pulls, moves=moves, meeting=meeting
+    )
 
 
 def end_of_round(
@@ -263,12 +298,17 @@ def end_of_round(
     moves = traveller.moves.copy()
     ended = replace(traveller, moves=moves, meeting=0.0)
     if was_full:
-        more = _MORE_CAUTION if traveller.meeting > traveller.met_gap else 1.0
-        caution = traveller.caution if covariance is None else min(ABREAST, more * traveller.caution)
-        ended = replace(ended, met_gap=traveller.meeting, free=moves.free.copy(), caution=float(caution))
+        is_worse = traveller.meeting > traveller.met_gap
+        caution, damping = traveller.caution, _DAMPING_FALLS * traveller.damping
+        if is_worse:
+            damping = min(_MOST_DAMPING, max(_LEAST_RISEN, _DAMPING_RISES * traveller.damping))
+            caution = caution if covariance is None else float(min(ABREAST, _MORE_CAUTION * caution))
+        ended = replace(
+            ended, met_gap=traveller.meeting, free=moves.free.copy(), caution=caution, damping=damping
+        )
     moves.free[:] = 0
     if not intercept:
-        return ended
+        return replace(ended, damping=0.0)
     gradient, before = moves.totals - traveller.pulls, moves.gradient
     is_slow = np.abs(gradient) > _SLOW * np.abs(before)
     factor = np.where(gradient * before < 0, 2.0, 0.5)
