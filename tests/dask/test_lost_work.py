@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from distributed import CancelledError, Client, KilledWorker, LocalCluster
 
+import dask
 from labelweave.dask import LowRankClassifier, MaxMarginClassifier
 from labelweave.dask import fit as fit_module
 from labelweave.dask.fit import spread
-from labelweave.dask.waiting import gathered
+from labelweave.dask.waiting import gathered, try_again
 
 SETTINGS = {"C": 0.1, "tol": 0.05}
 
@@ -218,3 +219,20 @@ def test_a_killed_worker_with_rows_in_files_costs_its_work_and_nothing_else(clie
             model = MaxMarginClassifier(other, **SETTINGS).fit(X, Y)
             timer.join()
             assert np.array_equal(model.coef_, whole.coef_), after
+
+
+def test_what_failed_for_what_it_came_from_is_done_again(client):
+    tries = []
+
+    def fails_once():
+        tries.append(1)
+        if len(tries) == 1:
+            raise OSError("not there")
+        return 2.0
+
+    of_it = dask.delayed(abs)(dask.delayed(fails_once, pure=False)())
+    future = client.compute(of_it, optimize_graph=False)
+    with pytest.raises(OSError, match="not there"):
+        future.result()
+    try_again(future)
+    assert future.result(timeout=10) == 2.0

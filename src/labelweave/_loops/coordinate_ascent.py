@@ -55,9 +55,10 @@ def sweep_independent(
     """Visit the given rows once, when the labels of the block do not interact (R diagonal there).
 
     ``intercept_share[l]`` is by how much of every step the intercept of label l follows: 0, where it is held
-    fixed in the sweep, or a share that all others have; it follows the steps of rows that are (nearly) empty in any case,
-    if ``has_intercept``.  A row whose gain is not above ``threshold`` is left alone.  With ``keeps_zeros``
-    weights that are 0 stay so, as if those features were not there.  ``squared``: None for hinge losses.
+    fixed in the sweep, or a share that all others have; it follows the steps of rows that are (nearly)
+    empty in any case, if ``has_intercept``.  A row whose gain is not above ``threshold`` is left alone.  With
+    ``keeps_zeros`` weights that are 0 stay so, as if those features were not there.  ``squared``: None for
+    hinge losses.
     Keeps ``totals`` (the sum of beta) up to date, adds up ``free`` (the inverse norms of
     variables between their bounds, but for the rows just named), writes each row's gain; returns
     the sum of the gaps met.

@@ -30,6 +30,7 @@ from labelweave.dask.waiting import (
     refuse_lost_rows,
     refuse_to_go_on,
     scattered,
+    try_again,
     warn_of_silence,
 )
 from labelweave.solvers.frame import relative_gap
@@ -282,7 +283,7 @@ class TravellingFit:
             if future.status == "cancelled":
                 refuse_lost_rows()
             if future.status == "error":
-                future.retry()
+                try_again(future)
         block.attempt += 1
         block.name = f"{self.name}-{block.number}-{block.attempt}"
         self.looked = -np.inf

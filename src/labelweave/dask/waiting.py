@@ -79,7 +79,17 @@ def gathered(
             time.sleep(PAUSE)
         for future in futures:
             if future.status == "error":
-                future.retry()
+                try_again(future)
+
+
+def try_again(future: Future) -> None:
+    """Let the scheduler do a failed task again, with what it came from."""
+    try:
+        future.retry()
+    except (
+        KeyError
+    ):  # of distributed 2026.8: what it came from failed first, of which this client has no future
+        future.client.futures[future.key].retry()
 
 
 def scattered(client: Client, values: Sequence[Any], worker: str | None = None) -> list[Future]:

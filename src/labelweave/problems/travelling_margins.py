@@ -282,9 +282,7 @@ def brought_together(before: Traveller, after: Sequence[Traveller]) -> Traveller
         moves.totals[:] += one.moves.totals - before.moves.totals
         moves.free[:] += one.moves.free - before.moves.free
         meeting += one.meeting - before.meeting
-    return replace(
-        before, weights=weights, intercepts=intercepts, pulls=pulls, moves=moves, meeting=meeting
-    )
+    return replace(before, weights=weights, intercepts=intercepts, pulls=pulls, moves=moves, meeting=meeting)
 
 
 def end_of_round(
