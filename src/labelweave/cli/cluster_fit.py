@@ -28,7 +28,6 @@ from labelweave.estimators import TableModel
 
 _LOCAL = "local"
 _BUDGET = 2000.0  # megabytes, of models that have none
-_WITH_NAMES = "mulan", "hierarchical_arff"  # formats that name features
 _SECONDS = 30  # for a scheduler to answer
 
 
@@ -182,7 +181,7 @@ class _Read(NamedTuple):
 
 
 def _pairs(client: Any, parts: list[Any], request: FitRequest) -> _Read:
-    from labelweave.dask.files import matrix_pairs, names_in, planned, table_pairs
+    from labelweave.dask.files import WITH_NAMES, matrix_pairs, names_in, planned, table_pairs
 
     source, path = request.source, parts[0].path
     needs_names = request.relates_labels or is_graph_file(request)
@@ -192,7 +191,7 @@ def _pairs(client: Any, parts: list[Any], request: FitRequest) -> _Read:
         raise click.UsageError(f"{path} and {other} are of different formats; give files of one.")
     if format != "table":
         options, labels, features = source.matrix_keywords(), None, None
-        if needs_names or format in _WITH_NAMES:
+        if needs_names or format in WITH_NAMES:
             labels, features = names_in(client, parts[0], format, options)
         pairs = matrix_pairs(client, parts, format, options, features)
         return _Read(pairs, labels if needs_names else None, feature_names=features)

@@ -28,6 +28,8 @@ from labelweave.datasets.table_files import RawTable, parquet_part, parquet_part
 from labelweave.labels import LabelMatrix
 from labelweave.metrics.known_labels import classes_of_labels
 
+WITH_NAMES = "mulan", "hierarchical_arff"
+"""Formats that name features."""
 _SHARE = 1 / 32  # of the memory budget that a part of a Parquet file may take, before features are made
 
 
@@ -108,7 +110,7 @@ def read_files(
     Raises
     ------
     DataFileError
-        If there are no files, or the first one is malformed; what is wrong with others a fit says.
+        If there are no files, or the first one has no format; what else is wrong with them a fit says.
     ValueError
         If the format or an option is none that there is, or the files are tables, which Dask reads itself.
 
@@ -139,7 +141,7 @@ def read_files(
         )
     refuse_unknown_options(chosen, options)
     cluster, parts = connected(client), [FilePart(path) for path in paths]
-    names = names_in(cluster, parts[0], chosen, options)[1]
+    names = names_in(cluster, parts[0], chosen, options)[1] if chosen in WITH_NAMES else None
     pairs = matrix_pairs(cluster, parts, chosen, options, names)
     return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
 

@@ -255,7 +255,7 @@ class TravellingLabels(Visited, CoupledMargins):
         self, traveller: Traveller, seat: Seat, piece: Piece, *, is_full: bool
     ) -> tuple[Traveller, Seat]:
         cautious = copy(self)
-        cautious.bias = self.dtype.type(self._following(traveller))
+        cautious.bias = np.float64(self._following(traveller)).astype(self.dtype)
         cautious._structure = (np.multiply(self._structure[0], traveller.caution, dtype=self.dtype),)
         return super(TravellingLabels, cautious).visit(traveller, seat, piece, is_full=is_full)
 
