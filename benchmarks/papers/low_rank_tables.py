@@ -94,6 +94,9 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=["bibtex", "delicious"], default=["bibtex", "delicious"])
     parser.add_argument("--methods", nargs="+", help="of Table 2; by default all")
     parser.add_argument("--n-jobs", type=int, default=1)
+    parser.add_argument(
+        "--grid", nargs="+", type=float, default=_GRID, help="of regularisations, for a file of --out"
+    )
     RecordedRuns.add_options(parser, _RESULTS)
     arguments = parser.parse_args()
     record = RecordedRuns(arguments.out, arguments)
@@ -102,9 +105,10 @@ def main() -> None:
         for case in _cases(name, arguments.parts):
             chosen = arguments.methods is None or case["method"] in arguments.methods
             if chosen and record.wants(case):
-                print(_line(record.add(case, _measure(data, case, arguments.n_jobs))), flush=True)
+                print(_line(record.add(case, _measure(data, case, arguments))), flush=True)
     record.show(table(record.runs))
-    _draw(record.known)
+    if arguments.out == _RESULTS:
+        _draw(record.known)
 
 
 def _cases(name: str, parts: list[str]) -> Iterator[Case]:
@@ -137,30 +141,30 @@ def _read(name: str) -> tuple[Any, Any, Any, Any]:
     return *tables[0], *tables[1]
 
 
-def _maker(case: Case, n_jobs: int) -> tuple[Maker, tuple[float, ...]]:
+def _maker(case: Case, arguments: argparse.Namespace) -> tuple[Maker, tuple[float, ...]]:
     """Give what makes a model of a case from a regularisation, and the grid of these."""
-    method, rank = case["method"], case["rank"]
+    method, rank, n_jobs, grid = case["method"], case["rank"], arguments.n_jobs, tuple(arguments.grid)
     settings = {"precision": "float32", "n_jobs": n_jobs, "tol": 3e-4}
     if method == "binary relevance":
-        return lambda strength: BinaryRelevance("squared", regularization=strength), _GRID
+        return lambda strength: BinaryRelevance("squared", regularization=strength), grid
     if method == "max margin":
-        return lambda strength: MaxMarginClassifier(1.0 / strength, n_jobs=n_jobs), _GRID
+        return lambda strength: MaxMarginClassifier(1.0 / strength, n_jobs=n_jobs), grid
     if method == "kernel logistic":
         model = KernelLogisticClassifier("linear", learning_rows=2000, n_jobs=n_jobs)
         return lambda strength: model, (1.0,)  # it learns its penalty
     if method == "cplst":
-        return lambda strength: CPLST(rank, regularization=strength), _GRID
+        return lambda strength: CPLST(rank, regularization=strength), grid
     if method == "wsabie":
         return lambda rate: WSABIE(rank, learning_rate=rate), (0.01, 0.03, 0.1)
     loss, _, penalty = method.partition(", ")
     kind = penalty or "trace_norm"
-    return lambda strength: LowRankClassifier(rank, loss, strength, penalty=kind, **settings), _GRID
+    return lambda strength: LowRankClassifier(rank, loss, strength, penalty=kind, **settings), grid
 
 
-def _measure(data: tuple[Any, Any, Any, Any], case: Case, n_jobs: int) -> dict[str, Any]:
+def _measure(data: tuple[Any, Any, Any, Any], case: Case, arguments: argparse.Namespace) -> dict[str, Any]:
     X, Y, X_test, Y_test = data
     Y = np.where(np.random.default_rng(0).random(Y.shape) < case["observed"], Y, np.nan)
-    make, grid = _maker(case, n_jobs)
+    make, grid = _maker(case, arguments)
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
