@@ -98,6 +98,21 @@ def test_partitions_of_all_kinds(client, kind):
     assert (np.concatenate(found) == whole.predict(ROWS).to_numpy()).all()
 
 
+def test_columns_of_the_same_files_have_the_same_partitions(client, tmp_path):
+    rows = ROWS.assign(text=ROWS["text"] + " sky tree" * 9, **TRUTH)
+    for number, part in enumerate(np.array_split(np.arange(len(rows)), 4)):
+        rows.iloc[part].to_parquet(tmp_path / f"part-{number}.parquet")
+    table = dd.read_parquet(tmp_path)
+    narrow = table["sea"]
+    assert len(narrow.to_delayed()) < table.npartitions  # Dask reads several files as one
+    model = TableModel(MaxMarginClassifier(client, **MARGIN), text="text", numeric="size")
+    predicted = model.fit(table, narrow).predict(table)
+    assert predicted.compute().shape == (90,)
+    assert model.score(table, narrow) > 0.9
+    plain = MaxMarginClassifier(client, **MARGIN).fit(table[["size"]], table[LABELS])
+    assert plain.predict(table[["size"]]).npartitions == table.npartitions
+
+
 def test_targets_of_all_kinds(client):
     with dask.config.set({"dataframe.convert-string": False}):
         listed = frame(ROWS), frame(TAGS)

@@ -90,7 +90,16 @@ def _parts_of(value: Any, name: str) -> list[Any]:
             value = value.rechunk({1: -1})
         value = value.to_delayed().ravel()
         return list(value)
-    return list(value.to_delayed())
+    return _parts_of_frame(value)
+
+
+def _parts_of_frame(frame: Any) -> list[Any]:
+    """Give the partitions that a frame or column says it has.
+
+    A frame that is optimized as it is turned to delayed values reads several files at once where few of their
+    columns are asked for, so that X and y of the same files would have other partitions.
+    """
+    return list(frame.simplify().to_delayed(optimize_graph=False))
 
 
 def _aligned(value: Any, X: Any) -> Any:
@@ -117,7 +126,7 @@ def lazily(X: Any, of_rows: Callable[..., Any], model: Any, meta: Any, width: in
     if is_listed(X):
         return [dask.delayed(of_rows)(part, kept) for part in X]
     if _kind(X) == "frame":
-        parts: Any = X.to_delayed()
+        parts: Any = _parts_of_frame(X)
         sizes: Any = (np.nan,) * len(parts)
     else:
         X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
