@@ -36,7 +36,8 @@ def row_partitions(
         if len(parts) != len(rows):
             raise ValueError(
                 f"X has {len(rows)} partitions but {name} has {len(parts)}; give both in the same partitions "
-                "of rows (rechunk or repartition one of them)."
+                "of rows (rechunk or repartition one of them; where .values or .to_dask_array() of a frame "
+                "has joined some, give the frame)."
             )
     return list(zip(*found, strict=True))
 
