@@ -194,50 +194,26 @@ def attack(machines: Machines, data: Any, expected: Any, *, kind: str, random: A
     return Outcome(len(killed), taken, compare(model, whole, X, Y, bound))
 
 
-def fit(client: Client, X: Any, Y: Any, **parameters: Any) -> MaxMarginClassifier:
-    """Fit on the cluster, in four partitions."""
-    rows = len(X) // 4
-    parts = (da.from_array(part, chunks=(rows, part.shape[1])) for part in (X, Y))
-    return MaxMarginClassifier(client, C=_C, tol=_TOL, **parameters).fit(*parts)
+def quarters(table: Any) -> Any:
+    """Give rows in four partitions."""
+    return da.from_array(table, chunks=(len(table) // 4, table.shape[1]))
 
 
-def fit_factors(client: Client, X: Any, Y: Any) -> LowRankClassifier:
-    """Fit factors on the cluster, in four partitions."""
-    rows = len(X) // 4
-    parts = (da.from_array(part, chunks=(rows, part.shape[1])) for part in (X, Y))
-    return LowRankClassifier(client, **_RANK).fit(*parts)
-
-
-def fit_kernel(client: Client, X: Any, Y: Any) -> KernelLogisticClassifier:
-    """Fit a kernel model on the cluster, in four partitions."""
-    rows = len(X) // 4
-    parts = (da.from_array(part, chunks=(rows, part.shape[1])) for part in (X, Y))
-    return KernelLogisticClassifier(client, **_KERNEL).fit(*parts)
-
-
-def fit_graph(client: Client, X: Any, Y: Any) -> LabelGraphClassifier:
-    """Fit a tree over labels on the cluster, in four partitions."""
-    rows = len(X) // 4
-    parts = (da.from_array(part, chunks=(rows, part.shape[1])) for part in (X, Y))
-    return LabelGraphClassifier(client, **_GRAPH).fit(*parts)
+def fit(client: Client, X: Any, Y: Any, make: Any = MaxMarginClassifier, **parameters: Any) -> Any:
+    """Fit on the cluster, in four partitions; max-margin models by default."""
+    own = {"C": _C, "tol": _TOL} if make is MaxMarginClassifier else {}
+    return make(client, **own, **parameters).fit(quarters(X), quarters(Y))
 
 
 def fit_calibrated(client: Client, X: Any, Y: Any) -> CalibratedLabelClassifier:
     """Fit two halves of the rows and all of them, in four partitions, and calibrate."""
-    rows = len(X) // 4
-    parts = (da.from_array(part, chunks=(rows, part.shape[1])) for part in (X, Y))
     inner = MaxMarginClassifier(client, C=_C, tol=_TOL)
-    return CalibratedLabelClassifier(inner, "sigmoid", cv=2).fit(*parts)
+    return CalibratedLabelClassifier(inner, "sigmoid", cv=2).fit(quarters(X), quarters(Y))
 
 
 def covariance() -> Any:
     """Couple all labels, with correlations of 0.2."""
     return 0.2 + 0.8 * np.eye(make_table()[1].shape[1])
-
-
-def fit_coupled(client: Client, X: Any, Y: Any) -> MaxMarginClassifier:
-    """Fit labels that are at several partitions at once."""
-    return fit(client, X, Y, label_covariance=covariance())
 
 
 def texts(X: Any) -> pd.DataFrame:
@@ -247,35 +223,21 @@ def texts(X: Any) -> pd.DataFrame:
 
 def fit_texts(client: Client, X: Any, Y: Any) -> TableModel:
     """Fit to texts, in four partitions."""
-    parts = dd.from_pandas(texts(X), npartitions=4), da.from_array(Y, chunks=(len(Y) // 4, Y.shape[1]))
-    return TableModel(MaxMarginClassifier(client, C=_C, tol=_TOL), text="text").fit(*parts)
-
-
-def fit_tree(client: Client, X: Any, Y: Any) -> LabelTreeClassifier:
-    """Fit a tree of labels, in four partitions."""
-    rows = len(X) // 4
-    parts = (da.from_array(part, chunks=(rows, part.shape[1])) for part in (X, Y))
-    return LabelTreeClassifier(client, **_TREE).fit(*parts)
-
-
-def fit_automatic(client: Client, X: Any, Y: Any) -> AutoLabelClassifier:
-    """Fit two members to folds, in four partitions."""
-    rows = len(X) // 4
-    parts = (da.from_array(part, chunks=(rows, part.shape[1])) for part in (X, Y))
-    return AutoLabelClassifier(client, **_MEMBERS).fit(*parts)
+    model = TableModel(MaxMarginClassifier(client, C=_C, tol=_TOL), text="text")
+    return model.fit(dd.from_pandas(texts(X), npartitions=4), quarters(Y))
 
 
 _FITS: dict[str, Any] = {
     "max-margin": fit,
-    "coupled": fit_coupled,
+    "coupled": partial(fit, label_covariance=covariance()),
     "kernel-margins": partial(fit, **_KERNEL_MARGINS),
-    "low-rank": fit_factors,
-    "kernel-logistic": fit_kernel,
-    "label-graph": fit_graph,
+    "low-rank": partial(fit, make=LowRankClassifier, **_RANK),
+    "kernel-logistic": partial(fit, make=KernelLogisticClassifier, **_KERNEL),
+    "label-graph": partial(fit, make=LabelGraphClassifier, **_GRAPH),
     "calibrated": fit_calibrated,
     "texts": fit_texts,
-    "label-tree": fit_tree,
-    "auto": fit_automatic,
+    "label-tree": partial(fit, make=LabelTreeClassifier, **_TREE),
+    "auto": partial(fit, make=AutoLabelClassifier, **_MEMBERS),
 }
 
 
