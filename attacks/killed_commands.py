@@ -42,8 +42,13 @@ class Command(NamedTuple):
         """Begin it in a folder."""
         words = [sys.executable, "-m", "labelweave", *self.words, self.out]
         return subprocess.Popen(
-            words, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
-        )
+            words, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+            preexec_fn=_notice_interrupts,  # noqa: PLW1509, no threads run here
+        )  # fmt: skip
+
+
+def _notice_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # which a shell's background jobs ignore, and hand down
 
 
 COMMANDS = {

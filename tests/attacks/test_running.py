@@ -1,6 +1,7 @@
 """Killed fits, threads and forks at once, memory, processors and killed commands, in small."""
 
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -165,6 +166,17 @@ def test_killed_commands_leave_complete_files():
     ends, wrong = killed_commands.run(list(killed_commands.COMMANDS), 10, n_rows=400)
     assert wrong == []
     assert ends.total() == 10
+
+
+def test_commands_are_interrupted_where_their_parent_is_not(tmp_path):
+    earlier = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in a shell's background jobs
+    try:
+        process = killed_commands.COMMANDS["fit"].start(tmp_path)
+    finally:
+        signal.signal(signal.SIGINT, earlier)
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    assert process.returncode in (-signal.SIGINT, 130)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import labelweave
-from labelweave import LabelMatrix, MaxMarginClassifier, Taxonomy
+from labelweave import KernelLogisticClassifier, LabelMatrix, MaxMarginClassifier, Taxonomy
 from labelweave.cli import model_rows
 from labelweave.cli.answer_files import Columns, write_answers
 from labelweave.datasets import read_any
@@ -41,6 +41,16 @@ def test_top_and_threshold(run, table_model):
     assert best == everything
     both = _lines(run("predict", table_model, "a.csv", "--top", 1, "--threshold", 100))
     assert all(row["labels"] == [] for row in both)
+
+
+def test_thresholds_that_part_nothing_are_refused(run, table_model, matrix_files):
+    assert "--threshold is nan" in run("predict", table_model, "a.csv", "--threshold", "nan", code=2).err
+    data = read_any(matrix_files["mulan"])
+    KernelLogisticClassifier(hyperparameters="fixed").fit(data.X, data.Y).save("p.lw")
+    for number in (-0.5, 1.5):
+        refused = run("predict", "p.lw", matrix_files["mulan"], "--threshold", number, code=2).err
+        assert f"--threshold is {number}, but it is compared with probabilities here" in refused
+    assert _lines(run("predict", "p.lw", matrix_files["mulan"], "--threshold", 1))[0]["labels"] == []
 
 
 def test_tab_separated_and_a_file(run, table_model, tmp_path):

@@ -45,7 +45,9 @@ _model_and_data = with_options(
 @_command("labelweave.cli.predict")
 @_model_and_data
 @click.option("--top", type=click.IntRange(1), help="Print so many labels a row, the best first.")
-@click.option("--threshold", type=float, help="Print labels with scores above this [0, without --top].")
+@click.option("--threshold", type=float,
+              help="Print labels whose probability is above this, or whose score where the model gives no "
+              "probabilities [without --top: the label set that the model predicts].")  # fmt: skip
 @click.option("--probabilities", is_flag=True,
               help="Print probabilities: of everything, or with --top or --threshold in place of "
               "scores.")  # fmt: skip
@@ -67,16 +69,16 @@ _model_and_data = with_options(
 def predict(**flags: Any) -> None:
     """Predict the labels of the rows of a data file.
 
-    Prints the labels with positive scores, the best first, or the class of each
-    row if the model has one class a row; rows without a name are numbered from
-    zero.  Scores are those above the model's thresholds, where it has any; what
+    Prints the label set that the model predicts, the best first, or the class of
+    each row if the model has one class a row; rows without a name are numbered
+    from zero.  Scores count from the model's thresholds, where it has any; what
     label sets of a model fitted with --conformal guarantee is told on stderr.  A
     table needs the feature columns that the model was fitted to, and no labels.
 
     \b
     Examples:
       labelweave predict tags.lw new.jsonl --top 5
-      labelweave predict tags.lw new.csv --threshold -0.5 --output-format tsv
+      labelweave predict tags.lw new.csv --threshold 0.3 --output-format tsv
       labelweave predict bibtex.lw bibtex-test.arff --out labels.parquet
       labelweave predict scene.lw new.arff --certificates
       labelweave predict animals.lw new.csv --reject-below 0.8
@@ -331,7 +333,7 @@ def convert(**flags: Any) -> None:
 def demo(**flags: Any) -> None:
     """Tag Debian packages with the bundled data set.
 
-    Fits one max-margin model in which tags of one facet share what they learn,
-    and one of independent tags; compares both on packages that were set aside;
-    proposes tags for ten packages that have none.
+    Fits several models in one call, a max-margin model in which tags of one
+    facet share what they learn, and one of independent tags; compares them on
+    packages that were set aside; proposes tags for ten packages that have none.
     """

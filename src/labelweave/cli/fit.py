@@ -46,7 +46,8 @@ _structure_options = with_options(
                  "[learn]."),
     click.option("--taxonomy", metavar="FILE",
                  help="Labels share what they learn along this hierarchy: lines parent,child (.csv, .tsv), "
-                 "lines a/b/c, nested JSON (.json), or an ontology (.obo)."),
+                 "lines a/b/c, nested JSON (.json), an ontology (.obo), or a thesaurus in SKOS "
+                 "(.ttl, .nt, .rdf)."),
     click.option("--data-taxonomy", is_flag=True, help="The same with the hierarchy that DATA itself holds."),
     click.option("--covariance", metavar="FILE",
                  help="Prior covariance of the labels: .npy, or .csv with label names."),
@@ -100,9 +101,9 @@ _dask_option = click.option(
     "--dask",
     metavar="local:N|ADDRESS",
     help="Fit on a Dask cluster, of N processes on this machine or that of a scheduler such as "
-    "tcp://host:8786: max-margin if no model is named, low-rank, kernel-logistic and label-tree, for data "
-    "that do not fit one machine, and auto for what fits each worker. DATA may be several files, a folder "
-    "or a pattern; Parquet files are read in parts.",
+    "tcp://host:8786: max-margin if no model is named, low-rank, kernel-logistic, label-graph and "
+    "label-tree, for data that do not fit one machine, and auto for what fits each worker. DATA may be "
+    "several files, a folder or a pattern; Parquet files are read in parts.",
 )
 
 

@@ -84,8 +84,9 @@ _TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the val
     "threshold": ("auto|RULE|NUMBER", "Scores, probabilities of kernel-logistic, above it are predicted: "
         "max-margin 0, low-rank 1/2 or 0 by the loss, kernel-logistic 1/2 (auto), the one of the best micro "
         "F1 on held-out rows (f1), or one for every label (micro_f1, macro_f1, example_f1, hamming_loss)."),
-    "validation_fraction": ("SHARE", "Share of rows held out for these thresholds [0.1]; label-graph: for "
-        "the loss after every round [none; 0.1 to stop early]."),
+    "validation_fraction": ("SHARE", "Share of rows held out for these thresholds [each fifth in turn up to "
+        "5,000 rows, one fifth of more]; label-graph: for the loss after every round [none; 0.1 to stop "
+        "early]."),
     "ranks": ("NUMBER|SHARE,...", "Choose among these by cross-validation, such as 0.2,0.4 or 50,100 [where "
         "anything is chosen: --rank if given, or 0.2,0.4,0.6,0.8,1.0]."),
     "regularizations": ("COUNT|NUMBER,...", "Choose among these too, such as 0.1,1,10, or among so many that "

@@ -74,6 +74,8 @@ def _refused_wishes(classifier: Any, options: dict[str, Any]) -> Iterator[str]:
             yield "--reject-below is for one class a row, but this model predicts many labels a row."
         if listing is not None:
             yield f"--reject-below leaves one class a row or none, but --{listing} lists several."
+    if "threshold" in given:
+        yield from _refused_threshold(classifier, options)
     if "terms" in given:
         yield from _refused_terms(classifier, options)
     if "certificates" in given:
@@ -84,6 +86,22 @@ def _refused_wishes(classifier: Any, options: dict[str, Any]) -> Iterator[str]:
         other = listing or ("probabilities" if "probabilities" in given else None)
         if other is not None:
             yield f"--certificates are of whole label sets, and --{other} prints others."
+
+
+def _refused_threshold(classifier: Any, options: dict[str, Any]) -> Iterator[str]:
+    """Say of a threshold that no number, or all numbers, are above it."""
+    threshold, otherwise = options["threshold"], "leave it out for the label sets that the model predicts."
+    if math.isnan(threshold):
+        yield f"--threshold is nan; give a number, or {otherwise}"
+    if _gives_probabilities(classifier, options) and not 0 <= threshold <= 1:
+        yield (
+            f"--threshold is {threshold:g}, but it is compared with probabilities here; give a number from 0 "
+            f"to 1, or {otherwise}"
+        )
+
+
+def _gives_probabilities(classifier: Any, options: dict[str, Any]) -> bool:
+    return options["probabilities"] or hasattr(classifier, "predict_proba")
 
 
 def _refused_terms(classifier: Any, options: dict[str, Any]) -> Iterator[str]:
@@ -109,7 +127,7 @@ def _answers(classifier: Any, options: dict[str, Any]) -> Answers:
             Columns(["id", "label", "score", "proven", "gap"], []), partial(_certified_sets, classifier)
         )
     if top is not None or threshold is not None or not (wants or one_class):
-        number = "probability" if wants or hasattr(classifier, "predict_proba") else "score"
+        number = "probability" if _gives_probabilities(classifier, options) else "score"
         terms: Terms = options["terms"] or "predicted"
         lists = partial(_label_lists, classifier, top, threshold, number, terms)
         are_sets = top is None and threshold is None and terms == "predicted"
