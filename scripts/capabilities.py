@@ -62,9 +62,13 @@ REASONS = {
             "kernels with a covariance each, summed",
         )
     },
+    ("features scaled (`scaling=`)", "AutoLabelClassifier"): "it chooses the scaling itself",
+    ("features scaled (`scaling=`)", "LabelTreeClassifier"): "scikit-learn's `Normalizer` before it",
     ("kernels", "AutoLabelClassifier"): "it chooses kernels and their widths itself",
     ("costs of mistakes by kind", "AutoLabelClassifier"): "`metric=` says what label sets are to be best for",
-    ("weights of classes (`class_weight=`)", "AutoLabelClassifier"): "as above",
+    ("weights of classes (`class_weight=`)", "AutoLabelClassifier"): (
+        "of one class a row; of many labels `metric=` says what is to be best"
+    ),
     ("weights of entries", "AutoLabelClassifier"): "rows have weights, entries are observed or not",
     ("warm start", "AutoLabelClassifier"): REFITTED,
     ("checkpoint", "AutoLabelClassifier"): "after Ctrl-C it combines the members that are done",
@@ -86,8 +90,8 @@ REASONS = {
         "the dual point of a row is bound to the graph; `warm_start=True` serves"
     ),
     ("probabilities", "MaxMarginClassifier"): "margins are none; `CalibratedLabelClassifier` makes them",
-    ("probabilities", "LowRankClassifier"): "as above",
-    ("probabilities", "LabelGraphClassifier"): "as above",
+    ("probabilities", "LowRankClassifier"): "scores are none; `CalibratedLabelClassifier` makes them",
+    ("probabilities", "LabelGraphClassifier"): "scores are none; `CalibratedLabelClassifier` makes them",
     ("a learned label covariance", "LowRankClassifier"): "the learned factors are one: Z = W Hᵀ",
     ("a learned label covariance", "LabelGraphClassifier"): "the learned graph takes its place",
     ("hyper-parameters learned", "LabelGraphClassifier"): (
@@ -117,7 +121,7 @@ REASONS |= {
         "of one class a row; of many labels `entry_weight` does it"
     ),
     ("warm start", "LabelTreeClassifier"): "no dual variables are kept; a checkpoint goes on",
-    ("new rows and labels (`partial_fit`)", "LabelTreeClassifier"): "as above",
+    ("new rows and labels (`partial_fit`)", "LabelTreeClassifier"): "no dual variables are kept; fit anew",
     ("probabilities", "LabelTreeClassifier"): "margins are none; `CalibratedLabelClassifier` makes them",
 }
 
@@ -179,6 +183,7 @@ def _tree_over_labels(kind: type) -> bool:
 
 CAPABILITIES: dict[str, Callable[[type], bool]] = {
     "missing features (NaN)": lambda kind: kind().__sklearn_tags__().input_tags.allow_nan,
+    "features scaled (`scaling=`)": _parameter("scaling"),
     "many labels, some unobserved": _fits(_LABELS),
     "labels as probabilities (`LabelMatrix.from_probabilities`)": _fits(_PROBABLE),
     "known flip rates, labels only forgotten (`flip_rates=`)": _fits(_LABELS, flip_rates=(0.2, 0.05)),
@@ -225,6 +230,11 @@ def page() -> str:
         "",
         "Made by `python scripts/capabilities.py --write` from the code; a test holds it.",
         "",
+        "Around these stand [wrappers that decide](recipes.md#from-scores-to-label-sets), "
+        "{py:class}`~labelweave.HierarchicalClassifier`, {py:class}`~labelweave.LabelTextClassifier` and "
+        "{py:class}`~labelweave.TableModel`. {py:class}`~labelweave.LowRankClassifierCV` and "
+        "{py:class}`~labelweave.ZeroShotClassifier` fit one of them inside.",
+        "",
         "| | " + " | ".join(f"`{name}`" for name in names) + " |",
         "|---|" + "---|" * len(names),
     ]
@@ -233,8 +243,9 @@ def page() -> str:
         cells = []
         for name in names:
             if not found[name]:
-                notes.append(REASONS[what, name])
-            cells.append("yes" if found[name] else f"no ({len(notes)})")
+                reason = REASONS[what, name]
+                notes += [] if reason in notes else [reason]
+            cells.append("yes" if found[name] else f"no ({notes.index(reason) + 1})")
         lines.append(f"| {what} | " + " | ".join(cells) + " |")
     lines += ["", *(f"{number}. {note}" for number, note in enumerate(notes, 1)), ""]
     return "\n".join(lines)
