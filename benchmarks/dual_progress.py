@@ -39,7 +39,7 @@ from benchmarks.problems import DEFAULT_DATA
 from benchmarks.programs import KERNEL_PROGRAMS
 from benchmarks.results_file import write_json
 
-__all__ = ["Progress", "libsvm_progress", "main", "own_progress"]
+__all__ = ["Progress", "libsvm_progress", "main", "own_progress", "table"]
 
 _ROOT = Path(__file__).resolve().parents[1]
 _GAPS = (0.3, 0.1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5)
@@ -72,11 +72,12 @@ def main() -> None:
         working_sets, alternating = own_progress(problem, arguments.working_set_gap)
     libsvm = libsvm_progress(problem, arguments.every)
     curves = dict(zip(_STYLES, (working_sets, alternating, libsvm), strict=True))
-    for name, curve in curves.items():
-        print(f"{name}: {_summary(curve)}")
+    lines = table(curves)
+    print("\n".join(lines))
     settings = {"images": arguments.images, "labels": problem.Y.shape[1], "every": arguments.every, "C": 1.0}
     numbers = {name: asdict(curve) for name, curve in curves.items()}
-    write_json(arguments.out, {**describe_machine(), **settings, "threads": 1, "curves": numbers})
+    measured = {**describe_machine(), **settings, "threads": 1, "table": lines, "curves": numbers}
+    write_json(arguments.out, measured)
     _draw(curves, f"{arguments.images:,} images, {problem.Y.shape[1]} labels, RBF", arguments.figure)
 
 
@@ -175,14 +176,32 @@ def libsvm_progress(problem: PeerProblem, every: int) -> Progress:
     )
 
 
-def _summary(curve: Progress) -> str:
-    marks = []
-    for distance in (1e-2, 1e-3, 1e-4):
-        reached = [i for i, value in enumerate(curve.distances) if value <= distance]
-        if reached:
-            iterations, seconds = curve.iterations[reached[0]], curve.seconds[reached[0]]
-            marks.append(f"within {distance:g} after {iterations:,.0f} iterations, {seconds:.1f} s")
-    return "; ".join(marks)
+def table(curves: dict[str, Progress]) -> list[str]:
+    """Write where each method is at some distances from the optimum, between two points of its curve.
+
+    Parameters
+    ----------
+    curves : dict of str to Progress
+        The methods'.
+
+    Returns
+    -------
+    list of str
+        A line a method.
+    """
+    marks = (1e-1, 1e-2, 1e-3, 1e-4)
+    heads = "".join(f"{f'within {mark:g}':>22}" for mark in marks)
+    lines = [f"{'iterations and seconds':26}{heads}"]
+    for name, curve in curves.items():
+        nearness = -np.log(np.maximum(curve.distances, _NEAREST / 10))  # rises along a curve
+        cells = []
+        for mark in marks:
+            place = -np.log(mark)
+            iterations, seconds = (np.interp(place, nearness, of) for of in (curve.iterations, curve.seconds))
+            cell = f"{iterations:,.0f}, {seconds:.2f} s" if nearness[0] <= place <= nearness[-1] else ""
+            cells.append(f"{cell:>22}")
+        lines.append(f"{name:26}{''.join(cells)}".rstrip())
+    return lines
 
 
 def _draw(curves: dict[str, Progress], title: str, path: Path) -> None:

@@ -5,6 +5,8 @@ and lambda are learned from where they start (gamma="scale", lambda=1) on 2,000 
 gradient of the 5-fold cross-validated squared loss; the model of full rank is then fitted to all rows,
 and those of a share of the labels' number at the same gamma and lambda.  "P@1": of 1, 1/2 and 1/4 of
 that gamma, and 4, 2, 1 and 1/2 times that lambda, the pair of the best P@1 in 5 folds of all training rows.
+"Listed best" are the highest figures that the Extreme Classification Repository lists for these sets: SLEEC
+on bibtex, FastXML on delicious.
 
 Results are kept after every fit; ``--go-on`` measures only what is missing.  Example:
 ``python -m benchmarks.papers.low_rank_kernels --data bibtex``.
@@ -152,9 +154,9 @@ def _read(name: str) -> tuple[Any, Any, Any, Any]:
 def table(runs: list[dict[str, Any]]) -> str:
     """Write a line a model, and what is published."""
     lines = [f"{'':10s}{'rank':>6s}" + "".join(f"{title:>8s}" for title in _FIGURES) + "   learn s   fit s"]
-    for name, goal in _GOALS.items():
+    for name in _GOALS:
         lines += [_line(run) for run in runs if run["data"] == name]
-        lines += [f"{'  goal':16s}{_shown(goal)}", f"{'  published':16s}{_shown(_PUBLISHED[name])}"]
+        lines.append(f"{'  listed best':16s}{_shown(_PUBLISHED[name])}")
     return "\n".join(lines)
 
 
