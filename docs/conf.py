@@ -62,6 +62,12 @@ sphinx_gallery_conf = {
 }
 
 
+FOR_EXTENSIONS = {  # what classes of one's own need beyond the public modules
+    "labelweave.model_files": ["ModelFileError", "Storable", "storable", "load_object", "save_object"],
+    "labelweave.solvers": ["Solver", "SolverResult", "State", "Status", "TraceRecord"],
+}
+
+
 def _write_reference() -> None:
     """Write a page a public module, of the names that it exports."""
     folder = Path(__file__).parent / "api"
@@ -73,7 +79,7 @@ def _write_reference() -> None:
         own = [one for one in part.__all__ if getattr(part, one) is not getattr(labelweave, one, None)]
         names[f"labelweave.{name}"] = own
     pages = []
-    for module, exported in sorted(names.items()):
+    for module, exported in sorted({**names, **FOR_EXTENSIONS}.items()):
         title = f"``{module}``"
         lines = [title, "=" * len(title), "", f".. currentmodule:: {module}", ""]
         lines += [".. autosummary::", "   :toctree: generated", "   :nosignatures:", ""]
