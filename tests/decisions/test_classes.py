@@ -65,6 +65,20 @@ def test_sets_of_classes(inner, rows):
     np.testing.assert_array_equal(model.predict(X_test[500:503]), sets[500:503])
 
 
+def test_the_score_of_sets_of_classes_is_their_coverage(rows):
+    X, y, X_test, y_test = rows
+    model = ConformalLabelClassifier(LogisticRegression(), level=0.2, guarantee="expectation").fit(X, y)
+    assert model.score(X_test, y_test) == pytest.approx(covered(model, X_test, y_test))
+    truth = y_test.astype(object)
+    truth[:5], truth[5:8] = None, "yew"  # not known, and a class that the model has not met
+    has_class = model.predict(X_test)[np.arange(8, 1000), np.searchsorted(NAMES, y_test[8:])]
+    weights = np.linspace(0, 1, 1000)
+    expected = (weights[8:] * has_class).sum() / weights[5:].sum()
+    assert model.score(X_test, truth, weights) == pytest.approx(expected)
+    labels = ConformalLabelClassifier(MaxMarginClassifier()).fit(X, y == "ash")
+    assert 0.5 < labels.score(X_test, y_test == "ash") <= 1  # two classes have no sets
+
+
 @pytest.mark.parametrize("guarantee", ["expectation", "probability"])
 def test_sets_cover_over_many_splits(guarantee):
     """The mean over splits is at least 1 - level; of a guarantee with probability few splits fail."""

@@ -82,6 +82,17 @@ def test_scores_are_those_of_fits_alone(scoring, missing):
         np.testing.assert_allclose(_column(model, 6, regularization), expected, atol=1e-3)
 
 
+def test_a_function_scores_rows_that_are_scaled_once():
+    X, Y = _drawn()
+    named, called = (
+        LowRankClassifierCV(**SMALL, scaling="standard", penalty="ridge", scoring=scoring).fit(3 * X + 7, Y)
+        for scoring in ("average_auc", SCORES["average_auc"])
+    )
+    for name in ("mean_test_score", "std_test_score"):
+        np.testing.assert_allclose(called.cv_results_[name], named.cv_results_[name])
+    assert called.scaling_ is not None
+
+
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_exact_ridge_paths_score_every_rank(kernel):
     X, Y = _drawn()

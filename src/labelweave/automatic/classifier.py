@@ -238,7 +238,8 @@ class AutoLabelClassifier(LabelClassifier):
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n, d)
             The training rows; NaN where a feature is not known.
-        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
+        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame, LabelMatrix, n lists of tags or \
+                ClassProbabilities
             Labels 0/1 or -1/1 with NaN where unobserved, or one class a row.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows' errors; rows of weight 0 are left out.
@@ -252,6 +253,8 @@ class AutoLabelClassifier(LabelClassifier):
         ------
         ValueError
             If the data make no sense, or are too few to be split; the row, column or label is named.
+        KeyboardInterrupt
+            After Ctrl-C, with the members that are done combined; see :func:`labelweave.set_config`.
         """
         given = {} if isinstance(self.members, str) else named_members(self.members)
         features, labels, weights = self._read(X, y, sample_weight)

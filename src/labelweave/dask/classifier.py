@@ -49,7 +49,7 @@ class PartitionedClassifier(PartitionedPredictions):
 
         Returns
         -------
-        MaxMarginClassifier or LowRankClassifier
+        Self
             The fitted model itself.
 
         Raises

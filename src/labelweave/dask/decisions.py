@@ -374,7 +374,7 @@ class ConformalLabelClassifier(PartitionedDecisions):
     cv : int, "prefit" or None, default=None
         Which rows are calibration rows.
     validation_fraction : float, default=0.25
-        The share of calibration rows, drawn evenly, for ``cv=None``.
+        The share of calibration rows, drawn at random, for ``cv=None``.
     random_state : int, RandomState instance or None, default=0
         Fixes which rows are held out.
 

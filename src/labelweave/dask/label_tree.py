@@ -90,7 +90,7 @@ class LabelTreeClassifier(PartitionedClassifier):
 
     Attributes
     ----------
-    label_trees_ : list of LabelTree
+    label_trees_ : tuple of LabelTree
         The trees.  This and all other fitted attributes are those of the ordinary estimator.
     duality_gap_ : float
         The relative duality gap over all nodes and rows.

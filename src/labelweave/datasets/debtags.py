@@ -39,10 +39,11 @@ def load_debtags(return_X_y: bool = False) -> Any:
     -------
     Bunch or tuple of four csr_array
         For ``n`` rows to train on, and with the suffixes ``_test`` and ``_untagged`` for others:
-        ``X`` (n, d) float64, ``Y`` (n, L) of 0 and 1, ``names`` and ``descriptions`` (n,) str, ``source_ids``
-        (n,) int64 for cross-validation by groups.  ``feature_names`` (d,), such as ``word:game`` or
-        ``depends:libc6``; ``label_names`` (L,), such as ``role::program``; ``parents`` (L, 2), a row (facet,
-        label) for each label; ``archive``, where the index came from; ``DESCR``, how the data were made.
+        ``X`` (n, d) float64, ``Y`` (n, L) of 0 and 1 (not for ``_untagged``), ``names`` and ``descriptions``
+        (n,) str, ``source_ids`` (n,) int64 for cross-validation by groups.  ``feature_names`` (d,), such as
+        ``word:game`` or ``depends:libc6``; ``label_names`` (L,), such as ``role::program``; ``parents`` (L,
+        2), a row (facet, label) for each label; ``archive``, where the index came from; ``DESCR``, how the
+        data were made.
 
     Examples
     --------

@@ -45,8 +45,8 @@ class CalibratedLabelClassifier(DecisionClassifier):
 
     Maps from scores to probabilities are found on scores of rows that clones did not see, as thresholds are
     in :class:`TunedThresholdClassifier`, and another clone is fitted to all rows.  For
-    ``response_method`` (of probabilities the log-odds are calibrated), ``cv``, ``validation_fraction``,
-    ``random_state`` and further attributes see :class:`TunedThresholdClassifier`.
+    ``response_method`` (of probabilities the log-odds are calibrated), ``cv``, ``validation_fraction`` and
+    ``random_state`` see :class:`TunedThresholdClassifier`.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class CalibratedLabelClassifier(DecisionClassifier):
         Whether rare labels lean on the others: by a prior of the curves' parameters that is learned from all
         labels, or by an isotonic map that labels with fewer than ``min_positives`` positive rows share.
     min_positives : int, default=500
-        For isotonic maps with pooling.
+        Labels with fewer positive held-out rows share one isotonic map; with ``pooling=True`` only.
     decision : {"half", "expected_f1"}, default="half"
         The label set of a row: labels more probable than 1/2, which is best for the Hamming loss, or the set
         of the greatest expected F1 score, labels taken to be independent, which is never empty.  Of classes
@@ -69,6 +69,10 @@ class CalibratedLabelClassifier(DecisionClassifier):
 
     Attributes
     ----------
+    estimator_ : classifier
+        The one that was fitted to all rows.
+    classes_ : ndarray of shape (L,)
+        The label names, label numbers, or classes.
     calibration_ : SigmoidCalibration, SoftmaxCalibration or IsotonicCalibration
         The maps.
     thresholds_ : ndarray of float64, shape (L,)

@@ -16,6 +16,8 @@ from labelweave.estimators.parameters import RandomState
 from labelweave.estimators.targets import TargetForm
 from labelweave.inference import adaptive_scores, control_mistakes
 from labelweave.labels import LabelMatrix
+from labelweave.metrics._classes import UNOBSERVED, class_codes, observed_rows, read_values
+from labelweave.metrics._inputs import read_weights
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Field, Number, Optional, count
 from labelweave.sklearn_compat import Interval, StrOptions
@@ -39,8 +41,8 @@ class ConformalLabelClassifier(DecisionClassifier):
     Where a row has one of three classes or more, ``predict`` gives sets of classes, 0 and 1 in a column a
     class in the order of ``classes_``, which miss the class with a probability of at most ``level``.  They
     are adaptive (APS of Romano, Sesia and Candes 2020, :func:`labelweave.inference.adaptive_scores`): large
-    where the model is unsure, and never empty.  For ``response_method``, ``random_state`` and further
-    attributes see :class:`TunedThresholdClassifier`.
+    where the model is unsure, and never empty.  ``response_method`` and ``random_state`` are those of
+    :class:`TunedThresholdClassifier`.
 
     Parameters
     ----------
@@ -52,26 +54,28 @@ class ConformalLabelClassifier(DecisionClassifier):
         What is bounded: the share of a row's true labels that are not predicted, or the share of its
         predicted labels that are wrong; a share of nothing is 0.  Of classes only the first.
     level : float, default=0.1
-        The bound.
+        The bound, between 0 and 1.
     guarantee : {"probability", "expectation"}, default="probability"
         "probability": with at least the probability ``confidence``, over draws of the calibration rows, the
         expected share of a row to come is at most the level.  "expectation": the expected share of the next
         row is at most the level, on average over draws of the calibration rows, so that it may be more for
         about half of them; for false negatives only.
     confidence : float, default=0.95
-        For "probability".
+        For "probability": its probability, between 0 and 1.
     cv : int, "prefit" or None, default=None
         None holds one part of the rows out for calibration.  "prefit" takes the estimator as it is, and all
         rows for calibration.  A number of folds calibrates on scores of all rows, each by a clone that did
         not see it, and fits the model to all rows: better sets where rows are few, but no guarantee is proven
         of them.
     validation_fraction : float, default=0.25
-        The share of calibration rows, drawn evenly, for ``cv=None``.
+        The share of calibration rows, drawn at random, for ``cv=None``; between 0 and 1.
 
     Attributes
     ----------
     estimator_ : classifier
-        The one that was fitted to the other rows.
+        The one that was fitted: to the other rows, with folds to all rows, or the one that was given.
+    classes_ : ndarray of shape (L,)
+        The labels or classes.
     threshold_ : float
         Labels with scores above are predicted.
     seed_ : int
@@ -145,6 +149,31 @@ class ConformalLabelClassifier(DecisionClassifier):
         """
         self.__dict__.pop("seed_", None)
         return self._fit_rows(self._read(X, y, sample_weight))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Compute the share of rows whose labels are all right, or whose set of classes has the true one.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame, list} of n rows
+            What the estimator takes.
+        y : array-like
+            The true labels or classes; unobserved entries, and rows of unknown class, do not count.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Subset accuracy, or where a row has one of three classes or more the coverage of their sets.
+        """
+        if self._one_of is None:
+            return super().score(X, y, sample_weight)
+        values = read_values(y, "y")
+        codes, weights = class_codes(values, self._one_of), read_weights(sample_weight, values)
+        rows = np.flatnonzero(observed_rows(codes != UNOBSERVED, weights))
+        has_class = self.predict(X)[rows, codes[rows]] > 0  # a class that the model lacks is in no set
+        return float(np.average(has_class & (codes[rows] >= 0), weights=weights[rows]))
 
     def _fit_rows(self, data: TrainingRows) -> Self:
         if self.cv is None:

@@ -51,7 +51,7 @@ class LabelTextClassifier(DecisionClassifier):
     Parameters
     ----------
     estimator : classifier or None, default=None
-        One with ``label_mean`` and ``label_covariance``: a :class:`KernelLogisticClassifier`, a
+        One with ``label_mean`` or ``label_covariance``: a :class:`KernelLogisticClassifier`, a
         :class:`MaxMarginClassifier`, or a :class:`LowRankClassifier`, of which the covariance makes label
         features.  None is a linear logistic one, whose scale is chosen too.
     descriptions : dict of str to str, DataFrame, Series, sequence of str, LabelText or None, default=None

@@ -40,19 +40,20 @@ class TunedThresholdClassifier(DecisionClassifier):
         Any with ``decision_function`` or ``predict_proba`` for many labels a row.
     objective : {"micro_f1", "macro_f1", "example_f1", "hamming_loss", "precision", "recall"}, \
             default="micro_f1"
-        What is to be best.  For F1 scores with a threshold a label none is predicted for more than twice
-        the held-out rows that have it, and one more.  With "precision" the target is to be reached with as
-        many hits as can be, with "recall" with as few predictions.
+        What is to be best.  For F1 scores with a threshold a label, unless ``pooling=0``, none is predicted
+        for more than twice the held-out rows that have it, and one more.  With "precision" the target is to
+        be reached with as many hits as can be, with "recall" with as few predictions.
     scope : {"label", "global", "top_k"}, default="label"
         A threshold a label, one for all, or the same number of labels for every row.
     target : float or None, default=None
-        The precision or recall to be reached on the held-out rows: of every label with a threshold a label,
-        else of all entries together.
+        The precision or recall to be reached on the held-out rows, above 0 and at most 1: of every label with
+        a threshold a label, else of all entries together.  Needed for these two objectives, and refused for
+        others.
     pooling : float or "auto", default="auto"
         With a threshold a label: how strongly labels with few positive rows are drawn to the best threshold
         for all labels.  With p positive rows a label's own threshold has the weight p / (p + pooling).
-        "auto" is 50, or 0, 10 or 200 if that is clearly better on halves of the held-out rows, with
-        thresholds from the other halves.  Not for a target.
+        "auto" is 50, or 0, 10 or 200 if that is clearly better on fifths of the held-out rows, with
+        thresholds from the other four fifths.  Not for a target.
     response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
         What thresholds are of; "auto" takes probabilities where the estimator has them.  With
         "decision_function" the model has no probabilities.
@@ -71,7 +72,8 @@ class TunedThresholdClassifier(DecisionClassifier):
         The one that was fitted to all rows.
     thresholds_ : ndarray of float64, shape (L,)
         Probabilities or scores above are positive; not with "top_k".  A label without positive held-out
-        rows has the best threshold for all labels; if no label has one, it is the estimator's own.
+        rows begins with the best threshold for all labels, which pooled F1 scores may raise; if no label has
+        one, it is the estimator's own.
     pooling_ : float
         The strength of pooling, chosen or given; 0 with one threshold for all or a target.  Not with "top_k".
     k_ : int

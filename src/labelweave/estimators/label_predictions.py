@@ -63,7 +63,8 @@ class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
             The scores.  One number is taken off all of them, the lowest threshold: with one threshold for
             all labels, as without a choice of thresholds or with two classes, positive scores are predicted.
             Where labels have thresholds of their own, these spoil no ranking, and ``predict`` compares with
-            ``thresholds_``.
+            ``thresholds_``.  Where label sets are not made by thresholds, as the best k labels, by expected
+            F1 or along a hierarchy, scores rank and no more.
         """
         check_is_fitted(self)
         return self._form.scores(np.concatenate(list(self._score_blocks(X))))

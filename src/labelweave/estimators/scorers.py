@@ -250,7 +250,7 @@ class KernelScorer(Scorer):
     def dual_coef_(self) -> Array:
         """Coefficients of the support rows, shape (m, L); of one kernel only."""
         if len(self.terms) > 1:
-            raise AttributeError("A sum of kernels has coefficients a kernel; see expansion_.")
+            raise AttributeError("A sum of kernels has coefficients a kernel, and no dual_coef_.")
         return self.terms[0].coefficients
 
     @property

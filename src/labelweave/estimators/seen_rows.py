@@ -138,7 +138,8 @@ class TakesMoreRows:
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n, d)
             The training rows.
-        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
+        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame, LabelMatrix, n lists of tags or \
+                ClassProbabilities
             Labels 0/1 or -1/1 with NaN where unobserved; or one class a row, None or NaN where it is not
             known.  With a taxonomy as the covariance a row may have the name of an inner node: the classes
             below are unobserved in it, the others negative.  A row without observed labels adds nothing.
@@ -149,7 +150,7 @@ class TakesMoreRows:
 
         Returns
         -------
-        MaxMarginClassifier or LowRankClassifier
+        Self
             The fitted model itself.
 
         Raises
@@ -157,6 +158,15 @@ class TakesMoreRows:
         ValueError
             If the data, or their combination with the parameters, make no sense; the row,
             column or label is named.
+        KeyboardInterrupt
+            After Ctrl-C, with the best model so far kept; see :func:`labelweave.set_config`.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the fit ended before ``tol`` was reached.
+        UnobservedLabelWarning
+            If no row says anything of a label; ``unobserved_labels_`` has its number.
         """
         features = self._read_features(X, reset=True)
         tree, related = taxonomy_of(self.label_covariance), self._relates_labels
@@ -207,7 +217,8 @@ class TakesMoreRows:
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n, d)
             More rows, or earlier ones again with labels that were not known.
-        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
+        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame, LabelMatrix, n lists of tags or \
+                ClassProbabilities
             Their labels or classes.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows' losses.
@@ -216,7 +227,7 @@ class TakesMoreRows:
 
         Returns
         -------
-        MaxMarginClassifier or LowRankClassifier
+        Self
             The fitted model itself.
 
         Raises

@@ -245,7 +245,7 @@ class TableModel(Saves, FactsInHTML, MetaEstimatorMixin, ClassifierMixin, Checke
 
     @available_if(_classifier_has("decision_function"))
     def decision_function(self, X: Any) -> RowsByLabels:
-        """Score every label; a positive score predicts the label.
+        """Score every label, as the classifier's own ``decision_function`` does.
 
         Parameters
         ----------

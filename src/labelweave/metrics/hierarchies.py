@@ -100,7 +100,8 @@ def hierarchical_f1_score(
     average : {"micro", "macro", "example", "samples"}, default="micro"
         Over all entries, as the field has it; over classes or rows; see :func:`f1_score`.
     leave_out : sequence of str, default=()
-        Nodes that do not count, such as a root that every row has: ``taxonomy.roots``.
+        Nodes that do not count, such as a root that every row has: ``taxonomy.roots``; not all of them.
+        Other names are passed over.
     zero_division : {0.0, 1.0, nan}, default=0.0
         The value where nothing is positive or predicted; see :func:`f1_score`.
     sample_weight : array-like of shape (n,) or None, default=None
@@ -185,8 +186,9 @@ def h_loss(
 def information_content(labels: Any, taxonomy: Taxonomy) -> dict[str, float]:
     """Compute the information of each class, given those right above it, from training rows.
 
-    It is ``-log2 (n_class + 1) / (n_above + 1)``, with the rows that have the class and those that have all
-    its parents (Clark and Radivojac 2013); the ones keep a class that no row has finite.
+    It is ``-log2((n_class + 1) / (n_above + 1))``, with the rows that have the class and those that have all
+    its parents, of a root all rows where it is observed (Clark and Radivojac 2013); the ones keep a class
+    that no row has finite.
 
     Parameters
     ----------

@@ -166,8 +166,9 @@ def expected_calibration_error(
         Over all entries together, the mean over labels, or one value a label.  Where most entries are
         negative and safely so, as with hundreds of labels, all of them are small; see ``least``.
     least : float, default=0.0
-        Only entries of a higher probability are counted, from 0 to 1.  With 0.05 a table of few positives is
-        not good at calibration for what hardly any model gets wrong; NaN where no probability is higher.
+        Only entries of a higher probability are counted, from 0 to below 1.  With 0.05 a table of few
+        positives is not good at calibration for what hardly any model gets wrong; NaN where no probability is
+        higher.
     sample_weight : array-like of shape (n,) or None, default=None
         Non-negative weights of the rows.
 

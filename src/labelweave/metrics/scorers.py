@@ -107,8 +107,8 @@ def get_scorer(name: str, **settings: Any) -> LabelScorer:
     Parameters
     ----------
     name : str
-        One of :func:`get_scorer_names`; "precision_at_3" is "precision_at_k" with k=3.  A loss begins with
-        ``neg_`` and is negated.
+        One of :func:`get_scorer_names`; "precision_at_3" is "precision_at_k" with k=3.  A loss or an
+        error begins with ``neg_`` and is negated.
     **settings : object
         Parameters of the metric, such as k, propensity, taxonomy, seen_classes or zero_division.  Those of
         hierarchies take a taxonomy, and targets whose labels have names.

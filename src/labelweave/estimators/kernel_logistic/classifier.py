@@ -8,7 +8,6 @@ in :mod:`labelweave.problems.kernel_likelihood`, the learning of hyper-parameter
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Real
 from os import PathLike
@@ -143,11 +142,11 @@ class KernelLogisticClassifier(KernelProbabilities):
         ones recorded as present, one number or one a label each.  "propensity" is for labels that are only
         forgotten, as often as the formula of Jain et al. (2016) says, see
         :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
-        average (:mod:`labelweave.labels.flip_rates`).
+        average (:mod:`labelweave.labels.flip_rates`).  For many labels a row only.
     hyperparameters : {"learn", "fixed"}, default="learn"
         Whether scales and kernel parameters are learned or kept.
     cv : int, splitter, iterable or None, default=5
-        The folds on which they are learned: a number of random parts, labels spread evenly (None for 5), or
+        The folds on which they are learned: a number of random parts, stratified by labels (None for 5), or
         splits of all rows; where rows belong together ``list(GroupKFold(5).split(X, y, groups))``.
     learning_rows : int or None, default=None
         Learn hyper-parameters on so many rows, drawn at random, and fit all with them; None for all.
@@ -159,14 +158,15 @@ class KernelLogisticClassifier(KernelProbabilities):
         more included.
     decision : {"most_probable", "least_expected_loss", "best_parent"}, default="most_probable"
         How ``predict`` chooses one class a row: the most probable, the one of least expected taxonomic
-        loss, or the most probable under the parent of the greatest mass (section 6.1).
+        loss, or the most probable under the parent of the greatest mass (section 6.1).  The last two need a
+        taxonomy.
     threshold : {"auto", "f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"} or float, \
             default="auto"
         Labels of a higher probability are predicted: 1/2, a given one, the one of best micro F1 on rows held
         out ("f1"), or one for every label, together the best for a measure; the fit to all rows comes after.
         Only "auto" where a row has one of three classes or more.
     validation_fraction : "auto" or float, default="auto"
-        The share of rows held out for thresholds, every label spread evenly.  "auto" holds each fifth of up
+        The share of rows held out for thresholds, stratified by labels.  "auto" holds each fifth of up
         to 5,000 rows out in turn, and one fifth of more.
     kernel_rank : int or None, default=None
         Replace kernel matrices by incomplete Cholesky factors of so many columns, with the true diagonal
@@ -244,7 +244,7 @@ class KernelLogisticClassifier(KernelProbabilities):
     n_iter_ : int
         Newton steps done.
     duality_gap_ : float
-        The relative duality gap: the objective is at most this share above its minimum.
+        The relative duality gap: the minimum is at most this share of the objective below it.
     trace_ : list of TraceRecord
         Time, primal, dual, gap and share of active fits at every check of the gap.
 
@@ -280,12 +280,12 @@ class KernelLogisticClassifier(KernelProbabilities):
     }
 
     def __init__(
-        self, kernel: KernelLike | Sequence[Any] = "rbf", *, gamma: str | float | None = None,
+        self, kernel: KernelLike = "rbf", *, gamma: str | float | None = None,
         degree: int = 3, coef0: float = 1.0, scaling: str = "none", scale: float = 10.0,
-        intercept_variance: float = 1.0, taxonomy: Taxonomy | None = None,
+        intercept_variance: float | Literal["learn"] = 1.0, taxonomy: Any = None,
         label_covariance: CovarianceLike = None, label_mean: MeanLike = None,
         coupling: Literal["full"] | int | None = None,
-        tie: str = "shared", tree_prior: bool = True, feature_widths: bool = False,
+        tie: Any = "shared", tree_prior: bool = True, feature_widths: bool = False,
         false_negative_cost: Costs = 1.0, false_positive_cost: Costs = 1.0, class_weight: ClassWeight = None,
         flip_rates: FlipRatesLike = None,
         hyperparameters: Literal["fixed", "learn"] = "learn", cv: Any = 5, learning_rows: int | None = None,
@@ -308,7 +308,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n, d)
             The training rows.
-        y : array-like of shape (n,) or (n, L), sparse matrix, DataFrame or LabelMatrix
+        y : array-like of shape (n,) or (n, L), sparse matrix, DataFrame, LabelMatrix or n lists of tags
             One class a row, None or NaN where unobserved, or their probabilities as
             :class:`~labelweave.labels.ClassProbabilities`; or labels 0/1 or -1/1 with NaN where unobserved.
         sample_weight : array-like of shape (n,), default=None
@@ -327,6 +327,15 @@ class KernelLogisticClassifier(KernelProbabilities):
         ValueError
             If the data, or their combination with the parameters, make no sense; the row,
             column or label is named.
+        KeyboardInterrupt
+            After Ctrl-C, with the best model so far kept; see :func:`labelweave.set_config`.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the fit ended before ``tol`` was reached.
+        UnobservedLabelWarning
+            If no row says anything of a label; ``unobserved_labels_`` has its number.
         """
         features = self._read_features(X, reset=True)
         if self._is_precomputed and features.is_sparse:

@@ -115,15 +115,16 @@ class LabelGraphClassifier(LabelGraphModel):
         What the weights are of.  "scores" are those of kernel ridge regressions of all labels, each training
         row's from a fit without it: the graph learns what scores of labels say about each other.
     cliques_per_round : int, default=1
-        Cliques that a round activates, r in the paper.  This and the next six are for ``graph="learn"``
-        alone.
+        Cliques that a round activates, r in the paper.  This and the next six, but for
+        ``validation_fraction``, are for ``graph="learn"`` alone.
     max_rounds : int, default=50
         The largest number of rounds, 1 or more.
     graph_tol : float, default=0.01
         The graph is done when two rounds change the objective by less than this share (supplement, A.3, with
         0.05), or when no candidate violates the dual; 0 leaves the second reason alone.
     clique_size : int, default=2
-        The most labels in a clique.  Above 2, pairs may be followed by larger cliques grown from chosen ones.
+        The most labels in a clique, 2 to 8.  Above 2, pairs may be followed by larger cliques grown from
+        chosen ones.
     validation_fraction : float or None, default=None
         Share of the rows on which the Hamming loss is measured after every round of a graph that grows on
         the others; its weights are then fitted to all rows.  With a rule for ``threshold`` thresholds are
@@ -147,7 +148,7 @@ class LabelGraphClassifier(LabelGraphModel):
         ones recorded as present, one number or one a label each.  "propensity" is for labels that are only
         forgotten, as often as the formula of Jain et al. (2016) says, see
         :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
-        average (:mod:`labelweave.labels.flip_rates`).
+        average (:mod:`labelweave.labels.flip_rates`).  For many labels a row only.
     threshold : {"auto", "f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"} or float, \
             default="auto"
         "auto" predicts the labeling of highest score.  A number, or a rule for the best ones on held-out
@@ -191,8 +192,9 @@ class LabelGraphClassifier(LabelGraphModel):
     Attributes
     ----------
     label_graph_ : CliqueGraph
-        The graph with names, weights (norms of cliques' weight vectors) and signs: two thirds or more of the
-        training rows that have one label of a pair or both gain by both alike (1) or lose by it (-1).
+        The graph with names, weights (norms of cliques' weight vectors) and signs: 1 where equal values of a
+        pair score higher in two thirds or more of the training rows that have one of its labels or both, -1
+        where different values do, else 0.
     graph_trace_ : list of GraphRecord
         Cliques in the order chosen, with the objective and the held-out loss after each round; empty for a
         given graph.  With held-out rows these are the rounds on the other rows.
@@ -206,6 +208,8 @@ class LabelGraphClassifier(LabelGraphModel):
         The weights of labels, for 1 against 0; of the inputs, if these are not the features.
     clique_coef_, clique_intercept_ : ndarray of shape (states, d) and (states,)
         The weights of the states of all cliques; bit b of a state is the value of the b-th label.
+    kernel_ : Kernel
+        The kernel with numbers as parameters, where there is one.
     inputs_ : KernelInputs or None
         What makes the inputs of new rows, if these are not the features.
     ridge_ : float
@@ -213,7 +217,8 @@ class LabelGraphClassifier(LabelGraphModel):
     thresholds_ : ndarray of shape (L,)
         Scores above are positive; ``decision_function`` gives scores less the lowest of them.
     classes_ : ndarray of shape (L,)
-        The label names, label numbers, or classes.
+        The label names, label numbers, or classes.  Two classes have one column of scores, so that L is 1 in
+        the other shapes.
     scaling_ : FeatureScaling or None
         What is done to the features.
     n_features_in_ : int
@@ -309,7 +314,8 @@ class LabelGraphClassifier(LabelGraphModel):
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n, d)
             The training rows.
-        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
+        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame, LabelMatrix, n lists of tags or \
+                ClassProbabilities
             Labels 0/1 or -1/1 with NaN where unobserved, or one class a row.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows' losses.
@@ -327,6 +333,15 @@ class LabelGraphClassifier(LabelGraphModel):
         ------
         ValueError
             If the data, the graph, or their combination with the parameters, make no sense.
+        KeyboardInterrupt
+            After Ctrl-C, with the best model so far kept; see :func:`labelweave.set_config`.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the fit ended before ``tol`` was reached.
+        UnobservedLabelWarning
+            If no row says anything of a label; ``unobserved_labels_`` has its number.
         """
         features = self._read_features(X, reset=True)
         labels, form = read_targets(y)

@@ -120,7 +120,7 @@ class LabelTreeClassifier(LabelClassifier):
         ones recorded as present, one number or one a label each.  "propensity" is for labels that are only
         forgotten, as often as the formula of Jain et al. (2016) says, see
         :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
-        average (:mod:`labelweave.labels.flip_rates`).
+        average (:mod:`labelweave.labels.flip_rates`).  For many labels a row only.
     checkpoint : path-like or None, default=None
         A file that is written at most every 30 seconds while the model is fitted.  A fit that was killed goes
         on from it, with the same bits, when the same call is made again; other data or parameters are
@@ -148,7 +148,8 @@ class LabelTreeClassifier(LabelClassifier):
     intercept_ : ndarray of shape (L,)
         The intercepts of the labels' own classifiers, in the first tree.
     classes_ : ndarray of shape (L,)
-        The label names, label numbers, or classes.
+        The label names, label numbers, or classes.  Two classes have one column of scores, so that L is 1 in
+        the other shapes.
     n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
         Features seen in fit, and their names, when X was a frame.
     converged_ : bool
@@ -228,7 +229,8 @@ class LabelTreeClassifier(LabelClassifier):
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n, d)
             The training rows.
-        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
+        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame, LabelMatrix, n lists of tags or \
+                ClassProbabilities
             Labels 0/1 or -1/1 with NaN where unobserved, or one class a row, None or NaN where it is not
             known.  A row is unobserved at a node whose label it may have and is not known to have.
         sample_weight : array-like of shape (n,), default=None
@@ -248,6 +250,15 @@ class LabelTreeClassifier(LabelClassifier):
         ValueError
             If the data, or their combination with the parameters, make no sense; the row, column or label is
             named.
+        KeyboardInterrupt
+            After Ctrl-C, with the best model so far kept; see :func:`labelweave.set_config`.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the fit ended before ``tol`` was reached.
+        UnobservedLabelWarning
+            If no row says anything of a label; ``unobserved_labels_`` has its number.
         """
         features = self._read_features(X, reset=True)
         rows = self._rows(features, y, sample_weight, entry_weight)

@@ -114,13 +114,13 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         ones recorded as present, one number or one a label each.  "propensity" is for labels that are only
         forgotten, as often as the formula of Jain et al. (2016) says, see
         :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
-        average (:mod:`labelweave.labels.flip_rates`).
+        average (:mod:`labelweave.labels.flip_rates`).  For many labels a row only.
     hyperparameters : {"fixed", "learn"}, default="fixed"
         "learn" takes the kernel's parameters and lambda of the least cross-validated loss of kernel ridge
         regression, by its gradient, whatever the rank.  Needs ``loss="squared"`` and ``penalty="ridge"``;
         :class:`LowRankClassifierCV` learns kernels for the others.
     cv : int, splitter, iterable or None, default=5
-        The folds for it; a number (None: 5) means random parts over which every label is spread evenly.
+        The folds for it; a number (None: 5) means random parts, stratified by labels.
         Splits are those of all rows; with rows that belong together a list of the splits.
     learning_rows : int or None, default=None
         Learn on so many rows, drawn at random; None for all.
@@ -173,6 +173,10 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         labels times features.
     label_covariance_ : LabelCovariance or None
         The covariance of the labels' factor; None for independent labels.
+    label_mean_ : LabelMean or None
+        The weights that were known.
+    scaling_ : FeatureScaling or None
+        What is done to the features.
     intercept_, thresholds_ : ndarray of shape (L,)
         What is added to scores, and above what they are positive; ``decision_function`` gives scores less
         the lowest threshold.
@@ -195,7 +199,8 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
     kernel_ : Kernel
         The kernel, its parameters numbers; not with a precomputed one.
     classes_ : ndarray of shape (L,)
-        The label names, label numbers, or classes.
+        The label names, label numbers, or classes.  Two classes have one column of scores, so that L is 1 in
+        the other shapes.
     n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
         Features seen in fit, and their names, when X was a frame.
     converged_ : bool

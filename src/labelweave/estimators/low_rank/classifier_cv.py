@@ -113,7 +113,7 @@ class LowRankClassifierCV(LowRankClassifier):
         ones recorded as present, one number or one a label each.  "propensity" is for labels that are only
         forgotten, as often as the formula of Jain et al. (2016) says, see
         :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
-        average (:mod:`labelweave.labels.flip_rates`).
+        average (:mod:`labelweave.labels.flip_rates`).  For many labels a row only.
     hyperparameters : {"fixed", "learn"}, default="fixed"
         "learn" first takes the kernel's parameters of the least cross-validated loss of kernel ridge
         regression, whatever the loss and the penalty.  The lambda learned with them is tried too, where
@@ -128,7 +128,8 @@ class LowRankClassifierCV(LowRankClassifier):
             callable, default="micro_f1"
         What is best on the observed entries of held-out rows: the least mean loss ("loss", with its sign
         turned) or the greatest metric; "micro_f1" at ``threshold``, or the best ones of the held-out rows.  A
-        callable gets a fitted model, X and y of these rows, and gives a number, greater is better.
+        callable gets a fitted model, X of these rows, scaled as ``scaling`` says, and their y, and gives a
+        number, greater is better.
     rule : {"best", "one_standard_error"}, default="best"
         Which pair is taken: the best mean score, or the smallest rank, and the strongest penalty with it,
         whose mean is at most one standard error below it.
@@ -171,7 +172,8 @@ class LowRankClassifierCV(LowRankClassifier):
         The rank and the lambda taken, and their mean score over folds.
     cv_results_ : dict of str to ndarray of shape (pairs,)
         Columns: "rank", "regularization", "mean_test_score", "std_test_score", "split0_test_score" and so on,
-        "seconds" and "rounds" of all folds together.  NaN where an interrupt came first.
+        "seconds" and "rounds" of all folds together.  Scores are NaN where an interrupt came first, and the
+        mean where fewer folds were scored than of other pairs.
     n_splits_ : int
         Folds.
     search_status_ : {"complete", "interrupted"}
@@ -343,6 +345,7 @@ class LowRankClassifierCV(LowRankClassifier):
         """Score by the user's function, which gets a model of its own."""
         model = copy.copy(self)
         model._keep_factors(fitted.spread(kept, len(features)), features)
+        model.scaling_ = None  # rows are given as they are scaled
         model.thresholds_ = np.full(len(fitted.intercepts), self._level)
         model.rank_ = fitted.label_factor.shape[1]
         truth = y[held] if isinstance(y, LabelMatrix) else _safe_indexing(y, held)

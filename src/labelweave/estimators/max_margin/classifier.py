@@ -93,8 +93,8 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
     ----------
     C : float, default=1.0
         Weight of the losses, the paper's C; larger fits the training data more closely.
-    kernel : {"linear", "rbf", "polynomial", "laplacian", "cosine", "precomputed"}, Kernel or \
-            callable, default="linear"
+    kernel : {"linear", "rbf", "polynomial", "laplacian", "cosine", "precomputed"}, Kernel, callable or \
+            list of them, default="linear"
         The kernel between rows.  A :class:`~labelweave.features.Kernel` such as
         ``RBFKernel(0.5) + LinearKernel()`` has its own parameters; a callable gets two arrays of rows
         and gives the kernel between them.  A list of kernels is a sum, each with a label covariance of its
@@ -112,7 +112,8 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         quantiles, rows to length 1, or as they are.  "auto" takes the one of "standard" and "quantile", for
         sparse rows of "unit" and "none", with the least squared error of left-out rows in kernel ridge
         regression.  See :class:`~labelweave.features.FeatureScaling`; weights are those of scaled features.
-    label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L) or None, default=None
+    label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L), list of them or None, \
+            default=None
         The prior covariance R between labels; None is the identity.  A taxonomy
         stands for :meth:`LabelCovariance.from_taxonomy`; its nodes are found by label name.  With a list of
         kernels a list of as many: scores covary by the sum of K_g R_g.
@@ -144,15 +145,16 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         ones recorded as present, one number or one a label each.  "propensity" is for labels that are only
         forgotten, as often as the formula of Jain et al. (2016) says, see
         :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
-        average (:mod:`labelweave.labels.flip_rates`).
+        average (:mod:`labelweave.labels.flip_rates`).  For many labels a row only.
     threshold : {"auto", "f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"} or float, \
             default="auto"
-        Scores above it are predicted: 0, or a given one; or, on the observed entries of rows that are held
-        out, the one of best micro-averaged F1 score ("f1"), or one for every label, together the best for
-        a measure, drawn to the best one of all where few held-out rows have the label; after that the model
-        is fitted to all rows.  Only "auto" where a row has one of three classes or more.
+        Scores above it are predicted: 0 ("auto"), or the number that is given.  "f1": one threshold for all
+        labels, of the best micro-averaged F1 score on the observed entries of rows that are held out.  A
+        measure's name: a threshold a label, together the best for that measure there, drawn to the best one
+        for all labels where few held-out rows have the label.  After that the model is fitted to all rows.
+        Only "auto" where a row has one of three classes or more.
     validation_fraction : "auto" or float, default="auto"
-        The share of rows held out for thresholds, every label spread evenly.  "auto" holds each fifth of up
+        The share of rows held out for thresholds, stratified by labels.  "auto" holds each fifth of up
         to 5,000 rows out in turn, and one fifth of more.
     warm_start : bool, default=False
         Whether the next ``fit`` starts from the last one's dual variables, where rows and labels are as many.
@@ -181,10 +183,10 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         Megabytes for kernel matrices, their factors, caches and panels.  About thirty arrays of
         rows x labels come on top.  Of larger dense weights see ``prune``.
     precision : {"auto", "float32", "float64"}, default="auto"
-        Arithmetic while solving.  "auto" is float32 for ``tol >= 1e-5`` and
-        ``2 C max(w) <= 1e5 tol``, where rounding does no
-        harm; alternating directions go over to float64 where it does.  The gap reported at the
-        end is computed in float64 in any case.
+        Arithmetic while solving.  "auto" is float32 where rounding does no harm: in coordinate ascent for
+        ``tol >= 1e-5`` and ``2 C max(w) <= 1e5 tol``; in ADMM and block ascent for more than 1,000 rows and
+        ``tol >= 5e-5 max(1, C max(w))``, and they go over to float64 where that fails.  Working sets take
+        float64.  The gap reported at the end is computed in float64 in any case.
     prune : {"off", "certified", "small"} or float, default="off"
         Which weights of features are taken away, with independent labels and a linear kernel.  "certified"
         drops the smallest of each label, while the others make up for it and the relative gap of each block
@@ -209,15 +211,17 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         The weights, one row a label, sparse where labels were fitted block after block; with kernels that
         have explicit features only: those of "cosine" are the rows scaled to length 1.
     dual_coef_ : ndarray of shape (m, L)
-        The coefficients of the support rows, with other kernels.
+        The coefficients of the support rows, with other kernels; not with a list of kernels.
     support_ : ndarray of shape (m,)
         Which training rows they are.
     support_vectors_ : ndarray or csr_array of shape (m, d)
         Their features; not with a precomputed kernel.
     kernel_ : Kernel
         The kernel with numbers as parameters, or a list; not with a precomputed one.
-    label_covariance_ : LabelCovariance
-        R.
+    label_covariance_ : LabelCovariance or list of LabelCovariance
+        R, with a list of kernels one each.
+    label_mean_ : LabelMean or None
+        The weights that were known.
     C_ : float
         C, given or learned.
     intercept_ : ndarray of shape (L,)
@@ -225,7 +229,8 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
     thresholds_ : ndarray of shape (L,)
         Scores above are positive; ``decision_function`` gives scores less the lowest of them.
     classes_ : ndarray of shape (L,)
-        The label names, label numbers, or classes.
+        The label names, label numbers, or classes.  Two classes have one column of scores, so that L is 1 in
+        the other shapes.
     scaling_ : FeatureScaling or None
         What is done to the features.
     n_features_in_ : int
@@ -239,8 +244,7 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
     n_iter_ : int
         Rounds done.
     duality_gap_ : float
-        The relative duality gap of the result: the objective is at most this share above
-        its minimum.
+        The relative duality gap of the result: the minimum is at most this share of the objective below it.
     pruning_ : dict
         Where labels were fitted block after block: "gap_before" and "gap", the relative gaps before and
         after weights were taken away, "largest_gap" of a block, "weights_before" and "weights", how many

@@ -102,8 +102,8 @@ def choose_thresholds(
     -------
     ThresholdChoice
         Thresholds and the value of the measure.  Unpooled ones lie half way between two scores.  A label
-        without positive rows gets the best threshold for all labels; if no label has one, or a label cannot
-        reach the precision, nothing is predicted.
+        without positive rows begins with the best threshold for all labels, which may be raised; if no label
+        has one, or a label cannot reach the precision, nothing is predicted.
 
     Raises
     ------
