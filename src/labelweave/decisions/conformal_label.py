@@ -41,7 +41,7 @@ class ConformalLabelClassifier(DecisionClassifier):
     Where a row has one of three classes or more, ``predict`` gives sets of classes, 0 and 1 in a column a
     class in the order of ``classes_``, which miss the class with a probability of at most ``level``.  They
     are adaptive (APS of Romano, Sesia and Candes 2020, :func:`labelweave.inference.adaptive_scores`): large
-    where the model is unsure, and never empty.  ``response_method`` and ``random_state`` are those of
+    where the model is unsure, and never empty.  For ``response_method`` and ``random_state`` see
     :class:`TunedThresholdClassifier`.
 
     Parameters
