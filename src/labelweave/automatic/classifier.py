@@ -238,7 +238,7 @@ class AutoLabelClassifier(LabelClassifier):
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n, d)
             The training rows; NaN where a feature is not known.
-        y : array-like (n, L) or (n,), sparse matrix, DataFrame, LabelMatrix, lists of tags, ClassProbabilities
+        y : array-like (n, L) or (n,), sparse matrix, frame, LabelMatrix, lists of tags or ClassProbabilities
             Labels 0/1 or -1/1 with NaN where unobserved, or one class a row.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows' errors; rows of weight 0 are left out.
