@@ -124,6 +124,25 @@ def test_without_pyarrow_tables_are_the_same(tmp_path, monkeypatch):
     np.testing.assert_array_equal(whole.Y.to_dense(), slow.Y.to_dense())
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'price,tags\n"1,234.5",a|b\n"2,000",b\n12.5%,a\n$3,b\n"1,23",b\n',
+        'price,tags\n"1,234.5",a|b\n"2,000",b\n12.5%,a\n -$3 ,b\n',
+        "price;tags\n1.234,5;a|b\n2.000,25;b\n12,5%;a\n3,5;b\n",
+        "price;tags\n1.5;a|b\n?;b\nNA;a\n3;b\n",
+    ],
+)
+def test_without_pyarrow_formatted_numbers_are_the_same(tmp_path, monkeypatch, text):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    columns = TableColumns(labels="tags", label_separator="|")
+    whole = read_table_columns(path, columns)
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    slow = read_table_columns(path, columns)
+    pd.testing.assert_frame_equal(whole.X, slow.X, check_dtype=False)
+
+
 tags = st.sampled_from(["a", " a", "b|a", "", " ", "?", " ? ", "|", "a|?", "a|a", "é|b", "?|?", "\u00a0"])
 codes = st.sampled_from(["", "1", "2.0", "x1", "x-2", "NA", " 3", "y"])
 

@@ -264,3 +264,13 @@ def test_sparse_rows_and_labels_go_on_too(parameters):
     model = _make(parameters).partial_fit(sp.csr_array(X[:50]), sp.csr_array(Y[:50]))
     model.partial_fit(sp.csr_array(X[50:]), sp.csr_array(Y[50:]))
     assert sp.issparse(model.predict(sp.csr_array(X)))
+
+
+@pytest.mark.parametrize("loss", ["squared", "squared_hinge"])
+def test_thresholds_know_nothing_of_an_earlier_fit(loss):
+    """Whose factors have seen the rows that are held out now."""
+    X, Y = _drawn()
+    Y[::3] = 1 - Y[::3]  # noise, which factors remember
+    model = LowRankClassifier(3, loss=loss, threshold="f1", warm_start=True, tol=1e-3).fit(X, Y)
+    first = model.thresholds_
+    np.testing.assert_array_equal(model.fit(X, Y).thresholds_, first)

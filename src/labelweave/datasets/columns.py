@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -102,19 +103,37 @@ class Columns(Mapping[str, list[Any]]):
     def unformatted(self, name: str) -> Any:
         """Give a column with 1,234.5 and 50 % and $3 as 1234.5 and 50 and 3, where it is text."""
         column = as_array(self.plain(name))
-        return (
-            _unformatted(column, *(",." if self._has_decimal_commas else ".,")) if is_text(column) else column
-        )
+        point, comma = ",." if self._has_decimal_commas else ".,"
+        if isinstance(column, list):
+            return _unformatted_list(column, point, comma)
+        return _unformatted(column, point, comma) if is_text(column) else column
+
+
+def _formats(point: str, comma: str) -> tuple[str, str]:
+    """Say what a formatted number is, and what is to be left out of it."""
+    digits = rf"(\d{{1,3}}(\{comma}\d{{3}})+|\d+)(\{point}\d+)?"
+    return rf"^\s*[-+]?[$€£¥]?\s*{digits}\s*[%$€£¥]?\s*$", rf"[\{comma}%$€£¥\s]"
 
 
 def _unformatted(column: Any, point: str, comma: str) -> Any:
     """Write numbers without signs of currencies and percent and without commas between thousands."""
     from pyarrow import compute
 
-    digits = rf"(\d{{1,3}}(\{comma}\d{{3}})+|\d+)(\{point}\d+)?"
-    is_number = compute.match_substring_regex(column, rf"^\s*[-+]?[$€£¥]?\s*{digits}\s*[%$€£¥]?\s*$")
-    bare = compute.replace_substring_regex(column, rf"[\{comma}%$€£¥\s]", "")
+    pattern, left_out = _formats(point, comma)
+    bare = compute.replace_substring_regex(column, left_out, "")
+    is_number = compute.match_substring_regex(column, pattern)
     return compute.if_else(is_number, compute.replace_substring(bare, point, "."), column)
+
+
+def _unformatted_list(column: list[Any], point: str, comma: str) -> list[Any]:
+    """Do the same where pyarrow is not installed, or cells are of several types."""
+    pattern, left_out = (re.compile(words, re.ASCII) for words in _formats(point, comma))
+
+    def bare(cell: Any) -> Any:
+        is_number = isinstance(cell, str) and pattern.match(cell)
+        return left_out.sub("", cell).replace(point, ".") if is_number else cell
+
+    return [bare(cell) for cell in column]
 
 
 def is_missing(cell: Any) -> bool:
@@ -253,6 +272,8 @@ def numbers(column: Any) -> npt.NDArray[np.float64] | None:
     try:
         if kinds == {str}:
             column = text_column(column)
+            if isinstance(column, list):  # without pyarrow
+                return np.array([number(cell) for cell in column])
         if is_text(column):
             return _written_numbers(column)
         if not isinstance(column, list):

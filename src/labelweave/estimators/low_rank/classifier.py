@@ -291,7 +291,7 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
             if start is None and before is not None:
                 start = before.carried(data, self._form, settings)
             self.rank_, self.regularization_ = settings.rank, settings.regularization
-            part = self._choose_thresholds(features, data, settings, progress, start)
+            part = self._choose_thresholds(features, data, settings, progress)
             progress.keep = lambda model, fitted: model._keep_factors(fitted, features)
             fitted = _fit_after(part, data, settings, start)
             self._keep(fitted, features)

@@ -175,18 +175,16 @@ class LowRankModel(AddsLabels, LearningClassifier):
         data: LowRankData,
         settings: LowRankSettings,
         progress: FitProgress,
-        start: Start | None,
     ) -> FittedFactors | None:
         """Keep the thresholds; give the model of a part of the rows if they were chosen on the others.
 
-        No part starts from another, whose factors know the rows that this one is to score.
+        No part starts from another or from an earlier fit, whose factors know the rows that this one is to
+        score.
         """
 
         def fit_part(kept: Array, stage: str) -> FittedFactors:
-            ready, begin = ReadyRows(data.rows(kept), settings, is_kept=False), start
-            if start is not None and start.features is not None and data.has_row_coefficients:
-                begin = Start(start.labels, start.features[kept])
-            part = fit_factors(ready, settings, begin, stage).spread(kept, len(data.labels))
+            ready = ReadyRows(data.rows(kept), settings, is_kept=False)
+            part = fit_factors(ready, settings, None, stage).spread(kept, len(data.labels))
             self._keep_factors(part, features)
             return part
 
