@@ -274,7 +274,10 @@ class MarginDual(ABC):
 
     @abstractmethod
     def sweep(self, point: MarginPoint, block: int, rows: Array, threshold: float) -> float:
-        """Visit rows of one block; see :meth:`labelweave.solvers.dual_coordinate_ascent.BoxDual.sweep`."""
+        """Visit rows of one block in this order, and take the steps that gain more than a threshold.
+
+        Returns the sum over rows of their share of the duality gap, each as it was met.
+        """
 
     def round(
         self, point: MarginPoint, block: int, orders: Array, run: int, hot_gain: float, idle_gain: float,
@@ -294,7 +297,7 @@ class MarginDual(ABC):
         return met_gap, mean_gain, visits
 
     def gains(self, point: MarginPoint, block: int) -> Array:
-        """Give the gains; see :meth:`labelweave.solvers.dual_coordinate_ascent.BoxDual.gains`."""
+        """Give the dual gain of each row's last visit."""
         return np.asarray(point.gains[block])
 
     @abstractmethod

@@ -50,12 +50,6 @@ class BoxDual(Protocol):
     def map_blocks(self, of_block: Callable[[int], Any], blocks: Iterable[int]) -> list[Any]:
         """Call a function for some blocks, at the same time where they are independent."""
 
-    def sweep(self, point: Any, block: int, rows: Array, threshold: float) -> float:
-        """Visit rows of one block in this order, and take the steps that gain more than a threshold.
-
-        Returns the sum over rows of their share of the duality gap, each as it was met.
-        """
-
     def round(
         self, point: Any, block: int, orders: Array, run: int, hot_gain: float, idle_gain: float,
         mean_gain: float,
@@ -67,9 +61,6 @@ class BoxDual(Protocol):
         mean_gain: of the last full sweep.
         Returns the gap that the first sweep met, its mean gain, and the number of visits.
         """
-
-    def gains(self, point: Any, block: int) -> Array:
-        """Give the dual gain of each row's last visit."""
 
     def measure(self, point: Any, block: int) -> tuple[float, float]:
         """Compute primal and dual value of a block at the weights in use."""
