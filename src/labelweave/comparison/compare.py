@@ -82,6 +82,8 @@ def compare(
     ------
     ValueError
         If there is no model, names are given twice, X and y differ in rows, or cv makes no folds.
+    TypeError
+        If what is given is no estimator.
 
     Notes
     -----

@@ -64,6 +64,8 @@ def read_xmc(path: PathLike, dtype: npt.DTypeLike = np.float64) -> LabeledData:
     ------
     DataFileError
         If the file is malformed or holds fewer or more rows than its header says, naming the line.
+    ValueError
+        If the type is another one.
     """
     try:
         dtype = np.dtype(dtype)

@@ -141,7 +141,8 @@ class HierarchicalClassifier(DecisionClassifier):
         Raises
         ------
         ValueError
-            If a label is no node of the taxonomy, or rows have one class each.
+            If labels have no names, one is no node of the taxonomy, rows have one class each, or
+            probabilities are needed that the estimator does not give.
         """
         self.__dict__.pop("_order", None)
         return self._fit_rows(self._read(X, y, sample_weight))

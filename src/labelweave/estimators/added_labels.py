@@ -66,7 +66,7 @@ class AddsLabels:
         ------
         ValueError
             If a label is there already, nothing or something of other labels is given, rows have one class
-            each, or labels share several kernels.
+            each, labels share several kernels, or weights are kept sparse (``prune``).
         """
         check_is_fitted(self)
         every = self._every_name(names)

@@ -153,6 +153,11 @@ class LabelErrors:
         -------
         list of Reason
             Those that disagree, the strongest first; none where labels say nothing of each other.
+
+        Raises
+        ------
+        ValueError
+            If there is no entry at that place, or most is no whole number.
         """
         if not (_is_whole(place) and -len(self) <= place < len(self)):
             raise ValueError(f"place is {place!r}; give a whole number below the {len(self)} entries.")
@@ -259,9 +264,9 @@ def find_label_errors(
         Known rates: of present labels recorded as absent, and of absent ones recorded as present.  Each is
         one number, one a label, or None to be estimated; ``(None, 0)`` says that labels are only forgotten.
     related : bool, LabelCovariance, Taxonomy, CliqueGraph or array-like of shape (L, L), default=True
-        Whether labels say something of each other; not above 1,000 labels.  A structure says which labels are
-        asked first: those of large correlations, of either sign, or in the same clique.  Where what was
-        recorded is not likelier by it, it changes nothing.
+        Whether labels say something of each other; not above 1,000 labels or below 10 rows.  A structure says
+        which labels are asked first: those of large correlations, of either sign, or in the same clique.
+        Where what was recorded is not likelier by it, it changes nothing.
     random_state : int, default=0
         Draws the folds.
     on_progress : callable or None, default=None
