@@ -75,6 +75,9 @@ def test_the_score_of_sets_of_classes_is_their_coverage(rows):
     weights = np.linspace(0, 1, 1000)
     expected = (weights[8:] * has_class).sum() / weights[5:].sum()
     assert model.score(X_test, truth, weights) == pytest.approx(expected)
+    for few in (y_test[:5], np.tile(y_test, 2)):
+        with pytest.raises(ValueError, match="rows"):
+            model.score(X_test, few)
     labels = ConformalLabelClassifier(MaxMarginClassifier()).fit(X, y == "ash")
     assert 0.5 < labels.score(X_test, y_test == "ash") <= 1  # two classes have no sets
 

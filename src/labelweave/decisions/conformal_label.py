@@ -13,7 +13,7 @@ from labelweave.array_types import Array
 from labelweave.decisions.base import DecisionClassifier, decision_fit
 from labelweave.decisions.label_scores import TrainingRows, one_split, score_held_out
 from labelweave.estimators.parameters import RandomState
-from labelweave.estimators.targets import TargetForm
+from labelweave.estimators.targets import TargetForm, check_lengths
 from labelweave.inference import adaptive_scores, control_mistakes
 from labelweave.labels import LabelMatrix
 from labelweave.metrics._classes import UNOBSERVED, class_codes, observed_rows, read_values
@@ -171,8 +171,9 @@ class ConformalLabelClassifier(DecisionClassifier):
             return super().score(X, y, sample_weight)
         values = read_values(y, "y")
         codes, weights = class_codes(values, self._one_of), read_weights(sample_weight, values)
-        rows = np.flatnonzero(observed_rows(codes != UNOBSERVED, weights))
-        has_class = self.predict(X)[rows, codes[rows]] > 0  # a class that the model lacks is in no set
+        rows, sets = np.flatnonzero(observed_rows(codes != UNOBSERVED, weights)), self.predict(X)
+        check_lengths(len(sets), len(values))
+        has_class = sets[rows, codes[rows]] > 0  # a class that the model lacks is in no set
         return float(np.average(has_class & (codes[rows] >= 0), weights=weights[rows]))
 
     def _fit_rows(self, data: TrainingRows) -> Self:
