@@ -33,7 +33,9 @@ Example: ``python -m benchmarks.papers.changed_correlations``.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -50,7 +52,19 @@ from benchmarks.papers.distances import median_distance
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LabelCovariance, MaxMarginClassifier, datasets
 
-__all__ = ["main", "table"]
+__all__ = [
+    "PROBLEMS",
+    "RULES",
+    "Draw",
+    "Parameters",
+    "Problem",
+    "candidates",
+    "choose",
+    "draw_rows",
+    "main",
+    "read",
+    "table",
+]
 
 _RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "changed_correlations.json"
 _SIZES = {"yeast": 200, "tmc2007": 200, "rcv1": 1000}
@@ -95,14 +109,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--problems", nargs="+", choices=sorted(_READERS), default=list(_READERS))
+    parser.add_argument("--problems", nargs="+", choices=sorted(PROBLEMS), default=list(PROBLEMS))
     parser.add_argument("--seeds", type=int, default=5, help="draws of training rows")
     RecordedRuns.add_options(parser, _RESULTS)
     arguments = parser.parse_args()
     record = RecordedRuns(arguments.out, arguments, rows=_SIZES)
     for name in arguments.problems if record.measures else ():
-        problem = _read(name)
-        for rule, seed in product(_TYPICALITY, range(arguments.seeds)):
+        problem = read(name)
+        for rule, seed in product(RULES, range(arguments.seeds)):
             case = {"problem": name, "rule": rule, "seed": seed}
             if record.wants(case):
                 record.add(case, _measure_draw(problem, rule, seed))
@@ -112,19 +126,34 @@ def main() -> None:
 
 def _measure_draw(problem: Problem, rule: str, seed: int) -> dict[str, Any]:
     """Find both losses in percent, what was chosen, and how correlations of the draw relate to test."""
-    draw = _draw_rows(problem, rule, seed)
+    draw = draw_rows(problem, rule, seed)
     figures: dict[str, Any] = {"correlations": _compare_correlations(draw.Y, problem.Y_test)}
     for kind, shrinkages in (("independent", (1.0,)), ("M3L", _SHRINKAGES)):
-        chosen = _choose(draw, shrinkages, seed)
-        model = _fit(chosen, draw, draw.X, draw.Y)
-        wrong = (model.decision_function(problem.X_test) > 0) != problem.Y_test
+        grid = [one | {"shrinkage": share} for one, share in product(candidates(draw), shrinkages)]
+        chosen = choose(draw, grid, partial(_scores, draw, _COARSE), seed)
+        wrong = (_scores(draw, 1e-3, chosen, draw.X, draw.Y, problem.X_test) > 0) != problem.Y_test
         figures[kind] = {"hamming": 100.0 * float(wrong.mean()), **chosen}
     return figures
 
 
-def _draw_rows(problem: Problem, rule: str, seed: int) -> Draw:
-    """Draw rows without replacement, untypical ones first (the largest Gumbel-perturbed weights)."""
-    vectors = _TYPICALITY[rule](problem.Y)
+def draw_rows(problem: Problem, rule: str, seed: int) -> Draw:
+    """Draw rows without replacement, untypical ones first (the largest Gumbel-perturbed weights).
+
+    Parameters
+    ----------
+    problem : Problem
+        The rows to draw from.
+    rule : str
+        One of ``RULES``.
+    seed : int
+        Fixes the draw.
+
+    Returns
+    -------
+    Draw
+        The rows drawn, and what the others say.
+    """
+    vectors = RULES[rule](problem.Y)
     ranks = np.argsort(np.argsort(_agreement(vectors), kind="stable")) / (len(vectors) - 1)
     keys = -problem.strength * ranks + np.random.default_rng(seed).gumbel(size=len(ranks))
     order = np.argsort(-keys)
@@ -147,27 +176,53 @@ def _standardised(Y: Any) -> Any:
     return (Y - Y.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
 
 
-def _choose(draw: Draw, shrinkages: tuple[float, ...], seed: int) -> Parameters:
-    """Find the parameters with the least weighted Hamming loss in cross-validation."""
-    candidates = _candidates(draw, shrinkages)
-    losses = np.zeros(len(candidates))
+def choose(draw: Draw, grid: list[Parameters], scores_of: Callable[..., Any], seed: int) -> Parameters:
+    """Find the parameters with the least weighted Hamming loss in cross-validation.
+
+    Parameters
+    ----------
+    draw : Draw
+        The rows to choose by.
+    grid : list of dict
+        The parameters to choose from.
+    scores_of : callable
+        Gives scores from parameters, training rows, their labels and other rows.
+    seed : int
+        Fixes the folds.
+
+    Returns
+    -------
+    dict
+        One of the grid.
+    """
+    losses = np.zeros(len(grid))
     for training, held in KFold(4, shuffle=True, random_state=seed).split(draw.Y):
-        for number, candidate in enumerate(candidates):
-            model = _fit(candidate, draw, draw.X[training], draw.Y[training], tol=_COARSE)
-            wrong = ((model.decision_function(draw.X[held]) > 0) != draw.Y[held]).mean(axis=1)
-            losses[number] += wrong @ draw.weights[held]
-    return candidates[int(np.argmin(losses))]
+        for number, candidate in enumerate(grid):
+            scores = scores_of(candidate, draw.X[training], draw.Y[training], draw.X[held])
+            losses[number] += ((scores > 0) != draw.Y[held]).mean(axis=1) @ draw.weights[held]
+    return grid[int(np.argmin(losses))]
 
 
-def _candidates(draw: Draw, shrinkages: tuple[float, ...]) -> list[Parameters]:
+def candidates(draw: Draw) -> list[Parameters]:
+    """List penalties, with widths of a kernel where rows are dense.
+
+    Parameters
+    ----------
+    draw : Draw
+        The rows.
+
+    Returns
+    -------
+    list of dict
+        With C, and gamma for an RBF kernel.
+    """
     if sp.issparse(draw.X):
-        return [{"C": C, "shrinkage": share} for C, share in product(_PENALTIES, shrinkages)]
+        return [{"C": C} for C in _PENALTIES]
     gammas = [width / median_distance(draw.X) for width in _WIDTHS]
-    grid = product(_PENALTIES, shrinkages, gammas)
-    return [{"C": C, "shrinkage": share, "gamma": gamma} for C, share, gamma in grid]
+    return [{"C": C, "gamma": gamma} for C, gamma in product(_PENALTIES, gammas)]
 
 
-def _fit(parameters: Parameters, draw: Draw, X: Any, Y: Any, tol: float = 1e-3) -> MaxMarginClassifier:
+def _scores(draw: Draw, tol: float, parameters: Parameters, X: Any, Y: Any, X_new: Any) -> Any:
     # for few rows the solver of kernel matrices is the faster one, for a linear kernel too
     model = MaxMarginClassifier(C=parameters["C"], kernel=linear_kernel, tol=tol)
     if "gamma" in parameters:
@@ -175,7 +230,7 @@ def _fit(parameters: Parameters, draw: Draw, X: Any, Y: Any, tol: float = 1e-3) 
     if parameters["shrinkage"] < 1.0:
         share = parameters["shrinkage"]
         model.set_params(label_covariance=(1.0 - share) * draw.covariance + share * np.eye(Y.shape[1]))
-    return model.fit(X, Y)
+    return model.fit(X, Y).decision_function(X_new)
 
 
 def _compare_correlations(Y: Any, Y_test: Any) -> dict[str, float]:
@@ -193,8 +248,20 @@ def _pair_correlations(Y: Any) -> Any:
     return (standardised.T @ standardised / len(Y))[np.triu_indices(Y.shape[1], 1)]
 
 
-def _read(name: str) -> Problem:
-    parts = _READERS[name]()
+def read(name: str) -> Problem:
+    """Read a problem.
+
+    Parameters
+    ----------
+    name : str
+        One of ``PROBLEMS``.
+
+    Returns
+    -------
+    Problem
+        Its two parts, and how rows are drawn.
+    """
+    parts = PROBLEMS[name]()
     return Problem(*parts, size=_SIZES[name], strength=_STRENGTHS[name])
 
 
@@ -226,8 +293,8 @@ def _read_rcv1() -> Parts:
     return X[train], labels[train], X[test], labels[test]
 
 
-_READERS = {"yeast": lambda: _read_mulan("yeast", "yeast"), "tmc2007": _read_tmc, "rcv1": _read_rcv1}
-_TYPICALITY = {"moments": lambda Y: 2.0 * Y - 1.0, "correlations": _standardised}
+PROBLEMS = {"yeast": lambda: _read_mulan("yeast", "yeast"), "tmc2007": _read_tmc, "rcv1": _read_rcv1}
+RULES = {"moments": lambda Y: 2.0 * Y - 1.0, "correlations": _standardised}
 
 
 def table(runs: list[dict[str, Any]]) -> str:
@@ -236,7 +303,7 @@ def table(runs: list[dict[str, Any]]) -> str:
         f"{'test Hamming loss %':22s}{'M3L':>12s}{'independent':>14s}{'difference':>18s}"
         f"{'paper (its own draw)':>24s}"
     ]
-    for name, rule in product(_PAPER, _TYPICALITY):
+    for name, rule in product(_PAPER, RULES):
         draws = [run for run in runs if (run["problem"], run["rule"]) == (name, rule)]
         if not draws:
             continue

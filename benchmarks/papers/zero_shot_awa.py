@@ -47,7 +47,7 @@ from benchmarks.papers.distances import median_distance
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LabelCovariance, MaxMarginClassifier, ZeroShotClassifier
 
-__all__ = ["main", "table"]
+__all__ = ["kernel_pairs", "main", "table"]
 
 _RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "zero_shot_awa.json"
 _PENALTIES = (0.03, 0.1, 0.3, 1.0)
@@ -87,7 +87,7 @@ def _measure_all_images(animals: Animals) -> dict[str, float]:
     """Fit independent labels to all images of the training classes."""
     rows = sample_training_rows(animals, 0, _TO_CHOOSE)
     X, classes = animals.X[rows], animals.classes[rows]
-    pairs = [(C, width / median_distance(X)) for width in _WIDTHS for C in _PENALTIES]
+    pairs = kernel_pairs(X)
     pair = _choose_pairs(animals, X, classes, "independent", pairs, 0)["independent"]
     model = _max_margin(pair).fit(animals.X, animals.signatures[animals.classes])
     truth = animals.signatures[animals.classes_test]
@@ -95,10 +95,26 @@ def _measure_all_images(animals: Animals) -> dict[str, float]:
     return {"hamming": loss, "C": pair[0], "gamma": pair[1]}
 
 
+def kernel_pairs(X: Any) -> list[Pair]:
+    """List the pairs of C and the width of the RBF kernel to choose from.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        The training rows.
+
+    Returns
+    -------
+    list of tuple of float
+        C and gamma.
+    """
+    return [(C, width / median_distance(X)) for width in _WIDTHS for C in _PENALTIES]
+
+
 def _measure_draw(animals: Animals, seed: int) -> dict[str, dict[str, float]]:
     rows = sample_training_rows(animals, seed)
     X, classes = animals.X[rows], animals.classes[rows]
-    pairs = [(C, width / median_distance(X)) for width in _WIDTHS for C in _PENALTIES]
+    pairs = kernel_pairs(X)
     held = unseen(animals, animals.classes_test, animals.classes_test)
     truth = animals.signatures[animals.classes_test]
     figures = {"majority sign": {"hamming": _hamming(held.prior @ held.signatures, truth)}}

@@ -249,7 +249,7 @@ def _flow(left, children, parents, links, numbers, values, side, flow):
     block, first_up, first_down, queue, seen = numbers[2], numbers[5], numbers[6], numbers[10], numbers[12]
     excess, tiny = values[2], values[5]
     children, parents, next_down = _open_edges(left, children, parents, links, first_up, first_down, side)
-    _spread(left, children, parents, first_up, excess, values[3], side, flow)
+    _spread(left, children, parents, first_up, excess, values[3], flow)
     for label in left:
         seen[label] = 0
     mark = 0
@@ -287,7 +287,7 @@ def _open_edges(left, children, parents, links, first_up, first_down, side):
 
 
 @njit(**INNER)
-def _spread(left, children, parents, first_up, excess, need, side, flow):
+def _spread(left, children, parents, first_up, excess, need, flow):
     """Send what exceeds the mean up, to parents that fall short of it, or on to where most is needed above.
 
     need: what a label and those above it on one way fall short of the mean, less what was sent that way.

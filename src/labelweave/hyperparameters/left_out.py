@@ -114,8 +114,7 @@ class LeftOutRidge:
         weighted = self.roots[:, None] * filled
         residuals = self._residuals(weighted, penalty)
         if maker is None:
-            leverage = np.square(self.vectors) @ (self.eigenvalues / (self.eigenvalues + penalty))
-            own = 1.0 - np.square(self.unit) - leverage
+            own = 1.0 - np.square(self.unit) - np.square(self.vectors) @ self._shares(penalty)
             left_out = residuals / np.maximum(own, _LEAST)[:, None]
         elif folds is None:
             left_out = _one_by_one(maker, residuals, missing)
@@ -124,19 +123,18 @@ class LeftOutRidge:
         scores: RowsByLabels = (weighted - left_out) / self.roots[:, None]
         return scores
 
-    def _shrunk(self, penalty: float) -> Floats:
-        shrunk: Floats = self.vectors * np.sqrt(self.eigenvalues / (self.eigenvalues + penalty))
-        return shrunk
+    def _shares(self, penalty: float) -> Floats:
+        shares: Floats = self.eigenvalues / (self.eigenvalues + penalty)
+        return shares
 
     def _residuals(self, weighted: Array, penalty: float) -> Array:
-        shrunk = self._shrunk(penalty)
         residuals: Array = weighted - np.outer(self.unit, self.unit @ weighted)
-        residuals -= shrunk @ (shrunk.T @ weighted)
+        residuals -= self.vectors @ (self._shares(penalty)[:, None] * (self.vectors.T @ weighted))
         return residuals
 
     def _residual_maker(self, penalty: float) -> RowsByRows:
         """Write A out."""
-        shrunk = self._shrunk(penalty)
+        shrunk = self.vectors * np.sqrt(self._shares(penalty))
         maker: RowsByRows = -(shrunk @ shrunk.T)
         maker -= np.outer(self.unit, self.unit)
         maker[np.diag_indices_from(maker)] += 1.0
@@ -156,7 +154,7 @@ class LeftOutFactorRidge(LeftOutRidge):
         self.factor, self.center = factor, self.unit @ (self.roots[:, None] * factor)
         self._projected = self.roots[:, None] * factor - np.outer(self.unit, self.center)
         squares, right = sl.eigh(self._projected.T @ self._projected, overwrite_a=True, check_finite=False)
-        kept = squares > _NEGLIGIBLE * max(squares[-1], 1e-300)
+        kept = squares > _NEGLIGIBLE * max(squares.max(initial=0.0), 1e-300)
         self.eigenvalues, self.right = squares[kept], right[:, kept]
 
     @cached_property

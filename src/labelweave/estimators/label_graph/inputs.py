@@ -3,9 +3,7 @@
 A pivoted Cholesky factor F of the kernel matrix, ``K ~ F F^T`` with the features of row x
 ``K(x, pivots) T^-T`` (the Nyström approximation; exact with as many pivots as the matrix has rank), makes a
 linear model one of the kernel.  Scores are those of kernel ridge regressions of the labels on F, each
-training row's from a fit without it, in closed form: its residual over one less its leverage (Allen, "The
-relationship between variable selection and data augmentation and a method for prediction", Technometrics
-1974).
+training row's from a fit without it, in closed form (``hyperparameters/left_out.py``).
 """
 
 from __future__ import annotations
@@ -24,6 +22,7 @@ from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import incomplete_cholesky
 from labelweave.features.gram.sources import GramSource, KernelSource
 from labelweave.features.kernels.distances import GammaKernel
+from labelweave.hyperparameters.left_out import LeftOutFactorRidge
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import Numbers, places
@@ -33,7 +32,6 @@ _RIDGES = np.logspace(-6, 2, 33)  # shares of the factor's mean squared row
 _WIDTHS = 2.0 ** np.arange(-4, 5)  # times what "scale" is
 _ROWS_FOR_WIDTH = 1500
 _NUMBERS_AT_ONCE = 8_000_000  # kernel values held in memory, 64 MB
-_NEGLIGIBLE = 1e-12  # of the largest eigenvalue
 
 
 @storable(
@@ -82,7 +80,7 @@ class KernelInputs(StoredParameters):
         return np.asarray(self.kernel.block(rows, known), np.float64)
 
 
-class LeftOutRidge(NamedTuple):
+class LabelRidge(NamedTuple):
     """Ridge regressions of labels, -1 and 1, with an intercept that is not penalised.
 
     scores (n, L): of every row, from the other rows.
@@ -98,7 +96,7 @@ class LeftOutRidge(NamedTuple):
     loss: float
 
 
-def left_out_ridge(factor: Floats, labels: LabelMatrix, weights: PerRow) -> LeftOutRidge:
+def left_out_ridge(factor: Floats, labels: LabelMatrix, weights: PerRow) -> LabelRidge:
     """Fit ridge regressions, with the penalty of the least loss of left-out rows.
 
     An unobserved label counts as the mean of those observed, and not in the loss.
@@ -108,30 +106,17 @@ def left_out_ridge(factor: Floats, labels: LabelMatrix, weights: PerRow) -> Left
     seen = weights[:, None] * (signs != 0)
     means = (seen * signs).sum(axis=0) / np.maximum(seen.sum(axis=0), 1e-300)
     targets = np.where(signs == 0, means, signs)
-    total, roots = weights.sum(), np.sqrt(weights)
-    center, level = weights @ factor / total, weights @ targets / total
-    scaled = roots[:, None] * (factor - center)
-    squares, vectors = sl.eigh(scaled.T @ scaled)
-    kept = squares > _NEGLIGIBLE * max(squares.max(initial=0.0), 1e-300)
-    squares, vectors = squares[kept], vectors[:, kept]
-    basis = scaled @ (vectors / np.sqrt(squares))
-    moments, leverages = basis.T @ (roots[:, None] * (targets - level)), basis**2
-    unit = squares.sum() / len(factor) or 1.0
-
-    def residuals(ridge: float) -> RowsByLabels:
-        shrunk = squares / (squares + ridge)
-        fitted = (basis @ (shrunk[:, None] * moments)) / roots[:, None] + level
-        left = 1.0 - weights / total - leverages @ shrunk
-        return np.asarray((targets - fitted) / np.maximum(left, 1e-12)[:, None])
-
-    def loss(ridge: float) -> float:
-        return float((seen * residuals(ridge) ** 2).sum() / seen.sum())
-
-    losses = [loss(ridge) for ridge in unit * _RIDGES]
-    ridge = float(unit * _RIDGES[int(np.argmin(losses))])
-    coefficients = (vectors * (np.sqrt(squares) / (squares + ridge))) @ moments
-    scores = targets - residuals(ridge)
-    return LeftOutRidge(scores, coefficients, level - center @ coefficients, ridge, min(losses))
+    ridge = LeftOutFactorRidge(factor, weights)
+    penalties = (ridge.eigenvalues.sum() / len(factor) or 1.0) * _RIDGES
+    losses = [
+        float((seen * (targets - ridge.scores(targets, penalty)) ** 2).sum() / seen.sum())
+        for penalty in penalties
+    ]
+    best = int(np.argmin(losses))
+    penalty = float(penalties[best])
+    return LabelRidge(
+        ridge.scores(targets, penalty), *ridge.coefficients(targets, penalty), penalty, losses[best]
+    )
 
 
 def learned_width(
