@@ -5,9 +5,10 @@ images in a tree of three levels (RBF kernel, features standardised), and Debian
 with one tag of the facets that say what a package is for, facet -> tag (linear kernel on
 rows of unit length).  Methods, as in the paper:
 
-- F1: flat, all classes with one scale; F2: flat, a scale for each class;
+- F1: flat, all classes with one scale; F2: flat, a scale for the classes of each subtree of the root;
 - H1: a function for every node, a scale for each level; H2: a scale for each subtree of
   the root;
+- F2c: flat, a scale for each class;
 - H1w: as H1, the width of the RBF kernel for each level too.
 
 Hyper-parameters are learned for every method and split anew, on ``--learning-blocks``
@@ -41,7 +42,8 @@ __all__ = ["class_figures", "main", "measure", "table"]
 _FOLDER = Path(__file__).resolve().parents[1] / "results" / "papers"
 _METHODS: dict[str, dict[str, Any]] = {
     "F1": {"tie": "shared"},
-    "F2": {"tie": "scale"},
+    "F2": {"tie": ("subtree", "shared"), "tree": True, "tree_prior": False},
+    "F2c": {"tie": "scale"},
     "H1": {"tie": ("level", "shared"), "tree": True},
     "H1w": {"tie": "level", "tree": True},
     "H2": {"tie": ("subtree", "shared"), "tree": True},
@@ -101,7 +103,7 @@ def measure(
     problem : ClassProblem
         The rows.
     method : str
-        F1, F2, H1, H1w or H2.
+        F1, F2, F2c, H1, H1w or H2.
     learning_rows : int
         Rows of a block on which hyper-parameters are learned.
     learning_blocks : int, default=1
@@ -118,6 +120,7 @@ def measure(
         problem.kernel,
         tie=choice["tie"],
         taxonomy=problem.taxonomy if choice.get("tree") else None,
+        tree_prior=choice.get("tree_prior", True),
         learning_rows=learning_rows,
         learning_blocks=learning_blocks,
         n_jobs=1,

@@ -41,6 +41,7 @@ _NO_FLAGS: dict[str, tuple[str, ...] | None] = {
     "warm_start": None,  # of any model: a process has no earlier fit
     "verbose": None,  # the command shows progress in any case
     "solver": ("kernel-logistic", "label-graph"),
+    "loss": ("kernel-logistic",),  # an object if it is not the usual one
 }
 _NO_WORDS = {"kernel": ("precomputed",), "regularization": ("auto",)}
 _COUNTS = ("max_rounds",)  # whose constraint leaves it to fit to refuse 0

@@ -29,6 +29,7 @@ from labelweave.estimators.parameters import (
 )
 from labelweave.estimators.progress import FitArguments
 from labelweave.labels import Taxonomy
+from labelweave.losses import EntryLoss
 
 _TABLES = 15  # of rows x labels, which a fit holds
 
@@ -94,6 +95,8 @@ class KernelLogisticClassifier(PartitionedProbabilities, PartitionedClassifier):
         Learn on so many disjoint blocks of ``learning_rows`` rows.
     max_learning_iter : int, default=100
         The largest number of evaluations of the cross-validated loss.
+    loss : {"logistic"} or EntryLoss, default="logistic"
+        The loss of a label: logistic, or one of your own (:mod:`labelweave.extending`).
     decision : {"most_probable", "least_expected_loss", "best_parent"}, default="most_probable"
         How ``predict`` chooses one class a row.
     threshold : {"auto", "f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"} or float, default="auto"
@@ -175,9 +178,9 @@ class KernelLogisticClassifier(PartitionedProbabilities, PartitionedClassifier):
         feature_widths: bool = False, false_negative_cost: Costs = 1.0, false_positive_cost: Costs = 1.0,
         class_weight: ClassWeight = None, flip_rates: FlipRatesLike = None,
         hyperparameters: Literal["fixed", "learn"] = "learn", cv: Any = 5, learning_rows: int | None = 3000,
-        learning_blocks: int = 1, max_learning_iter: int = 100, decision: str = "most_probable",
-        threshold: str | float = "auto", validation_fraction: float | str = "auto",
-        kernel_rank: int | None = None, warm_start: bool = False,
+        learning_blocks: int = 1, max_learning_iter: int = 100, loss: str | EntryLoss = "logistic",
+        decision: str = "most_probable", threshold: str | float = "auto",
+        validation_fraction: float | str = "auto", kernel_rank: int | None = None, warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None, tol: float = 1e-4, max_iter: int = 100,
         solver: str = "auto", memory_budget: float = 8000.0, n_jobs: int | None = None,
         random_state: RandomState = 0, verbose: int = 0,

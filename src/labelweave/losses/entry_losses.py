@@ -25,10 +25,11 @@ from labelweave.model_files import StoredParameters
 class EntryLoss(StoredParameters, ABC):
     """A convex loss of single entries, a score against a label that is there or not.
 
-    Subclass it for ``loss=`` of :class:`LowRankClassifier`, and try it with ``check_loss`` of
-    :mod:`labelweave.extending`.  All methods get arrays that broadcast against each other and work entry by
-    entry, in the type of the scores.  A sign is 1 for a label that is there, -1 for one that is not, and 0
-    where nothing was observed: what is computed there is multiplied by 0, and has to be finite.
+    Subclass it for ``loss=`` of :class:`LowRankClassifier` and :class:`KernelLogisticClassifier`, and try it
+    with ``check_loss`` of :mod:`labelweave.extending`.  All methods get arrays that broadcast against each
+    other and work entry by entry, in the type of the scores.  A sign is 1 for a label that is there, -1 for
+    one that is not, and 0 where nothing was observed: what is computed there is multiplied by 0, and has to
+    be finite.
 
     Attributes
     ----------
@@ -120,6 +121,24 @@ class EntryLoss(StoredParameters, ABC):
             The conjugate.
         """
 
+    def log_odds(self, scores: Array) -> Array:
+        """Compute log(p / (1 - p)) of labels whose probabilities are in proportion to ``exp(-loss)``.
+
+        Parameters
+        ----------
+        scores : ndarray
+            The scores.
+
+        Returns
+        -------
+        ndarray
+            The losses of labels that are not there less those of labels that are; of the logistic loss the
+            scores themselves.
+        """
+        ones = namespace(scores).ones_like(scores)
+        difference: Array = self.value(-ones, scores) - self.value(ones, scores)
+        return difference
+
 
 class SquaredEntryLoss(EntryLoss):
     """``1/2 (score - target)^2`` with target 1 for a label that is there and 0 for one that is not."""
@@ -162,6 +181,9 @@ class LogisticEntryLoss(EntryLoss):
     def conjugate(self, signs: Array, gradients: Array) -> Array:
         share = np.clip(-signs * gradients, 0.0, 1.0)
         return np.asarray(special.xlogy(share, share) + special.xlogy(1.0 - share, 1.0 - share))
+
+    def log_odds(self, scores: Array) -> Array:
+        return scores
 
 
 class SquaredHingeEntryLoss(EntryLoss):
@@ -247,10 +269,15 @@ ENTRY_LOSSES: dict[str, type[EntryLoss]] = {
 }
 
 
+def reads_targets(loss: EntryLoss) -> bool:
+    """Tell the losses whose values of both signs differ by the score, which targets q are exact for."""
+    return type(loss) in (SquaredEntryLoss, LogisticEntryLoss)
+
+
 class EntrywiseLoss:
     """A loss of many labels a row: the weighted sum of an entry loss over the observed entries.
 
-    loss: a name in ``ENTRY_LOSSES``.
+    loss: one, or a name in ``ENTRY_LOSSES``.
     signs (n, L): 1 and -1, or 2 q - 1 of targets q, and 0 where unobserved.
     weights (n, fits): the weight of each row in each fit.
     is_separate: whether every label is a group of its own: groups then count labels within fits.
@@ -260,7 +287,7 @@ class EntrywiseLoss:
 
     def __init__(
         self,
-        loss: str,
+        loss: str | EntryLoss,
         signs: npt.NDArray[Any],
         weights: Array,
         *,
@@ -268,12 +295,17 @@ class EntrywiseLoss:
         entry_weights: Array | None = None,
     ) -> None:
         (n, labels), fits = signs.shape, weights.shape[1]
-        self.signs, self.weights = signs, weights
-        self.loss = ENTRY_LOSSES[loss]()
-        self.least = 0.0
-        if signs.dtype.kind == "f":
+        self.loss = loss if isinstance(loss, EntryLoss) else ENTRY_LOSSES[loss]()
+        both = np.array([-1.0, 1.0])
+        self.least = 0.0 if (self.loss.conjugate(both, 0.0 * both) <= 0).all() else -np.inf
+        if signs.dtype.kind == "f" and reads_targets(self.loss):
             self.loss = GradedEntryLoss(self.loss)
             self.least = 0.0 if np.abs(signs).max(initial=0.0) <= 1 else -np.inf
+        elif signs.dtype.kind == "f":  # then they are weights of the likelier sign
+            sure = np.abs(signs)
+            entry_weights = sure if entry_weights is None else entry_weights * sure
+            signs = np.sign(signs).astype(np.int8)
+        self.signs, self.weights = signs, weights
         self.entry_weights, self.is_separate = entry_weights, is_separate
         self.shape = (n, fits * labels, 1) if is_separate else (n, fits, labels)
 

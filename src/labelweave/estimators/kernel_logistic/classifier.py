@@ -59,6 +59,7 @@ from labelweave.estimators.thresholded_classifier import fit_after
 from labelweave.features import FeatureMatrix
 from labelweave.hyperparameters.search import LearnedParameters
 from labelweave.labels import Taxonomy
+from labelweave.losses import EntryLoss
 from labelweave.model_files import storable
 from labelweave.sklearn_compat import Interval, StrOptions
 from labelweave.solvers import SolverResult
@@ -156,6 +157,10 @@ class KernelLogisticClassifier(KernelProbabilities):
     max_learning_iter : int, default=100
         The largest number of evaluations of the cross-validated loss, those on a first part of 3,000 rows and
         more included.
+    loss : {"logistic"} or EntryLoss, default="logistic"
+        The loss of a label, or of two classes that nothing ties: logistic, or one of your own
+        (:mod:`labelweave.extending`), such as a probit model's.  Probabilities are in proportion to
+        ``exp(-loss)``, and what :meth:`decision_function` gives is their log-odds.
     decision : {"most_probable", "least_expected_loss", "best_parent"}, default="most_probable"
         How ``predict`` chooses one class a row: the most probable, the one of least expected taxonomic
         loss, or the most probable under the parent of the greatest mass (section 6.1).  The last two need a
@@ -274,6 +279,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         "tree_prior": ["boolean"],
         "feature_widths": ["boolean"],
         "learning_blocks": [COUNT],
+        "loss": [StrOptions({"logistic"}), EntryLoss],
         "decision": [StrOptions(_DECISIONS)],
         "threshold": [StrOptions({"auto", *THRESHOLD_RULES}), Interval(Real, 0, 1, closed="neither")],
         "solver": [StrOptions(set(_SOLVERS))],
@@ -289,9 +295,9 @@ class KernelLogisticClassifier(KernelProbabilities):
         false_negative_cost: Costs = 1.0, false_positive_cost: Costs = 1.0, class_weight: ClassWeight = None,
         flip_rates: FlipRatesLike = None,
         hyperparameters: Literal["fixed", "learn"] = "learn", cv: Any = 5, learning_rows: int | None = None,
-        learning_blocks: int = 1, max_learning_iter: int = 100, decision: str = "most_probable",
-        threshold: str | float = "auto", validation_fraction: float | str = "auto",
-        kernel_rank: int | None = None, warm_start: bool = False,
+        learning_blocks: int = 1, max_learning_iter: int = 100, loss: str | EntryLoss = "logistic",
+        decision: str = "most_probable", threshold: str | float = "auto",
+        validation_fraction: float | str = "auto", kernel_rank: int | None = None, warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None, tol: float = 1e-4, max_iter: int = 100,
         solver: str = "auto", memory_budget: float = 8000.0, n_jobs: int | None = None,
         random_state: RandomState = 0, verbose: int = 0, low_rank: Any = "deprecated",
@@ -426,7 +432,7 @@ class KernelLogisticClassifier(KernelProbabilities):
             labels = read_targets(y, self.taxonomy_)[0] if is_one_of_many else data.label_matrix()
             weights, by_sign = self._weighted_by_class(labels, weights)
             data = data.weighted_by_class(weights, by_sign)
-        return replace(data, is_precomputed=self._is_precomputed)
+        return replace(data, is_precomputed=self._is_precomputed).with_loss(self.loss)
 
     def _prior_choice(self, features: FeatureMatrix, seed: int) -> PriorChoice:
         for name in ("coupling", "feature_widths"):

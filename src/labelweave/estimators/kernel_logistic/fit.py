@@ -47,7 +47,7 @@ from labelweave.hyperparameters.search import (
     StagedSearch,
 )
 from labelweave.labels import LabelMatrix, Taxonomy
-from labelweave.losses import EntrywiseLoss, ScoreLoss, ShiftedLoss, SoftmaxLoss
+from labelweave.losses import EntryLoss, EntrywiseLoss, ScoreLoss, ShiftedLoss, SoftmaxLoss
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 from labelweave.problems.kernel_likelihood import KernelLikelihood
 from labelweave.solvers import SolverResult
@@ -68,6 +68,7 @@ class LikelihoodData:
     partial (k,): rows whose class is known in part.
     allowed (k, n_labels): the classes these may have.
     is_precomputed: whether the kernel matrix was given.
+    entry_loss: that of a label; classes have the softmax loss.
     known (n, L): scores known a priori, from which those of the fit are counted.
     signs (n, L): 1 and -1, or 2 q - 1 of targets q, and 0 where unobserved.
     shares (n, C): probabilities of classes, of which the codes are the likeliest.
@@ -83,7 +84,7 @@ class LikelihoodData:
     allowed: Array = field(default_factory=lambda: np.empty((0, 0), bool))
     is_precomputed: bool = False
     entry_weights: RowsByLabels | None = None
-    loss_name: str = "logistic"
+    entry_loss: str | EntryLoss = "logistic"
     known: RowsByLabels | None = None
     shares: RowsByLabels | None = None
 
@@ -120,8 +121,17 @@ class LikelihoodData:
             return SoftmaxLoss(self.codes, self.n_labels, weights, self.partial, self.allowed, self.shares)
         assert self.signs is not None, "rows have classes or labels"
         return EntrywiseLoss(
-            self.loss_name, self.signs, weights, is_separate=is_separate, entry_weights=self.entry_weights
+            self.entry_loss, self.signs, weights, is_separate=is_separate, entry_weights=self.entry_weights
         )
+
+    def with_loss(self, loss: str | EntryLoss) -> LikelihoodData:
+        """Give labels another loss; a ValueError for classes."""
+        if self.signs is None and loss != "logistic":
+            raise ValueError(
+                f"loss={loss!r} is one of labels, but y has one class a row, whose loss is the softmax; "
+                "leave loss, or give the classes as a table with a column each."
+            )
+        return replace(self, entry_loss=loss)
 
     def weighted(self, costs: Mapping[str, Any], entry_weight: Any, kind: str) -> LikelihoodData:
         """Weight the entries of the labels.

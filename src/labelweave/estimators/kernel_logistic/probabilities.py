@@ -28,6 +28,7 @@ from labelweave.features.gram import FactorGram
 from labelweave.hyperparameters.search import LearnedParameters
 from labelweave.inference import best_parent, least_expected_loss, rejected
 from labelweave.labels import LabelCovariance, Taxonomy
+from labelweave.losses import EntryLoss
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import MEASURED, Field, Made, Maybe, Numbers
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
@@ -92,6 +93,7 @@ def has_weights(gram: CoupledGram) -> bool:
 class KernelProbabilities(AddsLabels, LearningClassifier):
     """Base of such classifiers; a fit sets ``scorer_`` and ``taxonomy_``."""
 
+    loss: str | EntryLoss
     taxonomy_: Taxonomy | None
     prior_: ScorePrior
     scorer_: LikelihoodScorer | LikelihoodWeights
@@ -118,8 +120,9 @@ class KernelProbabilities(AddsLabels, LearningClassifier):
 
     def _raw_scores(self, features: FeatureMatrix) -> Array:
         scores = super()._raw_scores(features)
-        is_pair = self._form.kind == "binary" and scores.shape[1] == 2
-        return scores[:, 1:] - scores[:, :1] if is_pair else scores
+        if self._form.kind == "binary" and scores.shape[1] == 2:
+            return scores[:, 1:] - scores[:, :1]
+        return scores if isinstance(self.loss, str) else self.loss.log_odds(scores)
 
     _couples_intercepts = False
 

@@ -112,7 +112,7 @@ class RidgeSearch:
         data = LikelihoodData(
             part, rows.weights[chosen], labels[chosen].to_graded_signs(), None, labels.n_labels,
             is_precomputed=kernel is None, entry_weights=self._entry_weights(rows.rows(chosen)),
-            loss_name="squared", known=None if known is None else known[0] @ known[1].T,
+            entry_loss="squared", known=None if known is None else known[0] @ known[1].T,
         )  # fmt: skip
         return data, held_out
 
