@@ -44,7 +44,7 @@ def test_the_graph_ends_where_rounds_change_little_or_nothing_violates(toy):
     little = model(graph_tol=0.2).fit(X, Y)
     assert little.graph_reason_ == "two rounds changed the objective by little"
     done = model(regularization=0.5, graph_tol=0.0).fit(X, Y)
-    assert done.graph_reason_ == "no candidate clique violates the optimum"
+    assert done.graph_reason_ == "no cliques outside the graph violate the optimum"
     few = model(max_rounds=9, graph_tol=0.0).fit(X, Y[:, :3])
     assert few.graph_reason_ == "all candidate cliques are in the graph"
     assert few.label_graph_.n_cliques == 3

@@ -89,7 +89,7 @@ def _learn(growing, max_rounds=10, tol=1e-5):
 def test_no_candidate_violates_the_learned_optimum():
     X, Y = rows(3, n=80, n_labels=5)
     _, state, problem = _learn(_growing(margin_data(X, Y)))
-    assert state.reason == "no candidate clique violates the optimum"
+    assert state.reason == "no cliques outside the graph violate the optimum"
     squares, weights = problem.squares()[1], problem.round_shares
     active = squares[weights > 1e-3]
     np.testing.assert_allclose(active, active.max(), rtol=0.05)

@@ -1,9 +1,10 @@
 """Clique generation: solve, activate the cliques that violate the dual the most, solve again.
 
 Tan et al., "Learning graph structure for multi-label image classification via clique generation", CVPR
-2015, Algorithm 1.  It ends when no candidate violates a constraint (Theorem 1: a global solution of the
-convex relaxation), when two rounds have lowered the objective by little (supplement, A.3), or at the limit
-of rounds.
+2015, Algorithm 1.  It ends when no cliques outside the graph violate a constraint, when two rounds have
+lowered the objective by little (supplement, A.3), or at the limit of rounds.  With one clique a round the
+first end is a global solution of the convex relaxation (Theorem 1); with several, sets of new cliques
+and chosen ones may still violate one, and only the bound of ``relaxed_bound`` says how far off that is.
 
 A round of the frame is a pass of the inner solver, or the step from one graph to the next, so that a run
 can be stopped and taken up at every check of the duality gap.
@@ -176,7 +177,7 @@ class CliqueGeneration(Solver[CliqueProblem, GrowthState]):
         if not proposal.cliques:
             return "all candidate cliques are in the graph"
         if proposal.score <= proposal.bound:
-            return "no candidate clique violates the optimum"
+            return "no cliques outside the graph violate the optimum"
         if len(rounds) > self.max_rounds:
             return "the limit of rounds was reached"
         if len(rounds) > 3:
