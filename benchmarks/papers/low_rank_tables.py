@@ -38,7 +38,7 @@ from labelweave.baselines import CPLST, WSABIE, BinaryRelevance
 from labelweave.datasets import read_mulan
 from labelweave.metrics import average_auc, hamming_loss, precision_at_k
 
-__all__ = ["main", "table"]
+__all__ = ["main", "read", "table"]
 
 _DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "mulan"
 _RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "low_rank_tables.json"
@@ -101,7 +101,7 @@ def main() -> None:
     arguments = parser.parse_args()
     record = RecordedRuns(arguments.out, arguments)
     for name in arguments.sets if record.measures else ():
-        data = _read(name)
+        data = read(name)
         for case in _cases(name, arguments.parts):
             chosen = arguments.methods is None or case["method"] in arguments.methods
             if chosen and record.wants(case):
@@ -134,10 +134,27 @@ def _cases(name: str, parts: list[str]) -> Iterator[Case]:
                 yield {"set": name, "method": method, "rank": rank, "observed": 0.2}
 
 
-def _read(name: str) -> tuple[Any, Any, Any, Any]:
+def read(name: str, *, has_unit_rows: bool = True) -> tuple[Any, Any, Any, Any]:
+    """Read the two parts of a set.
+
+    Parameters
+    ----------
+    name : {"bibtex", "delicious"}
+        The set.
+    has_unit_rows : bool, default=True
+        Whether rows are scaled to length 1.
+
+    Returns
+    -------
+    tuple
+        Rows and labels to train on, and to test on.
+    """
     folder = _DATA / name
     parts = [read_mulan(folder / f"{name}-{part}.arff", folder / f"{name}.xml") for part in ("train", "test")]
-    tables = [(normalize(part.X), part.Y.positives.toarray().astype(np.float64)) for part in parts]
+    tables = [
+        (normalize(part.X) if has_unit_rows else part.X, part.Y.positives.toarray().astype(np.float64))
+        for part in parts
+    ]
     return *tables[0], *tables[1]
 
 

@@ -362,6 +362,14 @@ _ALL = (
         {"set": ("delicious",), "method": _NEWTON},
     ),
     Step(
+        "penalty_path",
+        "benchmarks.papers.penalty_path",
+        "papers/penalty_path",
+        "LEML, Table 4, by penalty and by the length of rows",
+        10,
+        "mulan",
+    ),
+    Step(
         "isotropic",
         "benchmarks.papers.isotropic_features",
         "papers/isotropic_features",
