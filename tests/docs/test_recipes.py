@@ -1,11 +1,14 @@
 """The code of the pages runs, block after block, as a reader would run it."""
 
+import pathlib
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import labelweave
 
 pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
@@ -42,3 +45,14 @@ def test_every_block_of_the_recipes_is_python():
     fences = re.findall(r"^```(.*)$", RECIPES.read_text(encoding="utf-8"), re.MULTILINE)
     assert set(fences[::2]) == {"python"}
     assert set(fences[1::2]) == {""}
+
+
+def test_the_block_about_keys_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.key").write_bytes(bytes(range(32)))
+    model = labelweave.MaxMarginClassifier().fit([[0.0], [1.0]], [[0], [1]])
+    names = {"pathlib": pathlib, "labelweave": labelweave, "model": model}
+    blocks = FENCE.findall((DOCS.parent / "SECURITY.md").read_text(encoding="utf-8"))
+    assert len(blocks) == 1
+    exec(blocks[0], names)
+    assert names["model"].predict([[1.0]]) == 1
