@@ -137,6 +137,8 @@ def main() -> None:
             print(f"{name}: {times}; {ends}", flush=True)
         for process in pair:
             process.kill()
+    if not found:
+        raise SystemExit(2)  # why was said of each
     if options.out:
         write_json(options.out, describe_machine() | found)
     slower = [name for name, run in found.items() if run["ratio"] > options.most]

@@ -13,8 +13,9 @@ __all__ = ["SOURCES", "first_file", "missing", "needs_data"]
 # by a folder of the data, or by the name of a file
 SOURCES = {
     "study_envelope.csv": "a table with the columns metric, set, best, median and a method each (RFPCT, "
-    "RFDTBR, BR, ECCJ48, EBRJ48, Ada), computed from the results that Bogatinovski, Todorovski, Dzeroski and Kocev "
-    "published with their comprehensive comparative study of multi-label classification methods (2022)",
+    "RFDTBR, BR, ECCJ48, EBRJ48, Ada), computed from the results that Bogatinovski, Todorovski, Dzeroski "
+    "and Kocev published with their comprehensive comparative study of multi-label classification methods "
+    "(2022)",
     "data.noun": "WordNet 3.0's data.noun (https://wordnet.princeton.edu; Debian's wordnet-base puts it "
     "into /usr/share/wordnet; name another folder with --dict)",
     "mulan": "multi-label sets in Mulan's format (http://mulan.sourceforge.net/datasets-mlc.html), a folder "

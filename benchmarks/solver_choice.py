@@ -157,6 +157,8 @@ def main() -> None:
                 f"{solver} {ends[-1]['rounds']} rounds, {median(end['seconds'] for end in ends):.2f} s{mark}"
             )
         print(f"{name} ({X.shape[0]} rows): " + ", ".join(texts), flush=True)
+    if not found:
+        raise SystemExit(2)  # why was said of each
     if options.out:
         write_json(options.out, describe_machine() | found)
 
