@@ -14,7 +14,6 @@ fold.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -33,6 +32,9 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.svm import LinearSVC
 
 from benchmarks.auto_quality import rank_measures, set_measures, splits
+from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
+from benchmarks.results_file import write_json
 from labelweave import AutoLabelClassifier, KernelLogisticClassifier, TunedThresholdClassifier, datasets
 from labelweave.labels import LabelMatrix
 
@@ -142,6 +144,7 @@ def _scores(model: Any, X: Any) -> Any:
     return np.asarray(found)
 
 
+@needs_data
 def main() -> None:
     """Print a line a method and set."""
     parser = argparse.ArgumentParser(
@@ -172,7 +175,7 @@ def main() -> None:
             numbers = "  ".join(f"{found[measure]:.4f}" for measure in _SHOWN)
             print(f"   {shown:38s} {numbers}  {found['seconds']:.0f} s", flush=True)
             if options.out:
-                options.out.write_text(json.dumps(results, indent=1))
+                write_json(options.out, describe_machine() | results)
 
 
 if __name__ == "__main__":

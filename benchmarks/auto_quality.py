@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +23,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn import metrics as sk
 
-from benchmarks.needed_data import needs_data
+from benchmarks.machine import describe_machine
+from benchmarks.needed_data import first_file, needs_data
+from benchmarks.problems import DEFAULT_DATA
+from benchmarks.results_file import write_json
 from labelweave import AutoLabelClassifier, datasets
 from labelweave.automatic.set_values import value_of_sets
 from labelweave.labels import LabelMatrix
@@ -42,7 +44,7 @@ _DECIDED = {
     "SUBSET_ACCURACY": "subset_accuracy",
 }
 _ROUNDING = -5e-4  # the study prints three digits
-FOLDER = Path(__file__).parents[1] / ".." / "shared" / "data" / "mulan"
+FOLDER = DEFAULT_DATA / "mulan"
 
 
 def set_measures(truth: Any, predicted: Any) -> dict[str, float]:
@@ -97,8 +99,8 @@ def _dense(table: Any) -> Any:
 def load(name: str) -> tuple[Any, Any, Any, Any]:
     """Read the training and test rows of a set."""
     folder = FOLDER / name
-    train, test = (next(folder.glob(f"*-{part}.arff")) for part in ("train", "test"))
-    xml = next(folder.glob("*.xml"))
+    train, test = (first_file(folder, f"*-{part}.arff") for part in ("train", "test"))
+    xml = first_file(folder, "*.xml")
     parts = [datasets.read_mulan(path, xml) for path in (train, test)]
     return parts[0].X, parts[0].Y, parts[1].X, parts[1].Y
 
@@ -185,7 +187,7 @@ def main() -> None:
             print(f"   {line} {'+' if gain >= _ROUNDING else ''}", flush=True)
     _summary(results, study)
     if options.out:
-        options.out.write_text(json.dumps(results, indent=1))
+        write_json(options.out, describe_machine() | results)
 
 
 def _trust(models: list[dict[str, Any]]) -> None:

@@ -18,7 +18,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.needed_data import needs_data
+from benchmarks.machine import describe_machine
+from benchmarks.needed_data import missing
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.results_file import write_json
 
@@ -84,7 +85,7 @@ def _start(source: Path, load: str, model: str, data: Path) -> subprocess.Popen[
         [sys.executable, "-c", script, str(data / "mulan")],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         text=True,
         env=environment,
         cwd=root,
@@ -100,7 +101,14 @@ def _ask(process: subprocess.Popen[str]) -> list[float]:
     return answer
 
 
-@needs_data
+def _why(pair: list[subprocess.Popen[str]]) -> str:
+    """Say why processes ended before they were ready: data are missing, or one version lacks the fit."""
+    said = [process.communicate()[1].strip().splitlines() for process in pair]
+    last = next((lines[-1] for lines in said if lines), "")
+    place = last.partition(": ")[2].removeprefix("[Errno 2] No such file or directory: ").strip("'")
+    return missing(FileNotFoundError(place)) or last
+
+
 def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -117,7 +125,7 @@ def main() -> None:
         pair = [_start(source, *FITS[name], options.data) for source in (options.before, options.after)]
         ready = [process.stdout is not None and process.stdout.readline() for process in pair]
         if not all(ready):
-            print(f"{name}: not run, its data are not there or one version lacks it", flush=True)
+            print(f"{name}: not run. {_why(pair)}", flush=True)
         else:
             runs = [[_ask(process) for process in pair] for _ in range(options.rounds)]
             before, after = ([one[side] for one in runs] for side in (0, 1))
@@ -129,8 +137,10 @@ def main() -> None:
             print(f"{name}: {times}; {ends}", flush=True)
         for process in pair:
             process.kill()
+    if not found:
+        raise SystemExit(2)  # why was said of each
     if options.out:
-        write_json(options.out, found)
+        write_json(options.out, describe_machine() | found)
     slower = [name for name, run in found.items() if run["ratio"] > options.most]
     if slower:
         raise SystemExit(f"slower than {options.most:g} times: {'; '.join(slower)}")

@@ -21,6 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import minimize_scalar
 
+from benchmarks.needed_data import needs_data
 from benchmarks.travelling_rounds import coupled, load
 from labelweave.problems import MarginData
 from labelweave.solvers.frame import relative_gap
@@ -119,6 +120,7 @@ class Bundle:
         return primal, dual
 
 
+@needs_data
 def main() -> None:
     """Run, and print the gap every ten rounds."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])

@@ -31,6 +31,8 @@ from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.dask_speed import on_cluster, timed
+from benchmarks.machine import describe_machine
+from benchmarks.recorded_runs import mark
 from benchmarks.results_file import write_json
 from labelweave._loops import WIDTH
 from labelweave.dask import MaxMarginClassifier
@@ -154,28 +156,29 @@ class CostModel(NamedTuple):
         }
 
 
-def tell(model: CostModel, runs: list[dict[str, Any]], checked: list[dict[str, Any]]) -> None:
-    """Print the costs, and what they say of every run."""
+def told(model: CostModel, runs: list[dict[str, Any]], checked: list[dict[str, Any]]) -> list[str]:
+    """Write the costs, and what they say of every run."""
     names = ["entry", "row", "weight moved", "visit"]
     each = ", ".join(f"{name} {1e9 * cost:.3g}" for name, cost in zip(names, model.worker, strict=True))
-    print(f"nanoseconds of a worker, times blocks of labels: {each}")
+    lines = [f"nanoseconds of a worker, times blocks of labels: {each}"]
     each = ", ".join(f"{1e3 * cost:.3g}" for cost in model.scheduler)
-    print(f"milliseconds of the scheduler, a visit of a block, and a block: {each}")
+    lines.append(f"milliseconds of the scheduler, a visit of a block, and a block: {each}")
     for kind, some in (("fitted", runs), ("checked", checked)):
         for run in some:
             size = Size(**run["size"])
             worker = float(model.worker @ terms(size, run["entries"]))
             scheduler = float(model.scheduler @ of_scheduler(size))
-            print(
+            lines.append(
                 f"{kind} {tuple(size)}: "
                 f"worker {run['worker']:.3f} s, said {worker / run['worker'] - 1:+.0%}; "
                 f"scheduler {run['scheduler']:.3f} s, said {scheduler / run['scheduler'] - 1:+.0%}; "
                 f"by the clock {run['clock']:.3f} s"
             )
+    return lines
 
 
-def draw(model: CostModel, path: Path) -> None:
-    """Draw hours of a fit of 10^8 rows x 10^6 features x 10^4 labels against the workers."""
+def drawn(model: CostModel, path: Path) -> list[str]:
+    """Draw hours of a fit of 10^8 rows x 10^6 features x 10^4 labels against the workers; write some."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -202,10 +205,12 @@ def draw(model: CostModel, path: Path) -> None:
     axes.legend(frameon=False)
     axes.set_title(f"$10^8$ rows of {by_row} features, $10^6$ features, $10^4$ labels, {places} places")
     figure.savefig(path, dpi=120)
+    lines = []
     for count, part, whole in zip(workers, found, total, strict=True):
         if count & (count - 1) == 0:
             each = ", ".join(f"{name} {_ROUNDS * seconds / 3600:.2f}" for name, seconds in part.items())
-            print(f"{count} workers: {_ROUNDS * whole / 3600:.2f} hours ({each})")
+            lines.append(f"{count} workers: {_ROUNDS * whole / 3600:.2f} hours ({each})")
+    return lines
 
 
 def main() -> None:
@@ -218,9 +223,10 @@ def main() -> None:
     given = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)  # rounds are few
     if given.read is not None:
-        runs = json.loads(given.read.read_text())
+        record = json.loads(given.read.read_text())
+        runs = record["runs"]
     else:
-        runs = []
+        record, runs = None, []
         parts = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
         with LocalCluster(silence_logs=logging.ERROR, **parts) as cluster, Client(cluster) as client:
             measure(client, Size(2_000, 500, 32, 4, 16), 1)  # loops are compiled
@@ -228,13 +234,15 @@ def main() -> None:
                 runs.append(measure(client, size, given.repeats))
                 print(runs[-1], flush=True)
     if given.runs is not None:
-        write_json(given.runs, runs)
+        write_json(given.runs, record or describe_machine() | {"runs": runs})
     checked = [run for run in runs if Size(**run["size"]) in _CHECKED]
     fitted = [run for run in runs if run not in checked]
     model = CostModel.fitted(fitted)
-    tell(model, fitted, checked)
+    lines = told(model, fitted, checked)
     if given.plot is not None:
-        draw(model, given.plot)
+        lines += drawn(model, given.plot)
+    ending = "" if record is None else mark(record, [{"measured": record}])
+    print("\n".join(line + ending for line in lines))
 
 
 if __name__ == "__main__":

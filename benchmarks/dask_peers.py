@@ -28,6 +28,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 
 from benchmarks.dask_speed import on_cluster, timed
+from benchmarks.needed_data import needs_data
 from benchmarks.problems import load_problem
 from dask import array as da
 from labelweave.dask import MaxMarginClassifier
@@ -130,6 +131,7 @@ def compare(client: Client, pids: list[int], name: str, repeats: int) -> None:
         )
 
 
+@needs_data
 def main() -> None:
     """Measure every problem that is asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])

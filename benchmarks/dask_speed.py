@@ -22,6 +22,8 @@ import numpy as np
 from distributed import Client, LocalCluster, wait
 
 import dask
+from benchmarks.machine import describe_machine
+from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, load_problem
 from benchmarks.results_file import write_json
 from dask import array as da
@@ -119,6 +121,7 @@ def compare(client: Client, name: str, given: argparse.Namespace) -> dict[str, A
     }
 
 
+@needs_data
 def main() -> None:
     """Measure every problem that is asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
@@ -135,7 +138,7 @@ def main() -> None:
     with LocalCluster(silence_logs=logging.ERROR, **parts) as cluster, Client(cluster) as client:
         found = [compare(client, name, given) for name in given.problems]
     if given.out is not None:
-        write_json(given.out, found)
+        write_json(given.out, describe_machine() | {"problems": found})
 
 
 if __name__ == "__main__":

@@ -52,16 +52,16 @@ def main() -> None:
     """Measure, print tables and write the results."""
     arguments = _parse_arguments()
     results: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
-    results |= describe_machine() | {"threads": 1}
+    results |= {"threads": 1}
     for part in arguments.parts:
         if part in _WITHOUT_SETS:
-            results[part] = _measure_made_up(part, arguments)
+            results[part] = _measure_made_up(part, arguments) | {"measured": describe_machine()}
             print(_table(part, results[part]["programs"]), flush=True)
             write_json(arguments.out, results)
             continue
         for name in arguments.sets:
             found = _PARTS[part](read(name, arguments.data))
-            results.setdefault(part, {})[name] = found
+            results.setdefault(part, {})[name] = found | {"measured": describe_machine()}
             shown = found["f1"] if part == "thresholds" else found
             print(_table(f"{part}, {name}", shown), flush=True)
             write_json(arguments.out, results)

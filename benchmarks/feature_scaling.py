@@ -11,7 +11,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from benchmarks.needed_data import needs_data
+from benchmarks.needed_data import first_file, needs_data
 from benchmarks.problems import DEFAULT_DATA
 from labelweave import KernelLogisticClassifier, LabelGraphClassifier, LowRankClassifier, MaxMarginClassifier
 from labelweave.datasets import read_mulan
@@ -32,8 +32,8 @@ def main() -> None:
     parser.add_argument("sets", nargs="*", default=["birds", "emotions", "flags", "scene", "yeast"])
     for name in parser.parse_args().sets:
         folder = DEFAULT_DATA / "mulan" / name
-        xml = next(folder.glob("*.xml"))
-        train, test = (read_mulan(next(folder.glob(f"*{part}.arff")), xml) for part in ("train", "test"))
+        xml = first_file(folder, "*.xml")
+        train, test = (read_mulan(first_file(folder, f"*{part}.arff"), xml) for part in ("train", "test"))
         for words, model in MODELS.items():
             cells = []
             for scaling in ("none", "auto"):

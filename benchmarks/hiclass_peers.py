@@ -17,6 +17,7 @@ hiclass goes into an environment of its own, and only what is measured is import
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from itertools import pairwise
 from typing import Any
@@ -111,7 +112,11 @@ def _labelweave(X: Any, paths: list[list[str]]) -> Any:
 
 
 def _hiclass(X: Any, paths: list[list[str]]) -> Any:
-    from hiclass import LocalClassifierPerParentNode
+    try:
+        from hiclass import LocalClassifierPerParentNode
+    except ModuleNotFoundError:
+        print("hiclass is not at hand: install it into an environment of its own.", file=sys.stderr)
+        raise SystemExit(2) from None
     from sklearn.linear_model import LogisticRegression
 
     local = LogisticRegression(max_iter=1000)

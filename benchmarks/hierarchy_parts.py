@@ -132,7 +132,6 @@ def main() -> None:
     chosen = parser.parse_args()
     warnings.simplefilter("ignore")
     results: dict[str, Any] = json.loads(chosen.out.read_text()) if chosen.out.exists() else {}
-    results |= describe_machine()
     for name in chosen.sets:
         fitted, test = rows_of(name, chosen.data)
         scale = np.maximum(fitted.X.std(axis=0), 1e-12)
@@ -143,7 +142,7 @@ def main() -> None:
             clock = time.process_time()
             scores = _PARTS[part](fitted, (X - means) / scale)
             found = {"processor seconds": time.process_time() - clock} | agreement(scores, fitted, test.Y)
-            results[name][part] = found
+            results[name][part] = found | {"measured": describe_machine()}
             print(name, part, {key: round(value, 4) for key, value in found.items()}, flush=True)
             write_json(chosen.out, results)
 

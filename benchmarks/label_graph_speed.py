@@ -63,12 +63,17 @@ def main() -> None:
     arguments = parser.parse_args()
     results: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
     if "solvers" in arguments.parts:
-        results["solvers"] = _measure_solvers(arguments.data, arguments.passes)
+        results["solvers"] = _dated(_measure_solvers(arguments.data, arguments.passes))
         print(_solver_table(results["solvers"]), flush=True)
     if "edges" in arguments.parts:
-        results["edges"] = _measure_edges()
+        results["edges"] = _dated(_measure_edges())
         _draw(results["edges"], arguments.picture)
-    write_json(arguments.out, {**describe_machine(), "threads": 1, **results})
+    write_json(arguments.out, results | {"threads": 1})
+
+
+def _dated(runs: list[Run]) -> list[Run]:
+    machine = describe_machine()
+    return [run | {"measured": machine} for run in runs]
 
 
 def _fit(X: Any, Y: Any, **parameters: Any) -> tuple[LabelGraphClassifier, float]:

@@ -169,7 +169,7 @@ def _run(name: str, chosen: argparse.Namespace, results: dict[str, Any]) -> None
                     draws.setdefault(kind, []).append(_measured(model, problem, rows, held))
         kept = results.setdefault(name, {}).setdefault(str(size), {})
         for kind, measured in draws.items():
-            kept[kind] = {"summary": _summary(measured), "draws": measured}
+            kept[kind] = {"summary": _summary(measured), "draws": measured, "measured": describe_machine()}
             _show(name, size, kind, kept[kind]["summary"])
         _compare(kept)
         write_json(chosen.out, results)
@@ -210,8 +210,10 @@ def _hidden_of(name: str, problem: _Problem, chosen: argparse.Namespace, results
             name: float(-np.log(np.where(truth, table, 1.0 - table)).mean()) for name, table in tables.items()
         }
         found.append(losses | {"mean": float(shares.mean()), "true mean": float(truth.mean())})
-    results.setdefault(f"{name}, a fifth hidden", {})[str(chosen.sizes[0])] = _summary(found)
-    _show(f"{name}, hidden", chosen.sizes[0], "both", _summary(found))
+    summary = _summary(found)
+    kept = results.setdefault(f"{name}, a fifth hidden", {})
+    kept[str(chosen.sizes[0])] = summary | {"measured": describe_machine()}
+    _show(f"{name}, hidden", chosen.sizes[0], "both", summary)
     write_json(chosen.out, results)
 
 
@@ -255,10 +257,9 @@ def _awa(chosen: argparse.Namespace, results: dict[str, Any]) -> None:
             model = ZeroShotClassifier(None, table[is_new]).fit(X[rows], Y, groups=groups)
             predicted = np.asarray(classes)[is_new][model.predict(X[held])]
             found.setdefault(f"new classes, {kind}", []).append(float(np.mean(predicted == answer)))
-    results["awa"] = {
-        kind: _summary([{"value": one} for one in values])["value"] for kind, values in found.items()
-    }
-    for kind, value in results["awa"].items():
+    summary = {kind: _summary([{"value": one} for one in values])["value"] for kind, values in found.items()}
+    results["awa"] = summary | {"measured": describe_machine()}
+    for kind, value in summary.items():
         print(f"awa {kind}: {value[0]:.4f} +- {value[1]:.4f}", flush=True)
     write_json(chosen.out, results)
 
@@ -297,7 +298,6 @@ def main() -> None:
     chosen = parser.parse_args()
     warnings.simplefilter("ignore")
     results: dict[str, Any] = json.loads(chosen.out.read_text()) if chosen.out.exists() else {}
-    results |= describe_machine()
     for name in chosen.sets:
         if name in _OTHERS:
             _OTHERS[name](chosen, results)

@@ -10,18 +10,20 @@ Run ``python -m benchmarks.low_rank_choice [--test] [--out FILE] [SET ...]``; se
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
+from benchmarks.problems import DEFAULT_DATA
+from benchmarks.results_file import write_json
 from labelweave import LowRankClassifier, LowRankClassifierCV, datasets, metrics
 from labelweave.splits import IterativeStratifiedKFold
 
-DATA = Path(__file__).parents[2] / "shared" / "data" / "mulan"
+DATA = DEFAULT_DATA / "mulan"
 SETS = ["flags", "emotions", "birds", "yeast", "scene", "enron"]
 FILES = {"tmc2007": "tmc2007-500"}
 FOLDS = 3
@@ -97,7 +99,7 @@ def main() -> None:
         means = [np.mean([row[f"{average}-F1"] for row in rows]) for average in ("micro", "macro")]
         print(f"{'mean':10s} {kind:28s} {'':7s} {np.max(ratios):6.1f} {means[0]:9.3f} {means[1]:9.3f}")
     if given.out:
-        given.out.write_text(json.dumps(table, indent=1) + "\n")
+        write_json(given.out, describe_machine() | table)
 
 
 if __name__ == "__main__":

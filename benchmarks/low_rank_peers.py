@@ -59,12 +59,12 @@ _PROGRAMS = [
 def main() -> None:
     """Measure, print the tables and write the results."""
     arguments = _parse_arguments()
-    results: dict[str, Any] = describe_machine() | {"threads": 1}
-    results["versions"] = {program.package: package_version(program) for program in _PROGRAMS}
-    results["sets"] = json.loads(arguments.out.read_text())["sets"] if arguments.out.exists() else {}
+    results: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    results |= {"threads": 1, "sets": results.get("sets", {})}
+    versions = {program.package: package_version(program) for program in _PROGRAMS}
     for name in arguments.sets:
         found = _measure(name, arguments.data, arguments.repeats)
-        results["sets"][name] = found
+        results["sets"][name] = found | {"versions": versions, "measured": describe_machine()}
         print(_table(name, found), flush=True)
     write_json(arguments.out, results)
 

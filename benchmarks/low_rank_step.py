@@ -330,21 +330,21 @@ def main() -> None:
 
     arguments = _parse_arguments()
     dtype = np.dtype(arguments.precision)
-    results: dict[str, Any] = describe_machine() | {"precision": arguments.precision}
+    results: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    results |= {"precision": arguments.precision, "steps": results.get("steps", {})}
     with Workers(1).running() as workers:
         limits, rates = measure_limits(dtype), _update_rates(dtype)
         results["limits"] = {
             "gemm_gflops": limits.operation_rate / 1e9,
             "read_gb_per_s": {level: rate / 1e9 for level, rate in limits.read_rates.items()},
             "update_gb_per_s": {level: rate / 1e9 for level, rate in rates.items()},
+            "measured": describe_machine(),
         }
         print(results["limits"], _HEADER, sep="\n", flush=True)
-        earlier = json.loads(arguments.out.read_text())["steps"] if arguments.out.exists() else {}
-        results["steps"] = earlier
         for name, shapes in _shapes().items():
             for shape in shapes if name in arguments.sets else []:
                 parts = _measure(shape, arguments, workers, limits, rates)
-                results["steps"][f"{name}: {shape.title}"] = parts
+                results["steps"][f"{name}: {shape.title}"] = parts | {"measured": describe_machine()}
                 print(*_rows(name, shape, parts), sep="\n", flush=True)
     write_json(arguments.out, results)
 

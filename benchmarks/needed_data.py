@@ -1,31 +1,104 @@
-"""What a command says where the data that it needs are not at hand."""
+"""What a command says where the data or the programs that it needs are not at hand."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 
-__all__ = ["SOURCES", "needs_data"]
+__all__ = ["SOURCES", "first_file", "missing", "needs_data"]
 
+# by a folder of the data, or by the name of a file
 SOURCES = {
-    "mulan": "multi-label sets in Mulan's format, a folder each with NAME-train.arff, NAME-test.arff and "
-    "NAME.xml (mulan.sourceforge.net; flags with all rows in NAME.arff)",
-    "rcv1": "three subsets of RCV1-v2 (LIBSVM's page of multi-label data) as rcv1-subset1.npz to 3: arrays "
-    "X_data, X_indices, X_indptr and X_shape of the features, and the same with Y of the labels",
-    "awa": "Animals with Attributes (cvml.ista.ac.at/AwA): PHOG features, classes and the 50 x 85 attributes",
-    "usps": "handwritten digits of USPS (LIBSVM's page of multi-class data) as usps.npz: X_train, y_train, "
-    "X_test and y_test, gray values as 1,000 times their distance from -1",
-    "satimage": "Statlog's Landsat images (the UCI repository), the 4,435 training rows first",
-    "imclef07a": "the hierarchical ARFF files of ImCLEF07A (kt.ijs.si, data for hierarchical classification)",
-    "hmc": "the hierarchical ARFF files of yeast genes (Clus' page of hierarchical multi-label data), "
-    "NAME.train.arff, NAME.valid.arff and NAME.test.arff",
-    "wordnet": "WordNet 3.0's data.noun: Debian's wordnet-base, or WordNet's archive with --dict",
+    "study_envelope.csv": "a table with the columns metric, set, best, median and a method each (RFPCT, "
+    "RFDTBR, BR, ECCJ48, EBRJ48, Ada), computed from the results that Bogatinovski, Todorovski, Dzeroski "
+    "and Kocev published with their comprehensive comparative study of multi-label classification methods "
+    "(2022)",
+    "data.noun": "WordNet 3.0's data.noun (https://wordnet.princeton.edu; Debian's wordnet-base puts it "
+    "into /usr/share/wordnet; name another folder with --dict)",
+    "mulan": "multi-label sets in Mulan's format (http://mulan.sourceforge.net/datasets-mlc.html), a folder "
+    "each with NAME-train.arff, NAME-test.arff and NAME.xml",
+    "rcv1": "subsets 1 to 3 of RCV1-v2 with its topics (LIBSVM's page of multi-label data, "
+    "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multilabel.html), all 6,000 rows of each: "
+    "rcv1-subset1.npz to 3 with the CSR arrays X_data, X_indices, X_indptr and X_shape of the features "
+    "(6,000 x 47,236), and the same with Y of the labels (6,000 x 101)",
+    "awa": "Animals with Attributes (https://cvml.ista.ac.at/AwA): awa-phog.npz with X, PHOG features "
+    "(30,475 x 252), class_index of each row, classes and predicates, their names, class_predicate_binary "
+    "(50 x 85), and test_classes, the names of ten",
+    "usps": "handwritten digits of USPS (LIBSVM's page of multi-class data, "
+    "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass.html): usps.npz with X_train "
+    "(7,291 x 256), y_train, X_test (2,007 x 256) and y_test, where X is 1,000 (gray value + 1) as whole "
+    "numbers from 0 to 2,000",
+    "satimage": "Statlog's Landsat images (the UCI repository's Statlog (Landsat Satellite), "
+    "https://archive.ics.uci.edu): satimage.npz with X (6,435 x 36) and y, the classes' names, the 4,435 "
+    "rows of sat.trn before those of sat.tst",
+    "imclef07a": "medical images of ImageCLEF 2007 as hierarchical ARFF (Dimitrovski, Kocev, Loskovska and "
+    "Dzeroski, Hierarchical annotation of medical images, 2011; data for hierarchical classification at "
+    "http://kt.ijs.si/DragiKocev): ImCLEF07A_Train.arff and ImCLEF07A_Test.arff",
+    "hmc": "hierarchical ARFF of yeast genes (Clus' data for hierarchical multi-label classification, "
+    "https://dtai.cs.kuleuven.be/clus/hmcdatasets): NAME.train.arff, NAME.valid.arff and NAME.test.arff",
 }
+_PEERS = ".venv-peers"
+
+
+def first_file(folder: Path, pattern: str) -> Path:
+    """Find a file of data by a pattern.
+
+    Parameters
+    ----------
+    folder : Path
+        Where it is.
+    pattern : str
+        With ``*`` for any letters.
+
+    Returns
+    -------
+    Path
+        The first one in the order of names.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    """
+    found = min(folder.glob(pattern), default=None)
+    if found is None:
+        raise FileNotFoundError(f"{folder} lacks {pattern}.")
+    return found
+
+
+def missing(error: Exception) -> str:
+    """Say which data or programs an error is about, what they are and where they go.
+
+    Parameters
+    ----------
+    error : Exception
+        What a reader raised.
+
+    Returns
+    -------
+    str
+        A sentence or two; empty where the error is about something else.
+    """
+    place = str(getattr(error, "filename", None) or error)
+    if not isinstance(error, FileNotFoundError) and "found no such file" not in place:
+        return ""
+    if _PEERS in place:
+        return (
+            f"This command runs other libraries in an environment of their own, {_PEERS}, which is not at "
+            "hand; make it with `python benchmarks/peers/make_environment.py`."
+        )
+    parts = Path(place.partition(": found")[0].partition(" lacks")[0]).parts
+    known = next((name for name in SOURCES if name in parts), None)
+    if known is None:
+        return ""
+    return f"These data are not at hand: {place.rstrip('.')}. They are {SOURCES[known]}; put them there."
 
 
 def needs_data(main: Callable[[], None]) -> Callable[[], None]:
-    """Make a command end with a sentence where its data are missing.
+    """Make a command end with a sentence and exit code 2 where its data or programs are missing.
 
     Parameters
     ----------
@@ -42,16 +115,15 @@ def needs_data(main: Callable[[], None]) -> Callable[[], None]:
     def command() -> None:
         try:
             main()
-        except (FileNotFoundError, ValueError) as error:
-            place = str(getattr(error, "filename", None) or error)
-            is_missing = isinstance(error, FileNotFoundError) or "found no such file" in place
-            parts = Path(place.partition(": found")[0].partition(" lacks")[0]).parts
-            known = next((name for name in SOURCES if name in parts), None)
-            if not is_missing or known is None:
+        except subprocess.CalledProcessError as error:
+            if error.returncode != 2:
                 raise
-            raise SystemExit(
-                f"The data of this command are not at hand: {place.rstrip('.')}. They are {SOURCES[known]}; "
-                "put them there, or show what is recorded with --show-recorded if the command has it."
-            ) from None
+            raise SystemExit(2) from None  # a command that this one runs has said why
+        except (FileNotFoundError, ValueError) as error:
+            said = missing(error)
+            if not said:
+                raise
+            print(f"{said} What is recorded: `python -m benchmarks`.", file=sys.stderr)
+            raise SystemExit(2) from None
 
     return command

@@ -73,9 +73,7 @@ def _load_rcv1(data: Path, numbers: tuple[str, ...]) -> tuple[Any, Any]:
     files = [data / "rcv1" / f"rcv1-subset{number}.npz" for number in numbers]
     missing = [file.name for file in files if not file.exists()]
     if missing:
-        raise FileNotFoundError(
-            f"{data / 'rcv1'} lacks {', '.join(missing)}; name the data folder with --data."
-        )
+        raise FileNotFoundError(f"{data / 'rcv1'} lacks {', '.join(missing)}.")
     parts = [np.load(file) for file in files]
     return _stack(parts, "X", 47_236), _stack(parts, "Y", 101)
 

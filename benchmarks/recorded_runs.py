@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.machine import describe_machine
 from benchmarks.results_file import write_json
 
-__all__ = ["RecordedRuns", "origin"]
+__all__ = ["RecordedRuns", "Run", "mark", "origin"]
 
 Run = dict[str, Any]
 
@@ -125,15 +125,32 @@ class RecordedRuns:
         text : str
             The lines.
         """
-        mark = self._mark()
-        for line in text.splitlines():
-            print(line + mark, flush=True)
-
-    def _mark(self) -> str:
-        if not self._recorded:
-            return ""
         share = "" if len(self._recorded) == len(self.runs) else "partly "
-        return f"  [{share}recorded {origin(self._file, self._recorded)}]"
+        ending = mark(self._file, self._recorded, share) if self._recorded else ""
+        for line in text.splitlines():
+            print(line + ending, flush=True)
+
+
+def mark(file: dict[str, Any], runs: list[Run], share: str = "") -> str:
+    """Give the end of a line that shows recorded runs.
+
+    Parameters
+    ----------
+    file : dict
+        What the results file has.
+    runs : list of dict
+        Some of its runs.
+    share : str
+        "partly " where the line shows others too.
+
+    Returns
+    -------
+    str
+        Where they come from, and that a commit is not recorded if one is not.
+    """
+    commits = [run.get("measured", {}).get("commit") for run in runs]
+    rest = "" if all(commits) else "/commit not recorded" if any(commits) else ", commit not recorded"
+    return f"  [{share}recorded {origin(file, runs)}{rest}]"
 
 
 def origin(file: dict[str, Any], runs: list[Run]) -> str:
@@ -151,10 +168,12 @@ def origin(file: dict[str, Any], runs: list[Run]) -> str:
     str
         Dates, processors, cores and commits, where several are, between slashes.
     """
-    usual = {key: file.get(key, "?") for key in ("processor", "cores")}
-    parts = [usual | {"date": "before 2026-11-24", "commit": ""} | run.get("measured", {}) for run in runs]
-    date, processor, cores, commit = (
-        "/".join(sorted({str(part[key]) for part in parts if part[key] != ""}))
-        for key in ("date", "processor", "cores", "commit")
-    )
-    return f"{date}, {processor}, {cores} cores{f', {commit}' if commit else ''}"
+    usual = {key: file[key] for key in ("processor", "cores") if key in file}
+    usual |= {"date": "before 2026-11-24", "commit": ""}
+    parts = [usual | run.get("measured", {}) for run in runs]
+    machines = [
+        f"{part['processor']}, {part['cores']} cores" if "processor" in part else "machine not recorded"
+        for part in parts
+    ]
+    dates, commits = ([str(part[key]) for part in parts] for key in ("date", "commit"))
+    return ", ".join("/".join(sorted(set(said) - {""})) for said in (dates, machines, commits) if any(said))

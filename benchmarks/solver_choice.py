@@ -22,7 +22,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.kernel_problems import load_animals
 from benchmarks.logistic_problems import load_class_problem
-from benchmarks.needed_data import needs_data
+from benchmarks.machine import describe_machine
+from benchmarks.needed_data import missing, needs_data
 from benchmarks.problems import DEFAULT_DATA, load_problem
 from benchmarks.results_file import write_json
 from labelweave import LabelCovariance, MaxMarginClassifier, datasets
@@ -139,8 +140,10 @@ def main() -> None:
         problem = PROBLEMS[name]
         try:
             X, y = problem.load(options.data)
-        except FileNotFoundError:
-            print(f"{name}: its data are not there")
+        except (FileNotFoundError, ValueError) as error:
+            if not missing(error):
+                raise
+            print(f"{name}: left out. {missing(error)}", flush=True)
             continue
         runs: dict[str, list[dict[str, Any]]] = {solver: [] for solver in options.solvers}
         for _ in range(options.rounds):
@@ -154,8 +157,10 @@ def main() -> None:
                 f"{solver} {ends[-1]['rounds']} rounds, {median(end['seconds'] for end in ends):.2f} s{mark}"
             )
         print(f"{name} ({X.shape[0]} rows): " + ", ".join(texts), flush=True)
+    if not found:
+        raise SystemExit(2)  # why was said of each
     if options.out:
-        write_json(options.out, found)
+        write_json(options.out, describe_machine() | found)
 
 
 if __name__ == "__main__":

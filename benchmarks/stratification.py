@@ -52,13 +52,15 @@ _FILES = {"tmc2007": "tmc2007-500"}  # where they are not called like the set
 def main() -> None:
     """Measure, print the tables and write the results."""
     arguments = _parse_arguments()
-    results: dict[str, Any] = describe_machine() | {"threads": 1, "peer": _peer_version()}
-    results["sets"] = json.loads(arguments.out.read_text())["sets"] if arguments.out.exists() else {}
+    results: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    results |= {"threads": 1, "sets": results.get("sets", {})}
+    peer = _peer_version()
     for name in arguments.sets:
         Y = _read(name, arguments.data)
         results["sets"][name] = {
             str(folds): _measure(Y, folds, arguments.seeds) for folds in arguments.folds
         } | {"rows": Y.shape[0], "labels": Y.shape[1], "labels_a_row": Y.nnz / Y.shape[0]}
+        results["sets"][name] |= {"peer": peer, "measured": describe_machine()}
         for folds in arguments.folds:
             print(_table(name, folds, results["sets"][name]), flush=True)
     write_json(arguments.out, results)

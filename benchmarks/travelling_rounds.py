@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, load_problem
 from labelweave.dask.graphs import order_of_round, turns_of_round
 from labelweave.datasets import read_any
@@ -104,6 +105,7 @@ def coupled(data: MarginData, n_rows: int) -> MarginData:
     return replace(data, covariance=LabelCovariance.from_labels(data.labels))
 
 
+@needs_data
 def main() -> None:
     """Measure every plan, partitions x visits, beside the ordinary algorithm."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])

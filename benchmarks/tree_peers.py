@@ -3,8 +3,9 @@
 The case is ``wordnet`` of ``benchmarks.label_tree``: 10,974 labels.  Every run is a process of its own with
 two threads, and a round runs every program once.  Peers have the settings of their own papers and tables, see
 ``benchmarks/peers``; ``--tune`` measures these and others on a tenth of the training rows that is held out,
-and what was best there is what is run.  Compared are seconds of the processor, which other work on the
-machine does not take; those of the wall are kept too.
+and what was best there is what is run.  A call shows what it measures, which takes the place of what is
+recorded of the same programs; the picture is of all that is recorded.  Compared are seconds of the processor,
+which other work on the machine does not take; those of the wall are kept too.
 
 One-vs-rest peers take long: in every round they train ``--sampled`` labels, spread evenly over the order of
 frequency, and the seconds are multiplied; ``--whole`` trains all of them, for precision.
@@ -30,10 +31,13 @@ from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.peers.top_labels import TOP, RankingProblem, write_ranking
 from benchmarks.ranking_programs import RankingProgram, own_program, package_version, run_ranking
+from benchmarks.recorded_runs import mark
 from benchmarks.results_file import write_json
 from labelweave.datasets import LabeledData
 
 __all__ = ["main"]
+
+Programs = dict[str, dict[str, Any]]  # by title: versions, runs, and what the labels found are worth
 
 _ROOT = Path(__file__).resolve().parents[1]
 _OWN, _PECOS = "benchmarks.labelweave_many_labels", "benchmarks.peers.pecos_xr_linear"
@@ -76,24 +80,28 @@ def main() -> None:
     """Measure, print the table, write the results and draw the picture."""
     options = _parse_arguments()
     results: dict[str, Any] = json.loads(options.out.read_text()) if options.out.exists() else {}
-    if not options.show_recorded:
+    shown: dict[str, Programs] = {}
+    if options.show_recorded:
+        shown = {part: found["programs"] for part, found in results.items()}
+    else:
         train, test = load_case("wordnet", options)
         if options.tune:
             train, test = hold_out(train)
         part = "held out" if options.tune else "test"
-        _measure(options, train, test, part, results)
-    for part, found in results.items():
-        print(_table(part, found["programs"]))
+        shown[part] = _measure(options, train, test, part, results)
+    for part, programs in shown.items():
+        print(f"\n{_table(part, programs, results[part] if options.show_recorded else None)}")
     if "test" in results:
         _draw(results["test"]["programs"], options.picture)
 
 
 def _measure(
     options: argparse.Namespace, train: LabeledData, test: LabeledData, part: str, results: dict[str, Any]
-) -> None:
-    """Run all programs in every round, and write after each run."""
+) -> Programs:
+    """Run all programs in every round, and write after each run; give what was found of each."""
     own = results.setdefault(part, {"programs": {}})
-    own |= describe_machine() | {"threads": options.threads, "sampled_labels": options.sampled}
+    own |= {"threads": options.threads, "sampled_labels": options.sampled}
+    measured: Programs = {}
     sampled = _sampled(train, options.sampled)
     with tempfile.TemporaryDirectory() as folder:
         whole, some, answer = (Path(folder) / f"{name}.npz" for name in ("whole", "some", "answer"))
@@ -104,13 +112,15 @@ def _measure(
                 is_some = program in _ONE_VS_REST and not options.whole
                 found = run_ranking(program, some if is_some else whole, answer, options.threads)
                 share = train.Y.n_labels / sampled.shape[1] if is_some else 1.0
-                run = _run(found, len(test.Y), share)
-                entry = own["programs"].setdefault(program.title, {"version": package_version(program)})
-                entry.setdefault("sampled" if is_some else "runs", []).append(run)
+                run, now = _run(found, len(test.Y), share), {"measured": describe_machine()}
+                entry = measured.setdefault(program.title, {"version": package_version(program)})
+                entry.setdefault("sampled" if is_some else "runs", []).append(run | now)
                 if not is_some:
-                    entry["quality"] = _quality(found["top"], train, test)
+                    entry["quality"] = _quality(found["top"], train, test) | now
                 print(program.title, run, entry.get("quality"), flush=True)
+                own["programs"][program.title] = own["programs"].get(program.title, {}) | entry
                 write_json(options.out, results)
+    return measured
 
 
 def _chosen(options: argparse.Namespace) -> list[RankingProgram]:
@@ -148,15 +158,17 @@ def _quality(top: Any, train: LabeledData, test: LabeledData) -> dict[str, float
     return quality(places, scores, train.Y, test.Y)
 
 
-def _table(part: str, programs: dict[str, Any]) -> str:
+def _table(part: str, programs: Programs, record: dict[str, Any] | None) -> str:
+    """Write a row a program; lines of a record say where it comes from."""
+    runs = {title: one.get("runs") or one["sampled"] for title, one in programs.items()}
+    every = [run for own in runs.values() for run in own]
     lines = [
-        f"\n{part} rows\n",
-        "| | P@1, 3, 5 | propensity-scored | processor's seconds | memory | file | rows a second |",
-        "|---|---|---|---|---|---|---|",
+        (f"{part} rows", every),
+        ("| | P@1, 3, 5 | propensity-scored | processor's seconds | memory | file | rows a second |", every),
+        ("|---|---|---|---|---|---|---|", every),
     ]
     for title, one in programs.items():
-        runs = one.get("runs") or one["sampled"]
-        middle = {name: median(run[name] for run in runs) for name in runs[0]}
+        middle = {name: median(run[name] for run in runs[title]) for name in _RUN}
         kinds = ("precision_at", "propensity_scored_at")
         found = one.get("quality")
         cells = [
@@ -165,8 +177,12 @@ def _table(part: str, programs: dict[str, Any]) -> str:
         seconds = f"{middle['fit_cpu_seconds']:,.0f}" + ("" if "runs" in one else ", of a sample")
         cells += [seconds, f"{middle['peak_gigabytes']:.2f} GB"]
         whole = f"{middle['file_bytes'] / 1e6:.1f} MB | {middle['rows_a_cpu_second']:,.0f}"
-        lines.append(f"| {title} | {' | '.join(cells)} | {whole if 'runs' in one else ' | '} |")
-    return "\n".join(lines)
+        row = f"| {title} | {' | '.join(cells)} | {whole if 'runs' in one else ' | '} |"
+        lines.append((row, runs[title]))
+    return "\n".join(line + ("" if record is None else mark(record, own)) for line, own in lines)
+
+
+_RUN = ("fit_cpu_seconds", "peak_gigabytes", "file_bytes", "rows_a_cpu_second")  # that tables show
 
 
 def _seconds(one: dict[str, Any]) -> float:

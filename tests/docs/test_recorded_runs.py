@@ -46,7 +46,7 @@ def test_going_on_measures_what_is_missing_and_says_what_is_recorded(path, capsy
     record.show("one\ntwo")
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("  ")[1] for line in lines] == [
-        "[partly recorded before 2026-11-24, old, 1 cores]"
+        "[partly recorded before 2026-11-24, old, 1 cores, commit not recorded]"
     ] * 2
 
 

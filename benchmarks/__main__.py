@@ -1,0 +1,118 @@
+"""Show what is recorded in ``benchmarks/results``, with where each line comes from.
+
+Every benchmark measures; this command alone measures nothing.  Every line ends with the date, processor,
+cores and commit of what it shows, or says what of these is not recorded.  A record that holds its command's
+table is shown as that table, others figure by figure.
+
+    python -m benchmarks                                   # all records
+    python -m benchmarks --show-recorded tree_peers papers/usps
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from benchmarks.recorded_runs import Run, mark
+
+__all__ = ["main", "recorded_lines"]
+
+_RESULTS = Path(__file__).resolve().parent / "results"
+_ORIGIN = ("processor", "cores", "date", "commit")
+_NOT_FIGURES = {*_ORIGIN, "python", "labelweave", "machine", "measured"}
+_MOST = 12  # numbers of a list that a line shows
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """List the records, or show some.
+
+    Parameters
+    ----------
+    words : sequence of str or None
+        The command line.
+
+    Returns
+    -------
+    int
+        0.
+    """
+    names = sorted(path.relative_to(_RESULTS).with_suffix("").as_posix() for path in _RESULTS.rglob("*.json"))
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--show-recorded", nargs="+", choices=names, default=[], metavar="NAME")
+    asked = parser.parse_args(words).show_recorded
+    records = {name: json.loads((_RESULTS / f"{name}.json").read_text("utf-8")) for name in asked or names}
+    if not asked:
+        for name, record in records.items():
+            print(name + _mark(known for _, known in _figures(record, name, {})))
+    for name in asked:
+        print("\n".join(recorded_lines(records[name], name)))
+    return 0
+
+
+def recorded_lines(record: dict[str, Any], name: str) -> list[str]:
+    """Write a record's table, or its figures, line by line.
+
+    Parameters
+    ----------
+    record : dict
+        What the results file has.
+    name : str
+        What it is called.
+
+    Returns
+    -------
+    list of str
+        Each with where it comes from at its end.
+    """
+    if "table" in record:
+        return [line + _mark([_origin(record)]) for line in record["table"]]
+    return [line + _mark([known]) for line, known in _figures(record, name, {})]
+
+
+def _figures(value: Any, path: str, known: Run) -> Iterator[tuple[str, Run]]:
+    """Give lines, and where they come from: the numbers and words of a part, then the parts in it."""
+    items = list(value.items() if isinstance(value, dict) else enumerate(value))
+    if isinstance(value, dict):
+        known = _origin(value) or known
+        items = [(name, part) for name, part in items if name not in _NOT_FIGURES]
+    plain = [(name, part) for name, part in items if _is_plain(part)]
+    if plain:
+        yield f"{path}: {'; '.join(f'{name} {_text(part)}' for name, part in plain)}", known
+    parts = [(name, part) for name, part in items if not _is_plain(part)]
+    if any(isinstance(part, dict) and _origin(part) for _, part in parts):  # what goes on dates its parts
+        known = {key: known[key] for key in ("processor", "cores") if key in known}
+    yield from chain.from_iterable(_figures(part, f"{path}, {name}", known) for name, part in parts)
+
+
+def _origin(part: dict[str, Any]) -> Run:
+    """Give what a part says of where it comes from."""
+    own = part.get("measured") or part.get("machine") or part
+    return {key: own[key] for key in _ORIGIN if key in own}
+
+
+def _mark(origins: Iterable[Run]) -> str:
+    return mark({}, [{"measured": known} for known in origins])
+
+
+def _is_plain(part: Any) -> bool:
+    """Say whether a part is a number, a word or a list of these."""
+    return not isinstance(part, dict | list) or (
+        isinstance(part, list) and not any(isinstance(one, dict | list) for one in part)
+    )
+
+
+def _text(part: Any) -> str:
+    if isinstance(part, list):
+        shown = part if len(part) <= _MOST else [*part[: _MOST - 1], "...", part[-1]]
+        return f"({', '.join(map(_text, shown))})"
+    return f"{part:.6g}" if isinstance(part, float) else str(part)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
