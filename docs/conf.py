@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pygments.lexers.special import TextLexer
 
 import labelweave
 
@@ -102,4 +101,3 @@ def setup(app: Any) -> None:
     tutorial_notebook.main(str(Path(__file__).parent / "notebooks" / "tutorial.ipynb"))
     app.connect("source-read", _in_site)
     app.connect("include-read", lambda app, path, name, content: _in_site(app, name, content))
-    app.add_lexer("mermaid", TextLexer)
