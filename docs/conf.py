@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-
 import labelweave
 
 ROOT = Path(__file__).parents[1]
