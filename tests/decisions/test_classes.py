@@ -157,6 +157,18 @@ def test_the_softmax_finds_temperature_and_intercepts():
     assert class_probabilities(without, scores)[:, 2].mean() < 0.01
 
 
+@pytest.mark.parametrize("unit", [1e-320, 1e-200, 1e-6, 1e8, 1e300])
+def test_the_softmax_does_not_see_the_unit_of_scores(unit):
+    generator = np.random.default_rng(0)
+    scores, codes = generator.normal(size=(600, 3)), generator.integers(3, size=600)
+    scores[np.arange(600), codes] += 1.0
+    one, found = (calibrate_classes(np.eye(3)[codes], u * scores) for u in (1.0, unit))
+    if unit > 1e-300:
+        np.testing.assert_allclose(found.intercepts, one.intercepts, rtol=1e-6)
+        assert found.slope * unit == pytest.approx(one.slope, rel=1e-6)
+    assert np.isfinite(class_probabilities(found, unit * scores)).all()
+
+
 @pytest.mark.parametrize("cv", [None, 5, "prefit"])
 def test_files_hold_classes(cv, rows, tmp_path):
     X, y, X_test, _ = rows

@@ -110,7 +110,7 @@ def calibrate_classes(
 
     if method == "auto":
         method = _better_method(table, fit, _class_log_loss)
-    return fit(table)[method == "isotonic"]
+    return fit_softmax(table, pooled=pooling) if method == "sigmoid" else fit_isotonic(table, fewest)
 
 
 @checked

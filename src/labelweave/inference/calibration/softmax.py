@@ -54,7 +54,8 @@ def fit_softmax(table: LabeledScores, *, pooled: bool) -> SoftmaxCalibration:
     pooled: whether intercepts have a normal prior of variance 1 around 0.
     """
     rows, codes = known_classes(table)
-    scores, weights = table.scores[rows].astype(np.float64), table.weights[rows]
+    scores, size = _of_size_one(table.scores[rows].astype(np.float64))
+    weights = table.weights[rows]
     hits = np.zeros(scores.shape)
     hits[np.arange(len(rows)), codes] = 1.0
     variance = _VARIANCE if pooled else _WIDE
@@ -72,7 +73,17 @@ def fit_softmax(table: LabeledScores, *, pooled: bool) -> SoftmaxCalibration:
     start = np.append(1.0, np.zeros(scores.shape[1]))
     bounds = [(0.0, None)] + [(None, None)] * scores.shape[1]
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 1000})
-    return SoftmaxCalibration(float(found.x[0]), found.x[1:])
+    with np.errstate(over="ignore", divide="ignore"):
+        return SoftmaxCalibration(min(float(found.x[0] / size), _LARGEST), found.x[1:])
+
+
+def _of_size_one(scores: Array) -> tuple[Array, np.float64]:
+    """Scale what scores lie below their row's greatest, where the search does not see their unit."""
+    largest = np.abs(scores).max(initial=0.0) or np.float64(1.0)
+    scores = scores / largest
+    scores -= scores.max(axis=1, keepdims=True)
+    size = np.sqrt(np.square(scores).mean()) if scores.any() else np.float64(1.0)
+    return scores / size, size * largest
 
 
 def known_classes(table: LabeledScores) -> tuple[Array, PerLabel]:
