@@ -103,6 +103,18 @@ def test_labels_that_nobody_has():
         assert mean_share(control, scores, 0 * labels > 1, found.threshold) == found.risk <= 0.1
 
 
+@pytest.mark.parametrize(("level", "confidence"), [(0.5, 0.875), (0.5, 0.75), (0.98, 0.98)])
+def test_the_fewest_rows_are_enough_and_fewer_are_refused(level, confidence):
+    scores, labels = np.arange(8.0).reshape(4, 2), np.ones((4, 2))
+    for n_rows in range(1, 5):
+        try:
+            found = control_mistakes(labels[:n_rows], scores[:n_rows], level=level, confidence=confidence)
+        except ValueError as error:
+            assert "calibration rows with observed labels" in str(error)
+        else:
+            assert found.risk <= level
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
