@@ -6,7 +6,7 @@ from scipy.special import expit
 from scipy.stats import binom
 
 from labelweave.inference import control_mistakes
-from labelweave.inference.conformal import p_values
+from labelweave.inference.conformal import _Test, p_values
 
 
 def make_rows(n_rows, n_labels=8, seed=0):
@@ -106,13 +106,11 @@ def test_labels_that_nobody_has():
 @pytest.mark.parametrize(("level", "confidence"), [(0.5, 0.875), (0.5, 0.75), (0.98, 0.98)])
 def test_the_fewest_rows_are_enough_and_fewer_are_refused(level, confidence):
     scores, labels = np.arange(8.0).reshape(4, 2), np.ones((4, 2))
-    for n_rows in range(1, 5):
-        try:
-            found = control_mistakes(labels[:n_rows], scores[:n_rows], level=level, confidence=confidence)
-        except ValueError as error:
-            assert "calibration rows with observed labels" in str(error)
-        else:
-            assert found.risk <= level
+    fewest = _Test(level, confidence, "probability", 0).fewest_rows()
+    options = {"level": level, "confidence": confidence}
+    assert control_mistakes(labels[:fewest], scores[:fewest], **options).risk <= level
+    with pytest.raises(ValueError, match=f"needs at least {fewest}"):
+        control_mistakes(labels[: fewest - 1], scores[: fewest - 1], **options)
 
 
 @pytest.mark.parametrize(
