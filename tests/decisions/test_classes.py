@@ -16,6 +16,7 @@ from labelweave import (
     CalibratedLabelClassifier,
     ConformalLabelClassifier,
     KernelLogisticClassifier,
+    LabelMatrix,
     MaxMarginClassifier,
     Taxonomy,
     load,
@@ -155,6 +156,32 @@ def test_the_softmax_finds_temperature_and_intercepts():
     weights = (codes != 2).astype(float)
     without = calibrate_classes(np.eye(3)[codes], scores, sample_weight=weights)
     assert class_probabilities(without, scores)[:, 2].mean() < 0.01
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "auto"])
+def test_probabilities_of_classes_are_calibrated_on_as_they_are(method):
+    """Those of the truth give the curve of the truth; rows of which nothing is known, nothing."""
+    generator = np.random.default_rng(0)
+    scores, true = generator.normal(size=(600, 3)), np.array([0.5, 0.0, -0.5])
+    table = np.exp(2.0 * scores + true)
+    table /= table.sum(axis=1, keepdims=True)
+    assert (table.max(axis=1) < 0.5).any()
+    table[:100] = np.nan
+    found = calibrate_classes(LabelMatrix.from_probabilities(table), scores, method, pooling=False)
+    assert found.slope == pytest.approx(2.0, abs=1e-3)
+    np.testing.assert_allclose(found.intercepts - found.intercepts.mean(), true, atol=1e-3)
+
+
+@pytest.mark.parametrize("unit", [1e-320, 1e-200, 1e-6, 1e8, 1e300])
+def test_the_softmax_does_not_see_the_unit_of_scores(unit):
+    generator = np.random.default_rng(0)
+    scores, codes = generator.normal(size=(600, 3)), generator.integers(3, size=600)
+    scores[np.arange(600), codes] += 1.0
+    one, found = (calibrate_classes(np.eye(3)[codes], u * scores) for u in (1.0, unit))
+    if unit > 1e-300:
+        np.testing.assert_allclose(found.intercepts, one.intercepts, rtol=1e-6)
+        assert found.slope * unit == pytest.approx(one.slope, rel=1e-6)
+    assert np.isfinite(class_probabilities(found, unit * scores)).all()
 
 
 @pytest.mark.parametrize("cv", [None, 5, "prefit"])

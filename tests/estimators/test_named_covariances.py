@@ -4,7 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from labelweave import KernelLogisticClassifier, LabelCovariance, LowRankClassifier, MaxMarginClassifier
+from labelweave import (
+    KernelLogisticClassifier,
+    LabelCovariance,
+    LabelMean,
+    LowRankClassifier,
+    MaxMarginClassifier,
+)
 
 NAMES = ["sun", "rain", "snow"]
 MODELS = {
@@ -13,6 +19,22 @@ MODELS = {
     "low rank": LowRankClassifier(3, tol=1e-12, max_iter=2000),
     "kernel logistic": KernelLogisticClassifier(hyperparameters="fixed", tol=1e-8),
 }
+
+
+def test_some_names_of_y_among_others_are_refused():
+    X, Y = np.eye(3), pd.DataFrame(np.eye(3, dtype=int), columns=NAMES)
+    R = LabelCovariance.dense(np.eye(3), label_names=["snow", "sun", "fog"])
+    mean = LabelMean(np.eye(3), label_names=R.label_names)
+    for what, given in (("label_covariance", R), ("label_mean", mean)):
+        for model in (MaxMarginClassifier(), KernelLogisticClassifier(hyperparameters="fixed")):
+            with pytest.raises(
+                ValueError, match=f"{what} has a label 'fog' .* none 'rain', while other names"
+            ):
+                model.set_params(**{what: given}).fit(X, Y)
+    numbered = Y.set_axis([1, 2, 3], axis=1)
+    assert MaxMarginClassifier(label_covariance=pd.DataFrame(np.eye(3))).fit(X, numbered).label_covariance_
+    other = LabelCovariance.dense(np.eye(3), label_names=list("abc"))
+    assert MaxMarginClassifier(label_covariance=other).fit(X, Y).label_covariance_
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -200,8 +200,8 @@ def test_the_kind_of_maps_minds_gaps_and_weights():
 def test_rows_of_one_known_class_calibrate_classes():
     labels = LabelMatrix(sp.csr_array([[1, 0, 0], [0, 1, 1], [0, 0, 0], [0, 0, 1]]))
     table = LabeledScores(labels, np.zeros((4, 3)), np.array([1.0, 1.0, 1.0, 0.0]))
-    rows, codes = known_classes(table)
-    assert (rows.tolist(), codes.tolist()) == ([0], [0])
+    rows, shares = known_classes(table)
+    assert (rows.tolist(), shares.tolist()) == ([0], [[1.0, 0.0, 0.0]])
 
 
 def test_doubts_of_nothing_change_no_curve():

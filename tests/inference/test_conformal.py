@@ -6,7 +6,7 @@ from scipy.special import expit
 from scipy.stats import binom
 
 from labelweave.inference import control_mistakes
-from labelweave.inference.conformal import p_values
+from labelweave.inference.conformal import _Test, p_values
 
 
 def make_rows(n_rows, n_labels=8, seed=0):
@@ -101,6 +101,16 @@ def test_labels_that_nobody_has():
     for control in ("false_negatives", "false_discoveries"):
         found = control_mistakes(0 * labels, scores, control)
         assert mean_share(control, scores, 0 * labels > 1, found.threshold) == found.risk <= 0.1
+
+
+@pytest.mark.parametrize(("level", "confidence"), [(0.5, 0.875), (0.5, 0.75), (0.98, 0.98)])
+def test_the_fewest_rows_are_enough_and_fewer_are_refused(level, confidence):
+    scores, labels = np.arange(8.0).reshape(4, 2), np.ones((4, 2))
+    fewest = _Test(level, confidence, "probability", 0).fewest_rows()
+    options = {"level": level, "confidence": confidence}
+    assert control_mistakes(labels[:fewest], scores[:fewest], **options).risk <= level
+    with pytest.raises(ValueError, match=f"needs at least {fewest}"):
+        control_mistakes(labels[: fewest - 1], scores[: fewest - 1], **options)
 
 
 @pytest.mark.parametrize(

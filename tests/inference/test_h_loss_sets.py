@@ -86,6 +86,31 @@ def test_entries_of_rows_that_lack_what_is_above_are_unobserved():
     np.testing.assert_array_equal(kept, [[1, 1, 1], [0, 1, 1], [np.nan, 1, 0], [np.nan, 0, np.nan]])
 
 
+def test_probabilities_become_those_given_what_is_above():
+    graph = Taxonomy([("a", "c"), ("b", "c"), ("c", "d")])
+    names = ["c", "a", "d", "b"]
+    order = LabelOrder.of(graph, names)
+    table = [[0.6, 0.9, 0.3, 0.8], [0.4, 0.9, 0.4, 0.4], [np.nan, 0.8, np.nan, 1.0]]
+    kept = order.conditional(LabelMatrix.from_probabilities(table, names)).to_dense()
+    expected = [[0.75, 0.9, 0.5, 0.8], [np.nan, 0.9, np.nan, 0.4], [np.nan, 0.8, np.nan, 1.0]]
+    np.testing.assert_allclose(kept, expected)
+
+
+@pytest.mark.parametrize("incomplete", [False, True])
+def test_probabilities_of_10_graphs_given_what_is_above_are_at_most_1(incomplete):
+    for seed in range(10):
+        rng, graph = np.random.default_rng(seed), random_taxonomy(seed, 20, 2.0)
+        table = rng.choice([0.0, 0.3, 0.5, 0.7, 1.0, np.nan], size=(30, len(graph)))
+        closed = graph.closed(LabelMatrix.from_probabilities(table, graph.nodes), incomplete=incomplete)
+        kept = LabelOrder.of(graph, graph.nodes).conditional(closed)
+        assert kept.doubts is not None
+        assert kept.doubts.data.min() >= 0
+        sure = LabelOrder.of(graph, graph.nodes).conditional(
+            LabelMatrix(closed.positives, closed.observed, closed.names)
+        )
+        np.testing.assert_array_equal(np.isnan(kept.to_dense()), np.isnan(sure.to_dense()))
+
+
 @pytest.mark.parametrize("part", range(5))
 def test_nothing_disobeys_over_10_000_graphs(part):
     """Put 100 graphs side by side, so that what a call costs is paid once."""

@@ -316,6 +316,8 @@ def test_parameters_out_of_range_are_refused(arguments, message):
         ([1.0, 2.0], np.zeros(4), None, r"unary has shape \(2,\); it must be \(rows, 2\)"),
         ([[1.0, 2.0]], np.zeros(5), None, r"tables has shape \(5,\); the cliques have 4 states together"),
         ([[1.0, np.nan]], np.zeros(4), None, "unary at row 0, label 'b' is nan; scores are finite"),
+        ([[1.0, -1e308]], np.zeros(4), None, "label 'b' is -1e.308; scores are finite, and at most 1.*e.299"),
+        ([[1.0, 1.0]], np.full(4, 1e308), None, "tables at row 0, entry 0 is 1e.308; scores are finite"),
         ([[1.0, 2.0]], [0, 0, np.inf, 0], None, "tables at row 0, entry 2 is inf"),
         ([[1.0, 2.0]], np.zeros(4), [0, 1, 1], r"clamp has shape \(3,\); it must be \(2,\), or \(1, 2\)"),
         ([[1.0, 2.0]], np.zeros(4), [0, 2], "clamp at row 0, label 'b' is 2; it is 0 or 1 for a label"),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -24,6 +24,9 @@ def problems(draw, most_rows=5, most_labels=3):
     return signs, scores
 
 
+_NONE_OF_ONE = np.array([[1, -1], [1, -1], [-1, -1], [1, -1], [-1, -1]])
+
+
 def as_targets(signs):
     return np.where(signs == 0, np.nan, (signs > 0).astype(float))
 
@@ -39,6 +42,18 @@ def test_thresholds_of_labels_are_the_best_of_all(name, problem):
     assert choice.value == pytest.approx(twin.measure(name, signs, scores > choice.thresholds))
     if has_positive.any():
         assert choice.value == pytest.approx(twin.best_by_label(name, signs, scores))
+
+
+@pytest.mark.parametrize("name", twin.MEASURES)
+@given(problem=problems())
+@example(problem=(_NONE_OF_ONE, np.array([[0.0, 4.0], [2.0, 5.0], [1.0, 2.0], [3.0, 4.0], [1.0, 1.0]])))
+@settings(deadline=None, max_examples=40)
+def test_thresholds_of_labels_are_never_worse_than_one_for_all(name, problem):
+    signs, scores = problem
+    own, shared = (
+        choose_thresholds(as_targets(signs), scores, name, scope=scope).value for scope in ("label", "global")
+    )
+    assert own <= shared + 1e-9 if name == "hamming_loss" else own >= shared - 1e-9
 
 
 @given(problem=problems(), seed=st.integers(0, 9))

@@ -162,6 +162,17 @@ def test_missing_entries_leave_a_covariance(Y):
     np.testing.assert_allclose(R, expected, atol=1e-10)
 
 
+@pytest.mark.parametrize("centered", [False, True])
+def test_entries_as_likely_as_not_are_unobserved(centered):
+    table = np.random.default_rng(0).choice([0.1, 0.5, 0.9], size=(30, 3))
+    sure = np.select([table < 0.5, table > 0.5], [0.0, 1.0], np.nan)
+    found, same = (
+        LabelCovariance.from_labels(labels, centered=centered).to_dense()
+        for labels in (LabelMatrix.from_probabilities(table), sure)
+    )
+    np.testing.assert_array_equal(found, same)
+
+
 def test_labels_never_seen_together_are_uncorrelated():
     Y = [[1, np.nan, 1], [0, np.nan, 0], [np.nan, 1, np.nan]]
     np.testing.assert_array_equal(

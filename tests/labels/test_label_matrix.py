@@ -29,6 +29,12 @@ def test_dense_targets_come_back(table):
     assert len(labels) == len(table)
 
 
+def test_nan_is_no_positive_entry():
+    for table in ([[1.0, np.nan]], np.ma.masked_equal([[1, 2]], 2)):
+        with pytest.raises(ValueError, match=r"has NaN; read it with LabelMatrix\.from_any"):
+            LabelMatrix(table)
+
+
 @settings(deadline=None)
 @given(_TABLES, st.randoms(use_true_random=False))
 def test_rows_and_labels_are_chosen_as_in_an_array(table, random):

@@ -103,6 +103,18 @@ def test_a_label_matrix_is_an_array():
         np.asarray(labels, copy=False)
 
 
+def test_tags_0_and_1_are_tags_where_others_are_known():
+    assert metrics.f1_score([{0, 3}, {1, 7}], [{1}, {0}]) == 0.0
+    assert metrics.f1_score([{0, 3}, {1, 7}], [{0}, {1}]) == pytest.approx(4 / 6)
+    labels = LabelMatrix.from_any(pd.Series([[0], [1, 0]]), list("012"))
+    np.testing.assert_array_equal(labels.to_dense(), [[1, 0, 0], [1, 1, 0]])
+    for table in (pd.Series([[0, 1, 0], [1, 1, 0]]), [["0", "1", "0"], None]):
+        with pytest.raises(ValueError, match="as if it were a table of 0 and 1"):
+            LabelMatrix.from_any(table, list("012"))
+    with pytest.raises(ValueError, match="as if it were a table of 0 and 1"):
+        metrics.f1_score([{0}, {1}], [{1}, {0}])
+
+
 def test_metrics_of_lists_count_the_tags_of_either():
     true, predicted = [["a", "b"], ["b"], None], [["a"], ["b", "c"], ["c"]]
     assert metrics.f1_score(true, predicted) == pytest.approx(2 * 2 / (3 + 3))

@@ -2,6 +2,7 @@ import copy
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from labelweave.labels import LabelCovariance, Taxonomy
@@ -115,6 +116,8 @@ def test_a_large_tree_is_drawn_from_the_top_and_says_what_is_left_out():
         ([("a", "")], r"empty name \(''\) stands at pair 0, \('a', ''\)"),
         ([("a", "b"), (None, "a")], r"empty name \(None\) stands at pair 1"),
         ([(np.nan, "a")], r"empty name \(nan\) stands at pair 0"),
+        ([(np.float32("nan"), "a")], "empty name .* stands at pair 0"),
+        ([(pd.NA, "a")], "empty name .* stands at pair 0"),
         (["ab"], "edge at position 0 is 'ab'; give a pair"),
         ([("a", "b", "c")], r"edge at position 0 is \('a', 'b', 'c'\)"),
         ([("a", "b"), 3], "edge at position 1 is 3"),

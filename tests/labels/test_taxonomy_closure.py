@@ -66,7 +66,7 @@ def test_rows_are_closed_some_at_a_time(monkeypatch):
 
 
 def test_labels_without_names_or_with_other_names_are_refused():
-    with pytest.raises(ValueError, match="labels have no names"):
+    with pytest.raises(ValueError, match=r"labels have no names; name them: LabelMatrix\.from_any"):
         _TREE.closed(LabelMatrix.from_any([[1, 0]]))
     with pytest.raises(ValueError, match="label 'bee' is not in the taxonomy"):
         _TREE.closed(LabelMatrix.from_any([[1]], ["bee"]))

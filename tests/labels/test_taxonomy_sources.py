@@ -129,6 +129,21 @@ def test_a_frame_gives_its_rows():
         Taxonomy.from_any(pandas.DataFrame({"parent": ["a", None], "child": ["b", "a"]}))
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_frames_have_parents_and_children_by_name_or_else_by_place(library):
+    frames = pytest.importorskip(library)
+    make = frames.table if library == "pyarrow" else frames.DataFrame
+    tree = Taxonomy([("a", "b"), ("a", "c"), ("c", "d")])
+    parents, children = ["a", "a", "c"], ["b", "c", "d"]
+    assert Taxonomy.from_any(make({"child": children, "parent": parents})) == tree
+    assert Taxonomy.from_any(make({"nodes": [1, 2, 3], "parent": parents, "child": children})) == tree
+    assert Taxonomy.from_any(make({"nodes": parents, "edges": children})) == tree
+    with pytest.raises(ValueError, match=r"edge at position 0 is .* give a pair \(parent, child\)"):
+        Taxonomy.from_any(make({"top": parents, "middle": parents, "bottom": children}))
+    with pytest.raises(ValueError, match="empty name"):
+        Taxonomy.from_any(make({"parent": ["a", None], "child": ["b", "a"]}))
+
+
 @settings(deadline=None, max_examples=50)
 @given(
     st.recursive(

@@ -70,6 +70,12 @@ def test_fmax_by_hand_at_the_thresholds_of_cafa():
     assert metrics.fmax_score(known, scores, _TREE) == pytest.approx(2 * (2 / 3) * 0.5 / (2 / 3 + 0.5))
 
 
+def test_fmax_is_0_where_nothing_is_predicted_and_nan_where_no_row_has_a_class():
+    known = pd.DataFrame([[1, 1], [1, 0]], columns=["animal", "dog"])
+    assert metrics.fmax_score(known, np.full((2, 2), 0.004), _TREE) == 0.0
+    assert np.isnan(metrics.fmax_score(0 * known, np.full((2, 2), 0.5), _TREE))
+
+
 def test_classes_above_tags_count_too():
     assert metrics.hierarchical_f1_score([["poodle"]], [["boxer"]], _TREE) == pytest.approx(4 / 6)
     assert metrics.hierarchical_recall_score([["poodle"]], [["dog"]], _TREE) == pytest.approx(2 / 3)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from labelweave import LabelMatrix, Taxonomy
-from labelweave.metrics.known_labels import classes_of_labels, known_classes, known_labels
+from labelweave.metrics.known_labels import classes_of_labels, known_classes, known_labels, tags_of_model
 
 Y = np.array([[1, 0, 1], [0, 1, np.nan]])
 
@@ -62,3 +64,8 @@ def test_several_labels_are_one_class_on_a_path_only():
     assert classes_of_labels(labels, ["top", "a", "b"], tree).tolist() == ["a"]
     with pytest.raises(ValueError, match=r"The row 0 .* has several labels, such as 'top' and 'a'"):
         classes_of_labels(labels, ["top", "a", "b"], None)
+
+
+def test_tags_of_a_model_may_be_0_and_1_alone():
+    model = SimpleNamespace(classes_=np.arange(10))
+    assert tags_of_model([{0}, {1}], model).to_dense()[:, :3].tolist() == [[1, 0, 0], [0, 1, 0]]

@@ -111,6 +111,15 @@ def test_frames_are_read_by_name():
         metrics.log_loss(Y, table[["b", "a"]])
 
 
+def test_columns_that_are_numbers_are_classes_that_are_numbers():
+    pd = pytest.importorskip("pandas")
+    y, table = np.array([0.0, 1.0, np.nan]), np.array([[0.5, 0.5], [0.5, 0.5], [0.1, 0.9]])
+    for columns in ([0.0, 1.0], [0, 1], ["0", "1"]):
+        assert metrics.log_loss(y, pd.DataFrame(table, columns=columns)) == pytest.approx(math.log(2))
+    named = pd.DataFrame(table, columns=[0.0, 1.0])
+    assert metrics.log_loss(y, named, [0.0, 1.0]) == pytest.approx(math.log(2))
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [

@@ -276,3 +276,17 @@ def test_pipelines_forests_and_wrappers_are_scored(n_labels, tables):
 def test_unknown_names_are_refused_by_name():
     with pytest.raises(ValueError, match=r"no scorer 'f1'; give one of average_auc, .*neg_hamming_loss"):
         metrics.get_scorer("f1")
+
+
+def test_labels_in_another_order_than_the_models_are_refused():
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    named = pd.DataFrame((X[:, :3] > 0).astype(int), columns=list("abc"))
+    other = named[["c", "b", "a"]]
+    model = make_pipeline(StandardScaler(), LowRankClassifier(rank=3)).fit(X, named)
+    for name in ("average_auc", "neg_expected_calibration_error", "micro_f1"):
+        for labels in (other, LabelMatrix.from_any(other)):
+            with pytest.raises(ValueError, match="The model has label 'a' in column 0 where Y_true has 'c'"):
+                metrics.get_scorer(name)(model, X, labels)
+    unnamed = LowRankClassifier(rank=3).fit(X, named.to_numpy())
+    numbered = other.set_axis([2, 1, 0], axis=1)  # numbers of labels without names are no names
+    assert metrics.get_scorer("average_auc")(unnamed, X, numbered) < 1.0

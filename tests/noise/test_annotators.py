@@ -123,6 +123,12 @@ def test_odd_answers():
             {},
             "other labels",
         ),
+        (
+            [np.eye(2), *(pd.DataFrame(np.eye(2), columns=list(names)) for names in ("ab", "ba"))],
+            {},
+            "annotator '2' name other labels than those of '1'",
+        ),
+        ({1: np.eye(2), "1": np.eye(2)}, {}, "Two annotators are written '1'"),
     ],
 )
 def test_nonsense_is_refused(answers, options, words):

@@ -78,8 +78,8 @@ def predicted_at(graph, names, scores, threshold):
 
 
 def fmax(graph, names, rows, scores, thresholds, leave_out):
-    best = math.nan
     kept = [k for k, (has, _, _) in enumerate(rows) if has - leave_out]
+    best = 0.0 if kept else math.nan
     for threshold in thresholds:
         precisions, recalls = [], []
         for k in kept:
@@ -90,8 +90,7 @@ def fmax(graph, names, rows, scores, thresholds, leave_out):
                 precisions.append(len(guessed & has) / len(guessed))
         if precisions:
             p, r = sum(precisions) / len(precisions), sum(recalls) / len(recalls)
-            score = share(2 * p * r, p + r)
-            best = score if math.isnan(best) else max(best, score)
+            best = max(best, share(2 * p * r, p + r))
     return best
 
 

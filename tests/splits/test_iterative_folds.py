@@ -101,6 +101,16 @@ def test_gaps_leave_each_fold_its_share_of_what_was_observed():
             assert np.ptp(fold_counts(Y[:, label] == value, folds)) <= 3
 
 
+def test_entries_as_likely_as_not_are_gaps():
+    table = np.random.default_rng(0).choice([0.1, 0.5, 0.9], size=(60, 4))
+    sure = np.select([table < 0.5, table > 0.5], [0.0, 1.0], np.nan)
+    folds, same = (
+        [test.tolist() for _, test in IterativeStratifiedKFold(3).split(table, labels)]
+        for labels in (LabelMatrix.from_probabilities(table), sure)
+    )
+    assert folds == same
+
+
 def test_rows_of_which_nothing_is_observed_are_spread():
     Y = np.full((100, 3), np.nan)
     Y[::4] = np.random.default_rng(0).integers(2, size=(25, 3))

@@ -22,6 +22,7 @@ from labelweave.frames import FrameForm, frame_values, is_frame, library_of
 from labelweave.labels import ClassProbabilities, LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.labels.class_probabilities import is_missing
 from labelweave.labels.label_matrix import is_plain_array
+from labelweave.labels.label_names import places_by_name
 from labelweave.labels.tags import numbered_tags, tag_rows
 
 
@@ -131,7 +132,7 @@ def read_covariance(given: Any, n_labels: int, names: list[str]) -> LabelCovaria
     """Read a label covariance, a taxonomy whose leaves have those names, or a matrix.
 
     A covariance whose labels have the same names is put into their order.
-    Raises ValueError if it is over another number of labels.
+    Raises ValueError if it is over another number of labels, or some have other names and some the same.
     """
     if isinstance(given, Taxonomy):
         given = LabelCovariance.from_taxonomy(given, names)
@@ -141,9 +142,8 @@ def read_covariance(given: Any, n_labels: int, names: list[str]) -> LabelCovaria
             f"label_covariance is over {covariance.n_labels} labels but y has {n_labels}; they must agree."
         )
     theirs = [] if covariance.label_names is None else [str(name) for name in covariance.label_names]
-    if theirs == names or sorted(theirs) != sorted(names) or len(set(names)) < len(names):
-        return covariance
-    return covariance.columns(np.array([theirs.index(name) for name in names]))
+    places = places_by_name(theirs, names, "label_covariance")
+    return covariance if places is None else covariance.columns(places)
 
 
 def read_targets(

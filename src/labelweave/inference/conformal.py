@@ -83,8 +83,10 @@ class _Test(NamedTuple):
     def fewest_rows(self) -> int:
         """Count the rows without which not even a risk of 0 would do."""
         if self.guarantee == "expectation":
-            return int(np.ceil(1.0 / self.level - 1.0))
-        return int(np.ceil(np.log(1.0 - self.confidence) / np.log(1.0 - self.level)))
+            fewest = int(np.ceil(1.0 / self.level - 1.0))
+        else:
+            fewest = int(np.ceil(np.log(1.0 - self.confidence) / np.log(1.0 - self.level)))
+        return fewest + (not self._replace(n_rows=fewest).accepts(np.zeros(1))[0])  # by rounding one too few
 
 
 @checked

@@ -232,11 +232,7 @@ class LabelOrder:
         label gains (Picard 1976; see ``_loops.isotonic``).
         """
         table = probabilities[:, self.columns]
-        counts = np.diff(self.starts)
-        below = counts > 0
-        least = np.ones_like(table)
-        if below.any():
-            least[:, below] = np.minimum.reduceat(table[:, self.parents], self.starts[:-1][below], axis=1)
+        counts, least = np.diff(self.starts), self._least_above(table)
         shares = self.costs[self.owners] / counts[self.owners]
         missed = sp.csr_array((shares, (self.owners, self.parents)), shape=(len(counts),) * 2)
         gains = self.costs * (2.0 * table - least) - table @ missed
@@ -245,8 +241,18 @@ class LabelOrder:
         found = self.enforced(unordered, "projection")
         return np.where(found > _ROUNDING * self.costs.max(), found, np.minimum(found, 0.0))
 
+    def _least_above(self, table: Array) -> Array:
+        """Give the least of what is right above, 1 where nothing is; columns in this order: shape (n, L)."""
+        below, least = np.diff(self.starts) > 0, np.ones_like(table)
+        if below.any():
+            least[:, below] = np.minimum.reduceat(table[:, self.parents], self.starts[:-1][below], axis=1)
+        return least
+
     def conditional(self, labels: LabelMatrix) -> LabelMatrix:
-        """Keep the entries of rows that have all that is right above a label; the others are unobserved."""
+        """Keep the entries of rows that have all that is right above a label; the others are unobserved.
+
+        Probabilities become those given what is right above, of which the least counts.
+        """
         parents = sp.csr_array(
             (np.ones(len(self.owners), np.int64), (self.columns[self.parents], self.columns[self.owners])),
             shape=(labels.n_labels,) * 2,
@@ -260,4 +266,11 @@ class LabelOrder:
         seen = sp.csr_array(has + tops)
         if labels.observed is not None:
             seen = sp.csr_array(seen.multiply(abs(labels.observed)))
-        return LabelMatrix(labels.positives, sp.csr_array(seen.astype(bool)), labels.names)
+        kept = LabelMatrix(labels.positives, sp.csr_array(seen.astype(bool)), labels.names)
+        if labels.doubts is None:
+            return kept
+        table, known = labels.expected_positives.toarray(), kept.to_signs() != 0
+        least = np.empty_like(table)
+        least[:, self.columns] = self._least_above(table[:, self.columns])
+        shares = np.divide(table, least, out=np.zeros_like(table), where=known)
+        return LabelMatrix._of_targets(sp.csr_array(shares), kept.observed, kept.names)

@@ -425,6 +425,8 @@ def _pattern(matrix: Any) -> sp.csr_array:
         table = numbers_of(matrix, "The label matrix")
         if table.ndim != 2:
             raise ValueError(f"The label matrix has shape {table.shape}; it needs two, (rows, labels).")
+        if table.dtype.kind == "f" and np.isnan(table).any():
+            raise ValueError("The label matrix has NaN; read it with LabelMatrix.from_any.")
         csr = sp.csr_array(table)
     if csr.data.size and not csr.data.all():
         csr = csr.copy()

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerLabel, RowsByLabels
 from labelweave.arrays import numbers_of
-from labelweave.labels.label_names import checked_names
+from labelweave.labels.label_names import checked_names, places_by_name
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import Maybe, Names, Numbers, Optional
 
@@ -193,9 +193,8 @@ def read_label_mean(given: Any, names: Sequence[str], n_features: int) -> LabelM
             f"{len(names)} and {n_features}; give weights of shape (labels, features)."
         )
     theirs = [] if mean.label_names is None else mean.label_names.tolist()
-    if theirs == list(names) or sorted(theirs) != sorted(names) or len(set(names)) < len(names):
-        return mean
-    return mean.columns(np.array([theirs.index(name) for name in names]))
+    places = places_by_name(theirs, names, "label_mean")
+    return mean if places is None else mean.columns(places)
 
 
 def _table(given: Any, name: str) -> Array:

@@ -25,3 +25,24 @@ def checked_names(names: Sequence[Any] | Array | None, n_labels: int | None) -> 
             f"The label name {str(unique[counts > 1][0])!r} occurs more than once; names must be distinct."
         )
     return array
+
+
+def places_by_name(given: Sequence[str], names: Sequence[str], what: str) -> Array | None:
+    """Find the labels of y, by name, among given ones of the argument ``what``; None where they go by place.
+
+    They do where none has a name of y, or one side has numbers from 0 on in the place of names.
+    Raises ValueError if some have names of y and others not.
+    """
+    theirs, ours = set(given), set(names)
+    if list(given) == list(names) or not len(given) == len(names) == len(ours):
+        return None
+    if theirs == ours:
+        return np.array([given.index(name) for name in names])
+    if theirs & ours and {str(number) for number in range(len(names))} not in (theirs, ours):
+        strange = next(name for name in given if name not in ours)
+        lacking = next(name for name in names if name not in theirs)
+        raise ValueError(
+            f"{what} has a label {strange!r} that y has not, and none {lacking!r}, while other names agree; "
+            "name all labels as y does, or none."
+        )
+    return None

@@ -63,8 +63,9 @@ def read_tags(
     ignore_others: whether to pass over tags that are not among those given.
     Raises ValueError if a row is something else, or has a tag that is not among those given.
     """
-    lists = [None if _is_unknown(row) else _tags_of(row, number) for number, row in enumerate(rows)]
-    _refuse_table(lists)
+    lists = _known_tags(rows)
+    if tags is None or _have_a_column_each(rows, len(tags)):
+        _refuse_table(lists)
     found = _sorted({tag for row in lists if row is not None for tag in row}) if tags is None else list(tags)
     place = {str(tag): column for column, tag in enumerate(found)}
     if len(place) < len(found):
@@ -92,6 +93,17 @@ def _whole_rows(observed: list[bool], n_tags: int) -> sp.csr_array | None:
     columns = np.tile(np.arange(n_tags), sum(observed))
     parts = (np.ones(len(columns), np.int8), columns, np.concatenate([[0], np.cumsum(counts)]))
     return sp.csr_array(parts, shape=(len(observed), n_tags))
+
+
+def _known_tags(rows: Sequence[Any]) -> list[list[Any] | None]:
+    return [None if _is_unknown(row) else _tags_of(row, number) for number, row in enumerate(rows)]
+
+
+def _have_a_column_each(rows: Sequence[Any], n_tags: int) -> bool:
+    """Say whether lists are as long as rows of a table of given tags are."""
+    return all(
+        _is_unknown(row) or (len(row) == n_tags and not isinstance(row, (set, frozenset))) for row in rows
+    )
 
 
 def _is_unknown(row: Any) -> bool:
@@ -157,4 +169,6 @@ def tags_of_either(first: Any, second: Any) -> list[str] | None:
     rows = [tag_rows(table) for table in (first, second)]
     if rows[0] is None or rows[1] is None:
         return None
-    return _sorted({str(tag) for part in rows for tag in read_tags(part or [])[2]})
+    lists = [*_known_tags(rows[0]), *_known_tags(rows[1])]
+    _refuse_table(lists)
+    return _sorted({str(tag) for row in lists for tag in row or ()})

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.array_types import Array, Floats
+from labelweave.frames import column_labels
 from labelweave.labels import Taxonomy
 from labelweave.labels.class_probabilities import is_missing, probability_blocks, read_class_probabilities
-from labelweave.labels.label_tables import frame_names
 from labelweave.metrics._inputs import read_weights
 
 Classes: TypeAlias = Sequence[Any] | Array | None
@@ -56,7 +56,7 @@ def read_class_rows(
 ) -> ClassRows:
     """Read truths, probabilities, classes and weights; only with a taxonomy may truths be no classes."""
     table = read_class_probabilities(probabilities)
-    names = _read_classes(classes, frame_names(probabilities), table.shape[1])
+    names = _read_classes(classes, _column_names(probabilities), table.shape[1])
     values = read_values(y_true, "y_true")
     if len(values) != len(table):
         raise ValueError(
@@ -79,6 +79,11 @@ def observed_rows(is_observed: Array, weights: Floats) -> Array:
             "is nothing to score; give at least one."
         )
     return np.asarray(counted)
+
+
+def _column_names(probabilities: Any) -> list[str] | None:
+    labels = column_labels(probabilities)
+    return None if labels is None else [str(as_text(label)) for label in labels]
 
 
 def _read_classes(classes: Classes, columns: list[str] | None, n_classes: int) -> list[Any]:

@@ -270,12 +270,11 @@ def fmax_score(
     scored = NodeScores.read(Y_true, probabilities, taxonomy, sample_weight).without(leave_out)
     hits, predicted, positive = scored.by_threshold(_checked_thresholds(thresholds), None)
     weights = scored.weights
-    is_any = predicted > 0
-    precision = ratios(weights @ ratios(hits, predicted), weights @ is_any, np.nan)
+    precision = ratios(weights @ ratios(hits, predicted), weights @ (predicted > 0))
     total = np.full(hits.shape[1], weights.sum())
     recall = ratios(weights @ ratios(hits, np.broadcast_to(positive[:, None], hits.shape)), total, np.nan)
-    best = ratios(2 * precision * recall, precision + recall, 0.0)
-    return float(np.nanmax(best)) if weights.sum() > 0 and is_any.any() else float("nan")
+    best = ratios(2 * precision * recall, precision + recall)
+    return float(best.max()) if weights.sum() > 0 else float("nan")
 
 
 @checked

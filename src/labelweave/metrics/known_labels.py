@@ -8,9 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerRow
+from labelweave.frames import is_frame
 from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
 from labelweave.labels.tags import read_tags, tag_rows
 from labelweave.metrics._classes import as_text, read_values
+from labelweave.metrics._inputs import _check_names
 
 Unknown = Literal["error", "ignore"]
 
@@ -48,10 +50,16 @@ def tags_of_model(y: Any, classifier: Any) -> Any:
 
 
 def truth_for(y: Any, classifier: Any) -> Any:
-    """Read labels as those of a fitted classifier, those left out that no row of its training showed."""
+    """Read labels as those of a fitted classifier, those left out that no row of its training showed.
+
+    Raises ValueError if they are named in another order than those of the classifier.
+    """
     y = tags_of_model(y, classifier)
     for inner in ("best_estimator_", "_final_estimator", "classifier_"):  # of searches, pipelines, tables
         classifier = getattr(classifier, inner, classifier)
+    names = classifier.classes_ if hasattr(classifier, "label_names_") else None
+    if names is not None and names.dtype.kind in "UO" and (is_frame(y) or isinstance(y, LabelMatrix)):
+        _check_names("The model", names, LabelMatrix.from_any(y))
     never = getattr(classifier, "unobserved_labels_", ())
     return LabelMatrix.from_any(y).without_labels(never) if len(never) else y
 

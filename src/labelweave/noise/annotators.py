@@ -173,18 +173,19 @@ def _read_answers(answers: Any) -> tuple[list[str], list[LabelMatrix]]:
     for name, one in pairs:
         if not has_many_labels(one):
             raise ValueError(f"The answers of annotator {name!r} are one class a row; give a column a label.")
+        if str(name) in found:
+            raise ValueError(f"Two annotators are written {str(name)!r}; give them different names.")
         found[str(name)] = LabelMatrix.from_any(one).likelier()
     names, given = list(found), list(found.values())
+    named = next((name for name, one in found.items() if one.names is not None), names[0])
     for name, one in found.items():
         if one.shape != given[0].shape:
             raise ValueError(
                 f"The answers of annotator {name!r} have shape {one.shape}, and those of {names[0]!r} have "
                 f"{given[0].shape}; all need the same rows and labels, NaN where there is no answer."
             )
-        if not (one.names is None or given[0].names is None or (one.names == given[0].names).all()):
-            raise ValueError(
-                f"The answers of annotator {name!r} name other labels than those of {names[0]!r}."
-            )
+        if one.names is not None and (one.names != found[named].names).any():
+            raise ValueError(f"The answers of annotator {name!r} name other labels than those of {named!r}.")
     if not given[0].shape[0] or not given[0].n_labels:
         raise ValueError("The answers have no rows or no labels; give at least one of each.")
     return names, given

@@ -75,7 +75,7 @@ def read_columns(Y: Any, n_rows: int, order: int) -> sp.csr_array:
         raise ValueError(f"There are {n_rows} rows to split but Y has {table.shape[0]}; they must agree.")
     if len(table.shape) == 1:
         return _class_columns(table)
-    return spread_columns(LabelMatrix.from_any(table), order)
+    return spread_columns(LabelMatrix.from_any(table).likelier(), order)
 
 
 def _as_array(Y: Any) -> Array:

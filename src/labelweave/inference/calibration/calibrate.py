@@ -85,8 +85,8 @@ def calibrate_classes(
 ) -> LabelCalibration:
     """Find maps from scores to the probabilities of classes, of which a row has one.
 
-    For labels, of which a row has one or none that is known, other parameters and errors see
-    :func:`calibrate_labels`.
+    For labels, of which a row has one or none that is known, or probabilities whose sum is 1, other
+    parameters and errors see :func:`calibrate_labels`.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def calibrate_classes(
 
     if method == "auto":
         method = _better_method(table, fit, _class_log_loss)
-    return fit(table)[method == "isotonic"]
+    return fit_softmax(table, pooled=pooling) if method == "sigmoid" else fit_isotonic(table, fewest)
 
 
 @checked
@@ -165,10 +165,9 @@ def _better_method(
 
 
 def _class_log_loss(table: LabeledScores, maps: LabelCalibration) -> float:
-    rows, codes = known_classes(table)
-    return -float(
-        table.weights[rows] @ np.log(class_probabilities(maps, table.scores[rows])[range(len(rows)), codes])
-    )
+    rows, shares = known_classes(table)
+    losses = xlogy(shares, class_probabilities(maps, table.scores[rows])).sum(axis=1)
+    return -float(table.weights[rows] @ losses)
 
 
 def _log_loss(table: LabeledScores, maps: LabelCalibration) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from labelweave.array_types import Array, PerLabel
+from labelweave.array_types import Array, RowsByLabels
 from labelweave.inference.calibration.label_calibration import LabelCalibration
 from labelweave.inference.labeled_scores import LabeledScores
 from labelweave.model_files import storable
@@ -49,34 +49,43 @@ class SoftmaxCalibration(LabelCalibration):
 
 
 def fit_softmax(table: LabeledScores, *, pooled: bool) -> SoftmaxCalibration:
-    """Fit slope and intercepts to the rows whose class is known.
+    """Fit slope and intercepts to the rows whose class is known, or its probabilities.
 
     pooled: whether intercepts have a normal prior of variance 1 around 0.
     """
-    rows, codes = known_classes(table)
-    scores, weights = table.scores[rows].astype(np.float64), table.weights[rows]
-    hits = np.zeros(scores.shape)
-    hits[np.arange(len(rows)), codes] = 1.0
+    rows, shares = known_classes(table)
+    scores, size = _of_size_one(table.scores[rows].astype(np.float64))
+    weights = table.weights[rows]
+    known = shares.sum(axis=1, keepdims=True)
     variance = _VARIANCE if pooled else _WIDE
 
     def loss(parameters: Array) -> tuple[float, Array]:
         slope, intercepts = parameters[0], parameters[1:]
         logs = log_softmax(slope * scores + intercepts, axis=1)
-        errors = weights[:, None] * (np.exp(logs) - hits)
-        value = (
-            -float(weights @ logs[np.arange(len(rows)), codes])
-            + 0.5 * float(intercepts @ intercepts) / variance
-        )
+        errors = weights[:, None] * (known * np.exp(logs) - shares)
+        expected = -float(weights @ (shares * logs).sum(axis=1))
+        value = expected + 0.5 * float(intercepts @ intercepts) / variance
         return value, np.append(np.sum(errors * scores), errors.sum(axis=0) + intercepts / variance)
 
     start = np.append(1.0, np.zeros(scores.shape[1]))
     bounds = [(0.0, None)] + [(None, None)] * scores.shape[1]
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 1000})
-    return SoftmaxCalibration(float(found.x[0]), found.x[1:])
+    with np.errstate(over="ignore", divide="ignore"):
+        return SoftmaxCalibration(min(float(found.x[0] / size), _LARGEST), found.x[1:])
 
 
-def known_classes(table: LabeledScores) -> tuple[Array, PerLabel]:
-    """Give the rows of positive weight whose class is known, and its number."""
-    counts = np.diff(table.labels.positives.indptr)
-    rows = np.flatnonzero((counts == 1) & (table.weights > 0))
-    return rows, table.labels.positives.indices[table.labels.positives.indptr[rows]]
+def _of_size_one(scores: Array) -> tuple[Array, np.float64]:
+    """Scale what scores lie below their row's greatest, where the search does not see their unit."""
+    largest = np.abs(scores).max(initial=0.0) or np.float64(1.0)
+    scores = scores / largest
+    scores -= scores.max(axis=1, keepdims=True)
+    size = np.sqrt(np.square(scores).mean()) if scores.any() else np.float64(1.0)
+    return scores / size, size * largest
+
+
+def known_classes(table: LabeledScores) -> tuple[Array, RowsByLabels]:
+    """Give the rows of positive weight whose class is known, and 1 there, or the probabilities of classes."""
+    shares = np.clip(table.labels.expected_positives.toarray(), 0.0, 1.0)  # corrected ones may be outside
+    is_known = shares.any(axis=1) if table.labels.doubts is not None else shares.sum(axis=1) == 1
+    rows = np.flatnonzero(is_known & (table.weights > 0))
+    return rows, shares[rows].astype(np.float64)

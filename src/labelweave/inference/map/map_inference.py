@@ -21,6 +21,7 @@ _METHODS = ("auto", "exact", "message_passing")
 _SAME = 1e-9  # of the value: a smaller gap is none
 _RUN_WIDTH = 12  # of eliminations in an order that is found at run time
 _PANEL_ROWS = 32
+_LARGEST_SUM = 1e300
 
 
 class MapResult(NamedTuple):
@@ -231,7 +232,7 @@ class MapInference:
         Raises
         ------
         ValueError
-            If shapes do not fit, or scores or costs are not finite.
+            If shapes do not fit, or scores, their sums or costs are not finite.
         """
         own, _ = _checked_scores(self.graph, unary, tables)
         signs = LabelMatrix.from_any(truth).to_signs()
@@ -289,18 +290,20 @@ def _checked_scores(graph: CliqueGraph, unary: Any, tables: Any) -> tuple[Floats
             f"({n_entries},), or ({len(own)}, {n_entries}) with a row for each example."
         )
     shared = shared if shared.ndim == 2 else shared[None]
-    _refuse_infinite(own, "unary", graph)
-    _refuse_infinite(shared, "tables", None)
+    largest = _LARGEST_SUM / max(1, own.shape[1] + n_entries)
+    _refuse_large(own, "unary", largest, graph)
+    _refuse_large(shared, "tables", largest, None)
     return own, shared
 
 
-def _refuse_infinite(scores: Floats, name: str, graph: CliqueGraph | None) -> None:
-    if not np.isfinite(scores).all():
-        row, column = np.argwhere(~np.isfinite(scores))[0]
+def _refuse_large(scores: Floats, name: str, largest: float, graph: CliqueGraph | None) -> None:
+    fine = (scores <= largest) & (scores >= -largest)
+    if not fine.all():
+        row, column = np.argwhere(~fine)[0]
         place = f"entry {column}" if graph is None else f"label {shown_name(graph.label_names, column)}"
         raise ValueError(
-            f"{name} at row {row}, {place} is {scores[row, column]}; scores are finite. To forbid or force a "
-            "label use clamp."
+            f"{name} at row {row}, {place} is {scores[row, column]}; scores are finite, and at most "
+            f"{largest:.1e} here, so that sums are. To forbid or force a label use clamp."
         )
 
 

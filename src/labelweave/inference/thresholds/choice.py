@@ -112,9 +112,10 @@ def choose_thresholds(
 
     Notes
     -----
-    Without pooling all are exact but for "example_f1" with a threshold a label, where no single threshold can
-    be improved.  On the rows they were chosen on, a threshold a label is never worse than one for all; on
-    other rows it often is, unless labels with few positive rows are pooled.
+    Without pooling all are exact, labels without positive rows left as they are, but for "example_f1" with a
+    threshold a label, where no single threshold can be improved.  On the rows they were chosen on, a
+    threshold a label is never worse than one for all; on other rows it often is, unless labels with few
+    positive rows are pooled.
 
     Examples
     --------

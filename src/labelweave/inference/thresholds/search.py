@@ -53,7 +53,7 @@ def find_label_thresholds(table: LabeledScores, objective: Objective) -> LabelTh
     table = table.certain() if objective.name == "example_f1" else table
     shared, cuts = shared_threshold(table, objective), find_label_cuts(table)
     if objective.name in ("micro_f1", "example_f1"):  # for the rows' F1 scores they are starts
-        chosen = _micro_f1_cuts(cuts)
+        chosen = _micro_f1_cuts(cuts, _predicted_anyway(table, cuts.positives, shared))
     else:
         values = objective.of_counts(cuts.hits, cuts.predicted, cuts.positives[cuts.label])
         chosen = cuts.best(values, objective.of_nothing)
@@ -63,14 +63,22 @@ def find_label_thresholds(table: LabeledScores, objective: Objective) -> LabelTh
     return LabelThresholds(own, shared, cuts.positives)
 
 
-def _micro_f1_cuts(cuts: LabelCuts) -> Array:
+def _predicted_anyway(table: LabeledScores, positives: PerLabel, shared: float) -> float:
+    """Count what the shared threshold predicts of labels without positive rows, weighted."""
+    if (positives > 0).all():
+        return 0.0
+    above = (lines.scores[positives[lines.which] <= 0] > np.float64(shared) for lines in table.label_blocks())
+    return float(sum((part @ table.weights).sum() for part in above))
+
+
+def _micro_f1_cuts(cuts: LabelCuts, predicted_anyway: float) -> Array:
     positives, reached = cuts.positives.sum(), -1.0
     chosen = np.full(len(cuts.positives), NO_CUT)
     while True:
         found = cuts.best(2.0 * cuts.hits - max(reached, 0.0) * cuts.predicted)
         # NO_CUT, the last place, predicts nothing
         hits, predicted = (np.append(counts, 0.0)[found].sum() for counts in (cuts.hits, cuts.predicted))
-        ratio = float(f1_of_counts(hits, predicted, positives))
+        ratio = float(f1_of_counts(hits, predicted + predicted_anyway, positives))
         if ratio <= reached:
             return chosen
         chosen, reached = found, ratio

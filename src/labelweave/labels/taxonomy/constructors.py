@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Self
 
+from labelweave.frames import as_pandas, is_frame
 from labelweave.labels.taxonomy.node_graph import NodeGraph, node_name
 
 
@@ -20,7 +21,8 @@ class TaxonomyConstructors(NodeGraph):
         source : Taxonomy, mapping, networkx graph, DataFrame or iterable
             A taxonomy is given back; a mapping goes to :meth:`from_nested`, a graph
             to :meth:`from_networkx`, a list of texts to :meth:`from_paths`; a frame
-            has the columns parent and child; all else is pairs (parent, child).
+            has the columns parent and child, or two in this order; all else is
+            pairs (parent, child).
 
         Returns
         -------
@@ -44,6 +46,11 @@ class TaxonomyConstructors(NodeGraph):
             return source
         if isinstance(source, Mapping):
             return cls.from_nested(source)
+        if is_frame(source) and not hasattr(source, "collect"):  # as of polars' frames that are not computed
+            table = as_pandas(source)
+            ends = ["parent", "child"]
+            table = table[ends] if set(ends) <= set(table.columns) else table
+            return cls(list(table.itertuples(index=False, name=None)))
         if hasattr(source, "nodes") and hasattr(source, "edges"):
             return cls.from_networkx(source)
         if isinstance(source, str) or not isinstance(source, Iterable) or getattr(source, "ndim", 1) == 0:
@@ -51,8 +58,7 @@ class TaxonomyConstructors(NodeGraph):
                 f"A taxonomy was given as {type(source).__name__}; give a Taxonomy, nested dicts, a networkx "
                 "DiGraph, pairs (parent, child) or a list of paths."
             )
-        # a frame's own iterator gives its column names
-        listed = list(source.itertuples(index=False) if hasattr(source, "itertuples") else source)
+        listed = list(source)
         are_paths = bool(listed) and all(isinstance(entry, str) for entry in listed)
         return cls.from_paths(listed) if are_paths else cls(listed)
 

@@ -8,13 +8,14 @@ the order in which their names were first given.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
+
+from labelweave.labels.class_probabilities import is_missing
 
 Names = Iterable[str] | npt.NDArray[Any]
 # not Sequence: a text is a sequence of texts, and one name
@@ -332,8 +333,7 @@ def ordered_nodes(
 def node_name(name: Any, where: str) -> str:
     """Write a name as text; ``where`` it stands is for the message."""
     # a table writes NaN where a root has no parent
-    is_missing = name is None or (isinstance(name, float) and math.isnan(name))
-    text = "" if is_missing else str(name)
+    text = "" if not isinstance(name, str) and is_missing(name) else str(name)
     if not text.strip():
         raise ValueError(
             f"An empty name ({name!r}) stands at {where}; every node of a taxonomy needs a name."

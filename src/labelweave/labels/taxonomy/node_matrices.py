@@ -324,7 +324,7 @@ class NodeMatrices(NodeGraph):
 
     def _names_of(self, Y: LabelMatrix) -> npt.NDArray[Any]:
         if Y.names is None:
-            raise ValueError("The labels have no names; name them by nodes, as in LabelMatrix(Y, names=...).")
+            raise ValueError("The labels have no names; name them: LabelMatrix.from_any(Y, names=[...]).")
         return Y.names
 
     def _refuse_second_path(self, row: Any, node: Any, last: npt.NDArray[np.int64]) -> None:
