@@ -35,8 +35,7 @@ def run(
     is_printed = out in (None, "-") and output_format is None
     out = None if out == "-" else out
     format = chosen_format(out, output_format)
-    if out is not None:
-        require_writable(out)
+    require_writable(out, data, options["taxonomy"], options["covariance"], options["xml"])
     rows, _, words, _ = read_training_rows(data, DataFlags.of(options), has_one=False)
     if words is not None and not quiet:
         words.show()

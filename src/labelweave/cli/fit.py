@@ -156,8 +156,9 @@ def fit(context: click.Context, /, data: str, out: str, **options: Any) -> None:
       labelweave fit movies/*.parquet --dask local:4 --label-column 'genre_*' \\
           --out movies.lw
     """
-    require_writable(out)
     request = FitRequest.of(data, out, options)
+    source, relations = request.source, vars(request.relations).values()
+    require_writable(out, data, *request.more, source.answers, source.xml, request.graph, *relations)
     if request.dask is not None:
         from labelweave.cli.cluster_fit import run_on_cluster
 

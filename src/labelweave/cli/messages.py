@@ -164,11 +164,24 @@ def refuse(reasons: Iterable[str]) -> None:
         raise click.UsageError(reason)
 
 
-def require_writable(out: str) -> None:
-    """Refuse a place where no file can go before a long fit, not after it.
+def refuse_input_as_output(out: str, *inputs: Any) -> None:
+    """Refuse to write over a file that is read; of inputs the texts are paths.
 
-    Raises click.UsageError if it is a directory, or in none.
+    Raises click.UsageError if it is one of them.
     """
+    paths = (Path(path) for path in inputs if isinstance(path, str))
+    if Path(out).exists() and any(path.exists() and path.samefile(out) for path in paths):
+        raise click.UsageError(f"{out} is a file to read; give another name to write to.")
+
+
+def require_writable(out: str | None, *inputs: Any) -> None:
+    """Refuse a place where no file can go before a long fit, not after it; stdout (None or -) is one.
+
+    Raises click.UsageError if it is a directory, or in none, or one of the files to read.
+    """
+    if out in (None, "-"):
+        return
+    refuse_input_as_output(out, *inputs)
     if Path(out).is_dir():
         raise click.UsageError(f"--out {out} is a directory; give the name of a file.")
     if not Path(out).resolve().parent.is_dir():

@@ -14,7 +14,7 @@ import numpy as np
 from labelweave.active import Queries, next_queries
 from labelweave.active.answers import UNKNOWN, last_answers, merged, read_answers, row_places
 from labelweave.cli.flags import DataFlags
-from labelweave.cli.messages import note, visible
+from labelweave.cli.messages import note, require_writable, visible
 from labelweave.cli.model_rows import (
     classifier_of,
     features_of,
@@ -33,6 +33,7 @@ _HEADER = ("id", "label", "answer", "probability", "informs", "text")
 
 def run(model: str, data: str, out: str | None, key: bytes | None, **options: Any) -> None:
     """Choose entries of a data file, and write a line for each."""
+    require_writable(out, model, data, options["answers"], options["xml"])
     loaded = open_model(model, key)
     if has_one_class_a_row(loaded):
         said = "queries asks about many labels a row, and this model predicts one class a row."
