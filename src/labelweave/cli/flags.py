@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
@@ -132,11 +133,11 @@ def reading(read: Callable[[Any], Any]) -> Callable[[click.Context, click.Parame
 
 def _word_count(text: str) -> int | float:
     """Read a count of rows, or a share of them."""
-    try:
-        return int(text) if text.isdigit() else float(text)
-    except ValueError:
-        said = f"{text!r} is neither a count, such as 2, nor a share, such as 0.01."
-        raise click.BadParameter(said) from None
+    with suppress(ValueError):
+        count = int(text) if text.isdigit() else float(text)
+        if count >= 1 if isinstance(count, int) else 0 < count <= 1:
+            return count
+    raise click.BadParameter(f"{text!r} is neither a count, such as 2, nor a share, such as 0.01.")
 
 
 data_argument = click.argument("data", callback=data_path)
