@@ -88,6 +88,27 @@ def test_errors_are_one_line(run, monkeypatch, error, line):
     )
 
 
+@pytest.mark.parametrize(
+    "words", [("predict", "m.lw", "a.csv"), ("evaluate", "m.lw", "a.csv"), ("inspect", "m.lw", "--json")]
+)
+def test_closed_streams_are_told(table_model, monkeypatch, capsys, words):
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(SystemExit) as end:
+        program.main([*words])
+    assert end.value.code == 2
+    assert "Standard output is closed" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(SystemExit) as end:
+        program.main(["predict", "m.lw", "-", "--out", "p.csv"])
+    assert end.value.code == 2
+    assert "Standard input is closed" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "stderr", None)
+    progress_lines._to_stderr("a line")
+    with pytest.raises(SystemExit) as end:
+        program.main(["predict", "m.lw", "a.csv", "--out", "p.csv"])
+    assert end.value.code == 0
+
+
 def test_unexpected_errors_are_not_hidden(run, monkeypatch):
     monkeypatch.setattr("labelweave.cli.fitting.read_training_rows", lambda *_: {}["x"])
     with pytest.raises(KeyError):
