@@ -5,6 +5,7 @@ import json
 import pytest
 
 import labelweave
+from labelweave.labels.text import static_embeddings
 
 _TEXTS = {
     "games": ["a chess puzzle", "card game with friends", "arcade shooter game", "play chess online"],
@@ -28,6 +29,14 @@ def tickets(tmp_path, run):
 def _fit(run, *words, **options):
     columns = ("--text", "text", "--labels", "tags", "--label-separator", ";")
     return run("fit", "t.csv", *columns, *words, "--out", "m.lw", **options)
+
+
+def test_says_what_is_not_installed(run, tickets, monkeypatch):
+    static_embeddings._model.cache_clear()
+    monkeypatch.setattr(static_embeddings, "find_spec", lambda name: None)
+    done = _fit(run, "--label-descriptions", "labels.csv", "-q", code=2)
+    assert "install labelweave[text]" in done.err
+    assert done.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("model", [[], ["--model", "max-margin", "--C", "3"]])
