@@ -1,11 +1,12 @@
 """``--label-descriptions``: texts of labels on the command line."""
 
 import json
+from importlib import import_module
 
 import pytest
 
 import labelweave
-from labelweave.labels.text import static_embeddings
+
 
 _TEXTS = {
     "games": ["a chess puzzle", "card game with friends", "arcade shooter game", "play chess online"],
@@ -32,8 +33,9 @@ def _fit(run, *words, **options):
 
 
 def test_says_what_is_not_installed(run, tickets, monkeypatch):
-    static_embeddings._model.cache_clear()
-    monkeypatch.setattr(static_embeddings, "find_spec", lambda name: None)
+    module = import_module("labelweave.labels.text.static_embeddings")
+    module._model.cache_clear()
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
     done = _fit(run, "--label-descriptions", "labels.csv", "-q", code=2)
     assert "install labelweave[text]" in done.err
     assert done.err.count("\n") == 1
