@@ -20,6 +20,7 @@ def test_a_table_gives_a_table_model(fit_table):
     assert done.out == ""
     assert "rows      6" in done.err
     assert "labels    4: " in done.err
+    assert re.search(r"features +\d+, with names", done.err)
     model = labelweave.load("m.lw")
     assert isinstance(model, TableModel)
     assert list(model.label_names_) == ["daemon", "game", "net", "x11"]

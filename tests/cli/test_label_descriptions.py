@@ -7,7 +7,6 @@ import pytest
 
 import labelweave
 
-
 _TEXTS = {
     "games": ["a chess puzzle", "card game with friends", "arcade shooter game", "play chess online"],
     "mail": ["read email messages", "mail server daemon", "email spam filter", "letters and mail folders"],
