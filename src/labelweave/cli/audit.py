@@ -30,6 +30,8 @@ def run(
         raise click.UsageError(
             "--forgotten says that no label is recorded wrongly, so --false is 0; leave it out."
         )
+    if (options["missed"] or 0) + (options["false"] or 0) >= 1:
+        raise click.UsageError("--missed and --false add up to 1 or more; give shares whose sum is below 1.")
     if options["taxonomy"] is not None and options["covariance"] is not None:
         raise click.UsageError("--taxonomy and --covariance both relate the labels; give one of them.")
     is_printed = out in (None, "-") and output_format is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -140,6 +141,14 @@ def _word_count(text: str) -> int | float:
     raise click.BadParameter(f"{text!r} is neither a count, such as 2, nor a share, such as 0.01.")
 
 
+def _number(value: float) -> float:
+    """Refuse NaN, which is in click's ranges."""
+    if math.isnan(value):
+        raise click.BadParameter("nan is no number.")
+    return value
+
+
+no_nan = reading(_number)
 data_argument = click.argument("data", callback=data_path)
 
 file_options = with_options(
