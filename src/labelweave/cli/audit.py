@@ -11,7 +11,7 @@ from labelweave.automatic import AutoLabelClassifier
 from labelweave.cli.answer_files import Columns, Record, chosen_format, write_answers
 from labelweave.cli.fitting import read_training_rows
 from labelweave.cli.flags import DataFlags
-from labelweave.cli.messages import Waiting, console, note, require_writable, say, short, visible
+from labelweave.cli.messages import Waiting, console, note, one_line, require_writable, say, short
 from labelweave.cli.relation_files import read_covariance
 from labelweave.datasets import read_taxonomy
 from labelweave.labels import LabelCovariance, LabelMatrix
@@ -99,9 +99,9 @@ def _show(found: LabelErrors, ids: Sequence[Any]) -> None:
     table.add_column("wrong", justify="right")
     for place, one in enumerate(found.records()):
         said = [one["label"], *(_words(reason) for reason in found.reasons(place, 2))]
-        cells = [str(ids[one["row"]]), "\n".join(said)]
+        cells = one_line(str(ids[one["row"]])), "\n".join(map(one_line, said))
         recorded = "yes" if one["recorded"] else "no"
-        table.add_row(*map(visible, cells), recorded, f"{one['probability']:.2f}")
+        table.add_row(*cells, recorded, f"{one['probability']:.2f}")
     console().print(table)
     rates = found.flip_rates
     n, n_labels = found.probabilities.shape

@@ -50,6 +50,11 @@ def visible(text: str) -> str:
     return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
+def one_line(text: str) -> str:
+    """Write out what would end a line or move in it too, so that no name looks like a line of its own."""
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def json_text(value: Any, indent: int | None = None) -> str:
     """Write JSON that a terminal can show."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
@@ -65,7 +70,7 @@ def note(message: str) -> None:
     """Write one line to stderr."""
     for path, name in _shown_paths.items():
         message = message.replace(path, name)
-    say(f"labelweave: {message}", err=True)
+    say(one_line(f"labelweave: {message}"), err=True)
 
 
 class Waiting:
@@ -89,7 +94,7 @@ def show_path_as(path: str, name: str) -> None:
 def print_lines(lines: Mapping[str, str], indent: int, *, err: bool = False) -> None:
     """Write named lines, wrapped beside their names."""
     for name, value in lines.items():
-        say(click.wrap_text(f"{name:{indent}}{value}", _WIDTH, "", " " * indent), err=err)
+        say(click.wrap_text(one_line(f"{name:{indent}}{value}"), _WIDTH, "", " " * indent), err=err)
 
 
 def console(stderr: bool = False) -> Console:
