@@ -20,6 +20,7 @@ def test_a_table_gives_a_table_model(fit_table):
     assert done.out == ""
     assert "rows      6" in done.err
     assert "labels    4: " in done.err
+    assert re.search(r"features +\d+, with names", done.err)
     model = labelweave.load("m.lw")
     assert isinstance(model, TableModel)
     assert list(model.label_names_) == ["daemon", "game", "net", "x11"]
@@ -175,7 +176,10 @@ def test_wrong_files_of_label_relations(fit_table, tmp_path, file, text, flag, m
         (["fit", "a.csv", "--labels", "tags", "--label-column", "x"], "two ways to name labels"),
         (["fit", "a.csv", "--labels", "tags", "--xml", "x"], "--xml does not go with a table"),
         (["fit", "a.csv", "--labels", "tags", "--C", "-1"], "Invalid value for '--C'"),
-        (["fit", "a.csv", "--labels", "tags", "--min-df", "few"], "neither a count"),
+        *(
+            (["fit", "a.csv", "--labels", "tags", "--min-df", given], "neither a count")
+            for given in ("few", "-1", "0", "0.0", "nan", "inf", "1.5", "2.0")
+        ),
         (["fit", "a.csv", "--labels", "tags", "--data-taxonomy"], "the data hold no taxonomy"),
         (["fit", "a.csv", "--labels", "tags", "--data-taxonomy", "--taxonomy", "x"], "both describe"),
         (["fit", "d.svm", "--text", "x"], "--text goes with tables only"),

@@ -212,7 +212,7 @@ def test_wrong_signatures(fit_table, tmp_path, text, message):
         (["--signatures", "none.csv"], "no such file"),
         (["--shrink", 0.5], "--shrink has no covariance to shrink; give one of --taxonomy"),
         (["--signatures", "x", "--shrink", 1.5], "Invalid value for '--shrink'"),
-        (["--covariance-from", "b.csv", "--shrink", "nan"], "must be between 0 and 1"),
+        (["--covariance-from", "b.csv", "--shrink", "nan"], "'--shrink': nan is no number"),
         (["--signatures", "x", "--covariance-from", "y"], "both describe the labels"),
         (["--covariance", "x", "--covariance-from", "y"], "--covariance and --covariance-from both"),
         (

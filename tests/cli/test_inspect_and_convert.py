@@ -105,7 +105,7 @@ def test_taxonomies(run, tmp_path):
     [
         (["a.csv", "x.svm"], "a.csv is a table"),
         (["d.txt", "x"], "does not say its format"),
-        (["d.txt", "d.txt", "--to", "xmc"], "is the file to read"),
+        (["d.txt", "d.txt", "--to", "xmc"], "d.txt is a file to read"),
         (["d.txt", "x.svm", "--xml-out", "x.xml"], "--xml-out goes with mulan only"),
         (["d.txt", "h.arff", "--to", "hierarchical_arff"], "needs label names and parents"),
         (["d.txt", "no/x.svm"], "no such directory"),

@@ -1,6 +1,7 @@
 """``--label-descriptions``: texts of labels on the command line."""
 
 import json
+from importlib import import_module
 
 import pytest
 
@@ -28,6 +29,15 @@ def tickets(tmp_path, run):
 def _fit(run, *words, **options):
     columns = ("--text", "text", "--labels", "tags", "--label-separator", ";")
     return run("fit", "t.csv", *columns, *words, "--out", "m.lw", **options)
+
+
+def test_says_what_is_not_installed(run, tickets, monkeypatch):
+    module = import_module("labelweave.labels.text.static_embeddings")
+    module._model.cache_clear()
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    done = _fit(run, "--label-descriptions", "labels.csv", "-q", code=2)
+    assert "install labelweave[text]" in done.err
+    assert done.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("model", [[], ["--model", "max-margin", "--C", "3"]])

@@ -194,6 +194,7 @@ def test_names_that_are_slow_to_import_are_the_same():
     ("words", "message"),
     [
         (["--tol", "0"], "--tol 0: max-margin needs a number above 0."),
+        (["--tol", "nan"], "--tol nan: max-margin needs a number above 0."),
         (["--model", "plst", "--data-taxonomy"], "--data-taxonomy goes with --model max-margin"),
         (["--model", "wsabie", "--margin", "0"], "Invalid value for '--margin'"),
         (["--margin", "1"], "--margin goes with --model wsabie, not with max-margin."),

@@ -88,6 +88,27 @@ def test_errors_are_one_line(run, monkeypatch, error, line):
     )
 
 
+@pytest.mark.parametrize(
+    "words", [("predict", "m.lw", "a.csv"), ("evaluate", "m.lw", "a.csv"), ("inspect", "m.lw", "--json")]
+)
+def test_closed_streams_are_told(table_model, monkeypatch, capsys, words):
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(SystemExit) as end:
+        program.main([*words])
+    assert end.value.code == 2
+    assert "Standard output is closed" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(SystemExit) as end:
+        program.main(["predict", "m.lw", "-", "--out", "p.csv"])
+    assert end.value.code == 2
+    assert "Standard input is closed" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "stderr", None)
+    progress_lines._to_stderr("a line")
+    with pytest.raises(SystemExit) as end:
+        program.main(["predict", "m.lw", "a.csv", "--out", "p.csv"])
+    assert end.value.code == 0
+
+
 def test_unexpected_errors_are_not_hidden(run, monkeypatch):
     monkeypatch.setattr("labelweave.cli.fitting.read_training_rows", lambda *_: {}["x"])
     with pytest.raises(KeyError):
@@ -231,3 +252,28 @@ def test_no_spreadsheet_runs_what_is_predicted(run, table_model, tmp_path):
     assert lines[2].startswith("-7\t")
     (tmp_path / "p.tsv").write_text("\n".join(lines) + "\n")
     assert next(raw_tables(tmp_path / "p.tsv")).columns["id"][:2] == ["=HYPERLINK(1)", "-7"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("fit", "a.csv", "--labels", "tags", "--out", "a.csv"),
+        ("fit", "a.csv", "--labels", "tags", "--taxonomy", "t.csv", "--out", "./t.csv"),
+        ("predict", "m.lw", "a.csv", "--out", "a.csv"),
+        ("predict", "m.lw", "a.csv", "--out", "again.lw"),
+        ("queries", "m.lw", "a.csv", "--answers", "t.csv", "--out", "t.csv"),
+        ("report", "m.lw", "a.csv", "--out", "m.lw"),
+        ("decide", "m.lw", "a.csv", "--tune-threshold", "macro_f1", "--out", "a.csv"),
+        ("audit", "a.csv", "--labels", "tags", "--out", "a.csv"),
+        ("label", "a.csv", "--new-label", "x", "--answers", "a.csv"),
+    ],
+)
+def test_files_that_are_read_are_not_written_over(run, tmp_path, words):
+    (tmp_path / "t.csv").write_text("id,label,answer\n")
+    (tmp_path / "m.lw").write_text("a model")
+    (tmp_path / "again.lw").symlink_to("m.lw")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    said = run(*words, code=2).err
+    assert " is a file to read; give another name to write to." in said
+    assert said.count("\n") == 1
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

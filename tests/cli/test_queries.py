@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import json
 
 import numpy as np
 import pytest
@@ -54,6 +55,25 @@ def test_asks_about_what_is_unknown_and_takes_the_answers(run, model, tmp_path):
     done = run("queries", "n.lw", "t.csv", "--answers", "ask.csv", "--out", "more.csv")
     assert "nothing to ask" in done.err
     assert lines(tmp_path / "more.csv") == []
+
+
+def test_names_come_back_as_they_are(run, tmp_path):
+    known = TABLE.splitlines()[1:5]
+    tags = ["be\x07l" if ",1,0" in line else "=\tsum" for line in known]
+    rows = [{"name": f"r\x1b{k}", "text": line.split(",")[1], "tags": [tag]}
+            for k, (line, tag) in enumerate(zip(known, tags, strict=True))]  # fmt: skip
+    rows.append({"name": "r\x1bnew", "text": "a red wave", "tags": None})
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    flags = ("t.jsonl", "--text", "text", "--labels", "tags", "--empty-labels", "unknown", "--id", "name")
+    run("fit", *flags, "--model", "kernel-logistic", "--out", "m.lw", "-q")
+    run("queries", "m.lw", "t.jsonl", "--out", "ask.csv")
+    text = (tmp_path / "ask.csv").read_bytes().decode()
+    assert "\x07" in text
+    (tmp_path / "ask.csv").write_bytes(text.replace(",,", ",yes,").encode())
+    done = run("fit", *flags, "--model", "kernel-logistic", "--answers", "ask.csv", "--out", "n.lw", "-q")
+    assert done.err == ""
+    assert labelweave.load(tmp_path / "n.lw").label_names_.tolist() == ["=\tsum", "be\x07l"]
+    assert "\x07" not in run("queries", "m.lw", "t.jsonl").out
 
 
 def test_writes_to_stdout_and_knows_tables_without_labels(run, model, tmp_path):

@@ -241,6 +241,21 @@ def test_pipes_with_names_and_devices_are_refused(run, table_model, tmp_path):
         assert told.count("\n") == 1
 
 
+def test_names_make_no_lines_of_their_own(run, tmp_path):
+    names = ["a\nlabelweave: forged", "b\tc"]
+    rows = [{"text": f"word{k % 2} more", "tags": [names[k % 2]]} for k in range(12)]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    words = ("--text", "text", "--labels", "tags", "--many-labels", "--threshold", "macro_f1")
+    said = run("fit", "t.jsonl", *words, "--model", "max-margin", "--out", "m.lw").err
+    shown = [said, run("inspect", "m.lw").out, run("inspect", "m.lw", "--thresholds").out]
+    run("fit", "t.jsonl", *words[:-2], "--model", "label-graph", "--graph", "full", "--out", "g.lw")
+    shown += [run("inspect", "g.lw", *more).out for more in ((), ("--graph",), ("--label", names[0]))]
+    for text in shown:
+        assert "\nlabelweave: forged" not in text
+        assert "a\\nlabelweave:" in text
+        assert "\t" not in text
+
+
 def test_escapes_in_names_are_made_visible(run, tmp_path):
     name = "z\x1b[31m\x9b\u202e"
     (tmp_path / "r.arff").write_text(ARFF.replace("attribute z", f"attribute {name}"))

@@ -78,6 +78,9 @@ def test_errors_name_what_is_wrong():
         TableVectorizer()
     with pytest.raises(ValueError, match="missing_numeric is 'zero'"):
         TableVectorizer("title", missing_numeric="zero")
+    for given in (-1, np.nan):
+        with pytest.raises(ValueError, match=f"min_df is {given}"):
+            TableVectorizer("title", min_df=given)
     with pytest.raises(NotFittedError):
         TableVectorizer("title").transform(FRAME)
     with pytest.raises(ValueError, match="no column 'other'"):

@@ -1,3 +1,4 @@
+import asyncio
 import json
 
 import pytest
@@ -60,6 +61,18 @@ def test_nothing_without_the_token(client, path):
     found = client.get(path)
     assert found.status_code == 403
     assert found.headers["content-security-policy"]
+
+
+def test_nothing_about_the_server_as_a_whole(client):
+    """``OPTIONS * HTTP/1.1``, whose path has no slash."""
+    status, app = [], client.app
+
+    async def send(message):
+        status.append(message.get("status"))
+
+    headers = [(b"host", HOST.encode())]
+    asyncio.run(app({"type": "http", "method": "OPTIONS", "path": "*", "headers": headers}, None, send))
+    assert status[0] == 403
 
 
 @pytest.mark.parametrize("host", ["evil.example", f"evil.example:{PORT}", "127.0.0.1", "127.0.0.1:1", ""])

@@ -113,6 +113,55 @@ def test_a_line_without_its_end_is_no_answer(tmp_path):
     assert path.read_bytes() == b"id,label,answer\n"
 
 
+@pytest.mark.parametrize(
+    ("name", "held"),
+    [
+        ("data.csv", b"text,fruit\na red apple,1\na wave,0"),
+        ("notes.csv", b"a precious note"),
+        ("answers.parquet", b"PAR1 and more"),
+        ("answers.jsonl", b'{"id": "1", "label": "sea", "answer": "yes"}'),
+        ("answers.csv", b'id,label,answer\n1,"two\nlines,yes'),
+        ("latin.csv", b"id,label,answer\n1,caf\xe9,yes"),
+    ],
+)
+def test_leaves_files_that_are_none_of_answers(tmp_path, name, held):
+    path = tmp_path / name
+    path.write_bytes(held)
+    with pytest.raises(DataFileError):
+        AnswerFile(path)
+    assert path.read_bytes() == held
+    with pytest.raises(DataFileError):
+        AnswerFile(tmp_path / "new.tsv")
+    assert not (tmp_path / "new.tsv").exists()
+
+
+def test_writes_answers_in_the_columns_of_the_file(tmp_path):
+    path = tmp_path / "ask.CSV"
+    path.write_bytes(b'\xef\xbb\xbflabel;id;answer;text\r\nsea;1;yes;"a;\n wave"')
+    for answer in (Answer("2", "=sum", "no"), Answer("3", "a;b", "unknown")):
+        file = AnswerFile(path)
+        file.add(answer)
+        file.close()
+    assert read_answers(path) == [
+        Answer("1", "sea", "yes"),
+        Answer("2", "=sum", "no"),
+        Answer("3", "a;b", "unknown"),
+    ]
+
+
+def test_a_whole_answer_without_a_line_end_is_kept(make_session, tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_text("answer,id,label\nno,1,sea\nyes,2,fruit")
+    session = make_session()
+    session.answer("3", "sea", "no")
+    assert path.read_text() == "answer,id,label\nno,1,sea\nyes,2,fruit\nno,3,sea\n"
+    for begin in ("label,id,answer", ""):
+        path.write_text(begin)
+        AnswerFile(path).close()
+        assert path.read_text() == (begin or "id,label,answer") + "\n"
+        assert read_answers(path) == []
+
+
 def test_a_line_that_did_not_fit_is_taken_off(tmp_path, monkeypatch):
     file, write = AnswerFile(tmp_path / "a.csv"), os.write
     monkeypatch.setattr(os, "write", lambda to, line: write(to, line[:4]))

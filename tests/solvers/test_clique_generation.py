@@ -65,7 +65,10 @@ def _run(problem, max_rounds=10, change_tol=0.0, on_check=None):
     ("problem", "options", "reason", "n_cliques"),
     [
         (_Problem([5, 4, 3], [1, 1]), {}, "all candidate cliques are in the graph", 2),
-        (_Problem([5, 4, 3], [3, 2, 1], [0, 2, 2]), {}, "no cliques outside the graph violate the optimum", 1),
+        (
+            _Problem([5, 4, 3], [3, 2, 1], [0, 2, 2]), {},
+            "no cliques outside the graph violate the optimum", 1,
+        ),
         (_Problem([5, 4, 3, 2], [1] * 9), {"max_rounds": 2}, "the limit of rounds was reached", 2),
         (
             _Problem([5, 4, 3.99, 3.98, 3.97], [1] * 9), {"change_tol": 0.05},

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.datasets.data_file import DataFileError, PathLike
-from labelweave.datasets.table_files import escaped, raw_tables
+from labelweave.datasets.data_file import DataFileError, PathLike, decoded, require_file
+from labelweave.datasets.table_files import DELIMITERS, escaped, raw_tables
 from labelweave.labels import LabelMatrix
 
 COLUMNS = ("id", "label", "answer")
@@ -66,7 +66,7 @@ def _text(cell: Any) -> str:
 
 
 def _is_header_alone(path: Path) -> bool:
-    if path.suffix != ".csv":
+    if path.suffix.lower() != ".csv":
         return False
     with path.open("rb") as file:
         return len(file.read(1000).strip().splitlines()) == 1
@@ -147,32 +147,70 @@ def _ones(rows: Any, labels: Any, shape: Any) -> Any:
 class AnswerFile:
     """A file that answers are added to, each on the disk before :meth:`add` returns.
 
-    A last line without its end, which a killed program leaves, is no answer: it is taken off.
+    A last line without its end is ended where it reads as an answer; any other, which a killed program
+    leaves, is taken off.
+    Raises DataFileError if the file is none of answers, and leaves it as it is.
     """
 
     def __init__(self, path: PathLike) -> None:
         self.path = Path(path)
+        text = self._text()
+        first = text.removeprefix("\ufeff").lstrip("\r\n").partition("\n")[0].rstrip("\r")
+        self._delimiter = max(DELIMITERS, key=first.count)
+        self._header = self._cells(first) or list(COLUMNS)
+        if not set(COLUMNS) <= set(self._header):
+            found = f"the columns {', '.join(map(repr, self._header))}"
+            raise DataFileError(self.path, 1, found, f"a file of answers, with {', '.join(COLUMNS)}")
+        whole = self._with_ended_lines(text)
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
         self._file = os.open(self.path, flags, 0o600)
-        size = os.fstat(self._file).st_size
-        whole = self._end_of_lines(size)
-        if whole < size:
-            os.ftruncate(self._file, whole)
-        if whole == 0:
-            self._write(COLUMNS)
+        if len(whole) > len(text):
+            os.write(self._file, b"\n")
+        else:
+            os.ftruncate(self._file, len(whole.encode("utf-8")))
+        if not whole:
+            self._write(self._header)
 
-    def _end_of_lines(self, size: int) -> int:
-        with self.path.open("rb") as file:
-            text = file.read(size)
-        return text.rfind(b"\n") + 1
+    def _text(self) -> str:
+        if self.path.suffix.lower() != ".csv":
+            expected = "a .csv file, which answers are added to"
+            raise DataFileError(self.path, None, "a name that does not end in .csv", expected)
+        if not self.path.exists():
+            return ""
+        require_file(self.path)
+        text = decoded(self.path, 1, self.path.read_bytes())
+        return "" if ",".join(COLUMNS).startswith(text) else text  # killed before anything was answered
+
+    def _with_ended_lines(self, text: str) -> str:
+        if text.endswith("\n"):
+            return text
+        last = begin = text.rfind("\n") + 1
+        while text.count('"', 0, begin) % 2:  # the line is in a cell of several
+            begin = text.rfind("\n", 0, begin - 1) + 1
+        cells = self._cells(text[begin:])
+        said = dict(zip(self._header, cells, strict=False)).get("answer", "").strip().lower()
+        is_answer = len(cells) == len(self._header) and said in _MEANINGS and not text.count('"') % 2
+        if text and (is_answer or last == 0):
+            return text + "\n"
+        if begin < last:
+            expected = "a line end after every answer, and closed quotation marks"
+            raise DataFileError(self.path, None, "a last line that nothing ends", expected)
+        return text[:last]
+
+    def _cells(self, record: str) -> list[str]:
+        try:
+            return next(csv.reader(io.StringIO(record, newline=""), delimiter=self._delimiter), [])
+        except csv.Error:  # of cells that are no answers
+            return [record]
 
     def add(self, answer: Answer) -> None:
         """Write one more answer."""
-        self._write(tuple(escaped(cell) for cell in answer))
+        said = dict(zip(COLUMNS, map(escaped, answer), strict=True))
+        self._write([said.get(name, "") for name in self._header])
 
     def _write(self, cells: Sequence[str]) -> None:
         text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerow(cells)
+        csv.writer(text, delimiter=self._delimiter, lineterminator="\n").writerow(cells)
         line, size = text.getvalue().encode("utf-8"), os.fstat(self._file).st_size
         try:
             if os.write(self._file, line) < len(line):

@@ -11,7 +11,7 @@ from labelweave.automatic import AutoLabelClassifier
 from labelweave.cli.answer_files import Columns, Record, chosen_format, write_answers
 from labelweave.cli.fitting import read_training_rows
 from labelweave.cli.flags import DataFlags
-from labelweave.cli.messages import Waiting, console, note, require_writable, say, short, visible
+from labelweave.cli.messages import Waiting, console, note, one_line, require_writable, say, short
 from labelweave.cli.relation_files import read_covariance
 from labelweave.datasets import read_taxonomy
 from labelweave.labels import LabelCovariance, LabelMatrix
@@ -30,13 +30,14 @@ def run(
         raise click.UsageError(
             "--forgotten says that no label is recorded wrongly, so --false is 0; leave it out."
         )
+    if (options["missed"] or 0) + (options["false"] or 0) >= 1:
+        raise click.UsageError("--missed and --false add up to 1 or more; give shares whose sum is below 1.")
     if options["taxonomy"] is not None and options["covariance"] is not None:
         raise click.UsageError("--taxonomy and --covariance both relate the labels; give one of them.")
     is_printed = out in (None, "-") and output_format is None
     out = None if out == "-" else out
     format = chosen_format(out, output_format)
-    if out is not None:
-        require_writable(out)
+    require_writable(out, data, options["taxonomy"], options["covariance"], options["xml"])
     rows, _, words, _ = read_training_rows(data, DataFlags.of(options), has_one=False)
     if words is not None and not quiet:
         words.show()
@@ -98,9 +99,9 @@ def _show(found: LabelErrors, ids: Sequence[Any]) -> None:
     table.add_column("wrong", justify="right")
     for place, one in enumerate(found.records()):
         said = [one["label"], *(_words(reason) for reason in found.reasons(place, 2))]
-        cells = [str(ids[one["row"]]), "\n".join(said)]
+        cells = one_line(str(ids[one["row"]])), "\n".join(map(one_line, said))
         recorded = "yes" if one["recorded"] else "no"
-        table.add_row(*map(visible, cells), recorded, f"{one['probability']:.2f}")
+        table.add_row(*cells, recorded, f"{one['probability']:.2f}")
     console().print(table)
     rates = found.flip_rates
     n, n_labels = found.probabilities.shape

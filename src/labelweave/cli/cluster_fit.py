@@ -109,15 +109,15 @@ def run_on_cluster(request: FitRequest) -> int:
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(ready.pairs)
         seconds = time.perf_counter() - started
-    local = model.to_local()
+    local = whole = model.to_local()
     if ready.vectorizer is None:
         for layer in layers(local) if ready.feature_names is not None else ():
             layer.feature_names_in_ = ready.feature_names.astype(object)
-        local.save(request.out, key=request.key)
     else:
-        TableModel.of_fitted(ready.vectorizer, local, ready.columns).save(request.out, key=request.key)
+        whole = TableModel.of_fitted(ready.vectorizer, local, ready.columns)
+    whole.save(request.out, key=request.key)
     if not request.quiet:
-        print_summary(local, model._n_rows, seconds, request.out)
+        print_summary(whole, model._n_rows, seconds, request.out)
     return explain_end(local, request.out)
 
 

@@ -20,6 +20,7 @@ from labelweave.cli.flags import (
     data_argument,
     file_options,
     label_column_options,
+    no_nan,
     signed_option,
     unknown_label_option,
     with_options,
@@ -235,15 +236,15 @@ def label(**flags: Any) -> None:
 @click.option("--top", type=click.IntRange(0),
               help="Rank so many entries [as many as are expected to be wrong; 20 are shown].")  # fmt: skip
 @click.option("--forgotten", is_flag=True, help="Labels are forgotten at most: those recorded are right.")
-@click.option("--missed", metavar="SHARE", type=click.FloatRange(0, 1, max_open=True),
+@click.option("--missed", metavar="SHARE", type=click.FloatRange(0, 1, max_open=True), callback=no_nan,
               help="How many of the labels that are there are not recorded [estimated].")  # fmt: skip
-@click.option("--false", metavar="SHARE", type=click.FloatRange(0, 1, max_open=True),
+@click.option("--false", metavar="SHARE", type=click.FloatRange(0, 1, max_open=True), callback=no_nan,
               help="How many of the labels that are not there are recorded [estimated].")  # fmt: skip
 @click.option("--taxonomy", metavar="FILE",
               help="A hierarchy over the labels, as for fit: near labels are asked first.")  # fmt: skip
 @click.option("--covariance", metavar="FILE",
               help="A matrix over the labels, as for fit: related labels are asked first.")  # fmt: skip
-@click.option("--time-budget", metavar="SECONDS", type=click.FloatRange(0, min_open=True),
+@click.option("--time-budget", metavar="SECONDS", type=click.FloatRange(0, min_open=True), callback=no_nan,
               help="How long the model may take that scores the rows [300].")  # fmt: skip
 @click.option("--out", "-o", metavar="FILE",
               help="Write the entries to a file too (.jsonl, .csv, .tsv or .parquet), or lines to stdout (-) "

@@ -9,6 +9,7 @@ import click
 
 from labelweave import datasets
 from labelweave.cli.flags import WRITTEN, DataFlags
+from labelweave.cli.messages import refuse_input_as_output
 from labelweave.datasets import LabeledData, read_any
 
 _BY_SUFFIX = {".arff": "mulan", ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight"}
@@ -28,8 +29,8 @@ def run(data: str, out: str, to: str | None, xml_out: str | None, lossy: bool, *
         raise click.UsageError(f"The name {out} does not say its format; give one of {formats} as --to.")
     if xml_out is not None and format != "mulan":
         raise click.UsageError(f"--xml-out goes with mulan only, and {out} is written as {format}.")
-    if Path(data).resolve() == Path(out).resolve():
-        raise click.UsageError(f"{out} is the file to read; give another name.")
+    refuse_input_as_output(out, data, source.xml)
+    refuse_input_as_output(xml_out or out, data)
     if format in _NAMELESS:
         _refuse_loss(rows, format, lossy)
     if format == "mulan":

@@ -24,7 +24,7 @@ from labelweave.metrics.known_labels import known_classes, known_labels
 
 def run(model: str, data: str, out: str, quiet: bool, key: bytes | None, **options: Any) -> None:
     """Put a fitted model into classifiers that decide on its scores."""
-    require_writable(out)
+    require_writable(out, data, options["xml"])  # the model may go where it was, inside of what decides
     given = {name: options[name] for name in DECISIONS if options[name] is not None}
     if not given:
         raise click.UsageError("Give --enforce, --tune-threshold, --calibrate or --conformal.")

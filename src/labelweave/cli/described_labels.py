@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
 import numpy as np
 
 from labelweave import LabelText, LabelTextClassifier
@@ -26,10 +25,7 @@ def model_of_texts(request: FitRequest, targets: Targets, kind: Any, parameters:
     every = {
         name: given.get(name, "") for name in [*targets.names, *(n for n in given if n not in targets.names)]
     }
-    try:
-        text = LabelText(every)
-    except ImportError as error:
-        raise click.ClickException(str(error)) from None
+    text = LabelText(every)
     features = rows.feature_names if rows.vectorizer is None else rows.vectorizer.get_feature_names_out()
     if not request.quiet:
         _note(request, targets, given, has_words=features is not None)

@@ -19,6 +19,7 @@ from labelweave.cli.flags import (
     data_argument,
     file_options,
     label_column_options,
+    no_nan,
     reading,
     signing_option,
     with_options,
@@ -60,7 +61,7 @@ _structure_options = with_options(
                  help="What labels are called and described by: lines name,description (.csv, .tsv), or "
                  "names alone. Their texts are a prior, whose strength is learned, and labels that DATA "
                  "lacks are predicted too: LabelTextClassifier, which needs labelweave[text]."),
-    click.option("--shrink", metavar="AMOUNT", type=click.FloatRange(0, 1),
+    click.option("--shrink", metavar="AMOUNT", type=click.FloatRange(0, 1), callback=no_nan,
                  help="Pull the covariance towards independent labels: from 0, not at all, to 1."),
 )  # fmt: skip
 _class_options = with_options(
@@ -156,8 +157,9 @@ def fit(context: click.Context, /, data: str, out: str, **options: Any) -> None:
       labelweave fit movies/*.parquet --dask local:4 --label-column 'genre_*' \\
           --out movies.lw
     """
-    require_writable(out)
     request = FitRequest.of(data, out, options)
+    source, relations = request.source, vars(request.relations).values()
+    require_writable(out, data, *request.more, source.answers, source.xml, request.graph, *relations)
     if request.dask is not None:
         from labelweave.cli.cluster_fit import run_on_cluster
 

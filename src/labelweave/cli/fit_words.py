@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.cli.messages import note, print_lines, say, size_of
+from labelweave.cli.messages import note, one_line, print_lines, say, size_of
 from labelweave.decisions.layers import innermost
 from labelweave.facts import (
     CliqueFacts,
@@ -62,7 +62,8 @@ def member_lines(found: CombinationFacts) -> list[str]:
 def tie_lines(ties: list[CliqueFacts], most: int) -> list[str]:
     """Write cliques, a line each; of more than ``most`` the last line says how many are left out."""
     lines = [
-        f"{tie.weight:10.4f}  {_SIGNS[tie.sign] if len(tie.labels) == 2 else '':9}{', '.join(tie.labels)}"
+        f"{tie.weight:10.4f}  {_SIGNS[tie.sign] if len(tie.labels) == 2 else '':9}"
+        + one_line(", ".join(tie.labels))
         for tie in ties[:most]
     ]
     left = len(ties) - most

@@ -152,18 +152,18 @@ def run_fit(request: FitRequest) -> int:
         warnings.simplefilter("ignore", ConvergenceWarning)  # said at the end, in terms of the flags
         warnings.simplefilter("error", UnobservedLabelWarning)
         watched.fit(targets.rows.X, targets.y)  # classifiers that decide need all of their fits
-    seconds = time.perf_counter() - started
+    seconds, whole = time.perf_counter() - started, model
     if rows.vectorizer is not None:
-        TableModel.of_fitted(rows.vectorizer, model, columns).save(request.out, key=request.key)
+        whole = TableModel.of_fitted(rows.vectorizer, model, columns)
     else:
         if rows.feature_names is not None:
             for layer in layers(model):
                 layer.feature_names_in_ = np.asarray(rows.feature_names, dtype=object)
         if means is not None:
             innermost(model).feature_means_ = means
-        model.save(request.out, key=request.key)
+    whole.save(request.out, key=request.key)
     if not request.quiet:
-        print_summary(model, len(targets.y), seconds, request.out)
+        print_summary(whole, len(targets.y), seconds, request.out)
     return explain_end(model, request.out)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
@@ -132,13 +134,21 @@ def reading(read: Callable[[Any], Any]) -> Callable[[click.Context, click.Parame
 
 def _word_count(text: str) -> int | float:
     """Read a count of rows, or a share of them."""
-    try:
-        return int(text) if text.isdigit() else float(text)
-    except ValueError:
-        said = f"{text!r} is neither a count, such as 2, nor a share, such as 0.01."
-        raise click.BadParameter(said) from None
+    with suppress(ValueError):
+        count = int(text) if text.isdigit() else float(text)
+        if count >= 1 if isinstance(count, int) else 0 < count <= 1:
+            return count
+    raise click.BadParameter(f"{text!r} is neither a count, such as 2, nor a share, such as 0.01.")
 
 
+def _number(value: float) -> float:
+    """Refuse NaN, which is in click's ranges."""
+    if math.isnan(value):
+        raise click.BadParameter("nan is no number.")
+    return value
+
+
+no_nan = reading(_number)
 data_argument = click.argument("data", callback=data_path)
 
 file_options = with_options(

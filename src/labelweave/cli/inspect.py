@@ -12,7 +12,7 @@ import click
 import numpy as np
 
 from labelweave.cli.fit_words import member_lines, tie_lines
-from labelweave.cli.messages import did_you_mean, note, print_json, print_lines, say, short, size_of
+from labelweave.cli.messages import did_you_mean, note, one_line, print_json, print_lines, say, short, size_of
 from labelweave.cli.model_rows import Model, classifier_of, names_of, open_model, scorer_of
 from labelweave.estimators import LabelGraphClassifier
 from labelweave.estimators.scorers import known_weights, label_weights
@@ -83,7 +83,7 @@ def _show_thresholds(model: Model, as_json: bool) -> None:
         return
     say(f"Labels are predicted where their {found.number} is above")
     for name, value in found.by_label.items():
-        say(f"{value:10.4g}  {name}")
+        say(one_line(f"{value:10.4g}  {name}"))
 
 
 def _show_graph(model: Model, out: str | None, as_json: bool) -> None:
@@ -113,7 +113,7 @@ def _path_lines(rounds: list[dict[str, Any]]) -> list[str]:
     for entry in rounds:
         loss = f"{entry['held_out_loss']:8.4f}  " if has_loss else ""
         added = "; ".join(", ".join(clique) for clique in entry["cliques"]) or "no clique"
-        lines.append(f"{entry['round']:5}  {entry['objective']:10.5g}  {loss}{added}")
+        lines.append(f"{entry['round']:5}  {entry['objective']:10.5g}  {loss}{one_line(added)}")
     return lines
 
 
@@ -263,7 +263,7 @@ def _factor_lines(factors: dict[str, Any]) -> dict[str, str]:
 
 
 def _print_weights(facts: dict[str, Any]) -> None:
-    say(f"{facts['label']} (intercept {facts['intercept']:+.4f})")
+    say(one_line(f"{facts['label']} (intercept {facts['intercept']:+.4f})"))
     for side in ("for", "against"):
         if side in facts:
             _print_list(side, [(entry["weight"], entry["feature"]) for entry in facts[side]])
@@ -277,4 +277,4 @@ def _print_weights(facts: dict[str, Any]) -> None:
 def _print_list(title: str, entries: list[tuple[float, str]]) -> None:
     say(f"\n{title}:" if entries else f"\n{title}: nothing")
     for value, name in entries:
-        say(f"{value:+10.4f}  {name}")
+        say(one_line(f"{value:+10.4f}  {name}"))

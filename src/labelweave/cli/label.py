@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from labelweave.active.answers import with_more_labels
 from labelweave.cli.flags import DataFlags
-from labelweave.cli.messages import note
+from labelweave.cli.messages import note, refuse_input_as_output
 from labelweave.cli.queries import row_text
 from labelweave.datasets import LabeledData, read_any, read_table_columns
 from labelweave.datasets.table import table_features
@@ -40,6 +40,7 @@ def run(data: str, answers: str | None, new_label: tuple[str, ...], port: int, *
     if not all(name.strip() for name in new_label):
         raise click.UsageError("--new-label is empty; give the name of a label.")
     source, path = DataFlags.of(options), answers or f"{Path(data).stem}.answers.csv"
+    refuse_input_as_output(path, data)
     rows, text_of = _read(data, source, list(dict.fromkeys(new_label)))
     session = LabelSession(rows.X, rows.Y, path, ids=rows.row_ids, text_of=text_of)
     if rows.Y.shape[0] * rows.Y.n_labels > _QUICK_ENTRIES:

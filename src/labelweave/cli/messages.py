@@ -50,6 +50,11 @@ def visible(text: str) -> str:
     return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
+def one_line(text: str) -> str:
+    """Write out what would end a line or move in it too, so that no name looks like a line of its own."""
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def json_text(value: Any, indent: int | None = None) -> str:
     """Write JSON that a terminal can show."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
@@ -65,7 +70,7 @@ def note(message: str) -> None:
     """Write one line to stderr."""
     for path, name in _shown_paths.items():
         message = message.replace(path, name)
-    say(f"labelweave: {message}", err=True)
+    say(one_line(f"labelweave: {message}"), err=True)
 
 
 class Waiting:
@@ -89,7 +94,7 @@ def show_path_as(path: str, name: str) -> None:
 def print_lines(lines: Mapping[str, str], indent: int, *, err: bool = False) -> None:
     """Write named lines, wrapped beside their names."""
     for name, value in lines.items():
-        say(click.wrap_text(f"{name:{indent}}{value}", _WIDTH, "", " " * indent), err=err)
+        say(click.wrap_text(one_line(f"{name:{indent}}{value}"), _WIDTH, "", " " * indent), err=err)
 
 
 def console(stderr: bool = False) -> Console:
@@ -164,11 +169,24 @@ def refuse(reasons: Iterable[str]) -> None:
         raise click.UsageError(reason)
 
 
-def require_writable(out: str) -> None:
-    """Refuse a place where no file can go before a long fit, not after it.
+def refuse_input_as_output(out: str, *inputs: Any) -> None:
+    """Refuse to write over a file that is read; of inputs the texts are paths.
 
-    Raises click.UsageError if it is a directory, or in none.
+    Raises click.UsageError if it is one of them.
     """
+    paths = (Path(path) for path in inputs if isinstance(path, str))
+    if Path(out).exists() and any(path.exists() and path.samefile(out) for path in paths):
+        raise click.UsageError(f"{out} is a file to read; give another name to write to.")
+
+
+def require_writable(out: str | None, *inputs: Any) -> None:
+    """Refuse a place where no file can go before a long fit, not after it; stdout (None or -) is one.
+
+    Raises click.UsageError if it is a directory, or in none, or one of the files to read.
+    """
+    if out in (None, "-"):
+        return
+    refuse_input_as_output(out, *inputs)
     if Path(out).is_dir():
         raise click.UsageError(f"--out {out} is a directory; give the name of a file.")
     if not Path(out).resolve().parent.is_dir():

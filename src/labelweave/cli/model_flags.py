@@ -202,7 +202,7 @@ def _read(text: str, words: list[str], ranges: list[Range]) -> Any:
         value = int(text) if is_whole else float(text)
     except ValueError:
         return None
-    return value if not math.isnan(value) and any(part.holds(value) for part in ranges) else None
+    return value if any(part.holds(value) for part in ranges) else None
 
 
 def _word_or_number(flag: str, words: list[str], ranges: list[Range]) -> Callable[[str], Any]:

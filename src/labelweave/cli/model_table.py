@@ -67,11 +67,11 @@ class Range(NamedTuple):
         return self.closed in ("right", "both")
 
     def holds(self, value: Any) -> bool:
-        """Whether a number is in it; NaN is left to the constructor to refuse."""
+        """Whether a number is in it, which NaN never is."""
         if isinstance(value, bool) or (self.is_whole and not isinstance(value, int)):
             return False
         is_bound = (value == self.low and self.has_low) or (value == self.high and self.has_high)
-        return math.isnan(value) or is_bound or self.low < value < self.high
+        return is_bound or self.low < value < self.high
 
     @property
     def words(self) -> str:

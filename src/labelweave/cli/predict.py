@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from labelweave.array_types import Array, PerRow
 from labelweave.cli.answer_files import Columns, Record, chosen_format, write_answers
 from labelweave.cli.flags import DataFlags
-from labelweave.cli.messages import flag_of, note, refuse, short
+from labelweave.cli.messages import flag_of, note, refuse, require_writable, short
 from labelweave.cli.model_rows import RowBlock, classifier_of, has_one_class_a_row, open_model, row_blocks
 from labelweave.decisions.layers import (
     chosen_classes,
@@ -44,6 +44,7 @@ def run(
     """Predict the rows of a data file."""
     out = None if out == "-" else out
     format = chosen_format(out, output_format)
+    require_writable(out, model, data, options["xml"])
     loaded = open_model(model, key)
     classifier: Any = classifier_of(loaded)
     refuse(_refused_wishes(classifier, options))

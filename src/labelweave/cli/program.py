@@ -6,6 +6,7 @@ Whatever is wrong with arguments or files is one line on stderr and exit code 2.
 
 from __future__ import annotations
 
+import io
 import re
 import signal
 import sys
@@ -58,6 +59,8 @@ class _Program(click.Group):
             formatter.write_dl(list(_COMMANDS.items()))
 
     def main(self, *args: Any, **options: Any) -> Any:
+        if sys.stdout is None:
+            sys.stdout = _Closed()
         try:
             with _one_line_warnings(), _unwound_at_sigterm():
                 code = super().main(*args, **{**options, "standalone_mode": False})
@@ -74,6 +77,13 @@ class _Program(click.Group):
             note(_sentence(error))
             code = _BAD_INPUT
         sys.exit(code if isinstance(code, int) else 0)
+
+
+class _Closed(io.TextIOBase):
+    """Standard output where it is closed: nothing is lost in silence."""
+
+    def write(self, text: str) -> int:
+        raise click.UsageError("Standard output is closed, and the results go there.")
 
 
 class _Terminated(BaseException):

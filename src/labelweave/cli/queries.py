@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from labelweave.active import Queries, next_queries
 from labelweave.active.answers import UNKNOWN, last_answers, merged, read_answers, row_places
 from labelweave.cli.flags import DataFlags
-from labelweave.cli.messages import note, visible
+from labelweave.cli.messages import note, require_writable, visible
 from labelweave.cli.model_rows import (
     classifier_of,
     features_of,
@@ -33,6 +33,7 @@ _HEADER = ("id", "label", "answer", "probability", "informs", "text")
 
 def run(model: str, data: str, out: str | None, key: bytes | None, **options: Any) -> None:
     """Choose entries of a data file, and write a line for each."""
+    require_writable(out, model, data, options["answers"], options["xml"])
     loaded = open_model(model, key)
     if has_one_class_a_row(loaded):
         said = "queries asks about many labels a row, and this model predicts one class a row."
@@ -69,20 +70,18 @@ def _write(found: Queries, rows: LabeledData, out: str | None) -> None:
     with nullcontext(sys.stdout) if out in (None, "-") else replaced_file(str(out)) as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(_HEADER)
-        writer.writerows(_lines(found, rows))
+        # names have to come back as they are, where no terminal shows them
+        writer.writerows(_lines(found, rows, visible if stream is sys.stdout else str))
         stream.flush()
 
 
-def _lines(found: Queries, rows: LabeledData) -> Iterator[list[str]]:
+def _lines(found: Queries, rows: LabeledData, shown: Callable[[str], str]) -> Iterator[list[str]]:
     names = np.arange(len(rows)) if rows.row_ids is None else rows.row_ids
     for place, (row, label) in enumerate(found):
         numbers = [f"{found.probabilities[place]:.3f}", str(found.informs[place])]
         text = row_text(rows, row)[:_LONGEST_TEXT]
-        yield [*map(_cell, (str(names[row]), str(label))), "", *numbers, _cell(text)]
-
-
-def _cell(text: str) -> str:
-    return escaped(visible(text))
+        cells = [escaped(shown(str(cell))) for cell in (names[row], label, text)]
+        yield [*cells[:2], "", *numbers, cells[2]]
 
 
 def row_text(rows: LabeledData, row: int) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from labelweave.cli.flags import DataFlags
-from labelweave.cli.messages import Waiting, note, size_of
+from labelweave.cli.messages import Waiting, note, require_writable, size_of
 from labelweave.cli.model_rows import open_model, read_labeled_rows, truth_of
 from labelweave.cli.pipeline_rows import as_taken
 from labelweave.model_files import read_model_file
@@ -17,6 +17,7 @@ def run(
     model: str, data: str, out: str, title: str | None, quiet: bool, key: bytes | None, **options: Any
 ) -> None:
     """Write a page about a model and how well it does on a data file."""
+    require_writable(out, model, data, options["xml"])
     loaded, source = open_model(model, key), DataFlags.of(options)
     rows = read_labeled_rows(loaded, data, source)
     versions = read_model_file(model, verify=False, key=key).versions

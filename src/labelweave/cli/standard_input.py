@@ -28,6 +28,8 @@ def data_path(context: click.Context, parameter: click.Parameter, value: str) ->
     """Give the path of a data file, which for ``-`` holds what comes from standard input."""
     if value not in _NAMES:
         return value
+    if sys.stdin is None:
+        raise click.UsageError("Standard input is closed; pipe a data file to it.")
     folder = mkdtemp(prefix="labelweave-")
     # a context that is refused later flags is never closed, but goes away
     context.call_on_close(weakref.finalize(context, rmtree, folder, ignore_errors=True))

@@ -41,6 +41,7 @@ from labelweave.datasets.data_file import (
 
 _KINDS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "json", ".ndjson": "json",
           ".parquet": "parquet", ".pq": "parquet"}  # fmt: skip
+DELIMITERS = ",;\t|"  # of CSV files, whose header has most of one
 _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 _LONGEST_CELL = min(sys.maxsize, 2**31 - 1)
 _ROWS_AT_ONCE = 10_000
@@ -283,7 +284,7 @@ def _csv_batches(path: PathLike, kind: str) -> Iterator[_Records]:
     blocks, delimiter, width, line, rest = read_blocks(path), "\t", None, 1, b""
     for first_line, block in blocks:
         if first_line == 1 and kind == "csv":
-            delimiter = max(",;\t|", key=block[: block.find(b"\n") + 1 or None].decode("latin-1").count)
+            delimiter = max(DELIMITERS, key=block[: block.find(b"\n") + 1 or None].decode("latin-1").count)
         found = tokenized(rest + block, delimiter, width)
         if found is None:
             yield from _careful_batches(path, chain([(line, rest + block)], blocks), delimiter, width)

@@ -110,6 +110,8 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("No column is given; name text, categorical or numeric columns.")
         if missing_numeric not in ("error", "mean"):
             raise ValueError(f"missing_numeric is {missing_numeric!r}; it is 'error' or 'mean'.")
+        if not min_df >= 0:
+            raise ValueError(f"min_df is {min_df!r}; it is a number of rows, or a share of them.")
 
     def _name_columns(self, *kinds: Any) -> None:
         self.text, self.categorical, self.numeric = (column_names(names) or () for names in kinds)

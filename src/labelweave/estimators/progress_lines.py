@@ -27,8 +27,9 @@ _COUNTED = ("round", "epoch")  # subtasks that are of one kind
 
 
 def _to_stderr(line: str) -> None:
-    sys.stderr.write(f"labelweave: {line}\n")
-    sys.stderr.flush()
+    if sys.stderr is not None:  # as where a program has no console
+        sys.stderr.write(f"labelweave: {line}\n")
+        sys.stderr.flush()
 
 
 def is_whole_fit(context: Any) -> bool:

@@ -84,7 +84,7 @@ class _Guarded:
         }
         if headers.get("host", "") not in self.hosts:
             return 421
-        given = scope["path"].split("/")[1]
+        given = scope["path"].removeprefix("/").partition("/")[0]  # "*" has no slash
         if not secrets.compare_digest(given.encode(), self.token.encode()):
             return 403
         origin = headers.get("origin")
