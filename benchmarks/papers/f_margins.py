@@ -21,7 +21,7 @@ from labelweave.metrics import f1_score, hamming_loss
 
 __all__ = ["measure", "worst_set"]
 
-_PENALTIES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+_PENALTIES = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 _THRESHOLDS = "hinge, thresholds"
 _FOLDS, _GAP, _PASSES, _BETWEEN = 5, 0.01, 2000, 10
 
