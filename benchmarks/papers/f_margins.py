@@ -3,9 +3,9 @@
 After Petterson and Caetano ("Submodular multi-label learning", NeurIPS 2011), without their pairs of labels:
 every label has a score ``s = W x``, linear in the features and a constant 1, and scores above 0 are
 predicted.  The weights minimise ``|W|^2 / 2 + C sum_i max_z (1 - F1(y_i, z) - s_i . (y_i - z))`` by
-block-coordinate Frank-Wolfe steps (Lacoste-Julien et al., ICML 2013) to a relative gap of 1 %, in 200 passes at most.  The set that
-attains a row's maximum is exact: for each number of true labels and of others it has those of the highest
-scores.
+block-coordinate Frank-Wolfe steps (Lacoste-Julien et al., ICML 2013), to a relative gap of 1 % or for 200
+passes.  The set that attains a row's maximum is exact: for each number of true labels and of others it has
+those of the highest scores.
 """
 
 from __future__ import annotations
