@@ -12,7 +12,8 @@ random partition into five folds, five fits: negative log likelihood of the test
 
 nystrom: the preconditioner of Newton's method from uniformly drawn landmarks, as in Marteau-Ferey, Bach and
 Rudi ("Globally convergent Newton methods for ill-conditioned generalized self-concordant losses", NeurIPS
-2019), in place of leading eigenvectors, of the same rank: products with the kernel matrix in a whole fit.
+2019), in place of leading eigenvectors, of the same rank: products with the kernel matrix in a whole fit,
+under the kernel's width and the prior's scale.
 
 forward: labels flipped at known rates a (missed) and b (false), as in ``benchmarks.label_errors``, with 1,000
 training rows: the logistic model of what was recorded, ``P(1) = b + c p`` with ``c = 1 - a - b`` and p the
@@ -408,7 +409,7 @@ def table(runs: list[Run]) -> str:
         rows = [[f"  {of:12}{way}", *(_shown(found.get(name)) for name in names)] for of, way, found in own]
         widths = [2 + max(map(len, column)) for column in zip(names, *(row[1:] for row in rows), strict=True)]
         for first, *cells in ([part, *names], *rows):
-            lines.append(f"{first:42}" + "".join(map(str.rjust, cells, widths)))
+            lines.append(f"{first:46}" + "".join(map(str.rjust, cells, widths)))
     return "\n".join(lines)
 
 

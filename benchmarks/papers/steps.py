@@ -490,7 +490,7 @@ _ALL = (
         "benchmarks.papers.later_methods",
         "papers/later_methods",
         "later than the papers: six methods in short",
-        6,
+        4,
         "awa mulan imclef07a",
     ),
 )
