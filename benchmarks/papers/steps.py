@@ -485,5 +485,13 @@ _ALL = (
         12,
         "mulan",
     ),
+    Step(
+        "later_methods",
+        "benchmarks.papers.later_methods",
+        "papers/later_methods",
+        "later than the papers: six methods in short",
+        4,
+        "awa mulan imclef07a",
+    ),
 )
 STEPS = {step.name: step for step in _ALL}

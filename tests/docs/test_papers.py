@@ -181,6 +181,17 @@ def test_margins_stand_as_they_were_measured():
         assert f"{mean(draws):.2f} ± {pstdev(draws):.2f}" in text
 
 
+def test_margins_for_f_stand_as_they_were_measured():
+    text = prose("later")
+    found = losses("later_methods", "figures", part="f-margins")
+    for measure in ("example-F1", "micro-F1", "macro-F1", "Hamming"):
+        sets = [
+            [f"{ways[way][measure]:.3f}" for way in ("margins of F1", "hinge, thresholds", "hinge")]
+            for ways in found
+        ]
+        assert "; ".join(", ".join(one) for one in sets) in text
+
+
 def unseen(method):
     return mean(losses("zero_shot_awa", "hamming", method=method))
 

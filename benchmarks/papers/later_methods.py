@@ -12,7 +12,8 @@ random partition into five folds, five fits: negative log likelihood of the test
 
 nystrom: the preconditioner of Newton's method from uniformly drawn landmarks, as in Marteau-Ferey, Bach and
 Rudi ("Globally convergent Newton methods for ill-conditioned generalized self-concordant losses", NeurIPS
-2019), in place of leading eigenvectors, of the same rank: products with the kernel matrix in a whole fit.
+2019), in place of leading eigenvectors, of the same rank: products with the kernel matrix in a whole fit,
+under the kernel's width and the prior's scale.
 
 forward: labels flipped at known rates a (missed) and b (false), as in ``benchmarks.label_errors``, with 1,000
 training rows: the logistic model of what was recorded, ``P(1) = b + c p`` with ``c = 1 - a - b`` and p the
@@ -29,7 +30,10 @@ loss on a fifth of the training rows; beside it ``CalibratedLabelClassifier(Labe
 makes probabilities of max-marginals.  On test rows: log loss of the marginals, micro-F1 of those above 1/2,
 and the share of rows whose likeliest labeling is right.
 
-Example: ``OPENBLAS_NUM_THREADS=1 python -m benchmarks.later_methods --parts zero-shot``.
+f-margins: a structured support vector machine whose loss is 1 - F1 of a row's label set, beside
+``MaxMarginClassifier`` with and without ``threshold="example_f1"`` (``benchmarks.papers.f_margins``).
+
+Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.later_methods --parts zero-shot``.
 """
 
 from __future__ import annotations
@@ -39,6 +43,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,12 +54,17 @@ from sklearn.metrics import average_precision_score
 from sklearn.metrics.pairwise import rbf_kernel
 
 from benchmarks.needed_data import needs_data
+from benchmarks.papers import f_margins
 from benchmarks.problems import DEFAULT_DATA
+from benchmarks.recorded_runs import RecordedRuns
+from labelweave.datasets import read_mulan
 from labelweave.losses.entry_losses import LogisticEntryLoss
 from labelweave.metrics import f1_score
 
-__all__ = ["main"]
+__all__ = ["main", "table"]
 
+_RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "later_methods.json"
+_DRAWS, _FLIP_DRAWS = 5, 2
 _PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
 _WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 _SCALES = (0.3, 1.0, 3.0, 10.0, 30.0)
@@ -67,14 +77,17 @@ _FLIP_ROWS, _FLIP_TEST, _FLIP_SCALES, _FLIP_CUTS = (
     (0.1, 0.15, 0.2, 0.3, 0.4),
 )
 
+Run = dict[str, Any]
+Figures = dict[str, dict[str, Any]]  # by method, measures: numbers, or lists of one a draw
 
-def _zero_shot(seeds: int) -> None:
+
+def _zero_shot(_: str) -> Figures:
     from benchmarks.papers.animals import held_out_classes, read_animals, sample_training_rows, unseen
     from benchmarks.papers.distances import median_distance
 
     animals = read_animals()
     figures = []
-    for seed in range(seeds):
+    for seed in range(_DRAWS):
         rows = sample_training_rows(animals, seed)
         X, classes = animals.X[rows], animals.classes[rows]
         pairs = [
@@ -89,12 +102,9 @@ def _zero_shot(seeds: int) -> None:
         known = unseen(animals, animals.classes_test, animals.classes_test)
         attributes = _eszsl(pairs[int(right.argmax())], X, classes, all_signatures, animals.X_test)
         wrong = _nearest(attributes, known.signatures) != all_signatures[animals.classes_test]
-        figures.append((100 * wrong.mean(), 100 * (~wrong.any(axis=1)).mean()))
-    hamming, accuracy = np.array(figures).T
-    print(
-        f"ESZSL, {seeds} draws: Hamming loss {hamming.mean():.2f} ± {hamming.std():.2f}, class accuracy "
-        f"{accuracy.mean():.1f} ± {accuracy.std():.1f}; beside it python -m benchmarks.papers.zero_shot_awa"
-    )
+        figures.append((float(100 * wrong.mean()), float(100 * (~wrong.any(axis=1)).mean())))
+    hamming, right_classes = zip(*figures, strict=True)
+    return {"ESZSL": {"wrong attributes %": list(hamming), "right classes %": list(right_classes)}}
 
 
 def _nearest(attributes: Any, signatures: Any) -> Any:
@@ -112,23 +122,28 @@ def _eszsl(pair: tuple[float, ...], X: Any, classes: Any, signatures: Any, X_new
     return rbf_kernel(X_new, X, gamma=gamma) @ left @ right
 
 
-def _leave_one_out(seeds: int) -> None:
-    from labelweave.datasets import read_mulan
+def _leave_one_out(name: str) -> Figures:
+    X, Y, _, _ = _given_parts(name)
+    losses = np.array([_chosen_losses(X, 2.0 * Y - 1.0, seed) for seed in range(_DRAWS)])
+    by_folds, by_one, best, errors = losses.T.tolist()
+    return {
+        "five folds": {"log loss": by_folds},
+        "approximate leave-one-out": {
+            "log loss": by_one,
+            "less folds'": (losses[:, 1] - losses[:, 0]).tolist(),
+            "off exact by": errors,
+        },
+        "best of the grid": {"log loss": best},
+    }
 
-    for name in ("emotions", "scene"):
-        folder = DEFAULT_DATA / "mulan" / name
-        data = read_mulan(folder / f"{name}-train.arff", folder / f"{name}.xml")
-        X, signs = np.asarray(data.X, float), data.Y.to_signs().astype(float)
-        X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
-        losses = np.array([_chosen_losses(X, signs, seed) for seed in range(seeds)])
-        difference = losses[:, 1] - losses[:, 0]
-        print(
-            f"{name}: by five folds {losses[:, 0].mean():.4f}, by approximate leave-one-out "
-            f"{losses[:, 1].mean():.4f} (difference {difference.mean():+.4f} ± "
-            f"{difference.std(ddof=1) / np.sqrt(seeds):.4f}), best of the grid {losses[:, 2].mean():.4f}; "
-            f"off from exact leave-one-out by {losses[:, 3].mean():.1e}",
-            flush=True,
-        )
+
+def _given_parts(name: str) -> tuple[Any, Any, Any, Any]:
+    """Give training and test rows of a Mulan set, columns scaled by the training rows, and their labels."""
+    folder = DEFAULT_DATA / "mulan" / name
+    parts = [read_mulan(folder / f"{name}-{part}.arff", folder / f"{name}.xml") for part in ("train", "test")]
+    (X, Y), (X_test, Y_test) = ((np.asarray(part.X, float), part.Y.to_dense()) for part in parts)
+    X, X_test = ((one - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12) for one in (X, X_test))
+    return X, Y, X_test, Y_test
 
 
 def _chosen_losses(X: Any, signs: Any, seed: int) -> tuple[float, float, float, float]:
@@ -191,7 +206,9 @@ def _loss(y: Any, scores: Any) -> float:
     return float(np.logaddexp(0, -y * scores).mean())
 
 
-def _nystrom(seeds: int) -> None:
+def _nystrom(_: str) -> Figures:
+    from unittest.mock import patch
+
     from benchmarks.logistic_fits import Prior, fit, kernel_matrix
     from benchmarks.logistic_problems import load_class_problem
     from labelweave.arrays import Workers
@@ -211,24 +228,19 @@ def _nystrom(seeds: int) -> None:
     def nothing(self: Any, term: Any) -> Any:
         return leading(self, term)[:, :0]
 
-    ways = {"leading eigenvectors": leading, "uniform landmarks": landmarks, "none": nothing}
+    ways = {"landmarks": landmarks, "leading eigenvectors": leading, "no preconditioner": nothing}
+    found: Figures = {name: {} for name in ways}
     with Workers(1).running() as workers:
-        for width, scale in product((1.0, 8.0), (10.0, 1000.0)):
-            gram, said = kernel_matrix(problem, width, workers), []
-            for name, way in ways.items():
-                counts = []
-                for _ in range(seeds if name == "uniform landmarks" else 1):
-                    KernelLikelihood._find_leading = way  # type: ignore[method-assign]
-                    loss = SoftmaxLoss(problem.codes, len(problem.classes), np.ones((len(problem.codes), 1)))
-                    found = fit(
-                        gram, Prior(scale, 1.0, problem.tree), loss, workers, 1e-4, classes=problem.classes
-                    )
-                    counts.append(found.products)
-                said.append(f"{name} {np.mean(counts):.1f}")
-            print(
-                f"ImCLEF07A, 2,000 rows, width {width:g}, scale {scale:g}: products {', '.join(said)}",
-                flush=True,
-            )
+        for (width, scale), (name, way) in product(product((1.0, 8.0), (10.0, 1000.0)), ways.items()):
+            gram, counts = kernel_matrix(problem, width, workers), []
+            for _ in range(_DRAWS if way is landmarks else 1):
+                loss = SoftmaxLoss(problem.codes, len(problem.classes), np.ones((len(problem.codes), 1)))
+                prior = Prior(scale, 1.0, problem.tree)
+                with patch.object(KernelLikelihood, "_find_leading", way):
+                    fitted = fit(gram, prior, loss, workers, 1e-4, classes=problem.classes)
+                counts.append(fitted.products)
+            found[name][f"{width:g}, {scale:g}"] = counts if len(counts) > 1 else counts[0]
+    return found
 
 
 class _Forward(LogisticEntryLoss):
@@ -249,31 +261,27 @@ class _Forward(LogisticEntryLoss):
         return value, p - posterior, p * expit(-scores)
 
 
-def _forward(seeds: int) -> None:
+def _forward(name: str) -> Figures:
     from unittest.mock import patch
 
     from benchmarks.label_errors import NOISES, flipped, training_rows
     from benchmarks.noisy_training import test_rows
     from labelweave.losses.entry_losses import ENTRY_LOSSES
 
-    for name in ("bibtex", "debtags"):
-        X, Y, kept = training_rows(name, DEFAULT_DATA)
-        X_test, Y_test = (table[:_FLIP_TEST] for table in test_rows(name, DEFAULT_DATA, kept))
-        for noise, rates in NOISES.items():
-            found: dict[str, list[Any]] = {"recorded": [], "backward": [], "forward": []}
-            for seed in range(seeds):
-                rows = np.random.default_rng(seed).choice(X.shape[0], _FLIP_ROWS, replace=False)
-                recorded = flipped(Y[rows], rates, seed)[0]
-                for way, runs in found.items():
-                    losses = {"logistic": partial(_Forward, *rates)} if way == "forward" else {}
-                    told = rates if way == "backward" else None
-                    with patch.dict(ENTRY_LOSSES, losses):
-                        runs.append(_at_best_scale(X[rows], recorded, told, X_test, Y_test))
-            said = [
-                f"{way} {' '.join(f'{one:.3f}' for one in np.mean(runs, 0))}" for way, runs in found.items()
-            ]
-            print(f"{name}, {noise}: {'; '.join(said)}", flush=True)
-    print(f"micro-F1, micro-F1 at the best threshold, mean average precision, log loss; {seeds} draws")
+    X, Y, kept = training_rows(name, DEFAULT_DATA)
+    X_test, Y_test = (table[:_FLIP_TEST] for table in test_rows(name, DEFAULT_DATA, kept))
+    found: Figures = {}
+    for (noise, rates), way in product(NOISES.items(), ("no correction", "backward", "forward")):
+        losses = {"logistic": partial(_Forward, *rates)} if way == "forward" else {}
+        told, draws = rates if way == "backward" else None, []
+        for seed in range(_FLIP_DRAWS):
+            rows = np.random.default_rng(seed).choice(X.shape[0], _FLIP_ROWS, replace=False)
+            recorded = flipped(Y[rows], rates, seed)[0]
+            with patch.dict(ENTRY_LOSSES, losses):
+                draws.append(_at_best_scale(X[rows], recorded, told, X_test, Y_test))
+        names = ("micro-F1", "at best cut", "precision", "log loss")
+        found[f"{noise}, {way}"] = dict(zip(names, np.transpose(draws).tolist(), strict=True))
+    return found
 
 
 def _at_best_scale(X: Any, Y: Any, rates: Any, X_test: Any, Y_test: Any) -> Any:
@@ -292,29 +300,22 @@ def _at_best_scale(X: Any, Y: Any, rates: Any, X_test: Any, Y_test: Any) -> Any:
     return np.max(figures, axis=0) * (1, 1, 1, -1)
 
 
-def _marginals(seeds: int) -> None:
+def _marginals(name: str) -> Figures:
     from labelweave import CalibratedLabelClassifier, LabelGraphClassifier
-    from labelweave.datasets import read_mulan
 
-    for name in ("emotions", "scene"):
-        folder = DEFAULT_DATA / "mulan" / name
-        parts = [
-            read_mulan(folder / f"{name}-{part}.arff", folder / f"{name}.xml") for part in ("train", "test")
+    X, Y, X_test, Y_test = _given_parts(name)
+    held, found = np.random.default_rng(0).permutation(len(X)) < len(X) // 5, {}
+    for words, has_pairs in (("likelihood, no pairs", False), ("likelihood, all pairs", True)):
+        losses = [
+            _label_loss(Y[held], _joint(_trained(X[~held], Y[~held], penalty, has_pairs), X[held])[0])
+            for penalty in _JOINT_PENALTIES
         ]
-        (X, Y), (X_test, Y_test) = ((np.asarray(part.X, float), part.Y.to_dense()) for part in parts)
-        X, X_test = ((one - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12) for one in (X, X_test))
-        held = np.random.default_rng(0).permutation(len(X)) < len(X) // 5
-        for words, has_pairs in (("independent", False), ("all pairs", True)):
-            losses = [
-                _label_loss(Y[held], _joint(_trained(X[~held], Y[~held], penalty, has_pairs), X[held])[0])
-                for penalty in _JOINT_PENALTIES
-            ]
-            best = _JOINT_PENALTIES[int(np.argmin(losses))]
-            P, labelings = _joint(_trained(X, Y, best, has_pairs), X_test)
-            _say_labels(f"{name}, likelihood, {words}", Y_test, P, labelings)
-        graph = CalibratedLabelClassifier(LabelGraphClassifier(random_state=0)).fit(X, Y)
-        best_labelings = graph.estimator_.predict_map(X_test).labels
-        _say_labels(f"{name}, margins, calibrated", Y_test, graph.predict_proba(X_test), best_labelings)
+        best = _JOINT_PENALTIES[int(np.argmin(losses))]
+        found[words] = _label_figures(Y_test, *_joint(_trained(X, Y, best, has_pairs), X_test))
+    graph = CalibratedLabelClassifier(LabelGraphClassifier(random_state=0)).fit(X, Y)
+    best_labelings = graph.estimator_.predict_map(X_test).labels
+    found["margins, calibrated"] = _label_figures(Y_test, graph.predict_proba(X_test), best_labelings)
+    return found
 
 
 def _trained(X: Any, Y: Any, penalty: float, has_pairs: bool) -> tuple[Any, Any]:
@@ -357,32 +358,68 @@ def _label_loss(Y: Any, P: Any) -> float:
     return float(-np.where(Y > 0, np.log(P), np.log1p(-P)).mean())
 
 
-def _say_labels(words: str, Y: Any, P: Any, labelings: Any) -> None:
-    right = (np.asarray(labelings) == Y).all(axis=1).mean()
-    f1 = f1_score(Y, (P > 0.5).astype(int))
-    print(f"{words}: log loss {_label_loss(Y, P):.4f}, micro-F1 {f1:.3f}, labelings {right:.3f}", flush=True)
+def _label_figures(Y: Any, P: Any, labelings: Any) -> dict[str, float]:
+    return {
+        "log loss": _label_loss(Y, P),
+        "micro-F1": float(f1_score(Y, (P > 0.5).astype(int))),
+        "labelings": float((np.asarray(labelings) == Y).all(axis=1).mean()),
+    }
 
 
-_PARTS: dict[str, Callable[[int], None]] = {
-    "zero-shot": _zero_shot, "leave-one-out": _leave_one_out, "nystrom": _nystrom,
-    "forward": _forward,
-    "marginals": _marginals,
-}  # fmt: skip
+def _f_margins(name: str) -> Figures:
+    return f_margins.measure(*_given_parts(name))
+
+
+_PARTS: dict[str, tuple[Callable[[str], Figures], tuple[str, ...]]] = {
+    "zero-shot": (_zero_shot, ("awa",)),
+    "leave-one-out": (_leave_one_out, ("emotions", "scene")),
+    "nystrom": (_nystrom, ("imclef-2000",)),
+    "forward": (_forward, ("bibtex", "debtags")),
+    "marginals": (_marginals, ("emotions", "scene")),
+    "f-margins": (_f_margins, ("emotions", "scene", "yeast")),
+}
 
 
 @needs_data
 def main() -> None:
-    """Try the methods."""
+    """Try the methods, and print the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--parts", nargs="+", choices=list(_PARTS), default=list(_PARTS))
-    parser.add_argument("--seeds", type=int, default=5, help="draws")
-    options = parser.parse_args()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for part in options.parts:
-            _PARTS[part](options.seeds)
+    RecordedRuns.add_options(parser, _RESULTS)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    record = RecordedRuns(arguments.out, arguments)
+    for part in arguments.parts:
+        measure, sets = _PARTS[part]
+        for name in sets:
+            case = {"part": part, "set": name}
+            if record.wants(case):
+                print(table([record.add(case, {"figures": measure(name)})]), flush=True)
+    record.show(table(record.runs))
+
+
+def table(runs: list[Run]) -> str:
+    """Write a line a method and set, under the measures of each part; ± is the deviation over draws."""
+    lines: list[str] = []
+    for part in (part for part in _PARTS if any(run["part"] == part for run in runs)):
+        own = [(run["set"], *one) for run in runs if run["part"] == part for one in run["figures"].items()]
+        names = list(dict.fromkeys(name for *_, found in own for name in found))
+        rows = [[f"  {of:12}{way}", *(_shown(found.get(name)) for name in names)] for of, way, found in own]
+        widths = [2 + max(map(len, column)) for column in zip(names, *(row[1:] for row in rows), strict=True)]
+        for first, *cells in ([part, *names], *rows):
+            lines.append(f"{first:46}" + "".join(map(str.rjust, cells, widths)))
+    return "\n".join(lines)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    many = np.atleast_1d(value)
+    digits = 1 if np.mean(many) >= 10 else 4
+    spread = f" ± {many.std():.{digits}f}" if len(many) > 1 else ""
+    return f"{many.mean():.{digits}f}{spread}"
 
 
 if __name__ == "__main__":
