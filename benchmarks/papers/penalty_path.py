@@ -92,10 +92,7 @@ def table(runs: list[Run]) -> str:
         own = {run["penalty"]: run["P@3"] for run in runs if (run["rows"], run["method"]) == (rows, method)}
         if own:
             cells = "".join(f"{100 * own[one]:8.2f}" if one in own else " " * 8 for one in _PENALTIES)
-            paper = _PAPER[method]
-            lines.append(
-                f"{f'{method}, {rows}':32s}{cells}   {'' if paper is None else f'{paper:.2f}'}".rstrip()
-            )
+            lines.append(f"{f'{method}, {rows}':32s}{cells}   {_PAPER[method]}".rstrip())
     return "\n".join(lines)
 
 
