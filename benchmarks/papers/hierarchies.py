@@ -16,7 +16,7 @@ blocks of ``--learning-rows`` of the training rows, with the same folds for all.
 "taxonomic loss" and "parent accuracy" are of the decisions made for them, by expected
 loss; [0-1] marks those of the most probable class.  The split "given" is that of the set;
 the others are drawn from all rows, and test on the rows left (5,000 at most).  Results are
-kept after every fit; what is there is not measured again.
+kept after every fit; ``--go-on`` measures only what is missing.
 
 Example: ``python -m benchmarks.papers.hierarchies --problem imclef07a --splits given 0 1 2``.
 """

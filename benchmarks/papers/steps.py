@@ -21,6 +21,7 @@ __all__ = ["STEPS", "Step"]
 
 _ROOT = Path(__file__).resolve().parents[2]
 _RESULTS = _ROOT / "benchmarks" / "results"
+_OF_MACHINES = {"date", "commit", "processor", "cores", "python", "labelweave"}
 
 Run = dict[str, Any]
 
@@ -80,8 +81,7 @@ class Step:
         file = _read(self.record)
         if self.record.startswith("papers/"):
             return str(import_module(self.words[0]).table(self.runs()))
-        numbers = [f"{name} {value:,.5g}" for name, value in file.items() if isinstance(value, float)]
-        return "\n".join(file.get("table") or [", ".join(numbers)])
+        return "\n".join(file.get("table") or _lines(file))
 
     def origin(self) -> str:
         """Say when, where and at which commits it was measured; empty for never."""
@@ -112,6 +112,25 @@ class Step:
 def _read(record: str) -> dict[str, Any]:
     path = _RESULTS / f"{record}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def _lines(file: dict[str, Any]) -> list[str]:
+    """Write the names and values of a results file without a table, a line each."""
+    shown = {
+        name.replace("_", " "): _shown(value)
+        for name, value in file.items()
+        if isinstance(value, bool | int | float | str) and name not in _OF_MACHINES
+    }
+    width = max(map(len, shown), default=0)
+    return [f"{name:{width}}  {value:>12}" for name, value in shown.items()]
+
+
+def _shown(value: bool | float | str) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.5g}"
 
 
 @cache
