@@ -243,6 +243,18 @@ class TakesMoreRows:
             If the last fit was one by :meth:`fit` without ``warm_start``, which keeps no rows: then the model
             is fitted to the rows of this call alone.
         """
+        before = dict(vars(self))
+        try:
+            self._go_on(X, y, sample_weight, classes)
+        except BaseException:  # what was refused has not been seen
+            for name in filter(_is_of_a_fit, list(vars(self))):
+                del self.__dict__[name]
+            vars(self).update({name: value for name, value in before.items() if _is_of_a_fit(name)})
+            raise
+        return self
+
+    def _go_on(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> None:
+        """Fit to the rows seen and these."""
         seen = self._seen
         if seen is None and hasattr(self, "scorer_"):
             warn_caller(_LOST_ROWS)
@@ -255,12 +267,11 @@ class TakesMoreRows:
             rows = replace(rows, features=self._scale(features, labels, rows.weights))
         before, self._seen = None if seen is None else self._end, rows
         known = replace(rows, labels=labels, form=form)
-        try:
-            self._fit(known, None, before, FitArguments(X, y, sample_weight))
-        except BaseException:
-            self._seen = seen  # what was refused has not been seen
-            raise
-        return self
+        self._fit(known, None, before, FitArguments(X, y, sample_weight))
+
+
+def _is_of_a_fit(attribute: str) -> bool:
+    return attribute.endswith("_") or attribute in ("_form", "_seen", "_end")
 
 
 def carried_columns(before: TargetForm, after: TargetForm) -> Array | None:
