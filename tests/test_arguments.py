@@ -16,7 +16,7 @@ def _called(names: Sequence[str] = (), counts: Iterable[int] = (), share: float 
 
 def test_iterators_are_not_used_up():
     assert _called(counts=iter([1, 2]))[1] == [1, 2]
-    with pytest.raises(ArgumentError, match="names is <.*>; it needs to be a list, each text"):
+    with pytest.raises(ArgumentError, match=r"names is <.*>; it needs to be a list, each text"):
         _called(names=iter(["a"]))
     Y = np.eye(3, dtype=int)
     assert metrics.score_table(Y, Y + 0.1, k=iter([1])) == metrics.score_table(Y, Y + 0.1, k=[1])
