@@ -66,7 +66,7 @@ def shown(value: Any) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    if not isinstance(value, Real) or isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, Real):
         return False
     try:
         float(value)
