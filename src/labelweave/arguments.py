@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, wraps
 from numbers import Integral, Real
 from types import NoneType, SimpleNamespace, UnionType
@@ -66,7 +66,7 @@ def shown(value: Any) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    if not isinstance(value, Real):
+    if isinstance(value, bool) or not isinstance(value, Real):
         return False
     try:
         float(value)
@@ -92,7 +92,9 @@ def _is_list(value: Any) -> bool:
 _SIMPLE: dict[Any, Kind] = {
     NoneType: (lambda value: value is None, "None"),
     bool: (
-        lambda value: isinstance(value, bool) or str(getattr(value, "dtype", "")) == "bool",
+        lambda value: (
+            isinstance(value, bool) or (str(getattr(value, "dtype", "")) == "bool" and value.shape == ())
+        ),
         "True or False",
     ),
     int: (_is_whole, "a whole number"),
@@ -152,7 +154,13 @@ def _instance(kind: type, parts: tuple[Any, ...]) -> Kind | None:
         if element is None:
             return _is_list, "a list"
         is_one, words = element
-        return lambda value: _is_list(value) and all(map(is_one, value)), f"a list, each {words}"
+
+        def is_list_of(value: Any) -> bool:
+            if isinstance(value, Iterator):  # a look at the elements would use it up
+                return kind is Iterable
+            return _is_list(value) and all(map(is_one, value))
+
+        return is_list_of, f"a list, each {words}"
     found = _NAMED.get(kind)
     if found is None and not kind.__module__.startswith("labelweave"):
         return None

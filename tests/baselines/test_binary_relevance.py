@@ -122,6 +122,26 @@ def test_a_label_whose_observed_rows_have_no_weight_has_no_weights(loss):
     assert model.intercept_[0] == 0
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_class_of_no_weight_is_as_one_that_is_not_there(loss):
+    X, Y = _data(share=1.0)
+    weighted = _fit(loss, X, Y, class_weight={0: 1, 1: 0})
+    part = _fit(loss, X, np.where(Y > 0, np.nan, 0.0))
+    np.testing.assert_allclose(weighted.coef_, part.coef_, rtol=0, atol=1e-6)
+    assert weighted.predict(X).mean() < 0.2
+    assert not _fit(loss, X, Y, class_weight={0: 0, 1: 0}).coef_.any()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_wide_indices_are_taken(loss):
+    X, Y = _data(share=1.0)
+    rows = sp.csr_array(X)
+    narrow = _fit(loss, rows, Y)
+    rows.indices, rows.indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
+    np.testing.assert_allclose(_fit(loss, rows, Y).coef_, narrow.coef_, rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("share", [1.0, 0.6])
 def test_large_data_are_solved_iteratively(share, monkeypatch):
     X, Y = _data(share=share)

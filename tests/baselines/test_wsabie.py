@@ -129,6 +129,14 @@ def test_two_classes_are_two_labels():
     assert model.decision_function(X).shape == (120,)
 
 
+def test_rows_without_a_class_add_nothing():
+    X, Y = _toy(60)
+    y = np.where(np.arange(60) % 3 > 0, np.nan, Y[:, 0])
+    known = ~np.isnan(y)
+    whole, part = WSABIE(random_state=0).fit(X, y), WSABIE(random_state=0).fit(X[known], y[known])
+    np.testing.assert_array_equal(whole.decision_function(X), part.decision_function(X))
+
+
 @pytest.mark.parametrize(
     "Y",
     [

@@ -55,6 +55,8 @@ def test_measures_of_classes(client):
     model = MaxMarginClassifier(client).fit(chunks(X), chunks(y))
     expected = model.to_local().score(X, y, weights)
     assert model.score(chunks(X), chunks(y), chunks(weights)) == pytest.approx(expected, rel=1e-12)
+    some = np.where(np.arange(90) < 50, y, None)
+    assert model.score(chunks(X), chunks(some)) == pytest.approx(model.to_local().score(X[:50], y[:50]))
     with pytest.raises(ValueError, match="one class a row; see score"):
         model.score_table(chunks(X), chunks(y))
 

@@ -110,6 +110,20 @@ def test_two_classes_have_the_same_rule(name):
     assert np.abs(found - unlike).max() > 1e-2
 
 
+@pytest.mark.parametrize("class_weight", ["balanced", {"b": 4.0}], ids=["balanced", "dict"])
+@pytest.mark.parametrize(
+    "prior", [{"label_covariance": np.eye(2) + 0.5}, {"taxonomy": Taxonomy.from_nested({"all": ["a", "b"]})}]
+)
+def test_two_classes_that_are_related_have_the_same_rule(class_weight, prior):
+    pair = np.where(CLASSES == "c", "a", CLASSES).astype(object)
+    by_hand = compute_sample_weight(class_weight, pair)
+    model = KernelLogisticClassifier(hyperparameters="fixed", tol=1e-7, **prior)
+    model.fit(np.r_[X, X[:9]], np.r_[pair, [None] * 9], np.r_[by_hand, np.ones(9)])
+    expected = model.decision_function(X)
+    model.set_params(class_weight=class_weight).fit(np.r_[X, X[:9]], np.r_[pair, [None] * 9])
+    np.testing.assert_allclose(model.decision_function(X), expected, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", BY_ROW)
 def test_models_with_one_weight_a_row_refuse_weights_of_entries(name):
     with pytest.raises(ValueError, match="many labels a row, of which"):

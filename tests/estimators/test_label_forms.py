@@ -13,6 +13,7 @@ from sklearn.multiclass import OneVsRestClassifier
 
 import labelweave as lw
 from labelweave import metrics
+from labelweave.estimators.targets import has_many_labels, read_targets
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 TABLE = (X > 0).astype(int)
@@ -175,3 +176,25 @@ def test_a_label_matrix_goes_through_a_search():
         lw.MaxMarginClassifier(), {"C": [100]}, scoring=metrics.get_scorer("micro_f1"), cv=KFold(3)
     ).fit(X, labels)
     assert search.best_score_ > 0.8
+
+
+@pytest.mark.parametrize("blank", [None, np.nan])
+def test_a_column_of_a_label_may_have_blanks(blank):
+    labels, form = read_targets([[1], [blank], [0], [1]])
+    assert form.kind == "labels"
+    np.testing.assert_array_equal(labels.to_dense(), [[1], [np.nan], [0], [1]])
+    assert not has_many_labels(np.array([["a"], [blank], ["b"]], object))
+
+
+def test_rows_of_unknown_class_do_not_count_in_scores():
+    names = np.array(["a", "b", "c"])[TABLE[:, 0] + TABLE[:, 1]]
+    model = MODELS["max margin"].fit(X, names)
+    known = np.arange(60) % 2 > 0
+    expected = model.score(X[known], names[known])
+    assert model.score(X, np.where(known, names, None)) == expected
+    assert model.score(X, np.ma.array(names, mask=~known)) == expected
+    assert model.score(X, np.where(known, names, None)[:, None], np.ones(60)) == expected
+    with pytest.raises(ValueError, match="no observed class"):
+        model.score(X, [None] * 60)
+    with pytest.raises(ValueError, match="X has 60 rows but y has 9"):
+        model.score(X, names[:9])

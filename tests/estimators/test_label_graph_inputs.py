@@ -142,6 +142,15 @@ def test_no_width_to_learn(kernel):
 
 
 @pytest.mark.slow
+def test_thresholds_of_two_classes_are_chosen_without_their_weights():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(200, 3))
+    classes = (X[:, 0] + random.normal(size=200) > 1).astype(int)
+    fitted = LabelGraphClassifier(graph="none", threshold="f1", class_weight={1: 20.0})
+    shares = [fitted.fit(X, y).predict(X).mean() for y in (classes, classes[:, None])]
+    assert shares[0] == pytest.approx(shares[1], abs=0.05)
+
+
 @pytest.mark.parametrize("graph", ["chow-liu", "learn"])
 @pytest.mark.parametrize("threshold", [*RULES, 0.3])
 def test_thresholds_are_taken_off_the_scores(graph, threshold, tmp_path):

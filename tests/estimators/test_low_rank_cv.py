@@ -82,6 +82,20 @@ def test_scores_are_those_of_fits_alone(scoring, missing):
         np.testing.assert_allclose(_column(model, 6, regularization), expected, atol=1e-3)
 
 
+@pytest.mark.filterwarnings("error:X does not have valid feature names")
+def test_a_function_scores_the_rows_of_all_calls_and_of_frames():
+    X, Y = _drawn()
+    X, Y = pd.DataFrame(X).add_prefix("x"), pd.DataFrame(Y).add_prefix("y")
+    named, called = (
+        LowRankClassifierCV(**SMALL, penalty="ridge", scoring=scoring)
+        .partial_fit(X[:40], Y[:40])
+        .partial_fit(X[40:], Y[40:])
+        for scoring in ("average_auc", SCORES["average_auc"])
+    )
+    np.testing.assert_allclose(called.cv_results_["mean_test_score"], named.cv_results_["mean_test_score"])
+    assert called.feature_names_in_[0] == "x0"
+
+
 def test_a_function_scores_rows_that_are_scaled_once():
     X, Y = _drawn()
     named, called = (

@@ -317,6 +317,26 @@ def test_rows_that_were_refused_have_not_been_seen(model):
     assert len(model._seen.weights) == 150
 
 
+def test_a_refused_call_leaves_the_model_as_it_was():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 3))
+    classes = (X[:, 0] > 0).astype(int)
+    model = MaxMarginClassifier(threshold="f1").partial_fit(X, classes)
+    before, kept = model.predict(X), dict(vars(model))
+    with pytest.raises(ValueError, match="one of 3 classes a row"):
+        model.partial_fit(X[:5], [2] * 5)
+    np.testing.assert_array_equal(model.predict(X), before)
+    assert all(vars(model)[name] is value for name, value in kept.items())
+    factors = LowRankClassifier(2, label_covariance=np.eye(2) + 0.2)
+    factors.partial_fit(X, pd.DataFrame({"a": classes, "b": 1 - classes}))
+    scores = factors.decision_function(X)
+    with pytest.raises(ValueError, match="label_covariance is over 2 labels"):
+        factors.partial_fit(X, pd.DataFrame({"c": classes}))
+    with pytest.raises(ValueError, match="X has 2 features"):
+        factors.partial_fit(X[:, :2], pd.DataFrame({"a": classes}))
+    np.testing.assert_array_equal(factors.decision_function(X), scores)
+
+
 def test_global_steps_from_far_away_take_about_as_many_rounds_as_from_nothing():
     random = np.random.default_rng(0)
     X = random.normal(size=(120, 8))

@@ -14,7 +14,14 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 
 import labelweave
-from labelweave import KernelLogisticClassifier, LabelCovariance, LabelMatrix, MaxMarginClassifier, metrics
+from labelweave import (
+    KernelLogisticClassifier,
+    LabelCovariance,
+    LabelMatrix,
+    MaxMarginClassifier,
+    Taxonomy,
+    metrics,
+)
 from labelweave.features import (
     CosineKernel,
     FeatureMatrix,
@@ -591,6 +598,30 @@ def test_hyperparameters_are_learned_on_a_surrogate():
     worse = MaxMarginClassifier(kernel="rbf", gamma=30.0, C=0.01).fit(X[80:], Y[80:])
     assert metrics.hamming_loss(Y_new, later.predict(X_new)) < metrics.hamming_loss(
         Y_new, worse.predict(X_new)
+    )
+
+
+def test_the_surrogate_knows_classes_by_name_and_counts_doubts_once():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 3))
+    codes, names = np.digitize(X[:, 0], [-0.5, 0.5]), np.array(["a", "b", "c"])
+
+    def learned(covariance=None, y=names[codes], **weights):
+        model = MaxMarginClassifier(
+            kernel="rbf", gamma=1.0, label_covariance=covariance, hyperparameters="learn"
+        )
+        return model.fit(X, y, **weights).C_
+
+    R, order = np.array([[1.0, 0.8, 0.0], [0.8, 2.0, -0.3], [0.0, -0.3, 1.0]]), [2, 0, 1]
+    named = LabelCovariance.dense(R[np.ix_(order, order)], names[order])
+    assert learned(named) == pytest.approx(learned(R))
+    tree = Taxonomy.from_any({"x": ["a", "b"], "y": ["c"]})
+    assert learned(tree) == pytest.approx(learned(LabelCovariance.from_taxonomy(tree, names)))
+    Y = np.eye(3)[codes]
+    targets = np.clip(Y, 0.1, 0.8)
+    weights = abs(2 * targets - 1)
+    assert learned(y=LabelMatrix.from_probabilities(targets)) == pytest.approx(
+        learned(y=Y, entry_weight=weights)
     )
 
 

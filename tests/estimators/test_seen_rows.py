@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+from labelweave import MaxMarginClassifier
 from labelweave.estimators.seen_rows import SeenRows, carried_columns
 from labelweave.features import FeatureMatrix
-from labelweave.labels import LabelMatrix
+from labelweave.labels import ClassProbabilities, LabelMatrix
 
 NAN = np.nan
 
@@ -108,3 +109,19 @@ def test_other_features_are_refused():
         seen([0, 1]).joined(seen([0, 1], X=np.ones((2, 3))))
     with pytest.raises(ValueError, match="X has 1 rows but y has 2"):
         seen([0, 1], X=np.ones((1, 3)))
+
+
+def test_masked_classes_are_unknown_and_probabilities_refused():
+    y = np.ma.array(["a", "b", "b", "a"], mask=[True, False, False, False])
+    labels, form = seen(y).targets()
+    np.testing.assert_array_equal(labels.to_dense()[:, 0], [NAN, 1, 1, 0])
+    assert form.classes.tolist() == ["a", "b"]
+    with pytest.raises(ValueError, match="probabilities of classes, which partial_fit does not keep"):
+        seen(ClassProbabilities(np.eye(2)))
+
+
+def test_classes_go_on_from_a_fit_with_warm_start():
+    X, y = np.arange(12.0).reshape(6, 2), np.array(["a", "a", "b", "b", "c", "c"])
+    model = MaxMarginClassifier(warm_start=True).fit(X[:4], y[:4]).partial_fit(X[4:], y[4:])
+    np.testing.assert_array_equal(model._seen.labels, y)
+    assert model.classes_.tolist() == ["a", "b", "c"]

@@ -323,6 +323,15 @@ def test_numbers_of_rows_and_of_signatures_are_not_mixed_up(world, fitted):
     assert not fitted.seen_.any()
 
 
+def test_groups_that_are_floats_name_classes_of_an_integer_index(world):
+    X, classes, signatures, *_ = world
+    model = ZeroShotClassifier(Ridge(10.0), pd.DataFrame(signatures), cv=2)
+    model.fit(X, pd.DataFrame(signatures[classes]), groups=classes.astype(float))
+    np.testing.assert_array_equal(model.seen_, np.arange(len(signatures)) < N_SEEN)
+    found = model.predict_attributes(X.tolist())
+    np.testing.assert_array_equal(found, model.predict_attributes(X))
+
+
 def test_a_saved_model_keeps_the_penalty(world, tmp_path):
     X, y, frame, X_test, _ = every_class(world)
     model = ZeroShotClassifier(MaxMarginClassifier(C=0.1), frame, seen_penalty=0.7).fit(X, y)

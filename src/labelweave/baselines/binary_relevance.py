@@ -26,6 +26,7 @@ from labelweave.estimators.class_weights import SignFactors
 from labelweave.estimators.parameters import POSITIVE, SHARED, ClassWeight, keep_parameters
 from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.scorers import LinearScorer, Scorer, scorer_of_parts
+from labelweave.features.kernels.distances import narrow_csr
 from labelweave.interrupts import note_interrupt
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
@@ -233,10 +234,11 @@ def fit_liblinear(
     """Minimise logistic or squared hinge losses with LIBLINEAR's trust-region Newton method."""
     model, n_labels = _model(loss, problem.penalty, tol, max_iter), problem.labels.n_labels
     weights, steps = np.zeros((n_labels, problem.data.shape[1])), np.full(n_labels, -1)
+    data = narrow_csr(problem.data) if sp.issparse(problem.data) else problem.data
 
     def one(label: int, rows: Any, is_positive: Array) -> None:
         entry_weights = problem.weights_of(label, rows, is_positive)
-        weights[label], steps[label] = _fit_label(model, problem.data[rows], entry_weights, is_positive)
+        weights[label], steps[label] = _fit_label(model, data[rows], entry_weights, is_positive)
 
     try:
         with warnings.catch_warnings():
@@ -272,6 +274,9 @@ def _entries(labels: LabelMatrix) -> Iterator[tuple[Any, Array]]:
 
 
 def _fit_label(model: Any, data: Any, weights: PerRow, is_positive: Array) -> tuple[Array, int]:
+    there = weights > 0  # LIBLINEAR leaves others out, and takes the one class that is left for the positive
+    if not there.all():
+        data, weights, is_positive = data[there], weights[there], is_positive[there]
     if len(is_positive) == 0:
         return np.zeros(data.shape[1]), 0
     if is_positive.all() or not is_positive.any():  # scikit-learn wants both; a row of 0 adds a constant

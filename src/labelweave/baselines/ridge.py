@@ -116,8 +116,9 @@ class CenteredMatrix:
         self.data = data.astype(np.float64)
         self.shape = (int(data.shape[0]), int(data.shape[1]))
         self.roots = np.sqrt(weights)
-        shares = weights / weights.sum()
-        self.means = np.asarray(self.data.T @ shares) if center else np.zeros(self.shape[1])
+        self.means = np.zeros(self.shape[1])
+        if center:
+            self.means = np.asarray(self.data.T @ (weights / weights.sum()))
 
     def matmul(self, vectors: Array) -> Array:
         """Multiply by vectors (d, k)."""

@@ -208,8 +208,9 @@ class WSABIE(FactorClassifier):
 
 def _both_classes(labels: LabelMatrix) -> LabelMatrix:
     """Make two labels of one that says which of two classes a row has."""
-    second = labels.positives.toarray()
-    return LabelMatrix(sp.csr_array(np.hstack([1 - second, second])))
+    signs = labels.to_signs()
+    both = np.hstack([-signs, signs])
+    return LabelMatrix(sp.csr_array(both > 0), sp.csr_array(both != 0) if labels.has_missing else None)
 
 
 class RankingFit:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from distributed import Client
-from sklearn.utils import column_or_1d
 
 import dask
 from labelweave.array_types import Floats
@@ -15,6 +14,7 @@ from labelweave.arrays import panels
 from labelweave.dask.partitions import NO_ROWS, row_partitions
 from labelweave.dask.waiting import gathered
 from labelweave.labels import LabelMatrix
+from labelweave.metrics._classes import right_rows
 from labelweave.metrics.known_labels import truth_for
 from labelweave.metrics.summary import TableSums
 from labelweave.problems.travelling_margins import in_tree_order
@@ -71,7 +71,5 @@ def table_sums(model: Any, X: Any, y: Any, weights: Floats, k: Sequence[int] | N
 
 def right_classes(model: Any, X: Any, y: Any, weights: Floats) -> Floats:
     """Weigh the rows whose class is right, and all of them: (2,)."""
-    truth = column_or_1d(y)
-    if len(truth) != X.shape[0]:
-        raise ValueError(f"X has {X.shape[0]} rows but y has {len(truth)}.")
-    return np.array([weights @ (np.asarray(model.predict(X)) == truth), weights.sum()])
+    right, is_known = right_rows(y, np.asarray(model.predict(X)), model.classes_, None)
+    return np.array([(weights * is_known) @ right, weights @ is_known])

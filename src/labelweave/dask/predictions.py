@@ -161,7 +161,7 @@ class PartitionedPredictions(CheckedParameters):
         """
         if self._classifier()._form.kind != "labels":
             right, weight = summed(self._connected(), self._local, right_classes, X, y, sample_weight)
-            return float(right / weight)
+            return float(right / weight) if weight else np.nan
         sums = summed(self._connected(), self._local, table_sums, X, y, sample_weight, None)
         return float(sums.table()["subset_accuracy"])
 

@@ -16,6 +16,7 @@ from labelweave.estimators.class_weights import class_weight_state
 from labelweave.estimators.targets import TargetForm
 from labelweave.labels.flip_rates import FlipRates
 from labelweave.metrics import subset_accuracy
+from labelweave.metrics._classes import observed_rows, right_rows
 from labelweave.metrics.known_labels import tags_of_model, truth_for
 from labelweave.views import FactsInHTML
 
@@ -134,7 +135,8 @@ class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Compute the share of rows whose labels are all right.
 
-        Unobserved entries do not count, nor do labels of which no training row said anything.
+        Unobserved entries and rows of unknown class do not count, nor do labels of which no training row said
+        anything.
 
         Parameters
         ----------
@@ -151,10 +153,9 @@ class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
             Subset accuracy.
         """
         if self._form.kind != "labels":
-            try:
-                return float(super().score(X, y, sample_weight))
-            except TypeError:
-                raise ValueError("y is no list of classes, or sample_weight none of numbers.") from None
+            right, weights = right_rows(y, self.predict(X), self.classes_, sample_weight)
+            rows = observed_rows(weights > 0, weights)
+            return float(np.average(right[rows], weights=weights[rows]))
         truth, predicted = truth_for(y, self), tags_of_model(self.predict(X), self)
         return float(subset_accuracy(truth, predicted, sample_weight=sample_weight))
 

@@ -11,6 +11,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 
 from labelweave.array_types import Array, PerRow
+from labelweave.arrays import unmasked
 from labelweave.costs import warn_caller
 from labelweave.estimators.base import fit_method
 from labelweave.estimators.progress import FitArguments
@@ -25,7 +26,7 @@ from labelweave.estimators.targets import (
     taxonomy_of,
 )
 from labelweave.features import FeatureMatrix
-from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
 from labelweave.sklearn_compat import _num_samples
 
 _LOST_ROWS = (
@@ -58,8 +59,12 @@ class SeenRows:
 
         Raises ValueError if there is not one target a row, or an entry of y is no label.
         """
+        if isinstance(y, ClassProbabilities):
+            raise ValueError(
+                "y has probabilities of classes, which partial_fit does not keep; give classes, or use fit."
+            )
         if not has_many_labels(y):
-            y = column_or_1d(y, warn=True)
+            y = column_or_1d(unmasked(y.astype(object)) if np.ma.isMaskedArray(y) else y, warn=True)
             check_lengths(len(features), len(y))
             return cls(features, y, weights, None, None if classes is None else column_or_1d(classes))
         if classes is not None:
@@ -177,7 +182,8 @@ class TakesMoreRows:
         entries = read_entry_weights(entry_weight, labels)
         self._seen = None
         self._fit(rows, entries, self._last_end(len(features)), FitArguments(X, y, sample_weight))
-        self._seen = rows if self.warm_start and entries is None else None
+        if self.warm_start and entries is None and not isinstance(y, ClassProbabilities):
+            self._seen = rows if has_many_labels(y) else SeenRows.read(rows.features, y, weights)
         return self
 
     def _last_end(self: Any, n_rows: int) -> Any:
@@ -210,15 +216,15 @@ class TakesMoreRows:
         """Go on with new rows, new labels, or both.
 
         The rows of all calls are kept, and the result is that of a fit to all of them, from where the last
-        one ended.  Labels are known by name where they have names, else by place.  A label that a call does
-        not name is unobserved in its rows, a new one in all earlier rows.
+        one ended; features stay scaled as the rows of the first call say.  Labels are known by name where
+        they have names, else by place.  A label that a call does not name is unobserved in its rows, a new
+        one in all earlier rows.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, DataFrame} of shape (n, d)
             More rows, or earlier ones again with labels that were not known.
-        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame, LabelMatrix, n lists of tags or \
-                ClassProbabilities
+        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame, LabelMatrix or n lists of tags
             Their labels or classes.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows' losses.
@@ -243,6 +249,18 @@ class TakesMoreRows:
             If the last fit was one by :meth:`fit` without ``warm_start``, which keeps no rows: then the model
             is fitted to the rows of this call alone.
         """
+        before = dict(vars(self))
+        try:
+            self._go_on(X, y, sample_weight, classes)
+        except BaseException:  # what was refused has not been seen
+            for name in filter(_is_of_a_fit, list(vars(self))):
+                del self.__dict__[name]
+            vars(self).update({name: value for name, value in before.items() if _is_of_a_fit(name)})
+            raise
+        return self
+
+    def _go_on(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> None:
+        """Fit to the rows seen and these."""
         seen = self._seen
         if seen is None and hasattr(self, "scorer_"):
             warn_caller(_LOST_ROWS)
@@ -255,12 +273,11 @@ class TakesMoreRows:
             rows = replace(rows, features=self._scale(features, labels, rows.weights))
         before, self._seen = None if seen is None else self._end, rows
         known = replace(rows, labels=labels, form=form)
-        try:
-            self._fit(known, None, before, FitArguments(X, y, sample_weight))
-        except BaseException:
-            self._seen = seen  # what was refused has not been seen
-            raise
-        return self
+        self._fit(known, None, before, FitArguments(X, y, sample_weight))
+
+
+def _is_of_a_fit(attribute: str) -> bool:
+    return attribute.endswith("_") or attribute in ("_form", "_seen", "_end")
 
 
 def carried_columns(before: TargetForm, after: TargetForm) -> Array | None:

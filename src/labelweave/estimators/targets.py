@@ -216,6 +216,8 @@ def _is_column_of_classes(y: Array) -> bool:
 
 
 def _missing(y: Array) -> Array:
+    if y.dtype.kind == "O":
+        return np.array([is_missing(entry) for entry in y.ravel()], bool).reshape(y.shape)
     return np.isnan(y) if y.dtype.kind == "f" else np.zeros(y.shape, bool)
 
 
@@ -308,7 +310,7 @@ def read_classes(y: Any, taxonomy: Taxonomy | None = None) -> ClassTargets:
     if isinstance(y, ClassProbabilities):
         return _probable_classes(y, taxonomy)
     y = column_or_1d(unmasked(y.astype(object)) if np.ma.isMaskedArray(y) else y, warn=True)
-    missing = _without_class(y)
+    missing = _missing(y)
     known = y[~missing]
     if len(known) == 0:
         raise ValueError(f"y has {len(y)} rows and no class that is observed; name at least 2 classes.")
@@ -344,14 +346,6 @@ def node_name(entry: Any) -> str:
     """
     is_whole = isinstance(entry, (float, np.floating)) and float(entry).is_integer()
     return str(int(entry)) if is_whole else str(entry)
-
-
-def _without_class(y: Array) -> Array:
-    if y.dtype.kind == "f":
-        return np.isnan(y)
-    if y.dtype.kind == "O":
-        return np.array([is_missing(entry) for entry in y], dtype=bool)
-    return np.zeros(len(y), bool)
 
 
 def _typed(known: Array) -> Array:

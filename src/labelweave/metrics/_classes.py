@@ -155,6 +155,18 @@ def class_codes(values: Array, classes: Sequence[Any] | Array) -> Codes:
     return np.asarray([number.get(value, NOT_A_CLASS) for value in values], np.intp)
 
 
+def right_rows(y: Any, predicted: Array, classes: Array, sample_weight: Any) -> tuple[Array, Floats]:
+    """Say which rows have their class predicted, and weigh the rows, those without a class by 0."""
+    if isinstance(y, np.ndarray) and y.shape[1:] == (1,):
+        y = y[:, 0]
+    values = read_values(y, "y")
+    if len(predicted) != len(values):
+        raise ValueError(f"X has {len(predicted)} rows but y has {len(values)}; give one class a row of X.")
+    codes = class_codes(values, classes)
+    weights = np.where(codes == UNOBSERVED, 0.0, read_weights(sample_weight, values))
+    return codes == class_codes(read_values(predicted, "y_pred"), classes), weights
+
+
 def as_text(value: Any) -> str | None:
     """Write a class as text, whole numbers without a point; None stays None."""
     if isinstance(value, float) and value.is_integer():

@@ -428,10 +428,8 @@ class KernelLogisticClassifier(KernelProbabilities):
         costs = {name: getattr(self, name) for name in ("false_negative_cost", "false_positive_cost")}
         data = data.weighted(costs, entry_weight, self._form.kind)
         if self.class_weight is not None:
-            is_one_of_many = self._form.kind == "multiclass"
-            labels = read_targets(y, self.taxonomy_)[0] if is_one_of_many else data.label_matrix()
-            weights, by_sign = self._weighted_by_class(labels, weights)
-            data = data.weighted_by_class(weights, by_sign)
+            labels = data.label_matrix() if data.codes is None else read_targets(y, self.taxonomy_)[0]
+            data = data.weighted_by_class(labels, *self._weighted_by_class(labels, weights))
         return replace(data, is_precomputed=self._is_precomputed).with_loss(self.loss)
 
     def _prior_choice(self, features: FeatureMatrix, seed: int) -> PriorChoice:

@@ -154,15 +154,20 @@ class LikelihoodData:
             factors = factors * weights_of_entries(np.ones(len(self.signs)), entries)
         return replace(self, entry_weights=factors)
 
-    def weighted_by_class(self, weights: PerRow, by_sign: SignFactors | None) -> LikelihoodData:
+    def weighted_by_class(
+        self, labels: LabelMatrix, weights: PerRow, by_sign: SignFactors | None
+    ) -> LikelihoodData:
         """Weight rows anew, or the entries of the labels by their sign.
 
         weights (n,): the weights of the rows; those of which nothing was observed keep 0.
         """
+        if by_sign is not None and self.signs is None:  # two classes: rows have the expected weight
+            second = np.nan_to_num(labels.to_dense()[:, 0], nan=0.5)
+            weights, by_sign = weights * (second * by_sign[0] + (1.0 - second) * by_sign[1]), None
         data = replace(self, weights=np.where(self.weights > 0, weights, 0.0))
         if by_sign is None:
             return data
-        assert self.signs is not None, "only entries of labels have signs"
+        assert self.signs is not None, "rows have classes or labels"
         factors = np.where(self.signs > 0, *by_sign)
         return replace(
             data, entry_weights=factors if self.entry_weights is None else factors * self.entry_weights

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
-from labelweave.array_types import Array, RowsByLabels
+from labelweave.array_types import Array, PerRow, RowsByLabels
 from labelweave.arrays import Workers
 from labelweave.estimators.base import fit_method
 from labelweave.estimators.class_weights import entries_by_sign
@@ -366,7 +366,7 @@ class LabelGraphClassifier(LabelGraphModel):
                 'or graph="none" for labels on their own.'
             )
         features = self._scale(features, labels, weights)
-        weights, by_sign = self._weighted_by_class(labels, weights)
+        given, (weights, by_sign) = weights, self._weighted_by_class(labels, weights)
         if by_sign is not None and self._form.kind == "binary":
             weights = weights * entries_by_sign(labels, by_sign, None)[:, 0]
         elif by_sign is not None:
@@ -381,7 +381,7 @@ class LabelGraphClassifier(LabelGraphModel):
         marks = {"y": data.labels.parts(), "sample_weight": marked}
         progress = self._progress(arguments, self._n_parts(data.weights))
         with Workers(effective_n_jobs(self.n_jobs)).running() as workers:
-            self._fit(features, data, kept, marks, workers, progress)
+            self._fit(features, data, given[kept], kept, marks, workers, progress)
         progress.close()
         return self
 
@@ -399,10 +399,10 @@ class LabelGraphClassifier(LabelGraphModel):
         return labels if (weights > 0).all() else labels.masked(sp.csr_array(weights > 0)), table * weights
 
     def _fit(
-        self, features: FeatureMatrix, data: GraphData, kept: Array, marks: Mapping[str, Any],
+        self, features: FeatureMatrix, data: GraphData, given: PerRow, kept: Array, marks: Mapping[str, Any],
         workers: Workers, progress: FitProgress,
     ) -> None:  # fmt: skip
-        """Make the inputs, choose thresholds, fit the graph, and keep what is to be kept."""
+        """Make the inputs, choose thresholds by given weights, fit the graph, and keep what is to be kept."""
         self.thresholds_ = np.full(self._n_columns, self._level)
         graph = None
         if not self._learns_graph:
@@ -432,7 +432,7 @@ class LabelGraphClassifier(LabelGraphModel):
 
         whole = data._replace(features=values)
         part = self._set_thresholds(
-            values, lambda: data.labels, data.weights, progress, seed,
+            values, lambda: data.labels, given, progress, seed,
             lambda which, stage: fit(whole.rows(which), replace(how, prefix=f"{stage}: ")).result,
         )  # fmt: skip
         with journal.going_on():

@@ -287,7 +287,8 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         with workers.running(), journal.going_on():
             progress = FitProgress(self, arguments, self._most_subtasks(self._n_parts(rows.weights)))
             settings = self._settings(data, workers, seed, progress, journal)
-            data, settings, start = self._choose(features, data, arguments.y, settings)
+            y = arguments.y if self._seen is None or before is None else self._seen.labels
+            data, settings, start = self._choose(features, data, y, settings)
             if start is None and before is not None:
                 start = before.carried(data, self._form, settings)
             self.rank_, self.regularization_ = settings.rank, settings.regularization

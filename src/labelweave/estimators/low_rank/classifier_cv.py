@@ -128,8 +128,9 @@ class LowRankClassifierCV(LowRankClassifier):
             callable, default="micro_f1"
         What is best on the observed entries of held-out rows: the least mean loss ("loss", with its sign
         turned) or the greatest metric; "micro_f1" at ``threshold``, or the best ones of the held-out rows.  A
-        callable gets a fitted model, X of these rows, scaled as ``scaling`` says, and their y, and gives a
-        number, greater is better.
+        callable gets a fitted model, X of these rows as an array or CSR, scaled as ``scaling`` says, and
+        their y, a LabelMatrix for labels of several calls of ``partial_fit``, and gives a number, greater is
+        better.
     rule : {"best", "one_standard_error"}, default="best"
         Which pair is taken: the best mean score, or the smallest rank, and the strongest penalty with it,
         whose mean is at most one standard error below it.
@@ -345,7 +346,8 @@ class LowRankClassifierCV(LowRankClassifier):
         """Score by the user's function, which gets a model of its own."""
         model = copy.copy(self)
         model._keep_factors(fitted.spread(kept, len(features)), features)
-        model.scaling_ = None  # rows are given as they are scaled
+        model.scaling_ = None  # rows are given as they are scaled, without names
+        model.__dict__.pop("feature_names_in_", None)
         model.thresholds_ = np.full(len(fitted.intercepts), self._level)
         model.rank_ = fitted.label_factor.shape[1]
         truth = y[held] if isinstance(y, LabelMatrix) else _safe_indexing(y, held)

@@ -35,7 +35,7 @@ from labelweave.estimators.parameters import Parameters, keep_parameters
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.scorers import HasScorer, Scorer
 from labelweave.estimators.stored_form import FORM
-from labelweave.estimators.targets import TargetForm, has_many_labels, read_targets
+from labelweave.estimators.targets import TargetForm, has_many_labels, node_name, read_targets
 from labelweave.estimators.zero_shot.held_out_classes import (
     ClassFold,
     best_penalty,
@@ -277,7 +277,8 @@ class ZeroShotClassifier(
         self.classes_ = class_names(signatures) if names is None else names
         prior = read_class_prior(self.class_prior, self.classes_)
         is_named = groups is not None and (names is not None or hasattr(signatures, "columns"))
-        self.seen_ = np.isin(self.classes_.astype(str), np.asarray(groups, str) if is_named else [])
+        seen = set(map(node_name, np.asarray(groups).tolist())) if is_named else set()
+        self.seen_ = np.array([node_name(name) in seen for name in self.classes_.tolist()], bool)
         given = TrainingRows(X, y if hasattr(y, "shape") else np.asarray(y), weights)
         progress = FitProgress(self, arguments, 1 + (int(self.cv) if self._chooses else 0))
         with Workers().running():  # the same bits for any number of the library's threads
@@ -416,8 +417,8 @@ class ZeroShotClassifier(
         ndarray, csr_array or DataFrame of shape (n, L)
             The attributes, in the form that the training attributes had.
         """
-        decided = self._form.decide(self.expected_attributes(X))
-        return self._form.join([decided], getattr(X, "index", None))
+        decided, index = self._form.decide(self.expected_attributes(X)), getattr(X, "index", None)
+        return self._form.join([decided], None if callable(index) else index)  # lists have a method
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps; see :meth:`labelweave.estimators.base.LabelClassifier.to_state`."""

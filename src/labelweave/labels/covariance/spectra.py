@@ -78,6 +78,6 @@ def check_scale(scale: Any) -> None:
 
 def check_amount(amount: Any) -> None:
     """Refuse an amount of shrinkage outside 0 to 1."""
-    is_real = isinstance(amount, Real)
+    is_real = isinstance(amount, Real) and not isinstance(amount, bool)
     if not is_real or not 0.0 <= amount <= 1.0:
         raise ValueError(f"The amount to shrink is {amount!r}; it must be between 0 and 1.")

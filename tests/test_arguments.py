@@ -1,0 +1,32 @@
+"""Arguments are told apart by what annotations say of them."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pytest
+
+from labelweave import LabelCovariance, metrics
+from labelweave.arguments import ArgumentError, checked
+
+
+@checked
+def _called(names: Sequence[str] = (), counts: Iterable[int] = (), share: float = 0.5, flag: bool = False):
+    return list(names), list(counts), share, flag
+
+
+def test_iterators_are_not_used_up():
+    assert _called(counts=iter([1, 2]))[1] == [1, 2]
+    with pytest.raises(ArgumentError, match=r"names is <.*>; it needs to be a list, each text"):
+        _called(names=iter(["a"]))
+    Y = np.eye(3, dtype=int)
+    assert metrics.score_table(Y, Y + 0.1, k=iter([1])) == metrics.score_table(Y, Y + 0.1, k=[1])
+
+
+def test_numbers_and_flags_are_told_apart():
+    assert _called(share=np.float32(1), flag=np.True_)[2:] == (1, True)
+    with pytest.raises(ArgumentError, match="share is True; it needs to be a number"):
+        _called(share=True)
+    with pytest.raises(ArgumentError, match="flag is a ndarray of shape"):
+        _called(flag=np.array([True, False]))
+    with pytest.raises(ValueError, match="The amount to shrink is True"):
+        LabelCovariance.identity(2).shrink(True)
