@@ -332,7 +332,7 @@ class MarginDual(ABC):
     def bounds(self, block: LabelBlock) -> Array:
         """Give the largest sizes of variables, (n, 1) or (n, WIDTH)."""
         upper = block.upper.reshape(self.n_rows, -1)
-        return np.full_like(upper, np.inf) if self.data.squared else upper
+        return np.where(upper > 0, np.inf, upper) if self.data.squared else upper
 
     def exact_beta(self, point: MarginPoint, block: int) -> Array:
         """Give variables in double precision, within their bounds to the last bit, as a copy.
