@@ -234,7 +234,9 @@ def test_a_round_visits_a_quarter_of_the_rows_or_one_block(rows, block, visited)
 
 
 def test_a_run_is_stalled_where_for_long_neither_the_gap_fell_nor_the_dual_rose():
-    def stalled(rounds, best_dual, failed=0, record=TraceRecord.of(10.0, 9.9)):
+    near = TraceRecord.of(10.0, 9.9)
+
+    def stalled(rounds, best_dual, failed=0, record=near):
         return _is_stalled(
             SimpleNamespace(rounds=rounds, best_round=10, best_dual=best_dual, failed=failed), record
         )
