@@ -420,6 +420,19 @@ def test_weights_of_entries(negatives):
     assert np.abs(dense.decision_function(X) - unseen.decision_function(X)).max() > 0.1
 
 
+@pytest.mark.parametrize("tol", [1e-3, 1e-5])
+@pytest.mark.parametrize("scale", [1.0, 1e6, 1e10])
+def test_entries_without_weight_are_unobserved_whatever_the_size_of_the_others(scale, tol):
+    """Both precisions; the certificate holds, so that the gap is not below 0."""
+    table, hidden = Y.to_dense(), np.random.default_rng(0).random((200, 40)) < 0.2
+    model = LabelTreeClassifier(C=1 / scale**2, tol=tol, prune="off", n_trees=1)
+    unseen = clone(model).fit(scale * X, np.where(hidden, np.nan, table)).decision_function(scale * X)
+    model.fit(scale * X, table, entry_weight=np.where(hidden, 0.0, 1.0))
+    assert model.converged_
+    assert 0 <= model.duality_gap_ <= tol
+    np.testing.assert_allclose(model.decision_function(scale * X), unseen, atol=20 * tol)
+
+
 def test_a_single_node_takes_weights_of_entries_as_independent_labels_do():
     weights = np.random.default_rng(1).exponential(size=(len(Y), Y.n_labels))
     tree = LabelTreeClassifier(loss="hinge", tol=1e-5, prune="off").fit(X, Y, entry_weight=weights)

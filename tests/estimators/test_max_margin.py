@@ -51,6 +51,30 @@ def test_names_go_from_frames_into_the_model(problem):
         model.predict(frame.rename(columns={"a": "other"}))
 
 
+@pytest.mark.filterwarnings("ignore:C=")  # says that margins are kept more exactly than they can be
+@pytest.mark.parametrize("scale", [1e-4, 1e-8, 1e-12])
+@pytest.mark.parametrize("tol", [1e-2, 1e-6])
+def test_coordinate_ascent_does_not_mind_small_features(scale, tol):
+    """With C over the square of the scale it is the same problem, in both precisions."""
+    table = sp.random_array((60, 30), density=0.3, format="csr", rng=np.random.default_rng(0))
+    labels = np.random.default_rng(0).random((60, 4)) < 0.3
+    model = MaxMarginClassifier(tol=tol, fit_intercept=False, solver="coordinate_ascent")
+    expected = clone(model).fit(table, labels).decision_function(table)
+    model.set_params(C=1 / scale**2).fit(scale * table, labels)
+    assert model.converged_
+    np.testing.assert_allclose(model.decision_function(scale * table), expected, atol=20 * tol)
+
+
+@pytest.mark.parametrize("C", [1e-20, 1e-100, 1e-200])
+def test_coordinate_ascent_does_not_mind_a_small_c(C):
+    """The bounds of the variables would be 0 in single precision."""
+    table = sp.random_array((60, 30), density=0.3, format="csr", rng=np.random.default_rng(0))
+    labels = np.random.default_rng(0).random((60, 4)) < 0.3
+    model = MaxMarginClassifier(C, solver="coordinate_ascent").fit(table, labels)
+    assert model.converged_
+    assert np.abs(model.coef_).max() > C
+
+
 def test_missing_labels_do_not_count(problem):
     X, Y = problem
     hidden = np.random.default_rng(1).random(Y.shape) < 0.5

@@ -362,6 +362,18 @@ def test_both_precisions_reach_the_tolerance(factorization):
     assert single.decision_function(X).dtype == np.float64
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_bounds_that_leave_single_precision_are_solved_for_in_double():
+    X, Y = _data()
+    model = MaxMarginClassifier(
+        1e20, kernel="precomputed", solver="alternating_directions", fit_intercept=False, max_iter=100
+    )
+    gram = 1e-16 * rbf_kernel(X)
+    single = clone(model).set_params(precision="float32").fit(gram, Y)
+    double = model.set_params(precision="float64").fit(gram, Y)
+    np.testing.assert_array_equal(single.decision_function(gram), double.decision_function(gram))
+
+
 def test_random_state_fixes_the_fit():
     X, Y = _data(200)
     rough = {"factorization": "incomplete_cholesky", "tol": 1e-2}

@@ -71,6 +71,17 @@ def test_weights_beyond_the_memory_budget_are_kept_sparse(tol):
     assert not hasattr(dense, "pruning_")
 
 
+@pytest.mark.parametrize("settings", [{"prune": "certified"}, {"memory_budget": 1e-3}], ids=str)
+def test_weights_that_lose_too_much_in_two_bytes_are_kept_in_eight(settings):
+    """With a large C the rounding of weights costs more than the tolerance has room for."""
+    table = sp.random_array((60, 40), density=0.3, format="csr", rng=np.random.default_rng(0))
+    labels = np.random.default_rng(0).random((60, 20)) < 0.2
+    model = MaxMarginClassifier(C=1e4, tol=1e-3, max_iter=2000, **settings).fit(table, labels)
+    assert model.converged_
+    assert model.pruning_["largest_gap"] <= 1e-3
+    assert model.scorer_.values.dtype == np.float64
+
+
 def test_the_same_bits_for_any_number_of_threads(pruned):
     other = MaxMarginClassifier(prune="certified", tol=0.05, n_jobs=2).fit(X, Y)
     np.testing.assert_array_equal(other.decision_function(X), pruned.decision_function(X))

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from labelweave.features import FeatureMatrix, RBFKernel
+from labelweave.hyperparameters import left_out
 from labelweave.hyperparameters.left_out import LeftOutFactorRidge, LeftOutRidge, left_out_loss
 
 N = 24
@@ -58,12 +59,15 @@ def test_scores_are_those_of_refits(missing, weighted, penalty, parts):
     assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_coefficients_are_those_of_a_fit_to_the_observed_rows(missing):
+@pytest.mark.parametrize("most_rows", [N, N - 1], ids=["solved", "by rounds"])
+@pytest.mark.parametrize("penalty", [0.3, 0.002])
+@pytest.mark.parametrize("missing", [0.0, 0.3, 0.5])
+def test_coefficients_are_those_of_a_fit_to_the_observed_rows(missing, penalty, most_rows, monkeypatch):
+    monkeypatch.setattr(left_out, "_MOST_ROWS", most_rows)
     gram, targets, weights = _data(missing, 1)
-    coefficients, intercepts = LeftOutRidge(gram, weights).coefficients(targets, 0.3)
+    coefficients, intercepts = LeftOutRidge(gram, weights).coefficients(targets, penalty)
     for label, target in enumerate(targets.T):
-        expected = _refit(gram, target, weights, 0.3, np.flatnonzero(~np.isnan(target)))
+        expected = _refit(gram, target, weights, penalty, np.flatnonzero(~np.isnan(target)))
         assert_allclose(coefficients[:, label], expected[0], rtol=1e-6, atol=1e-8)
         assert_allclose(intercepts[label], expected[1], rtol=1e-6)
 

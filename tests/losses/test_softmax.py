@@ -1,5 +1,6 @@
 """The softmax loss: partial rows, and rows whose class is sure."""
 
+import array_api_strict
 import numpy as np
 import pytest
 
@@ -52,6 +53,23 @@ def test_curvatures_beneath_the_rounding_of_sure_classes_are_right(margin):
     assert np.allclose(np.diag(total), np.exp(-margin) * shares, rtol=1e-6)
     assert np.abs(total.sum(axis=0)).max() <= 1e-15 * small
     assert np.linalg.eigvalsh(total / small).min() >= -1e-14
+
+
+@pytest.mark.parametrize("margin", [3.0, 40.0, 300.0])
+@pytest.mark.parametrize("library", [np, array_api_strict])
+def test_losses_and_residuals_of_sure_rows_are_right(margin, library):
+    loss, scores = _two_rows([[margin, 0, -1], [0, -1, margin]])
+    found = loss.evaluate(library.asarray(scores), *EVERY)
+    small = np.exp(-margin) * (1 + np.exp(-1))
+    own = np.asarray(found.residuals)[[0, 1], 0, [0, 2]]
+    assert np.allclose(found.values, 2 * np.log1p(small), rtol=1e-12, atol=0)
+    assert np.allclose(own, small / (1 + small), rtol=1e-12, atol=0)
+    assert np.allclose(np.asarray(found.residuals).sum(axis=2) / small, 0, atol=1e-12)
+
+
+def test_losses_of_scores_of_any_size_are_differences_of_scores():
+    loss, scores = _two_rows([[-1e14, 0, -3e14], [0, 0, 1e14]])
+    assert loss.evaluate(scores, *EVERY).values[0] == 1e14
 
 
 def test_no_scores_lose_less_than_the_least():

@@ -52,7 +52,7 @@ def sweep_independent(
     """Change beta, weights and intercept in place; return gains, the gap met, and what was free."""
     gains, met, free = np.zeros(len(X)), 0.0, np.zeros(len(intercept))
     for i in rows:
-        norm = max(X[i] @ X[i], 1e-9)
+        norm = max(X[i] @ X[i], 1e-25)
         is_small = has_intercept and norm < 1e-3
         follows = np.ones_like(share) if is_small else share
         change = np.zeros(len(intercept))

@@ -234,9 +234,9 @@ def test_a_round_visits_a_quarter_of_the_rows_or_one_block(rows, block, visited)
 
 
 def test_a_run_is_stalled_where_for_long_neither_the_gap_fell_nor_the_dual_rose():
-    record = TraceRecord.of(10.0, 9.9)
+    near = TraceRecord.of(10.0, 9.9)
 
-    def stalled(rounds, best_dual, failed=0):
+    def stalled(rounds, best_dual, failed=0, record=near):
         return _is_stalled(
             SimpleNamespace(rounds=rounds, best_round=10, best_dual=best_dual, failed=failed), record
         )
@@ -247,6 +247,9 @@ def test_a_run_is_stalled_where_for_long_neither_the_gap_fell_nor_the_dual_rose(
     assert not stalled(85, 9.895)
     assert not stalled(11, 9.9, failed=5)
     assert stalled(11, 9.9, failed=6)
+    far = TraceRecord.of(1e5, 10.0)  # the dual rises, though by little of the gap
+    assert not stalled(85, 9.8, record=far)
+    assert stalled(85, 9.95, record=far)
 
 
 def test_a_result_is_computed_once_for_the_same_points():

@@ -19,7 +19,7 @@ from numba.extending import intrinsic
 
 from labelweave._loops.vector_code import Code, Vector, require_one_type, require_signs
 
-_LEAST = 1e-12  # weight of a squared loss; a ridge of entries of no weight stays finite
+_LEAST, _LEAST_SINGLE = 1e-200, 1e-25  # weights of squared losses whose ridges stay finite
 
 
 def _sign_and_gradient(code: Code, pointers: list[Any]) -> tuple[Vector, Vector, Vector]:
@@ -38,8 +38,10 @@ def _weights(code: Code, kind: Any, upper: Any) -> Vector:
     return code.repeat(upper)
 
 
-def _ridge(code: Code, upper: Vector) -> Vector:
-    return code.constant(0.5) / upper.maximum(code.constant(_LEAST))
+def _ridge(code: Code, upper: Vector) -> tuple[Vector, Any]:
+    """Return 1 / (2 upper), and where it is finite: elsewhere variables stay 0, as if unobserved."""
+    least = code.constant(_LEAST_SINGLE if code.number.bitwidth == 32 else _LEAST)
+    return code.constant(0.5) / upper.maximum(least), upper.above(least)
 
 
 @intrinsic
@@ -70,8 +72,8 @@ def box_step(typing_context, scores, signs, margins, beta, upper, inverse_norms,
             new = (old + slope * inverse).maximum(lowest).minimum(highest)
             inside = builder.and_(new.above(lowest), highest.above(new))
         else:
-            ridge = _ridge(code, upper)
-            inverse = inverse / (code.constant(1.0) + ridge * inverse)
+            ridge, has_weight = _ridge(code, upper)
+            inverse = (inverse / (code.constant(1.0) + ridge * inverse)).where(has_weight)
             slope = gradient - ridge * old
             gap = upper * hinge * hinge + code.constant(0.5) * ridge * old * old - old * gradient
             new = sign * (sign * (old + slope * inverse)).maximum(zero)
@@ -102,7 +104,7 @@ def add_entry_sums(typing_context, scores, signs, margins, beta, upper, sums, sq
         hinge = (sign * gradient).maximum(code.constant(0.0))
         loss, linear = upper * hinge, beta * target
         if not isinstance(kinds[6], types.NoneType):
-            loss, linear = loss * hinge, linear - code.constant(0.5) * _ridge(code, upper) * beta * beta
+            loss, linear = loss * hinge, linear - code.constant(0.5) * _ridge(code, upper)[0] * beta * beta
         for number_of_row, term in enumerate((loss, linear, beta * code.load(at[0]))):
             place = wide.row(at[5], number_of_row)
             wide.store(wide.load(place) + term.widened(wide), place)

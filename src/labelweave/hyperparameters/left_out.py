@@ -33,7 +33,8 @@ from labelweave.array_types import Array, Floats, PerRow, RowsByLabels, RowsByRo
 _PENALTIES = np.logspace(-5, 1, 13)  # times the largest eigenvalue
 _NEGLIGIBLE = 1e-12  # of the largest eigenvalue
 _MOST_ROWS = 6000  # of a matrix that is written out
-_ROUNDS = 20
+_ROUNDS = 200
+_ENOUGH = 1e-18  # of the squared length of targets: what filled-in entries may leave of residuals
 _LEAST = 1e-6  # of a residual that a row leaves to itself
 
 
@@ -99,11 +100,23 @@ class LeftOutRidge:
             return targets
         if len(targets) <= _MOST_ROWS:
             return np.where(known, targets, self.scores(targets, penalty))
-        filled = np.where(known, targets, _means(targets, known))
-        for _ in range(_ROUNDS):  # to fitted values; they approach those of the fit to the rows observed
-            fitted = filled - self._residuals(self.roots[:, None] * filled, penalty) / self.roots[:, None]
-            filled = np.where(known, targets, fitted)
-        return filled
+        # conjugate gradients: entries of which no residuals are left (A t)_M = 0
+        weighted = self.roots[:, None] * np.where(known, targets, _means(targets, known))
+        residual = np.where(known, 0.0, -self._residuals(weighted, penalty))
+        step, square = residual.copy(), np.square(residual).sum(axis=0)
+        enough = _ENOUGH * np.square(weighted).sum(axis=0)
+        for _ in range(_ROUNDS):
+            going = square > enough
+            if not going.any():
+                break
+            bent = np.where(known, 0.0, self._residuals(step, penalty))
+            curvature = (step * bent).sum(axis=0)
+            length = np.divide(square, curvature, out=np.zeros_like(square), where=going & (curvature > 0))
+            weighted += length * step
+            residual -= length * bent
+            last, square = square, np.square(residual).sum(axis=0)
+            step = residual + np.divide(square, last, out=np.zeros_like(square), where=going) * step
+        return np.where(known, targets, weighted / self.roots[:, None])
 
     def _pattern(
         self, targets: RowsByLabels, penalty: float, folds: PerRow | None, missing: Array, maker: Array | None

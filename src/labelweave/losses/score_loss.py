@@ -37,7 +37,7 @@ class Root(NamedTuple):
 
 
 class ScoreLoss(Protocol):
-    """A convex loss, a sum over rows.
+    """A loss, a sum over rows; convex, but for rows known in part of :class:`SoftmaxLoss`.
 
     Scores, states and vectors are of some rows and groups: shape (rows, groups, columns).
     """

@@ -7,7 +7,8 @@ A row may be known to lie among several classes only, as one whose path in a tax
 inner node (section 7.4.2).  Its likelihood is the sum over these.  The gradient of
 its loss is that of the E step's expected loss, with the target ``q_c = P(c | u, c allowed)``,
 and the curvature used is the M step's, so a Newton step is a step of expectation maximisation
-that renews the expectations at once.
+that renews the expectations at once.  Unlike all others, the loss of such a row is not convex; the expected
+loss at the target q is, touches it at u and lies above it elsewhere.
 """
 
 from __future__ import annotations
@@ -47,25 +48,29 @@ class SoftmaxLoss:
 
     def evaluate(self, scores: Array, rows: slice, groups: Array) -> Evaluation:
         xp, weights = namespace(scores), like(self.weights[rows][:, groups], scores)
-        probabilities, log_sums = _softmax(scores)
-        residuals = probabilities * -weights[:, :, None]
         if self.shares is not None:
+            probabilities, log_sums = _softmax(scores)
+            residuals = probabilities * -weights[:, :, None]
             shares = like(self.shares[rows][:, None, :], scores)
             own = xp.sum(shares * scores, axis=2)
             residuals = residuals + weights[:, :, None] * shares
             return Evaluation(group_products(weights, log_sums - own), residuals, probabilities)
-        codes = self.codes[rows][:, None, None]
-        own = xp.take_along_axis(scores, xp.asarray(codes, device=scores.device), axis=2)[:, :, 0]
+        codes = self.codes[rows]
+        probabilities, sums, missing, losses = _of_classes(scores, codes)
+        residuals = probabilities * -weights[:, :, None]
+        missing *= weights
+        if not is_numpy(scores):
+            residuals = xp.where(_are_own(scores, codes), missing[:, :, None], residuals)
+            return Evaluation(group_products(weights, losses), residuals, probabilities)
         which, allowed = self._partial_of(rows)
-        if is_numpy(scores):
-            whole = np.delete(np.arange(len(scores)), which)
-            residuals[whole, :, self.codes[rows][whole]] += weights[whole]
-        else:
-            residuals = residuals + weights[:, :, None] * like(np.arange(self.shape[2]) == codes, scores)
+        whole = np.arange(len(scores))
         if len(which):
-            expected, own[which] = _softmax(np.where(allowed[:, None, :], scores[which], -np.inf))
+            whole, some = np.delete(whole, which), scores[which]
+            expected, log_sums = _softmax(np.where(allowed[:, None, :], some, -np.inf))
+            losses[which] = some.max(axis=2) + np.log(sums[which]) - log_sums
             residuals[which] += weights[which][:, :, None] * expected
-        return Evaluation(group_products(weights, log_sums - own), residuals, probabilities)
+        residuals[whole, :, codes[whole]] = missing[whole]
+        return Evaluation(group_products(weights, losses), residuals, probabilities)
 
     def _partial_of(self, rows: slice) -> tuple[Array, Array]:
         """Find the rows known in part among some, and which classes they may have."""
@@ -105,6 +110,39 @@ class SoftmaxLoss:
         """
         shares = np.sqrt(state)
         return Root(shares * np.sqrt(self.weights[rows][:, groups, None]), shares)
+
+
+def _are_own(table: Array, codes: Array) -> Array:
+    """Mark the class of each row, in the library of a table: shape (n, 1, C)."""
+    marks = np.arange(table.shape[2]) == codes[:, None, None]
+    made: Array = namespace(table).asarray(marks, device=table.device)
+    return made
+
+
+def _of_classes(scores: Array, codes: Array) -> tuple[Array, Array, Array, Array]:
+    """Give probabilities, sums of powers, what the row's own class lacks of 1, and minus its log-probability.
+
+    The last two are right where they are beneath the rounding of 1.  Shapes: codes (n,), results
+    (n, groups, C) and (n, groups).
+    """
+    xp = namespace(scores)
+    powers = scores - xp.max(scores, axis=2, keepdims=True)
+    if is_numpy(scores):
+        places = np.arange(len(codes)), slice(None), codes
+        shifted = powers[places]
+        powers[places] = -np.inf
+        np.exp(powers, out=powers)
+        others, own = powers.sum(axis=2), np.exp(shifted)
+        powers[places] = own
+    else:
+        are_own, zero = _are_own(scores, codes), xp.zeros_like(scores)
+        shifted = xp.sum(xp.where(are_own, powers, zero), axis=2)
+        powers = xp.exp(powers)
+        others, own = xp.sum(xp.where(are_own, zero, powers), axis=2), xp.exp(shifted)
+    sums = others + own
+    powers /= sums[:, :, None]
+    losses = xp.log1p(xp.where(shifted < 0, sums - 1, others)) - shifted
+    return powers, sums, others / sums, losses
 
 
 def _softmax(scores: Array) -> tuple[Array, Array]:

@@ -67,7 +67,7 @@ class KeptWeights:
     """The weights of all labels, feature after feature: CSC arrays in units of a scale a label.
 
     indptr (d + 1,): where the entries of each feature begin.
-    labels, values (nnz,): of two bytes each, where numbers of labels and the tolerance allow it.
+    labels, values (nnz,): of two bytes each, where numbers of labels and the gaps of all blocks allow it.
     scales, intercepts (L,): of the labels.
     """
 
@@ -130,7 +130,7 @@ class MarginBlocks:
     """All blocks of independent labels over the same rows, each made when it is asked for.
 
     data: labels may have variances of their own; the covariance is diagonal.
-    is_short: whether weights are kept in two bytes.
+    is_short: whether weights are kept in two bytes, where the tolerance has room for their rounding.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class MarginBlocks:
             scales[block.labels], intercepts[block.labels] = block.scales, block.intercepts
             counts[block.labels] = block.counts
         indptr = np.concatenate([[0], np.cumsum(counts)])
-        kind = np.int16 if self.is_short else np.float64
+        kind = np.result_type(np.int16, *{block.values.dtype for block in blocks})
         features, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], kind)
         for block in blocks:
             ends = np.cumsum(block.counts)

@@ -50,8 +50,9 @@ from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.labels.label_mean import LabelMean
 from labelweave.solvers.frame import State
 
-# squared norms and upper bounds beyond which products of them leave the range of the type
+# squared norms and upper bounds beyond which products of them leave the range of the type, and bounds below
 _LARGEST_SINGLE = 1e15
+_SMALLEST_SINGLE = 1e-20
 _LARGEST_DOUBLE = 1e150
 
 
@@ -122,11 +123,12 @@ class OrderedRows:
         self.order = np.random.default_rng(0).permutation(len(data.features))
         self.data = data = data.rows(self.order)
         norms = _checked_norms(data.features)
-        largest = max(norms.max(initial=0.0), data.upper.max(initial=0.0))
-        self.dtype = np.dtype(dtype if largest < _LARGEST_SINGLE else np.float64)
+        upper = data.upper.max(initial=0.0)
+        is_inside = max(norms.max(initial=0.0), upper) < _LARGEST_SINGLE and upper >= _SMALLEST_SINGLE
+        self.dtype = np.dtype(dtype if is_inside else np.float64)
         self.rows = data.features.sparse_rows(self.dtype)
         # an empty row has no curvature of its own; a tiny one keeps its step finite
-        self.squared_norms = np.maximum(norms, 1e-9).astype(self.dtype)
+        self.squared_norms = np.maximum(norms, 1e-25).astype(self.dtype)
 
     @cached_property
     def exact_rows(self) -> tuple[Array, Array, Array]:
@@ -332,7 +334,7 @@ class MarginDual(ABC):
     def bounds(self, block: LabelBlock) -> Array:
         """Give the largest sizes of variables, (n, 1) or (n, WIDTH)."""
         upper = block.upper.reshape(self.n_rows, -1)
-        return np.full_like(upper, np.inf) if self.data.squared else upper
+        return np.where(upper > 0, np.inf, upper) if self.data.squared else upper
 
     def exact_beta(self, point: MarginPoint, block: int) -> Array:
         """Give variables in double precision, within their bounds to the last bit, as a copy.

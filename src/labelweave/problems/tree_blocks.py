@@ -99,7 +99,7 @@ class TreeOutline:
     """What there is to know of the blocks of a tree without their rows.
 
     zero_losses (blocks,): the losses of each block where all weights are 0.
-    is_short: whether weights are kept in two bytes.
+    is_short: whether weights are kept in two bytes, where the tolerance has room for their rounding.
     """
 
     def __init__(self, tree: LabelTree, zero_losses: Array, *, is_short: bool) -> None:
@@ -126,7 +126,7 @@ class TreeOutline:
             of_node[int(tree.owners[block.labels[0]])].append(block)
         widest = int(np.diff(tree.ends).max())
         kind = np.uint8 if widest <= 2**8 else np.uint16 if widest <= 2**16 else np.int32
-        number = np.int16 if self.is_short else np.float64
+        number = np.result_type(np.int16, *{block.values.dtype for block in blocks})
         ends = _ends([sum(len(block.values) for block in some) for some in of_node])
         columns, values = np.empty(ends[-1], kind), np.empty(ends[-1], number)
         features, counts = [np.empty(0, np.int32)], [np.empty(0, np.int64)]

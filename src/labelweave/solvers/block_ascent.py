@@ -32,7 +32,7 @@ _PROGRESS = 0.95  # a gap has shrunk if it is below this share of the one before
 _PATIENCE = 64  # rounds without progress, and as many as there had been
 _FIRST_LOOK = 28  # rounds before the rest is foreseen; earlier the gap falls alike on problems easy and hard
 _SLOWING = 1.5  # times as many rounds as there would be if the gap went on falling as in the last half
-_RISING = 0.01  # but not while the dual rises by this share of the gap
+_RISING = 0.01  # but not while the dual rises by this share of the gap, or of itself where that is less
 
 
 class BlockDual(Protocol):
@@ -191,7 +191,7 @@ def _is_stalled(state: BlockState, record: TraceRecord) -> bool:
     """Whether the gap has stopped falling, though no longer because the dual rises."""
     rise = record.dual - state.best_dual
     is_late = state.rounds > _PATIENCE + 2 * state.best_round
-    is_flat = rise <= _RISING * abs(record.primal - record.dual)
+    is_flat = rise <= _RISING * min(abs(record.primal - record.dual), abs(record.dual))
     return state.failed >= _FAILED_CHECKS or (is_late and is_flat)
 
 

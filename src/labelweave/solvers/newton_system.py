@@ -35,7 +35,7 @@ class Preconditioner(Protocol):
 class NewtonProblem(Protocol):
     """Groups of columns, each with an objective ``sum_i loss_i(u_i) + 1/2 <a, K a>``, ``u = K a``.
 
-    Losses are convex.  Products are new arrays.
+    Losses are convex, but for rows known in part: :mod:`labelweave.solvers.newton`.  Products are new arrays.
     """
 
     shape: tuple[int, int, int]

@@ -136,9 +136,11 @@ class PrunedAscent(Solver[Blocks, BlocksState]):
         elif self.prune == "certified":
             most = dual / (1 - (1 - _ROUNDING_SHARE) * self.tol)
             weights, intercepts = _pruned(solver, block, state, weights, primal <= most, most)
-        kept = block.kept(state.point, weights, intercepts, before, is_short=problem.is_short)
-        if self.prune == "certified" and not self._is_done(kept):  # rounding was worse than expected
-            return block.kept(state.point, *unpruned, before, is_short=problem.is_short)
+        pruned = weights, intercepts
+        for found, is_short in ((pruned, problem.is_short), (pruned, False), (unpruned, False)):
+            kept = block.kept(state.point, *found, before, is_short=is_short)
+            if self._is_done(kept) or kept.gap_before > self.tol:
+                break  # otherwise rounding to short numbers, or pruning, cost more than is left for it
         return kept
 
 

@@ -249,7 +249,8 @@ class KernelLogisticClassifier(KernelProbabilities):
     n_iter_ : int
         Newton steps done.
     duality_gap_ : float
-        The relative duality gap: the minimum is at most this share of the objective below it.
+        The relative duality gap: the minimum is at most this share of the objective below it; with rows known
+        in part, which are not convex, that at the present expectations of their classes: others may be lower.
     trace_ : list of TraceRecord
         Time, primal, dual, gap and share of active fits at every check of the gap.
 

@@ -68,7 +68,7 @@ _ENTRY_WORK = 400  # operations on an entry in the passes of a global step
 _SOLVES = 4.0  # products' worth of a global step
 _SPECTRUM = 20.0  # operations for eigenvalues, in cubes of the rows
 _USUAL_ROUNDS = 25  # global steps to a gap of 1e-3
-_LARGEST_SINGLE = 1e15  # squared norms beyond which products leave the range of float32
+_LARGEST_SINGLE = 1e15  # squared norms and bounds of variables whose products leave the range of float32
 
 
 @dataclass(frozen=True)
@@ -444,7 +444,7 @@ class _GramTask:
 
     def first_precision(self) -> Any:
         settings, upper = self.settings, self.task.data.upper
-        if settings.precision != "auto":
+        if settings.precision != "auto" and upper.max(initial=0.0) < _LARGEST_SINGLE:
             return np.dtype(settings.precision)
         few = len(self.features) <= _FEW_ROWS
         small = self.features.squared_norms().max(initial=0.0) < _LARGEST_SINGLE
