@@ -236,7 +236,8 @@ class _Rows(Sized):
             parts = [part for part in parts if part[0].shape[0]]
             if not parts:
                 raise ValueError("X has no rows in any of its partitions; at least one row is needed.")
-            X, y, weights = (_joined([part[place] for part in parts]) for place in range(3))
+            names = enumerate(("X", "y", "sample_weight"))
+            X, y, weights = (_joined([part[place] for part in parts], name) for place, name in names)
             del parts
             with Workers().running(), warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnobservedLabelWarning)  # the client says so
@@ -259,20 +260,31 @@ def _on_table(function: Callable[..., Any], rows: _Rows, *given: Any) -> Any:
         return function(rows.table, *map(aligned, given))
 
 
-def _joined(parts: list[Any]) -> Any:
+def _joined(parts: list[Any], name: str) -> Any:
     """Put the rows of partitions below one another, of whatever kind they are."""
     first = parts[0]
     if first is None:
         return None
+    if any(_columns(part) != _columns(first) for part in parts):
+        raise ValueError(
+            f"A partition of {name} has other columns than the first, or in another order; all partitions "
+            "have the same columns."
+        )
     if isinstance(first, LabelMatrix):
         return LabelMatrix.stacked(parts)
     if isinstance(first, (pd.DataFrame, pd.Series)):
         return pd.concat(parts)
-    if sp.issparse(first):
-        return sp.csr_array(sp.vstack(parts))
+    if any(map(sp.issparse, parts)):
+        return sp.csr_array(sp.vstack([sp.csr_array(part) for part in parts]))
     if isinstance(first, list):
         return [row for part in parts for row in part]
     return np.concatenate(parts)
+
+
+def _columns(part: Any) -> list[Any] | None:
+    """Name the columns of a part, of those kinds that have names."""
+    names = part.columns if isinstance(part, pd.DataFrame) else getattr(part, "names", None)
+    return None if names is None else list(names)
 
 
 def _brought_together(
