@@ -111,11 +111,10 @@ def test_partitions_with_other_columns_are_refused(client):
     X, Y, _ = table()
     parts = [pd.DataFrame(X[a : a + 45], columns=[f"x{place}" for place in range(8)]) for a in (0, 45)]
     labels = [pd.DataFrame(Y[a : a + 45], columns=list("pqrs")) for a in (0, 45)]
-    for X_parts, y_parts, name in (
-        ([parts[0], parts[1].rename(columns={"x3": "other"})], labels, "X"),
-        (parts, [labels[0], labels[1][list("qprs")]], "y"),
-        (parts, [lw.LabelMatrix.from_any(one, names) for one, names in zip(labels, ("pqrs", "pqrt"))], "y"),
-    ):
+    renamed = [parts[0], parts[1].rename(columns={"x3": "other"})]
+    moved = [labels[0], labels[1][list("qprs")]]
+    named = [lw.LabelMatrix.from_any(Y[:45], list("pqrs")), lw.LabelMatrix.from_any(Y[45:], list("pqrt"))]
+    for X_parts, y_parts, name in ((renamed, labels, "X"), (parts, moved, "y"), (parts, named, "y")):
         given = [[dask.delayed(part) for part in kind] for kind in (X_parts, y_parts)]
         with pytest.raises(ValueError, match=f"A partition of {name} has other columns than the first"):
             AutoLabelClassifier(client, members=["linear"]).fit(*given)
