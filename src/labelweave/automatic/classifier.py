@@ -46,7 +46,7 @@ from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.feature_matrix import column_means, filled
 from labelweave.inference import SigmoidCalibration
-from labelweave.interrupts import note_interrupt
+from labelweave.interrupts import PartInterrupted, interrupts_later, note_interrupt
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import (
@@ -67,10 +67,6 @@ Metric = Literal["micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard"
 LARGEST_TABLE = 100_000_000  # rows times labels that are written out, 800 MB
 _BELOW_ONE = np.nextafter(1.0, 0.0)
 _LEAST_SUM = 1e-200  # of probabilities of classes, below which their log-odds say what is likelier
-
-
-class _Stopped(Exception):  # noqa: N818
-    """A callback asks for the end."""
 
 
 @storable("AutoLabelClassifier")
@@ -263,7 +259,8 @@ class AutoLabelClassifier(LabelClassifier):
         del features  # not scaled, and as large as those in the table
         progress.subtask("scaling")
         members, seconds = self._fit_members(Members(table, given=given), plan, progress)
-        self._combine(members, seconds, labels, table, plan)
+        with interrupts_later():
+            self._combine(members, seconds, labels, table, plan)
         progress.subtask("combination")
         progress.close()
         if self.status_ == "interrupted":
@@ -333,7 +330,7 @@ class AutoLabelClassifier(LabelClassifier):
 
         def on_step(name: str) -> None:
             if progress.subtask(name) and members:
-                raise _Stopped
+                raise PartInterrupted
 
         maker.on_step, self.status_ = on_step, "complete"
         try:
@@ -341,8 +338,6 @@ class AutoLabelClassifier(LabelClassifier):
                 begin = time.perf_counter()
                 members.append(maker.make(name))
                 seconds.append(time.perf_counter() - begin)
-        except _Stopped:
-            self.status_ = "interrupted"
         except KeyboardInterrupt as interrupt:
             if not members:
                 raise
