@@ -271,6 +271,14 @@ def test_an_interrupt_keeps_the_members_there_are(data, monkeypatch):
         small(members=["forest"]).fit(X, Y)
 
 
+def test_the_scale_of_weights_does_not_matter(data):
+    X, Y, X_test, _ = data
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(Y))
+    one, other = (small(members=["rbf"]).fit(X, Y, weights * scale) for scale in (1.0, 1 / weights.sum()))
+    assert other.left_out_loss_ == pytest.approx(one.left_out_loss_)
+    assert_allclose(other.predict_proba(X_test), one.predict_proba(X_test), atol=1e-8)
+
+
 class Interrupted(MaxMarginClassifier):
     """Meets Ctrl-C in its second fit, which ends with what there is."""
 

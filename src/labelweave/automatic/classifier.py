@@ -237,7 +237,7 @@ class AutoLabelClassifier(LabelClassifier):
         y : array-like (n, L) or (n,), sparse matrix, frame, LabelMatrix, lists of tags or ClassProbabilities
             Labels 0/1 or -1/1 with NaN where unobserved, or one class a row.
         sample_weight : array-like of shape (n,), default=None
-            Non-negative weights of the rows' errors; rows of weight 0 are left out.
+            Non-negative weights of the rows' errors, on any scale; rows of weight 0 are left out.
 
         Returns
         -------
@@ -288,7 +288,8 @@ class AutoLabelClassifier(LabelClassifier):
                 f"{len(kept)} rows of {labels.n_labels} labels are more than {LARGEST_TABLE:.0e} entries, "
                 "which AutoLabelClassifier does not write out; use LowRankClassifier."
             )
-        return features.rows(kept).astype(np.float64), labels[kept], weights[kept]
+        weights = weights[kept]
+        return features.rows(kept).astype(np.float64), labels[kept], weights / weights.mean()
 
     def _drawn_seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))

@@ -117,7 +117,7 @@ class AutoLabelClassifier(PartitionedProbabilities, PartitionedClassifier):
             Labels 0/1 or -1/1 with NaN where unobserved, LabelMatrix partitions, or one class a row.  None
             for a list of pairs (X, y).
         sample_weight : dask array or Series of shape (n,), or list as X, default=None
-            Non-negative weights of the rows' errors; rows of weight 0 are left out.
+            Non-negative weights of the rows' errors, on any scale; rows of weight 0 are left out.
 
         Returns
         -------

@@ -128,7 +128,7 @@ class DecisionClassifier(
             What the estimator takes, or lists of tags or a LabelMatrix, complete ones for an estimator that
             is not labelweave's; unobserved labels do not count in the choice.
         sample_weight : array-like of shape (n,), default=None
-            Weights of the rows, for the estimator and for the choice.
+            Weights of the rows, for the estimator and for the choice, which does not depend on their scale.
 
         Returns
         -------
@@ -144,7 +144,11 @@ class DecisionClassifier(
 
     def _fit_rows(self, data: TrainingRows) -> Self:
         """Fit to rows that were read."""
-        self._choose(self._cross_fit(data))
+        held = self._cross_fit(data)
+        weights = held.weights
+        if weights is not None and weights.any():  # how few rows there are must not depend on their scale
+            held = replace(held, weights=weights / weights[weights > 0].mean())
+        self._choose(held)
         self._close(data)
         return self
 
