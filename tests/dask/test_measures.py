@@ -57,6 +57,12 @@ def test_measures_of_classes(client):
     assert model.score(chunks(X), chunks(y), chunks(weights)) == pytest.approx(expected, rel=1e-12)
     with pytest.raises(ValueError, match="one class a row; see score"):
         model.score_table(chunks(X), chunks(y))
+    partly = np.where(np.arange(90) == 35, None, y)
+    with pytest.raises(ValueError, match="Partition 2: y has no class at row 5"):
+        model.score(chunks(X), chunks(partly))
+    broken = [dask.delayed((X[:1], ValueError("a.svm at line 3: no number")))]
+    with pytest.raises(ValueError, match=r"Partition 0: a\.svm at line 3: no number"):
+        model.score(broken)
 
 
 def test_what_makes_no_sense_is_refused_with_its_partition(client):

@@ -14,6 +14,7 @@ from labelweave.array_types import Floats
 from labelweave.arrays import panels
 from labelweave.dask.partitions import NO_ROWS, row_partitions
 from labelweave.dask.waiting import gathered
+from labelweave.estimators.targets import without_class
 from labelweave.labels import LabelMatrix
 from labelweave.metrics.known_labels import truth_for
 from labelweave.metrics.summary import TableSums
@@ -44,6 +45,8 @@ def _of_partition(of_rows: Any, model: Any, X: Any, y: Any, weights: Any, number
     if X.shape[0] == 0:
         return None
     try:
+        if isinstance(y, ValueError):  # of a file that could not be read
+            raise y
         own = np.ones(X.shape[0]) if weights is None else np.asarray(weights, np.float64)
         if own.shape != (X.shape[0],) or not np.isfinite(own).all() or (own < 0).any():
             raise ValueError(f"sample_weight is not one number from 0 on for each of {X.shape[0]} rows.")
@@ -70,8 +73,14 @@ def table_sums(model: Any, X: Any, y: Any, weights: Floats, k: Sequence[int] | N
 
 
 def right_classes(model: Any, X: Any, y: Any, weights: Floats) -> Floats:
-    """Weigh the rows whose class is right, and all of them: (2,)."""
+    """Weigh the rows whose class is right, or in the set of the row, and all of them: (2,)."""
     truth = column_or_1d(y)
     if len(truth) != X.shape[0]:
         raise ValueError(f"X has {X.shape[0]} rows but y has {len(truth)}.")
-    return np.array([weights @ (np.asarray(model.predict(X)) == truth), weights.sum()])
+    missing, predicted = without_class(truth), np.asarray(model.predict(X))
+    if predicted.ndim == 2:  # sets, whose score leaves rows of unknown class out
+        weight = weights[~missing].sum()
+        return np.array([model.score(X, y, weights) * weight if weight else 0.0, weight])
+    if missing.any():
+        raise ValueError(f"y has no class at row {missing.argmax()}; leave such rows out.")
+    return np.array([weights @ (predicted == truth), weights.sum()])

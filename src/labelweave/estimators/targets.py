@@ -308,7 +308,7 @@ def read_classes(y: Any, taxonomy: Taxonomy | None = None) -> ClassTargets:
     if isinstance(y, ClassProbabilities):
         return _probable_classes(y, taxonomy)
     y = column_or_1d(unmasked(y.astype(object)) if np.ma.isMaskedArray(y) else y, warn=True)
-    missing = _without_class(y)
+    missing = without_class(y)
     known = y[~missing]
     if len(known) == 0:
         raise ValueError(f"y has {len(y)} rows and no class that is observed; name at least 2 classes.")
@@ -346,7 +346,8 @@ def node_name(entry: Any) -> str:
     return str(int(entry)) if is_whole else str(entry)
 
 
-def _without_class(y: Array) -> Array:
+def without_class(y: Array) -> Array:
+    """Say of each of one class a row whether it is missing: shape (n,)."""
     if y.dtype.kind == "f":
         return np.isnan(y)
     if y.dtype.kind == "O":
