@@ -180,6 +180,11 @@ class DecisionClassifier(
     def _keep_targets(self, labels: LabelMatrix, form: TargetForm) -> tuple[LabelMatrix, Array | None]:
         """Keep the form of targets; give the labels to choose on, and classes of which a row has one."""
         self._refuse_other_labels(labels, form)
+        if form.kind != "labels" and self._for_sets:
+            raise ValueError(
+                f"{self._for_sets} is for label sets, but y has one of {len(form.classes)} classes a row; "
+                "leave it out."
+            )
         classes = None
         if form.kind == "multiclass":
             labels, form = self._read_classes(labels, form)
@@ -235,6 +240,11 @@ class DecisionClassifier(
                 "y has other labels than the fitted estimator, or in another order; give those that its "
                 "classes_ names, in that order."
             )
+
+    @property
+    def _for_sets(self) -> str:
+        """The parameter that makes no sense where a row has one class, as users write it; or nothing."""
+        return ""
 
     @property
     def _relates_labels(self) -> bool:
