@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 
 import dask
 import labelweave as lw
-from labelweave.dask import AutoLabelClassifier, CalibratedLabelClassifier
+from labelweave.dask import AutoLabelClassifier, CalibratedLabelClassifier, MaxMarginClassifier
 
 SIZES = (30, 0, 40, 20)
 
@@ -118,6 +118,16 @@ def test_partitions_with_other_columns_are_refused(client):
         given = [[dask.delayed(part) for part in kind] for kind in (X_parts, y_parts)]
         with pytest.raises(ValueError, match=f"A partition of {name} has other columns than the first"):
             AutoLabelClassifier(client, members=["linear"]).fit(*given)
+
+
+def test_targets_without_rows_are_refused(client):
+    X, Y, _ = table()
+    X[3, 2] = 0.0
+    given = [[dask.delayed(part) for part in kind] for kind in ((X, X[:0]), (Y, Y[:30]))]
+    model = MaxMarginClassifier(client).fit(chunks(X), chunks(Y))
+    for fit in (model.fit, AutoLabelClassifier(client, members=["linear"]).fit, model.score):
+        with pytest.raises(ValueError, match="Partition 1: X has 0 rows but y has 30"):
+            fit(*given)
 
 
 def test_dense_and_sparse_partitions_are_one_table(client):

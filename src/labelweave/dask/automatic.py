@@ -27,7 +27,7 @@ from labelweave.dask.classifier import PartitionedClassifier
 from labelweave.dask.data import ReadData, megabytes_of_workers
 from labelweave.dask.partitions import row_partitions
 from labelweave.dask.predictions import PartitionedProbabilities
-from labelweave.dask.rows import ReadRows, Sized, aligned, rows_of, size_in_bytes
+from labelweave.dask.rows import ReadRows, Sized, aligned, rows_of, size_in_bytes, targets_alone
 from labelweave.dask.waiting import LOST, gathered
 from labelweave.estimators.parameters import ClassWeight, FlipRatesLike, RandomState, keep_parameters
 from labelweave.estimators.targets import TargetForm, UnobservedLabelWarning, require_observed
@@ -230,9 +230,11 @@ class _Rows(Sized):
         Errors that tasks raise are written to the logs of workers.
         """
         try:
-            for number, (_, y, _) in enumerate(parts):
+            for number, (X, y, _) in enumerate(parts):
                 if isinstance(y, ValueError):
                     raise ValueError(f"Partition {number}: {y}")
+                if X.shape[0] == 0 and (error := targets_alone(y, number)):
+                    raise error
             parts = [part for part in parts if part[0].shape[0]]
             if not parts:
                 raise ValueError("X has no rows in any of its partitions; at least one row is needed.")

@@ -13,6 +13,7 @@ import dask
 from labelweave.array_types import Floats
 from labelweave.arrays import panels
 from labelweave.dask.partitions import NO_ROWS, row_partitions
+from labelweave.dask.rows import targets_alone
 from labelweave.dask.waiting import gathered
 from labelweave.estimators.targets import without_class
 from labelweave.labels import LabelMatrix
@@ -43,7 +44,7 @@ def summed(client: Client, model: Any, of_rows: Any, X: Any, y: Any, sample_weig
 
 def _of_partition(of_rows: Any, model: Any, X: Any, y: Any, weights: Any, number: int, *more: Any) -> Any:
     if X.shape[0] == 0:
-        return None
+        return targets_alone(y, number)
     try:
         if isinstance(y, ValueError):  # of a file that could not be read
             raise y
