@@ -105,6 +105,10 @@ def test_what_makes_no_sense_is_refused(client, monkeypatch):
     monkeypatch.setattr("labelweave.dask.automatic.megabytes_of_workers", lambda _: [0.01])
     with pytest.raises(ValueError, match=r"9 times that .* limited to 0 MB"):
         fit(chunks(X), chunks(Y))
+    monkeypatch.setattr("labelweave.dask.automatic.megabytes_of_workers", lambda _: [0.5])
+    few = sp.csr_array((90, 900), dtype=np.int8)  # of 0.65 MB where it is written out
+    with pytest.raises(ValueError, match="16 tables of rows x labels of 1 MB"):
+        fit([dask.delayed(X)], [dask.delayed(few)])
 
 
 def test_partitions_with_other_columns_are_refused(client):

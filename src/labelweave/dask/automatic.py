@@ -34,13 +34,16 @@ from labelweave.estimators.targets import TargetForm, UnobservedLabelWarning, re
 from labelweave.labels import LabelMatrix
 
 _TIMES = 9  # what rows take of a worker: as they are, in double precision, and in a fit to other folds
+_TABLES = (
+    16  # of rows x labels in double precision, however labels are kept: targets, scores by all penalties
+)
 
 
 class AutoLabelClassifier(PartitionedProbabilities, PartitionedClassifier):
     """:class:`labelweave.AutoLabelClassifier` on Dask's collections, with the same bits.
 
     All rows are brought to one place, and each worker gets them once: its memory must hold them nine times,
-    as they are read and in fits.  What is fitted to the other rows of a fold, or to all rows, of each member
+    as they are read and in fits, and sixteen tables of rows x labels.  What is fitted to the other rows of a fold, or to all rows, of each member
     is one task, and so are 25 trees of a forest; left-out scores come to the client, which combines them.
     The bits are those of the ordinary estimator for the same rows in memory.
 
@@ -295,12 +298,13 @@ def _brought_together(
 ) -> Future:  # fmt: skip
     """Bring all rows to every worker that there is."""
     sizes = gathered(client, client.map(_bytes_of, rows, pure=False), "partitions read" if is_verbose else "")
-    megabytes, limit = 1e-6 * sum(sizes), min(megabytes_of_workers(client), default=np.inf)
-    if _TIMES * megabytes > limit:
+    megabytes, table = 1e-6 * np.sum(sizes, axis=0)
+    limit = min(megabytes_of_workers(client), default=np.inf)
+    if _TIMES * megabytes + _TABLES * table > limit:
         raise ValueError(
             f"All rows in one place take {megabytes:.0f} MB, and {_TIMES} times that while members are "
-            f"fitted, but the memory of a worker is limited to {limit:.0f} MB; give workers more memory, or "
-            "fit some of the rows."
+            f"fitted, with {_TABLES} tables of rows x labels of {table:.0f} MB, but the memory of a worker is "
+            f"limited to {limit:.0f} MB; give workers more memory, or fit some of the rows."
         )
     table = client.submit(_Rows.read, reader, members, form, reader._drawn_seed(), list(rows), pure=False)
     gathered(
@@ -325,8 +329,13 @@ def _is_there(_: Any) -> bool:
     return True
 
 
-def _bytes_of(part: tuple[Any, ...]) -> int:
-    return sum(sizeof(one) if hasattr(one, "iloc") else size_in_bytes(one) for one in part)
+def _bytes_of(part: tuple[Any, ...]) -> tuple[int, int]:
+    """Say how large rows are as they are, but for a table of labels, and how large that is written out."""
+    X, y, weights = part
+    shape = getattr(y, "shape", ())
+    kept = (X, weights) if len(shape) == 2 else part
+    found = sum(sizeof(one) if hasattr(one, "iloc") else size_in_bytes(one) for one in kept)
+    return found, 8 * shape[0] * shape[1] if len(shape) == 2 else 0
 
 
 def _refuse_unsendable(given: dict[str, Any]) -> None:
