@@ -34,18 +34,16 @@ from labelweave.estimators.targets import TargetForm, UnobservedLabelWarning, re
 from labelweave.labels import LabelMatrix
 
 _TIMES = 9  # what rows take of a worker: as they are, in double precision, and in a fit to other folds
-_TABLES = (
-    16  # of rows x labels in double precision, however labels are kept: targets, scores by all penalties
-)
+_TABLES = 16  # of rows x labels in double precision, however labels are kept; most are scores by penalties
 
 
 class AutoLabelClassifier(PartitionedProbabilities, PartitionedClassifier):
     """:class:`labelweave.AutoLabelClassifier` on Dask's collections, with the same bits.
 
     All rows are brought to one place, and each worker gets them once: its memory must hold them nine times,
-    as they are read and in fits, and sixteen tables of rows x labels.  What is fitted to the other rows of a fold, or to all rows, of each member
-    is one task, and so are 25 trees of a forest; left-out scores come to the client, which combines them.
-    The bits are those of the ordinary estimator for the same rows in memory.
+    as they are read and in fits, and sixteen tables of rows x labels.  What is fitted to the other rows of a
+    fold, or to all rows, of each member is one task, and so are 25 trees of a forest; left-out scores come to
+    the client, which combines them.  The bits are those of the ordinary estimator for the same rows in memory.
 
     Parameters
     ----------
@@ -303,8 +301,8 @@ def _brought_together(
     if _TIMES * megabytes + _TABLES * table > limit:
         raise ValueError(
             f"All rows in one place take {megabytes:.0f} MB, and {_TIMES} times that while members are "
-            f"fitted, with {_TABLES} tables of rows x labels of {table:.0f} MB, but the memory of a worker is "
-            f"limited to {limit:.0f} MB; give workers more memory, or fit some of the rows."
+            f"fitted, with {_TABLES} tables of rows x labels of {table:.0f} MB, but the memory of a worker "
+            f"is limited to {limit:.0f} MB; give workers more memory, or fit some of the rows."
         )
     table = client.submit(_Rows.read, reader, members, form, reader._drawn_seed(), list(rows), pure=False)
     gathered(
@@ -332,7 +330,7 @@ def _is_there(_: Any) -> bool:
 def _bytes_of(part: tuple[Any, ...]) -> tuple[int, int]:
     """Say how large rows are as they are, but for a table of labels, and how large that is written out."""
     X, y, weights = part
-    shape = getattr(y, "shape", ())
+    shape: Any = getattr(y, "shape", ())
     kept = (X, weights) if len(shape) == 2 else part
     found = sum(sizeof(one) if hasattr(one, "iloc") else size_in_bytes(one) for one in kept)
     return found, 8 * shape[0] * shape[1] if len(shape) == 2 else 0
