@@ -43,7 +43,7 @@ class AutoLabelClassifier(PartitionedProbabilities, PartitionedClassifier):
     All rows are brought to one place, and each worker gets them once: its memory must hold them nine times,
     as they are read and in fits, and sixteen tables of rows x labels.  What is fitted to the other rows of a
     fold, or to all rows, of each member is one task, and so are 25 trees of a forest; left-out scores come to
-    the client, which combines them.  The bits are those of the ordinary estimator for the same rows in memory.
+    the client, which combines them.  The bits are those of the ordinary estimator on the same rows in memory.
 
     Parameters
     ----------
