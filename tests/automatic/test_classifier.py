@@ -1,5 +1,7 @@
 """AutoLabelClassifier: one call, from data of any form to a model that says what it is worth."""
 
+import signal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,9 +14,10 @@ from sklearn.metrics import jaccard_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import labelweave
-from labelweave import AutoLabelClassifier, load, metrics
+from labelweave import AutoLabelClassifier, MaxMarginClassifier, load, metrics
 from labelweave.automatic.known_sets import KnownSets
 from labelweave.automatic.members import Members
+from labelweave.interrupts import note_interrupt
 from labelweave.model_files import ModelFileError
 
 QUICK = {"time_budget": 1e-3}
@@ -266,6 +269,54 @@ def test_an_interrupt_keeps_the_members_there_are(data, monkeypatch):
     assert_array_equal(model.decision_function(X_test), whole.decision_function(X_test))
     with pytest.raises(KeyboardInterrupt):
         small(members=["forest"]).fit(X, Y)
+
+
+def test_the_scale_of_weights_does_not_matter(data):
+    X, Y, X_test, _ = data
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(Y))
+    one, other = (small(members=["rbf"]).fit(X, Y, weights * scale) for scale in (1.0, 1 / weights.sum()))
+    assert other.left_out_loss_ == pytest.approx(one.left_out_loss_)
+    assert_allclose(other.predict_proba(X_test), one.predict_proba(X_test), atol=1e-8)
+
+
+class Interrupted(MaxMarginClassifier):
+    """Meets Ctrl-C in its second fit, which ends with what there is."""
+
+    fits = 0
+
+    def fit(self, *given, **more):
+        type(self).fits += 1
+        if self.fits == 2:
+            note_interrupt(KeyboardInterrupt())
+        return super().fit(*given, **more)
+
+
+def test_an_interrupt_that_a_member_notes_ends_the_fit(data):
+    X, Y, _, _ = data
+    model = small(members=["rbf", Interrupted()])
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    assert Interrupted.fits == 2
+    assert model.status_ == "interrupted"
+    assert [member["name"] for member in model.members_] == ["rbf"]
+
+
+def test_an_interrupt_of_the_combination_comes_after_it(data, monkeypatch):
+    X, Y, X_test, _ = data
+    combine = AutoLabelClassifier._combine
+
+    def combine_interrupted(self, *given):
+        signal.raise_signal(signal.SIGINT)
+        combine(self, *given)
+
+    whole = small(members=["rbf"]).fit(X, Y)
+    monkeypatch.setattr(AutoLabelClassifier, "_combine", combine_interrupted)
+    model = small(members=["rbf"])
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    assert model.status_ == "complete"
+    assert_array_equal(model.decision_function(X_test), whole.decision_function(X_test))
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 class Steps:

@@ -204,3 +204,24 @@ def test_lists_of_tags_are_for_all_models(data):
     )
     same = compare({"tree": DecisionTreeClassifier(max_depth=2, random_state=0)}, data.X, data.Y, 2)
     assert found.means()["tree"]["micro_f1"] == same.means()["tree"]["micro_f1"]
+
+
+def test_sets_of_classes_have_coverage_and_size():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(90, 4))
+    y = X[:, :3].argmax(axis=1)
+    model = lw.ConformalLabelClassifier(LogisticRegression(), level=0.3, guarantee="expectation")
+    found = compare(model, X, y, KFold(3)).values["ConformalLabelClassifier"]
+    train, test = next(KFold(3).split(X))
+    model.fit(X[train], y[train])
+    assert found["coverage"][0] == model.score(X[test], y[test])
+    assert found["set_size"][0] == model.predict(X[test]).sum(axis=1).mean()
+
+
+def test_columns_of_classes_and_rows_without_one():
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    y = X[:, :3].argmax(axis=1)
+    one, other = (compare(LogisticRegression(), X, given, 3) for given in (y, y[:, None]))
+    assert one.means()["LogisticRegression"]["accuracy"] == other.means()["LogisticRegression"]["accuracy"]
+    with pytest.raises(ValueError, match="A row of y has no class"):
+        compare(lw.MaxMarginClassifier(), X, np.where(np.arange(60) == 7, np.nan, y), 3)

@@ -12,12 +12,13 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from distributed import Client, LocalCluster
 from sklearn.linear_model import LogisticRegression
 
 import dask
 import labelweave as lw
-from labelweave.dask import AutoLabelClassifier, CalibratedLabelClassifier
+from labelweave.dask import AutoLabelClassifier, CalibratedLabelClassifier, MaxMarginClassifier
 
 SIZES = (30, 0, 40, 20)
 
@@ -104,6 +105,43 @@ def test_what_makes_no_sense_is_refused(client, monkeypatch):
     monkeypatch.setattr("labelweave.dask.automatic.megabytes_of_workers", lambda _: [0.01])
     with pytest.raises(ValueError, match=r"9 times that .* limited to 0 MB"):
         fit(chunks(X), chunks(Y))
+    monkeypatch.setattr("labelweave.dask.automatic.megabytes_of_workers", lambda _: [0.5])
+    few = sp.csr_array((90, 900), dtype=np.int8)  # of 0.65 MB where it is written out
+    with pytest.raises(ValueError, match="16 tables of rows x labels of 1 MB"):
+        fit([dask.delayed(X)], [dask.delayed(few)])
+
+
+def test_partitions_with_other_columns_are_refused(client):
+    X, Y, _ = table()
+    parts = [pd.DataFrame(X[a : a + 45], columns=[f"x{place}" for place in range(8)]) for a in (0, 45)]
+    labels = [pd.DataFrame(Y[a : a + 45], columns=list("pqrs")) for a in (0, 45)]
+    renamed = [parts[0], parts[1].rename(columns={"x3": "other"})]
+    moved = [labels[0], labels[1][list("qprs")]]
+    named = [lw.LabelMatrix.from_any(Y[:45], list("pqrs")), lw.LabelMatrix.from_any(Y[45:], list("pqrt"))]
+    for X_parts, y_parts, name in ((renamed, labels, "X"), (parts, moved, "y"), (parts, named, "y")):
+        given = [[dask.delayed(part) for part in kind] for kind in (X_parts, y_parts)]
+        with pytest.raises(ValueError, match=f"A partition of {name} has other columns than the first"):
+            AutoLabelClassifier(client, members=["linear"]).fit(*given)
+
+
+def test_targets_without_rows_are_refused(client):
+    X, Y, _ = table()
+    X[3, 2] = 0.0
+    given = [[dask.delayed(part) for part in kind] for kind in ((X, X[:0]), (Y, Y[:30]))]
+    model = MaxMarginClassifier(client).fit(chunks(X), chunks(Y))
+    for fit in (model.fit, AutoLabelClassifier(client, members=["linear"]).fit, model.score):
+        with pytest.raises(ValueError, match="Partition 1: X has 0 rows but y has 30"):
+            fit(*given)
+
+
+def test_dense_and_sparse_partitions_are_one_table(client):
+    X, Y, _ = table()
+    X[3, 2] = 0.0
+    given = [
+        [dask.delayed(part) for part in kind] for kind in ((X[:45], sp.csr_array(X[45:])), (Y[:45], Y[45:]))
+    ]
+    model = AutoLabelClassifier(client, members=["linear"]).fit(*given)
+    assert_same(model, lw.AutoLabelClassifier(members=["linear"]).fit(sp.csr_array(X), Y), X)
 
 
 def test_killed_workers_change_nothing():

@@ -9,6 +9,7 @@ import labelweave as lw
 import labelweave.dask
 from labelweave.dask import (
     AutoLabelClassifier,
+    ConformalLabelClassifier,
     LowRankClassifier,
     MaxMarginClassifier,
     TunedThresholdClassifier,
@@ -77,6 +78,20 @@ def test_the_one_call_is_compared_as_in_memory(client, table, of_classes):
         )
     )
     require_equal(compare(found, chunks(X), chunks(y), 2), lw.compare(expected, X, y, 2))
+
+
+def test_sets_of_classes_are_compared_as_in_memory(client, table):
+    X = table[0]
+    y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
+    given = {"level": 0.3, "guarantee": "expectation"}
+    found = ConformalLabelClassifier(MaxMarginClassifier(client), **given)
+    expected = lw.compare(lw.ConformalLabelClassifier(lw.MaxMarginClassifier(), **given), X, y, KFold(2))
+    assert expected.metrics[:2] == ["coverage", "set_size"]
+    require_equal(compare(found, chunks(X), chunks(y), KFold(2)), expected)
+    model = found.fit(chunks(X), chunks(y))
+    assert model.score(chunks(X), chunks(y)) == pytest.approx(model.to_local().score(X, y))
+    unknown = np.where(np.arange(90) % 5 == 0, None, y)
+    assert model.score(chunks(X), chunks(unknown)) == pytest.approx(model.to_local().score(X, unknown))
 
 
 def test_what_makes_no_sense_is_refused(client, table):

@@ -59,6 +59,9 @@ def test_measures_of_classes(client):
     assert model.score(chunks(X), chunks(some)) == pytest.approx(model.to_local().score(X[:50], y[:50]))
     with pytest.raises(ValueError, match="one class a row; see score"):
         model.score_table(chunks(X), chunks(y))
+    broken = [dask.delayed((X[:1], ValueError("a.svm at line 3: no number")))]
+    with pytest.raises(ValueError, match=r"Partition 0: a\.svm at line 3: no number"):
+        model.score(broken)
 
 
 def test_what_makes_no_sense_is_refused_with_its_partition(client):
@@ -72,3 +75,9 @@ def test_what_makes_no_sense_is_refused_with_its_partition(client):
         model.score(chunks(X[:0], (0,)), chunks(Y[:0], (0,)))
     with pytest.raises(ValueError, match="which is not of partitions"):
         model.score(X, Y)
+
+
+def test_columns_that_look_like_labels_here_and_like_classes_there_are_refused(client):
+    X, y = table()[0], np.arange(90)[:, None] // 30
+    with pytest.raises(ValueError, match=r"give one kind, classes in the shape \(n,\)"):
+        MaxMarginClassifier(client).fit(chunks(X, (30, 30, 30)), chunks(y, (30, 30, 30)))

@@ -1,6 +1,7 @@
 """What holds for all wrappers around all kinds of classifiers."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -301,3 +302,55 @@ def test_the_second_fit_starts_from_the_first(wrap, cv, rows):
     # folds start from one another, and agree as far as their tolerance says
     atol = 0 if cv is None else 5e-3
     np.testing.assert_allclose(part.decision_function(X), again.decision_function(X), rtol=0, atol=atol)
+
+
+def test_labels_of_a_fitted_classifier_are_matched_by_name():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    frame = pd.DataFrame(X[:, :2] > 0, columns=["a", "b"]).astype(int)
+    inner = MaxMarginClassifier().fit(X, frame)
+    with pytest.raises(ValueError, match="other labels than the fitted estimator, or in another order"):
+        TunedThresholdClassifier(inner, cv="prefit").fit(X, frame[["b", "a"]])
+    by_name, by_place = (
+        TunedThresholdClassifier(inner, cv="prefit").fit(X, y) for y in (frame, frame.to_numpy())
+    )
+    np.testing.assert_array_equal(by_name.predict(X), by_place.predict(X))
+
+
+def test_tags_that_a_fitted_classifier_does_not_know_do_not_count():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    tags = [[name for name, score in zip("abc", row, strict=True) if score > 0] for row in X]
+    inner = MaxMarginClassifier().fit(X, tags)
+    others = [["d" if tag == "b" else tag for tag in row] for row in tags]
+    model = TunedThresholdClassifier(inner, cv="prefit").fit(X, others)
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    assert {tag for row in model.predict(X) for tag in row} <= {"a", "b", "c"}
+
+
+@pytest.mark.parametrize("classes", [["neg", "pos"], [1, 2], [0, 1, 2]])
+def test_classes_of_a_fitted_classifier_are_matched_by_name(classes):
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(90, 3)), np.array(classes)[random.integers(0, len(classes), 90)]
+    inner = LogisticRegression().fit(X, y)
+    expected = CalibratedLabelClassifier(inner, cv="prefit").fit(X, y).predict(X)
+    same = [y[:, None]] if y.dtype.kind == "U" else [y[:, None], y.astype(float)]
+    for one in same if len(classes) > 2 else same[1:]:
+        model = CalibratedLabelClassifier(inner, cv="prefit").fit(X, one)
+        np.testing.assert_array_equal(model.predict(X), expected)
+    model = CalibratedLabelClassifier(inner, cv="prefit").fit(X[y == y[0]], y[y == y[0]])
+    assert model.classes_.tolist() == classes
+    strange = np.char.add(y, "s") if y.dtype.kind == "U" else y + 1
+    with pytest.raises(ValueError, match="which the fitted estimator does not know"):
+        CalibratedLabelClassifier(inner, cv="prefit").fit(X, strange)
+
+
+@wrappers
+def test_decisions_do_not_depend_on_the_scale_of_weights(wrap, rows):
+    X, Y, X_test, _ = rows
+    inner, weights = (
+        MaxMarginClassifier(C=0.1).fit(X, Y),
+        np.random.default_rng(0).uniform(0.5, 2.0, X.shape[0]),
+    )
+    scores = [
+        wrap(inner, cv="prefit").fit(X, Y, weights * scale).decision_function(X_test) for scale in (1.0, 1e-3)
+    ]
+    np.testing.assert_allclose(*scores, rtol=1e-6, atol=1e-7)

@@ -217,3 +217,12 @@ def test_a_conditional_model_is_fitted_to_rows_that_have_what_is_above():
     np.testing.assert_allclose(model.predict_proba(X), each)
     with pytest.raises(ValueError, match=r"conditional=True needs probabilities.*CalibratedLabelClassifier"):
         lw.HierarchicalClassifier(BinaryRelevance(), tree, conditional=True).fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore:A column-vector y")
+def test_one_label_around_a_classifier_that_predicts_a_vector():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = pd.DataFrame({"dog": (X[:, 0] > 0).astype(int)})
+    model = lw.HierarchicalClassifier(LogisticRegression(), {"animal": ["dog"]}).fit(X, y)
+    expected = LogisticRegression().fit(X, y["dog"]).predict(X)
+    np.testing.assert_array_equal(model.predict(X)["dog"], expected)

@@ -123,6 +123,13 @@ def test_missed_labels_are_below_the_level(rows):
     assert wrong.threshold_ > model.threshold_
 
 
+def test_the_model_of_conformal_sets_is_solved_as_far_as_any(rows):
+    X, Y, _, _ = rows
+    inner = ConformalLabelClassifier(MaxMarginClassifier(tol=1e-5), level=0.3).fit(X, Y).estimator_
+    assert not inner.warm_start
+    assert inner.duality_gap_ <= 1e-5
+
+
 def test_single_precision_scores_keep_the_threshold():
     """The threshold lies next to a score; in single precision the difference must not vanish."""
 

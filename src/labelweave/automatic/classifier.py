@@ -46,7 +46,7 @@ from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.feature_matrix import column_means, filled
 from labelweave.inference import SigmoidCalibration
-from labelweave.interrupts import note_interrupt
+from labelweave.interrupts import PartInterrupted, interrupts_later, note_interrupt
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import (
@@ -67,10 +67,6 @@ Metric = Literal["micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard"
 LARGEST_TABLE = 100_000_000  # rows times labels that are written out, 800 MB
 _BELOW_ONE = np.nextafter(1.0, 0.0)
 _LEAST_SUM = 1e-200  # of probabilities of classes, below which their log-odds say what is likelier
-
-
-class _Stopped(Exception):  # noqa: N818
-    """A callback asks for the end."""
 
 
 @storable("AutoLabelClassifier")
@@ -241,7 +237,7 @@ class AutoLabelClassifier(LabelClassifier):
         y : array-like (n, L) or (n,), sparse matrix, frame, LabelMatrix, lists of tags or ClassProbabilities
             Labels 0/1 or -1/1 with NaN where unobserved, or one class a row.
         sample_weight : array-like of shape (n,), default=None
-            Non-negative weights of the rows' errors; rows of weight 0 are left out.
+            Non-negative weights of the rows' errors, on any scale; rows of weight 0 are left out.
 
         Returns
         -------
@@ -263,7 +259,8 @@ class AutoLabelClassifier(LabelClassifier):
         del features  # not scaled, and as large as those in the table
         progress.subtask("scaling")
         members, seconds = self._fit_members(Members(table, given=given), plan, progress)
-        self._combine(members, seconds, labels, table, plan)
+        with interrupts_later():
+            self._combine(members, seconds, labels, table, plan)
         progress.subtask("combination")
         progress.close()
         if self.status_ == "interrupted":
@@ -291,7 +288,8 @@ class AutoLabelClassifier(LabelClassifier):
                 f"{len(kept)} rows of {labels.n_labels} labels are more than {LARGEST_TABLE:.0e} entries, "
                 "which AutoLabelClassifier does not write out; use LowRankClassifier."
             )
-        return features.rows(kept).astype(np.float64), labels[kept], weights[kept]
+        weights = weights[kept]
+        return features.rows(kept).astype(np.float64), labels[kept], weights / weights.mean()
 
     def _drawn_seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -333,7 +331,7 @@ class AutoLabelClassifier(LabelClassifier):
 
         def on_step(name: str) -> None:
             if progress.subtask(name) and members:
-                raise _Stopped
+                raise PartInterrupted
 
         maker.on_step, self.status_ = on_step, "complete"
         try:
@@ -341,8 +339,6 @@ class AutoLabelClassifier(LabelClassifier):
                 begin = time.perf_counter()
                 members.append(maker.make(name))
                 seconds.append(time.perf_counter() - begin)
-        except _Stopped:
-            self.status_ = "interrupted"
         except KeyboardInterrupt as interrupt:
             if not members:
                 raise

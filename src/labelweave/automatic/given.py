@@ -20,6 +20,7 @@ from labelweave.estimators.base import LabelClassifier
 from labelweave.estimators.scorers import Scorer
 from labelweave.estimators.targets import UnobservedLabelWarning
 from labelweave.features import FeatureMatrix
+from labelweave.interrupts import PartInterrupted, was_interrupted
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Made, Numbers, OneOf
 
@@ -132,7 +133,10 @@ def _fitted(estimator: Any, table: TrainingTable) -> Any:
         warnings.simplefilter(
             "ignore", UnobservedLabelWarning
         )  # said of all rows once, where it is true of them
-        return fresh.fit(table.features.data, targets, **given)
+        fitted = fresh.fit(table.features.data, targets, **given)
+    if was_interrupted():  # this fit noted it and gave what it had
+        raise PartInterrupted
+    return fitted
 
 
 def scores_of(fitted: Any, response: str, data: Any, n_labels: int) -> RowsByLabels:

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 
 from labelweave.arguments import checked, shown
@@ -22,11 +23,11 @@ from labelweave.array_types import Array
 from labelweave.arrays import checked_csr
 from labelweave.comparison.outcome import Comparison
 from labelweave.decisions.label_scores import take_rows, targets_for
+from labelweave.estimators.targets import has_many_labels, unknown_entries
 from labelweave.labels import LabelMatrix
 from labelweave.labels.tags import tag_rows
 from labelweave.metrics import class_summary, score_table
 from labelweave.metrics.known_labels import truth_for
-from labelweave.metrics.probabilities import has_many_labels
 from labelweave.metrics.responses import label_scores
 from labelweave.sklearn_compat import _num_samples
 from labelweave.splits import IterativeStratifiedKFold
@@ -76,12 +77,14 @@ def compare(
     Returns
     -------
     Comparison
-        Its ``repr`` is a table; ``to_frame()`` gives a frame, ``values`` every fold.
+        Its ``repr`` is a table; ``to_frame()`` gives a frame, ``values`` every fold.  Of sets of classes
+        there are "coverage", how often they have the true class, and "set_size", how many they have.
 
     Raises
     ------
     ValueError
-        If there is no model, names are given twice, X and y differ in rows, or cv makes no folds.
+        If there is no model, names are given twice, X and y differ in rows, cv makes no folds, or a row has
+        no class and cv is a number.
     TypeError
         If what is given is no estimator.
 
@@ -140,12 +143,16 @@ def _read_rows(X: Any, y: Any) -> RowsToCompare:
         raise ValueError(f"X has {n_rows} rows but y has {n_targets}; they must be the same rows.")
     if labels is not None and tag_rows(y) is not None:
         y = labels  # in whose parts no tag is missing
+    if labels is None and getattr(y, "ndim", 1) == 2:
+        y = column_or_1d(y)
     return RowsToCompare(X, y, labels)
 
 
 def splits_of(rows: RowsToCompare, cv: Any, random_state: int | None) -> list[Split]:
     """List the rows to learn from and to test on of each fold, stratified for a number of folds."""
     if isinstance(cv, Integral):
+        if rows.labels is None and unknown_entries(np.asarray(rows.y)).any():
+            raise ValueError("A row of y has no class; leave such rows out of a comparison.")
         kind: Any = StratifiedKFold if rows.labels is None else IterativeStratifiedKFold
         cv = kind(int(cv), shuffle=True, random_state=random_state)
     if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
@@ -180,10 +187,20 @@ def _label_metrics(estimator: Any, unseen: Any, truth: LabelMatrix, predicted: A
 
 
 def _class_metrics(estimator: Any, unseen: Any, truth: Any, predicted: Any) -> dict[str, float]:
+    if np.ndim(predicted) == 2:
+        return metrics_of_class_sets(estimator, unseen, truth, predicted)
     if hasattr(estimator, "predict_proba"):
         shares = estimator.predict_proba(unseen)
         return class_summary(truth, shares, estimator.classes_, y_pred=predicted)
     return {"accuracy": float(np.mean(np.asarray(predicted) == np.asarray(truth)))}
+
+
+def metrics_of_class_sets(estimator: Any, unseen: Any, truth: Any, predicted: Any) -> dict[str, float]:
+    """Measure sets of classes, (n, C): how often they have the true one, and how many they have."""
+    return {
+        "coverage": float(estimator.score(unseen, truth)),
+        "set_size": float(predicted.sum() / predicted.shape[0]),
+    }
 
 
 def size_of(estimator: Any) -> float:

@@ -27,22 +27,23 @@ from labelweave.dask.classifier import PartitionedClassifier
 from labelweave.dask.data import ReadData, megabytes_of_workers
 from labelweave.dask.partitions import row_partitions
 from labelweave.dask.predictions import PartitionedProbabilities
-from labelweave.dask.rows import ReadRows, Sized, aligned, rows_of, size_in_bytes
+from labelweave.dask.rows import ReadRows, Sized, aligned, rows_of, size_in_bytes, targets_alone
 from labelweave.dask.waiting import LOST, gathered
 from labelweave.estimators.parameters import ClassWeight, FlipRatesLike, RandomState, keep_parameters
 from labelweave.estimators.targets import TargetForm, UnobservedLabelWarning, require_observed
 from labelweave.labels import LabelMatrix
 
 _TIMES = 9  # what rows take of a worker: as they are, in double precision, and in a fit to other folds
+_TABLES = 16  # of rows x labels in double precision, however labels are kept; most are scores by penalties
 
 
 class AutoLabelClassifier(PartitionedProbabilities, PartitionedClassifier):
     """:class:`labelweave.AutoLabelClassifier` on Dask's collections, with the same bits.
 
     All rows are brought to one place, and each worker gets them once: its memory must hold them nine times,
-    as they are read and in fits.  What is fitted to the other rows of a fold, or to all rows, of each member
-    is one task, and so are 25 trees of a forest; left-out scores come to the client, which combines them.
-    The bits are those of the ordinary estimator for the same rows in memory.
+    as they are read and in fits, and sixteen tables of rows x labels.  What is fitted to the other rows of a
+    fold, or to all rows, of each member is one task, and so are 25 trees of a forest; left-out scores come to
+    the client, which combines them.  The bits are those of the ordinary estimator on the same rows in memory.
 
     Parameters
     ----------
@@ -117,7 +118,7 @@ class AutoLabelClassifier(PartitionedProbabilities, PartitionedClassifier):
             Labels 0/1 or -1/1 with NaN where unobserved, LabelMatrix partitions, or one class a row.  None
             for a list of pairs (X, y).
         sample_weight : dask array or Series of shape (n,), or list as X, default=None
-            Non-negative weights of the rows' errors; rows of weight 0 are left out.
+            Non-negative weights of the rows' errors, on any scale; rows of weight 0 are left out.
 
         Returns
         -------
@@ -230,13 +231,16 @@ class _Rows(Sized):
         Errors that tasks raise are written to the logs of workers.
         """
         try:
-            for number, (_, y, _) in enumerate(parts):
+            for number, (X, y, _) in enumerate(parts):
                 if isinstance(y, ValueError):
                     raise ValueError(f"Partition {number}: {y}")
+                if X.shape[0] == 0 and (error := targets_alone(y, number)):
+                    raise error
             parts = [part for part in parts if part[0].shape[0]]
             if not parts:
                 raise ValueError("X has no rows in any of its partitions; at least one row is needed.")
-            X, y, weights = (_joined([part[place] for part in parts]) for place in range(3))
+            names = enumerate(("X", "y", "sample_weight"))
+            X, y, weights = (_joined([part[place] for part in parts], name) for place, name in names)
             del parts
             with Workers().running(), warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnobservedLabelWarning)  # the client says so
@@ -259,20 +263,31 @@ def _on_table(function: Callable[..., Any], rows: _Rows, *given: Any) -> Any:
         return function(rows.table, *map(aligned, given))
 
 
-def _joined(parts: list[Any]) -> Any:
+def _joined(parts: list[Any], name: str) -> Any:
     """Put the rows of partitions below one another, of whatever kind they are."""
     first = parts[0]
     if first is None:
         return None
+    if any(_columns(part) != _columns(first) for part in parts):
+        raise ValueError(
+            f"A partition of {name} has other columns than the first, or in another order; all partitions "
+            "have the same columns."
+        )
     if isinstance(first, LabelMatrix):
         return LabelMatrix.stacked(parts)
     if isinstance(first, (pd.DataFrame, pd.Series)):
         return pd.concat(parts)
-    if sp.issparse(first):
-        return sp.csr_array(sp.vstack(parts))
+    if any(map(sp.issparse, parts)):
+        return sp.csr_array(sp.vstack([sp.csr_array(part) for part in parts]))
     if isinstance(first, list):
         return [row for part in parts for row in part]
     return np.concatenate(parts)
+
+
+def _columns(part: Any) -> list[Any] | None:
+    """Name the columns of a part, of those kinds that have names."""
+    names = part.columns if isinstance(part, pd.DataFrame) else getattr(part, "names", None)
+    return None if names is None else list(names)
 
 
 def _brought_together(
@@ -281,12 +296,13 @@ def _brought_together(
 ) -> Future:  # fmt: skip
     """Bring all rows to every worker that there is."""
     sizes = gathered(client, client.map(_bytes_of, rows, pure=False), "partitions read" if is_verbose else "")
-    megabytes, limit = 1e-6 * sum(sizes), min(megabytes_of_workers(client), default=np.inf)
-    if _TIMES * megabytes > limit:
+    megabytes, table = 1e-6 * np.sum(sizes, axis=0)
+    limit = min(megabytes_of_workers(client), default=np.inf)
+    if _TIMES * megabytes + _TABLES * table > limit:
         raise ValueError(
             f"All rows in one place take {megabytes:.0f} MB, and {_TIMES} times that while members are "
-            f"fitted, but the memory of a worker is limited to {limit:.0f} MB; give workers more memory, or "
-            "fit some of the rows."
+            f"fitted, with {_TABLES} tables of rows x labels of {table:.0f} MB, but the memory of a worker "
+            f"is limited to {limit:.0f} MB; give workers more memory, or fit some of the rows."
         )
     table = client.submit(_Rows.read, reader, members, form, reader._drawn_seed(), list(rows), pure=False)
     gathered(
@@ -311,8 +327,13 @@ def _is_there(_: Any) -> bool:
     return True
 
 
-def _bytes_of(part: tuple[Any, ...]) -> int:
-    return sum(sizeof(one) if hasattr(one, "iloc") else size_in_bytes(one) for one in part)
+def _bytes_of(part: tuple[Any, ...]) -> tuple[int, int]:
+    """Say how large rows are as they are, but for a table of labels, and how large that is written out."""
+    X, y, weights = part
+    shape: Any = getattr(y, "shape", ())
+    kept = (X, weights) if len(shape) == 2 else part
+    found = sum(sizeof(one) if hasattr(one, "iloc") else size_in_bytes(one) for one in kept)
+    return found, 8 * shape[0] * shape[1] if len(shape) == 2 else 0
 
 
 def _refuse_unsendable(given: dict[str, Any]) -> None:

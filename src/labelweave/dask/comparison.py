@@ -12,7 +12,15 @@ from sklearn.base import clone
 
 from labelweave.arguments import checked, shown
 from labelweave.array_types import Floats
-from labelweave.comparison.compare import RowsToCompare, Split, compared, named_models, size_of, splits_of
+from labelweave.comparison.compare import (
+    RowsToCompare,
+    Split,
+    compared,
+    metrics_of_class_sets,
+    named_models,
+    size_of,
+    splits_of,
+)
 from labelweave.comparison.outcome import Comparison
 from labelweave.dask.data import ReadData, gathered_labels, read
 from labelweave.dask.decisions import innermost
@@ -27,6 +35,7 @@ from labelweave.problems.travelling_margins import in_tree_order
 
 _K = (1, 3, 5)
 _OF_CLASSES = ("accuracy", "mean_reciprocal_rank", "log_loss")  # means over rows
+_OF_SETS = ("coverage", "set_size")
 
 
 @checked
@@ -60,7 +69,8 @@ def compare(
     -------
     Comparison
         As in memory, up to the tolerance of fits, but for "auc_label", which needs all scores in one place.
-        Of classes "accuracy", and with probabilities "mean_reciprocal_rank" and "log_loss".
+        Of classes "accuracy", and with probabilities "mean_reciprocal_rank" and "log_loss"; of sets of
+        classes "coverage" and "set_size".
         "predict_seconds" has the measuring too.
 
     Raises
@@ -139,7 +149,8 @@ def _measure(model: PartitionedPredictions, client: Client, data: ReadData, spli
     if isinstance(sums, TableSums):
         metrics = sums.table()
     else:
-        metrics = dict(zip(_OF_CLASSES, (sums[1:] / sums[0]).tolist(), strict=False))
+        names = _OF_SETS if len(sums) == 1 + len(_OF_SETS) else _OF_CLASSES
+        metrics = dict(zip(names, (sums[1:] / sums[0]).tolist(), strict=False))
     seconds = {"fit_seconds": fitted - begin, "predict_seconds": time.perf_counter() - fitted}
     return metrics | seconds | {"megabytes": size_of(local) / 1e6}
 
@@ -150,11 +161,13 @@ def _label_sums(rows: ReadRows, model: Any) -> TableSums:
 
 
 def _class_sums(rows: ReadRows, model: Any) -> Floats:
-    """Count the rows, and add up the metrics of classes: (2,), or (4,) where there are probabilities."""
+    """Count the rows, and add up the metrics of classes: (2,), (3,) of sets, (4,) with probabilities."""
     X, truth = rows_of(rows.features), np.asarray(rows.targets)
     predicted = model.predict(X)
-    if hasattr(model, "predict_proba"):
+    if np.ndim(predicted) == 2:
+        found = metrics_of_class_sets(model, X, truth, predicted)
+    elif hasattr(model, "predict_proba"):
         found = class_summary(truth, model.predict_proba(X), model.classes_, y_pred=predicted)
     else:
         found = {"accuracy": np.mean(predicted == truth)}
-    return np.array([1.0, *(found[name] for name in _OF_CLASSES if name in found)]) * len(truth)
+    return np.array([1.0, *(found[name] for name in (*_OF_CLASSES, *_OF_SETS) if name in found)]) * len(truth)

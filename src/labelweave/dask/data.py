@@ -289,7 +289,8 @@ def _form_of(facts: Sequence[Facts]) -> TargetForm:
             )
         if (fact.form is None) != (first.form is None):
             raise ValueError(
-                "A partition of y has one class a row and another a table of labels; give one kind."
+                "A partition of y has one class a row and another a table of labels; give one kind, classes "
+                "in the shape (n,)."
             )
     if first.form is None:
         classes = np.unique(np.concatenate([fact.classes for fact in facts if fact.classes is not None]))

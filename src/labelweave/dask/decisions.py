@@ -57,14 +57,16 @@ class PartitionedRows(TrainingRows):
     is_verbose: bool
 
     def fit(
-        self, decider: Any, rows: Array | None = None, part: FittedPart | None = None, estimator: Any = None
-    ) -> Any:
+        self, decider: Any, rows: Array | None = None, part: FittedPart | None = None, estimator: Any = None,
+        *, is_kept: bool = False,
+    ) -> Any:  # fmt: skip
         if self.is_verbose:
             what = "all rows" if rows is None else f"{len(rows)} of {len(self.labels)} rows"
             sys.stderr.write(f"labelweave: {type(decider).__name__} on Dask: a fit to {what}\n")
         data = self.read if rows is None else self.read.some_rows(self.client, rows)
         start = None if part is None or rows is not None else part.model
-        return self.estimator._fitted_to(self.client, data, is_part=rows is not None, start=start)
+        is_part = rows is not None and not is_kept
+        return self.estimator._fitted_to(self.client, data, is_part=is_part, start=start)
 
     def score_blocks(self, part: FittedPart, rows: Array, response: str) -> Iterator[Array]:
         n_labels = self.labels.n_labels

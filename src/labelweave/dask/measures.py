@@ -12,7 +12,9 @@ import dask
 from labelweave.array_types import Floats
 from labelweave.arrays import panels
 from labelweave.dask.partitions import NO_ROWS, row_partitions
+from labelweave.dask.rows import targets_alone
 from labelweave.dask.waiting import gathered
+from labelweave.estimators.targets import unknown_entries
 from labelweave.labels import LabelMatrix
 from labelweave.metrics._classes import right_rows
 from labelweave.metrics.known_labels import truth_for
@@ -42,8 +44,10 @@ def summed(client: Client, model: Any, of_rows: Any, X: Any, y: Any, sample_weig
 
 def _of_partition(of_rows: Any, model: Any, X: Any, y: Any, weights: Any, number: int, *more: Any) -> Any:
     if X.shape[0] == 0:
-        return None
+        return targets_alone(y, number)
     try:
+        if isinstance(y, ValueError):  # of a file that could not be read
+            raise y
         own = np.ones(X.shape[0]) if weights is None else np.asarray(weights, np.float64)
         if own.shape != (X.shape[0],) or not np.isfinite(own).all() or (own < 0).any():
             raise ValueError(f"sample_weight is not one number from 0 on for each of {X.shape[0]} rows.")
@@ -70,6 +74,10 @@ def table_sums(model: Any, X: Any, y: Any, weights: Floats, k: Sequence[int] | N
 
 
 def right_classes(model: Any, X: Any, y: Any, weights: Floats) -> Floats:
-    """Weigh the rows whose class is right, and all of them: (2,)."""
-    right, is_known = right_rows(y, np.asarray(model.predict(X)), model.classes_, None)
+    """Weigh the rows whose class is right, or in the set of the row, and all of known class: (2,)."""
+    predicted = np.asarray(model.predict(X))
+    if predicted.ndim == 2:
+        weight = weights[~unknown_entries(np.ravel(y))].sum()
+        return np.array([model.score(X, y, weights) * weight if weight else 0.0, weight])
+    right, is_known = right_rows(y, predicted, model.classes_, None)
     return np.array([(weights * is_known) @ right, weights @ is_known])

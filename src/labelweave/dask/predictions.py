@@ -141,6 +141,12 @@ class PartitionedPredictions(CheckedParameters):
         labels = self._lazily("predict_top", X, np.empty((0, k), np.intp), k, k=k, part=0)
         return labels, self._lazily("predict_top", X, np.empty((0, k)), k, k=k, part=1)
 
+    @property
+    def _has_classes(self) -> bool:
+        """Whether a row has one class, be it that predictions are sets of these."""
+        local = self._classifier()
+        return local._form.kind != "labels" or getattr(local, "_one_of", None) is not None
+
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Compute the share of rows whose observed labels, or whose class, are all right.
 
@@ -152,14 +158,15 @@ class PartitionedPredictions(CheckedParameters):
         Returns
         -------
         float
-            The share, as the ordinary estimator computes it; NaN where nothing is observed.
+            The share, as the ordinary estimator computes it, of sets of classes how often they have the true
+            one; NaN where nothing is observed.
 
         Raises
         ------
         ValueError
             If data make no sense; the partition is named.
         """
-        if self._classifier()._form.kind != "labels":
+        if self._has_classes:
             right, weight = summed(self._connected(), self._local, right_classes, X, y, sample_weight)
             return float(right / weight) if weight else np.nan
         sums = summed(self._connected(), self._local, table_sums, X, y, sample_weight, None)
@@ -188,7 +195,7 @@ class PartitionedPredictions(CheckedParameters):
         ValueError
             If data make no sense; the partition is named.  If the model is of classes.
         """
-        if self._classifier()._form.kind != "labels":
+        if self._has_classes:
             raise ValueError("score_table is of labels, and this model has one class a row; see score.")
         sums = summed(self._connected(), self._local, table_sums, X, y, sample_weight, tuple(k))
         return dict(sums.table())

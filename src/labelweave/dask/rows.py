@@ -31,6 +31,7 @@ from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix
 from labelweave.labels.class_probabilities import is_missing
 from labelweave.labels.tags import read_tags, tag_rows
+from labelweave.sklearn_compat import _num_samples
 from labelweave.solvers.frame import State
 
 
@@ -192,7 +193,7 @@ def read_rows(
     raise are written to the logs of workers, and which partition's comes first is chance.
     """
     if X.shape[0] == 0:
-        return None
+        return targets_alone(y, number)
     reader = clone(reader)
     try:
         if isinstance(y, ValueError):
@@ -209,6 +210,12 @@ def read_rows(
         return ValueError(f"Partition {number}: {error}")
     form = label_form(y, targets) if has_labels else None
     return ReadRows(in_memory_or_file(features), targets, weights, form, entries)
+
+
+def targets_alone(y: Any, number: int) -> ValueError | None:
+    """Give an error where a partition without rows has targets nevertheless."""
+    n_targets = 0 if y is None or isinstance(y, ValueError) else _num_samples(y)
+    return ValueError(f"Partition {number}: X has 0 rows but y has {n_targets}.") if n_targets else None
 
 
 def _classes(y: Any) -> Array:

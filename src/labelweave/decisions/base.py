@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import logit
 from sklearn.base import MetaEstimatorMixin
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_random_state, get_tags, indexable
+from sklearn.utils import check_random_state, column_or_1d, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array, PerLabel
@@ -32,8 +32,18 @@ from labelweave.estimators.parameters import SHARED, Parameters
 from labelweave.estimators.soft_targets import corrected_like
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.estimators.table_model import TableModel
-from labelweave.estimators.targets import TargetForm, check_lengths, has_many_labels, read_targets
-from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.estimators.targets import (
+    TargetForm,
+    check_lengths,
+    has_many_labels,
+    label_form,
+    read_targets,
+    require_observed,
+)
+from labelweave.frames import FrameForm, library_of
+from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
+from labelweave.labels.tags import tag_rows
+from labelweave.metrics.known_labels import tags_of_model
 from labelweave.model_files import ModelFileError, Saves
 from labelweave.model_files.pipelines import kept_form
 from labelweave.model_files.schema import Field, Made, Numbers, Optional, Record, Sizes, count, stored_fields
@@ -118,7 +128,7 @@ class DecisionClassifier(
             What the estimator takes, or lists of tags or a LabelMatrix, complete ones for an estimator that
             is not labelweave's; unobserved labels do not count in the choice.
         sample_weight : array-like of shape (n,), default=None
-            Weights of the rows, for the estimator and for the choice.
+            Weights of the rows, for the estimator and for the choice, which does not depend on their scale.
 
         Returns
         -------
@@ -134,7 +144,11 @@ class DecisionClassifier(
 
     def _fit_rows(self, data: TrainingRows) -> Self:
         """Fit to rows that were read."""
-        self._choose(self._cross_fit(data))
+        held = self._cross_fit(data)
+        weights = held.weights
+        if weights is not None and weights.any():  # how few rows there are must not depend on their scale
+            held = replace(held, weights=weights / weights[weights > 0].mean())
+        self._choose(held)
         self._close(data)
         return self
 
@@ -165,6 +179,12 @@ class DecisionClassifier(
 
     def _keep_targets(self, labels: LabelMatrix, form: TargetForm) -> tuple[LabelMatrix, Array | None]:
         """Keep the form of targets; give the labels to choose on, and classes of which a row has one."""
+        self._refuse_other_labels(labels, form)
+        if form.kind != "labels" and self._for_sets:
+            raise ValueError(
+                f"{self._for_sets} is for label sets, but y has one of {len(form.classes)} classes a row; "
+                "leave it out."
+            )
         classes = None
         if form.kind == "multiclass":
             labels, form = self._read_classes(labels, form)
@@ -175,20 +195,56 @@ class DecisionClassifier(
         return labels, classes
 
     def _read_targets(self, y: Any) -> tuple[LabelMatrix, TargetForm]:
-        """Read y; classes that a fitted estimator knows are there whether a row has them or not."""
+        """Read y; what a fitted estimator knows is there whether a row has it or not."""
         tree = getattr(self.estimator, "taxonomy", None)
         tree = None if tree is None else Taxonomy.from_any(tree)
-        known = getattr(self.estimator, "classes_", None) if self._is_prefit else None
-        if known is None or isinstance(known, list) or len(known) < 3 or has_many_labels(y):
+        known = self._known
+        if known is not None and known.dtype.kind in "OU" and tag_rows(y) is not None:
+            return self._read_known_tags(y)
+        is_several = known is not None and len(known) > 1 and not isinstance(y, ClassProbabilities)
+        if known is None or not is_several or has_many_labels(y):
             return read_targets(y, tree, is_related=self._relates_labels)
-        labels, form = read_targets(np.concatenate([np.asarray(y), known]), tree)
-        strange = np.setdiff1d(form.classes.astype(str), np.asarray(known).astype(str))
-        if len(strange):
+        labels, form = read_targets(np.concatenate([np.asarray(column_or_1d(y)), known]), tree)
+        strange = sorted(set(form.classes.tolist()) - set(known.tolist()))
+        if strange:
             raise ValueError(
                 f"y has the class {str(strange[0])!r}, which the fitted estimator does not know; give rows "
                 f"of its {len(known)} classes."
             )
-        return labels[: len(labels) - len(known)], replace(form, classes=np.asarray(known))
+        return labels[: len(labels) - len(known)], replace(form, classes=known)
+
+    @property
+    def _known(self) -> Array | None:
+        """What a fitted estimator calls its labels or classes; None of one that is yet to be fitted."""
+        known = getattr(self.estimator, "classes_", None) if self._is_prefit else None
+        return None if known is None or isinstance(known, list) else np.asarray(known)
+
+    def _read_known_tags(self, y: Any) -> tuple[LabelMatrix, TargetForm]:
+        """Read lists of tags as the labels of a fitted estimator; others do not count."""
+        labels, form = tags_of_model(y, self.estimator), getattr(self.estimator, "_form", None)
+        require_observed(labels, is_related=self._relates_labels)
+        if form is None or form.container != "tags":
+            frame = FrameForm(library_of(y))
+            form = TargetForm("labels", "tags", 0, labels.names.astype(object), frame)
+        return labels, replace(form, unobserved=label_form(labels, labels).unobserved)
+
+    def _refuse_other_labels(self, labels: LabelMatrix, form: TargetForm) -> None:
+        """Refuse labels by name, or probabilities of classes, that are not in a fitted estimator's order."""
+        known = self._known
+        if known is None:
+            return
+        are_labels = form.kind == "labels"
+        is_named = known.dtype.kind in "OU" and labels.names is not None if are_labels else len(known) > 1
+        if is_named and list(map(str, form.classes)) != list(map(str, known)):
+            raise ValueError(
+                "y has other labels than the fitted estimator, or in another order; give those that its "
+                "classes_ names, in that order."
+            )
+
+    @property
+    def _for_sets(self) -> str:
+        """The parameter that makes no sense where a row has one class, as users write it; or nothing."""
+        return ""
 
     @property
     def _relates_labels(self) -> bool:

@@ -125,12 +125,11 @@ class CalibratedLabelClassifier(DecisionClassifier):
         return tags
 
     def _read_classes(self, labels: LabelMatrix, form: TargetForm) -> tuple[LabelMatrix, TargetForm]:
-        if self.decision != "half":
-            raise ValueError(
-                f"decision={self.decision!r} is for label sets, but y has one of {len(form.classes)} classes "
-                "a row; leave it out, which predicts the most probable class."
-            )
         return labels, form
+
+    @property
+    def _for_sets(self) -> str:
+        return "" if self.decision == "half" else f"decision={self.decision!r}"
 
     def _calibrated_from(self, scores: Array) -> Array:
         if self._one_of is not None:

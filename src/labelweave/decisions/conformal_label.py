@@ -180,7 +180,8 @@ class ConformalLabelClassifier(DecisionClassifier):
         if self.cv is None:
             split = one_split(len(data.labels), float(self.validation_fraction), self._seed())
             data = self._announced(data, 1)
-            held, part = score_held_out(data, [split], self._response, partial(data.fit, self))
+            fit = partial(data.fit, self, is_kept=True)
+            held, part = score_held_out(data, [split], self._response, fit)
             self._keep_estimator(part.model)
         else:
             held = self._cross_fit(data)

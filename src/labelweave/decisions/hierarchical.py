@@ -243,8 +243,9 @@ class HierarchicalClassifier(DecisionClassifier):
             if isinstance(self.estimator_, LabelPredictions):
                 yield from map(self._obeying, self.estimator_._deciding_blocks(part))
             else:
-                found = LabelMatrix.from_any(self.estimator_.predict(part))
-                yield self._obeying(found.to_signs().astype(np.float64))
+                found = self.estimator_.predict(part)
+                found = np.reshape(found, (-1, 1)) if np.ndim(found) == 1 and self._n_columns == 1 else found
+                yield self._obeying(LabelMatrix.from_any(found).to_signs().astype(np.float64))
 
     @available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), "predict_proba"))
     def predict_proba(self, X: Any) -> Array:

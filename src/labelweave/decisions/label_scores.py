@@ -140,11 +140,13 @@ class TrainingRows:
         return {"X": self.X, "y": self.y, "metadata": metadata}
 
     def fit(
-        self, decider: Any, rows: Array | None = None, part: FittedPart | None = None, estimator: Any = None
-    ) -> Any:
+        self, decider: Any, rows: Array | None = None, part: FittedPart | None = None, estimator: Any = None,
+        *, is_kept: bool = False,
+    ) -> Any:  # fmt: skip
         """Fit a clone of a decider's estimator to some rows, or to all, from the model of a part if it can.
 
         estimator: in the place of the decider's own.
+        is_kept: whether it is the model in the end, which is solved as far as one of all rows.
 
         A part goes on from another one only where both are told to be parts: their dual variables make the
         rows that are held out no easier to score.
@@ -157,7 +159,7 @@ class TrainingRows:
         y = targets_for(estimator, y)
         extra = {} if weights is None else {"sample_weight": weights}
         whole, fit = clone(estimator), "fit to all rows" if rows is None else "fit to a part"
-        if rows is not None and hasattr(whole, "_for_a_part"):
+        if rows is not None and not is_kept and hasattr(whole, "_for_a_part"):
             whole = whole._for_a_part()
             if part is not None:
                 whole._begin_at(part.model, part.rows, rows)

@@ -148,6 +148,10 @@ class TunedThresholdClassifier(DecisionClassifier):
         level = decision_level(self.estimator_, self._response)
         self.thresholds_, self.objective_value_, self.pooling_ = best_thresholds(held, rule, level)
 
+    @property
+    def _for_sets(self) -> str:
+        return "scope='top_k'" if self.scope == "top_k" else ""
+
     def _words(self, is_inside: bool) -> str:
         where = "on all rows" if self._is_prefit else "on held-out rows"
         aim = _AIMS.get(self.objective, "best for {}").format(self.target or self.objective)

@@ -212,10 +212,11 @@ def has_many_labels(y: Any) -> bool:
 
 
 def _is_column_of_classes(y: Array) -> bool:
-    return y.shape[1] == 1 and not np.isin(y[~_missing(y)], (0, 1, -1)).all()
+    return y.shape[1] == 1 and not np.isin(y[~unknown_entries(y)], (0, 1, -1)).all()
 
 
-def _missing(y: Array) -> Array:
+def unknown_entries(y: Array) -> Array:
+    """Say of each class or label whether it is missing, None or NaN."""
     if y.dtype.kind == "O":
         return np.array([is_missing(entry) for entry in y.ravel()], bool).reshape(y.shape)
     return np.isnan(y) if y.dtype.kind == "f" else np.zeros(y.shape, bool)
@@ -310,7 +311,7 @@ def read_classes(y: Any, taxonomy: Taxonomy | None = None) -> ClassTargets:
     if isinstance(y, ClassProbabilities):
         return _probable_classes(y, taxonomy)
     y = column_or_1d(unmasked(y.astype(object)) if np.ma.isMaskedArray(y) else y, warn=True)
-    missing = _missing(y)
+    missing = unknown_entries(y)
     known = y[~missing]
     if len(known) == 0:
         raise ValueError(f"y has {len(y)} rows and no class that is observed; name at least 2 classes.")
