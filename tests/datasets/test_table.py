@@ -209,7 +209,38 @@ def test_thousands_percent_and_currencies_are_numbers(tmp_path):
     assert list(guessed.dtypes.astype(str)) == ["float64", "float64"]
 
 
-@pytest.mark.parametrize("cell", ["12,34", "1,234,5", "3%4", "$", "%", "1.2.3", "1,2345"])
+@pytest.mark.parametrize(
+    ("cells", "values", "warning"),
+    [
+        ("1.234,5 2.500", [1234.5, 2500], None),
+        ("2.500 3.100", [2500, 3100], "column 'x' all stand before three digits"),
+        ("2.5 1", [2.5, 1], None),
+        ("1.5 2.125", [1.5, 2.125], None),
+        ("0.125 1.125", [0.125, 1.125], None),
+        ("0.125 1,5 2.500", [0.125, 1.5, 2500], "decimal commas as well as decimal points"),
+    ],
+)
+def test_points_between_semicolons_mean_the_same_in_all_rows(tmp_path, recwarn, cells, values, warning):
+    path = write(tmp_path / "t.csv", "x;y\n" + "".join(f"{cell};1\n" for cell in cells.split()))
+    columns = TableColumns(labels=["y"], numeric="x")
+    for chunk_rows in (1, len(values)):
+        chunks = iterate_table(path, columns, chunk_rows)
+        assert [number for chunk in chunks for number in chunk.X["x"]] == values
+    assert [warning in str(said.message) for said in recwarn] == [True] * (2 if warning else 0)
+
+
+def test_blocks_that_take_points_for_different_things_are_refused(tmp_path):
+    path = write(tmp_path / "t.csv", "x;y\n1.125;1\n1.5;1\n")
+    columns = TableColumns(labels=["y"], numeric="x")
+    assert list(read_table_columns(path, columns).X["x"]) == [1.125, 1.5]
+    with (
+        pytest.warns(UserWarning, match="three digits"),
+        pytest.raises(DataFileError, match="points before fractions in column 'x', which were read"),
+    ):
+        list(iterate_table(path, columns, 1))
+
+
+@pytest.mark.parametrize("cell", ["12,34", "0,125", "1,234,5", "3%4", "$", "%", "1.2.3", "1,2345"])
 def test_what_is_nearly_a_number_is_refused_by_its_line(tmp_path, cell):
     path = write(tmp_path / "t.csv", f'a,y\n"1,000",q\n"{cell}",p\n')
     with pytest.raises(DataFileError, match=f"t.csv:3: found '{re.escape(cell)}' in column 'a'"):

@@ -38,6 +38,7 @@ from labelweave.datasets.data_file import (
     require_file,
     warn_open_end,
 )
+from labelweave.datasets.decimal_marks import DecimalMarks
 
 _KINDS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "json", ".ndjson": "json",
           ".parquet": "parquet", ".pq": "parquet"}  # fmt: skip
@@ -203,11 +204,12 @@ def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None) -> Iterator[R
     first = next(batches, _Records(np.ones(1, np.int64), [], ","))
     header = [_unescaped(as_list(column[:1])[0]) for column in first.columns]
     _check_header(path, header)
-    has_decimal_commas = first.delimiter == ";"  # as spreadsheets write where commas are no delimiters
+    # as spreadsheets write where commas are no delimiters
+    marks = DecimalMarks(path) if first.delimiter == ";" else None
     first_row, rest = 0, _with_warning(path, chain([first.part(1)], batches))
     for records in _chunks_of_records(rest, chunk_rows):
         cells = dict(zip(header, map(_without_escapes, records.columns), strict=True))
-        yield RawTable(path, Columns(cells, has_decimal_commas), records.lines, first_row)
+        yield RawTable(path, Columns(cells, marks), records.lines, first_row)
         first_row += len(records.lines)
 
 
