@@ -315,6 +315,13 @@ def test_a_cut_file_is_refused_or_a_shorter_whole_one(tmp_path, rows, where, kin
     pd.testing.assert_frame_equal(part.X, whole.X[: len(part)])
 
 
+def test_whole_numbers_are_labels_and_categories_without_a_point(tmp_path):
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"f": [1.0, None], "y": [10.0, 20.5]}).to_parquet(path)
+    data = read_table_columns(path, TableColumns(labels="y", categorical="f"))
+    assert (list(data.label_names), data.X["f"].tolist()) == (["10", "20.5"], ["1", ""])
+
+
 def test_blank_cells_of_labels_mean_none_or_unknown(tmp_path):
     (tmp_path / "t.csv").write_text("words,tags\nred,x\ngreen, \nblue,?\n")
     for meaning, seen in (("none", [[1], [0], [np.nan]]), ("unknown", [[1], [np.nan], [np.nan]])):

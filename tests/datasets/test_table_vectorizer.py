@@ -40,6 +40,19 @@ def test_blocks_are_scikit_learns():
     np.testing.assert_array_equal(X[:, -1], 0)
 
 
+def test_a_gap_among_whole_numbers_leaves_the_others_what_they_are():
+    made = TableVectorizer(categorical="kind").fit(pd.DataFrame({"kind": [10, 20]}))
+    later = made.transform(pd.DataFrame({"kind": [10, None, 20]})).toarray()
+    np.testing.assert_array_equal(later, [[1, 0], [0, 0], [0, 1]])
+    polars = pytest.importorskip("polars").DataFrame({"kind": [2**60 + 1, None]})
+    assert TableVectorizer(categorical="kind").fit(polars).categories_ == [["", str(2**60 + 1)]]
+
+
+def test_values_that_earlier_versions_wrote_with_a_point_are_found():
+    made = TableVectorizer(categorical="kind").fit(pd.DataFrame({"kind": ["10.0", "20"]}))
+    np.testing.assert_array_equal(made.transform(pd.DataFrame({"kind": [10.0, 20.0]})).toarray(), np.eye(2))
+
+
 @pytest.mark.parametrize("options", [{}, {"min_df": 2, "sublinear_tf": True}, {"ngram_range": (1, 2)}])
 def test_state_rebuilds_an_equal_transformer(options):
     made = TableVectorizer("title", "kind", "size", missing_numeric="mean", **options).fit(FRAME)

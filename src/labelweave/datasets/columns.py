@@ -19,6 +19,7 @@ __all__ = [
     "Columns",
     "as_array",
     "as_list",
+    "as_text",
     "coded",
     "filled",
     "has_any",
@@ -143,6 +144,11 @@ def _unformatted_list(column: list[Any], point: str, comma: str) -> list[Any]:
 def is_missing(cell: Any) -> bool:
     """Say whether a cell holds nothing: None or NaN; an empty string does not."""
     return cell is None or (isinstance(cell, float) and math.isnan(cell))
+
+
+def as_text(cell: Any) -> str:
+    """Write a cell as text; whole numbers without a point, as a gap in a column makes integers floats."""
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
 
 
 def is_text(column: Any) -> bool:

@@ -58,7 +58,7 @@ class DecimalMarks:
         elif "thousands" in seen and "comma" not in seen:
             words = (
                 f"the points of column {name!r} all stand before three digits and are taken for thousands, "
-                "1.125 for 1125, as semicolons part the cells; part cells by commas if points stand before fractions"
+                "1.125 for 1125, as semicolons part the cells; part these by commas if they are fractions"
             )
         if words and "warned" not in seen:
             seen.add("warned")

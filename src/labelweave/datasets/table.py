@@ -21,6 +21,7 @@ import scipy.sparse as sp
 from labelweave.arguments import checked
 from labelweave.datasets.columns import (
     as_array,
+    as_text,
     coded,
     has_any,
     is_missing,
@@ -150,7 +151,7 @@ def _strings(table: RawTable, name: str) -> Any:
     if set(map(type, cells)) == {str}:
         return cells
     refuse_nested(table, name, "a string")
-    return ["" if is_missing(cell) else str(cell) for cell in cells]
+    return ["" if is_missing(cell) else as_text(cell) for cell in cells]
 
 
 def numbers_of(table: RawTable, name: str) -> npt.NDArray[np.float64]:
@@ -334,7 +335,7 @@ def _labels_of(table: RawTable, row: int, columns: TableColumns) -> list[str] | 
     if isinstance(cell, dict):
         raise table.error(row, columns.labels, "a JSON object", "a list of labels or a string")
     if not isinstance(cell, list):
-        return [str(cell)]
+        return [as_text(cell)]
     for name in cell:
         if is_missing(name) or isinstance(name, (list, dict)) or not str(name).strip():
             raise table.error(row, columns.labels, f"the label {name!r}", "names that are not empty")

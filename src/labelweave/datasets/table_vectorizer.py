@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -19,7 +19,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from labelweave.arguments import checked
-from labelweave.datasets.columns import Columns
+from labelweave.datasets.columns import Columns, as_text
 from labelweave.datasets.csr_parts import with_narrow_indices
 from labelweave.datasets.table_columns import column_names, listed_columns
 from labelweave.features.feature_matrix import LARGEST_FEATURE
@@ -221,7 +221,8 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             for vectorizer, name in zip(self.text_vectorizers_, self.text, strict=True)
         ]
         if self.categorical:
-            cells = np.array([cells_of(frame, name) for name in self.categorical], dtype=object)
+            kinds = zip(self.categorical, map(frozenset, self.categories_), strict=True)
+            cells = np.array([cells_of(frame, name, values) for name, values in kinds], dtype=object)
             blocks.append(self._encoder().transform(cells.T))
         if self.numeric:
             blocks.append(sp.csr_array(self._scaled(frame)))
@@ -368,8 +369,13 @@ def _numbers_of(frame: Any, name: str) -> npt.NDArray[np.float64]:
     )
 
 
-def cells_of(frame: Any, name: str) -> list[str]:
-    """Give the cells of a column as strings, empty where missing."""
+def cells_of(frame: Any, name: str, known: Collection[str] = ()) -> list[str]:
+    """Give the cells of a column as strings, empty where missing.
+
+    known: texts such as 10.0, as earlier versions wrote whole numbers, that are to be kept.
+    """
     column = frame[name]
-    cells = column.astype(object).mask(column.isna(), "").tolist()
-    return cells if set(map(type, cells)) == {str} else [*map(str, cells)]
+    cells: list[Any] = column.astype(object).mask(column.isna(), "").tolist()
+    if set(map(type, cells)) == {str}:
+        return cells
+    return [text if (text := str(cell)) in known else as_text(cell) for cell in cells]
