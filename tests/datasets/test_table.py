@@ -322,6 +322,13 @@ def test_whole_numbers_are_labels_and_categories_without_a_point(tmp_path):
     assert (list(data.label_names), data.X["f"].tolist()) == (["10", "20.5"], ["1", ""])
 
 
+@pytest.mark.parametrize("name", ["__index_level_0__", "Unnamed: 0", "Unnamed: 0.1"])
+def test_the_row_index_of_pandas_is_no_feature(tmp_path, name):
+    path = write(tmp_path / "t.csv", f"{name},f,y\n3,1,a\n7,2,b\n7,1,a\n")
+    with pytest.warns(UserWarning, match=f"the columns '{name}' look like identifiers"):
+        assert list(read_table_columns(path, TableColumns(labels="y")).X) == ["f"]
+
+
 def test_blank_cells_of_labels_mean_none_or_unknown(tmp_path):
     (tmp_path / "t.csv").write_text("words,tags\nred,x\ngreen, \nblue,?\n")
     for meaning, seen in (("none", [[1], [0], [np.nan]]), ("unknown", [[1], [np.nan], [np.nan]])):

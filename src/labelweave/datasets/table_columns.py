@@ -22,6 +22,7 @@ _MOST_CATEGORIES = 50
 _GLANCE = 1000  # so many cells often say enough
 _FEWEST_ROWS = 20  # of which all have another value, for these to be identifiers
 _NAMES_ROWS = re.compile(r"(?:^|[\W_])(?i:id|uuid|guid|key|nr|no|index|identifier)$|[a-z]I[dD]$")
+_ROW_INDEX = re.compile(r"__index_level_\d+__|Unnamed: 0(?:\.\d+)?")  # what pandas writes, and reads again
 _CODE = re.compile(r"[\w.:#-]{1,64}")
 _DIGIT = re.compile(r"\d")
 _MOST_LISTED = 20
@@ -234,6 +235,8 @@ def _matching(given: str, places: dict[str, int]) -> list[str]:
 
 def _kind(table: RawTable, name: str) -> str:
     """Guess the kind of a column: numbers, few values that come again, an identifier, or text."""
+    if _ROW_INDEX.fullmatch(name):
+        return "identifier"
     cells = filled(table.columns.plain(name))
     if not len(cells):
         return "empty"
