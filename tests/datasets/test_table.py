@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import decimal
 import gzip
 import json
 import re
@@ -320,6 +321,25 @@ def test_whole_numbers_are_labels_and_categories_without_a_point(tmp_path):
     pd.DataFrame({"f": [1.0, None], "y": [10.0, 20.5]}).to_parquet(path)
     data = read_table_columns(path, TableColumns(labels="y", categorical="f"))
     assert (list(data.label_names), data.X["f"].tolist()) == (["10", "20.5"], ["1", ""])
+
+
+def test_kinds_that_parquet_has_beside_numbers_and_text(tmp_path):
+    path = tmp_path / "t.parquet"
+    price = [decimal.Decimal(k) / 4 for k in range(40)]
+    frame = pd.DataFrame({"price": price, "y": ["a", "b"] * 20})
+    frame.to_parquet(path)
+    assert list(read_table_columns(path, TableColumns(labels="y")).X["price"]) == [k / 4 for k in range(40)]
+    frame.assign(at=pd.date_range("2020-01-01", periods=40)).to_parquet(path)
+    with pytest.raises(
+        DataFileError, match=r"found a datetime in column 'at' of row 0; .* name the column in drop"
+    ):
+        read_table_columns(path, TableColumns(labels="y"))
+
+
+def test_a_column_of_missing_numbers_is_left_out(tmp_path):
+    path = write(tmp_path / "t.csv", "b,f,y\nNA,1,p\n?,2,q\n")
+    data = read_table(path, labels="y")
+    assert list(data.feature_names) == ["f"]
 
 
 @pytest.mark.parametrize("name", ["__index_level_0__", "Unnamed: 0", "Unnamed: 0.1"])

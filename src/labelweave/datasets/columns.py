@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from itertools import chain
 from typing import Any
 
@@ -288,7 +289,7 @@ def numbers(column: Any) -> npt.NDArray[np.float64] | None:
             return _written_numbers(column)
         if not isinstance(column, list):
             values = column.cast("float64", safe=False).to_numpy()
-        elif kinds <= {int, float, bool, type(None)}:
+        elif kinds <= {int, float, bool, Decimal, type(None)}:
             values = np.array(column, np.float64)
         else:
             return None

@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, time, timedelta
 from difflib import get_close_matches
 from typing import Any, Literal, TypedDict
 
@@ -172,14 +173,19 @@ def with_kinds(columns: TableColumns, kinds: Mapping[str, str], path: PathLike) 
 
 def columns_of_frame(frame: Any, columns: TableColumns) -> TableColumns:
     """Find the kinds of the columns of a pandas frame, as of a table that is read from a file."""
-    return columns.resolved(RawTable("X", Columns(_cells(frame, columns)), None, 0))
+    kinds = kinds_of_frames([frame], columns)
+    return columns if columns.are_resolved else with_kinds(columns, kinds, "X")
 
 
 def kinds_of_frames(frames: Sequence[Any], columns: TableColumns) -> dict[str, str]:
     """Guess the kinds of columns from all rows of pandas frames, as :func:`columns_of_frame` does of one."""
     parts = [_cells(frame, columns) for frame in frames]
     cells = {name: [cell for part in parts for cell in part.get(name, ())] for name in parts[0]}
-    return columns._kinds_of_others(RawTable("X", Columns(cells), None, 0))
+    kinds = columns._kinds_of_others(RawTable("X", Columns(cells), None, 0))
+    for name, kind in kinds.items():
+        if kind in ("text", "numeric") and str(frames[0][name].dtype) == "category":
+            kinds[name] = "categorical"
+    return kinds
 
 
 def _cells(frame: Any, columns: TableColumns) -> dict[str, list[Any]]:
@@ -241,10 +247,12 @@ def _kind(table: RawTable, name: str) -> str:
     if not len(cells):
         return "empty"
     found = table.columns.numbers(name)
+    if found is not None and np.isnan(found).all():
+        return "empty"
     if found is not None or _are_numbers(cells):
         return "identifier" if _are_identifiers(name, cells, found, len(table)) else "numeric"
     if not is_text(cells):
-        refuse_nested(table, name, "text or a number; name the column in drop")
+        refuse_nested(table, name, "text or a number; name the column in drop", (date, time, timedelta))
     if _are_identifiers(name, cells, None, len(table)):
         return "identifier"
     most = min(_MOST_CATEGORIES, len(cells) // 2)
@@ -252,10 +260,10 @@ def _kind(table: RawTable, name: str) -> str:
     return "categorical" if are_few else "text"
 
 
-def refuse_nested(table: RawTable, name: str, expected: str) -> None:
-    """Refuse a column with a list or an object in a cell."""
+def refuse_nested(table: RawTable, name: str, expected: str, others: tuple[type, ...] = ()) -> None:
+    """Refuse a column with a list, an object or one of other kinds in a cell."""
     for row, cell in enumerate(table.columns[name]):
-        if isinstance(cell, (list, dict)):
+        if isinstance(cell, (list, dict, *others)):
             raise table.error(row, name, f"a {type(cell).__name__}", expected)
 
 
