@@ -336,6 +336,17 @@ def test_kinds_that_parquet_has_beside_numbers_and_text(tmp_path):
         read_table_columns(path, TableColumns(labels="y"))
 
 
+def test_binary_columns_of_parquet_are_text_or_refused_by_name(tmp_path):
+    path = tmp_path / "t.parquet"
+    frame = pd.DataFrame({"kind": [b"news", b"sport", None], "raw": [b"\xff"] * 3, "y": [b"a", b"b", b"a"]})
+    frame.to_parquet(path)
+    data = read_table_columns(path, TableColumns(labels="y", categorical="kind"))
+    assert (list(data.label_names), data.X["kind"].tolist()) == (["a", "b"], ["news", "sport", ""])
+    for columns in (TableColumns(labels="y"), TableColumns(labels="y", text="raw")):
+        with pytest.raises(DataFileError, match="found a bytes in column 'raw' of row 0"):
+            read_table_columns(path, columns)
+
+
 def test_a_column_of_missing_numbers_is_left_out(tmp_path):
     path = write(tmp_path / "t.csv", "b,f,y\nNA,1,p\n?,2,q\n")
     data = read_table(path, labels="y")

@@ -261,9 +261,9 @@ def _kind(table: RawTable, name: str) -> str:
 
 
 def refuse_nested(table: RawTable, name: str, expected: str, others: tuple[type, ...] = ()) -> None:
-    """Refuse a column with a list, an object or one of other kinds in a cell."""
+    """Refuse a column with a list, an object, bytes or one of other kinds in a cell."""
     for row, cell in enumerate(table.columns[name]):
-        if isinstance(cell, (list, dict, *others)):
+        if isinstance(cell, (list, dict, bytes, *others)):
             raise table.error(row, name, f"a {type(cell).__name__}", expected)
 
 

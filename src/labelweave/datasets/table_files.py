@@ -8,6 +8,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from operator import itemgetter
@@ -374,8 +375,11 @@ def _damaged(path: PathLike, error: Exception) -> DataFileError:
 
 def _parquet_column(column: Any) -> Any:
     """Give a column as an array of its values where it is plain, else as a list; damage raises here."""
-    from pyarrow import chunked_array, types
+    from pyarrow import ArrowInvalid, chunked_array, large_string, types
 
     column.validate(full=True)
     values = column.dictionary_decode() if types.is_dictionary(column.type) else column
+    if types.is_binary(values.type) or types.is_large_binary(values.type):
+        with suppress(ArrowInvalid):  # text, as some programs write it; others are bytes, to be left out
+            values = values.cast(large_string())
     return chunked_array([values]) if is_plain(values) or is_text_lists(values) else values.to_pylist()
