@@ -8,6 +8,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from labelweave.datasets import TableVectorizer
+from labelweave.model_files import ModelFileError, save_object
+from labelweave.model_files.storable import made_of_state
 
 pd = pytest.importorskip("pandas")
 
@@ -58,10 +60,12 @@ def test_state_rebuilds_an_equal_transformer(options):
     made = TableVectorizer("title", "kind", "size", missing_numeric="mean", **options).fit(FRAME)
     state = made.to_state()
     arrays = [*state.pop("idf"), state.pop("means"), state.pop("scales")]
+    words = state.pop("words")
+    assert words[0].tobytes().decode().split("\n") == [*made.text_vectorizers_[0].get_feature_names_out(), ""]
     assert all(isinstance(array, np.ndarray) for array in arrays)
     plain = json.loads(json.dumps(state))
     again = TableVectorizer.from_state(
-        {**plain, "idf": arrays[:-2], "means": arrays[-2], "scales": arrays[-1]}
+        {**plain, "words": words, "idf": arrays[:-2], "means": arrays[-2], "scales": arrays[-1]}
     )
     later = pd.DataFrame({"title": ["red kiwi pear"], "kind": ["new"], "size": [np.nan]})
     for frame in (FRAME, later):
@@ -69,6 +73,26 @@ def test_state_rebuilds_an_equal_transformer(options):
         np.testing.assert_array_equal(left.toarray(), right.toarray())
     assert list(made.get_feature_names_out()) == list(again.get_feature_names_out())
     assert again.to_state().keys() == made.to_state().keys()
+
+
+def test_words_of_earlier_files_are_lists(tmp_path):
+    made = TableVectorizer("title").fit(FRAME)
+    state = made.to_state()
+    words = made.text_vectorizers_[0].get_feature_names_out().tolist()
+    save_object(tmp_path / "m.lw", made)
+    content = (tmp_path / "m.lw").read_bytes()
+    assert content.count(b"apple") == content.count(b"apple\n") == 1  # not in the header
+    for kept in (words, state["words"][0]):
+        again = made_of_state("TableVectorizer", TableVectorizer, state | {"words": [kept]})
+        np.testing.assert_array_equal(again.transform(FRAME).toarray(), made.transform(FRAME).toarray())
+    for kept in (
+        words[:-1],
+        [*words[:-1], words[0]],
+        np.frombuffer(b"\xff\n", np.uint8),
+        np.zeros(0, np.uint8),
+    ):
+        with pytest.raises((ModelFileError, UnicodeDecodeError)):
+            made_of_state("TableVectorizer", TableVectorizer, state | {"words": [kept]})
 
 
 def test_each_kind_alone():

@@ -24,16 +24,21 @@ from labelweave.datasets.csr_parts import with_narrow_indices
 from labelweave.datasets.table_columns import column_names, listed_columns
 from labelweave.features.feature_matrix import LARGEST_FEATURE
 from labelweave.frames import as_pandas
-from labelweave.model_files.schema import FLAG, TEXT, Items, Number, Numbers, OneOf, count
+from labelweave.model_files.schema import FLAG, TEXT, Items, Maybe, Number, Numbers, OneOf, count
 from labelweave.model_files.storable import storable
 
 
 def _has_own_words(state: dict[str, Any]) -> bool:
     lists = [
-        *zip(state["words"], state["idf"], strict=True),
+        *zip(map(_words_in, state["words"]), state["idf"], strict=True),
         *((names, names) for names in state["categories"]),
     ]
-    return all(len(set(names)) == len(numbers) == len(names) for names, numbers in lists)
+    return all(0 < len(set(names)) == len(numbers) == len(names) for names, numbers in lists)
+
+
+def _words_in(kept: Any) -> list[str]:
+    """Read words from lines of UTF-8, or from a list, which earlier files have."""
+    return list(kept) if isinstance(kept, list) else kept.tobytes().decode().split("\n")[:-1]
 
 
 _NAMES = Items(TEXT, least=1)
@@ -48,7 +53,7 @@ _NO_WORDS = "it has no words; name the column in categorical or drop"
         "min_df": Number(0),
         "sublinear_tf": FLAG,
         "missing_numeric": OneOf(("error", "mean")),
-        "words": Items(_NAMES, "text"),
+        "words": Items(Maybe(_NAMES, Numbers("_", "u"), none=False), "text"),
         "idf": Items(Numbers("_"), "text"),
         "categories": Items(_NAMES, "categorical"),
         "means": Numbers("numeric"),
@@ -258,7 +263,13 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return {
             **{name: list(getattr(self, name)) for name in ("text", "categorical", "numeric", "ngram_range")},
             **{name: getattr(self, name) for name in ("min_df", "sublinear_tf", "missing_numeric")},
-            "words": [list(map(str, words.get_feature_names_out())) for words in self.text_vectorizers_],
+            # the header of a file has no room for a million of them as a list
+            "words": [
+                np.frombuffer(
+                    "".join(f"{word}\n" for word in words.get_feature_names_out()).encode(), np.uint8
+                )
+                for words in self.text_vectorizers_
+            ],
             "idf": [words.idf_ for words in self.text_vectorizers_],
             "categories": self.categories_,
             "means": self.means_,
@@ -269,7 +280,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
         made = cls(**{name: state[name] for name in inspect.signature(cls).parameters})
-        made.text_vectorizers_ = [made._text_vectorizer(list(words)) for words in state["words"]]
+        made.text_vectorizers_ = [made._text_vectorizer(words) for words in map(_words_in, state["words"])]
         for vectorizer, idf in zip(made.text_vectorizers_, state["idf"], strict=True):
             vectorizer.idf_ = np.array(idf)
         made.categories_ = [list(values) for values in state["categories"]]
