@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from labelweave.datasets import (
     LabeledData,
     TableColumns,
+    TableVectorizer,
     make_taxonomy,
     read_mulan,
     read_svmlight,
@@ -207,6 +208,10 @@ def test_columns_of_frames_are_told_by_their_cells():
         found = columns_of_frame(frame, TableColumns())
     assert (found.text, found.categorical, found.numeric) == (("words",), ("kind",), ("size",))
     assert set(found.drop) == {"key", "blank"}
+    twice = pd.DataFrame([[1, 2]], columns=["a", "a"])
+    for read in (TableVectorizer(numeric="a").fit, lambda X: columns_of_frame(X, TableColumns())):
+        with pytest.raises(ValueError, match="X has two columns named 'a'; rename one"):
+            read(twice)
     codes = frame.assign(kind=pd.Categorical([10, 20] * 20))[["kind", "size"]]
     assert columns_of_frame(codes, TableColumns()).categorical == ("kind",)
     prices = pd.DataFrame({"price": [decimal.Decimal(k) / 4 for k in range(40)]})

@@ -191,6 +191,7 @@ def kinds_of_frames(frames: Sequence[Any], columns: TableColumns) -> dict[str, s
 def _cells(frame: Any, columns: TableColumns) -> dict[str, list[Any]]:
     import pandas as pd
 
+    refuse_repeated(frame, frame.columns)
     named = {name for _, name in columns.named()}
     cells: dict[str, list[Any]] = {}
     for name in frame.columns:
@@ -207,6 +208,14 @@ def _cells(frame: Any, columns: TableColumns) -> dict[str, list[Any]]:
         kept = column.astype(str) if isinstance(column.dtype, pd.CategoricalDtype) else column
         cells[name] = kept.astype(object).where(column.notna(), None).tolist()
     return cells
+
+
+def refuse_repeated(frame: Any, names: Iterable[Any]) -> None:
+    """Refuse names that several columns of a pandas frame have."""
+    twice = set(frame.columns[frame.columns.duplicated()])
+    found = next((name for name in names if name in twice), None)
+    if found is not None:
+        raise ValueError(f"X has two columns named {found!r}; rename one.")
 
 
 def listed_columns(absent: str, columns: Iterable[str]) -> str:

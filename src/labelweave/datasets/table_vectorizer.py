@@ -21,7 +21,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from labelweave.arguments import checked
 from labelweave.datasets.columns import Columns, as_text
 from labelweave.datasets.csr_parts import with_narrow_indices
-from labelweave.datasets.table_columns import column_names, listed_columns
+from labelweave.datasets.table_columns import column_names, listed_columns, refuse_repeated
 from labelweave.features.feature_matrix import LARGEST_FEATURE
 from labelweave.frames import as_pandas
 from labelweave.model_files.schema import FLAG, TEXT, Items, Maybe, Number, Numbers, OneOf, count
@@ -348,6 +348,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if absent is not None:
             has = listed_columns(str(absent), frame.columns)
             raise ValueError(f"The table has no column {absent!r}; give one that it has{has}.")
+        refuse_repeated(frame, names)
         return frame
 
     def _check_is_fitted(self) -> None:
