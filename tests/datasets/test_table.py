@@ -347,6 +347,23 @@ def test_binary_columns_of_parquet_are_text_or_refused_by_name(tmp_path):
             read_table_columns(path, columns)
 
 
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        ("-1 1 0", "t.csv:(2|4): found (-1 beside 0|0 beside -1) in column 'y'"),
+        ("0 1 -1", "t.csv:4: found -1 beside 0 in column 'y' of row 2"),
+        ("-1 1 0.5", "t.csv:(2|4): found (-1 beside probabilities|probabilities beside -1) in column 'y'"),
+    ],
+)
+def test_codings_of_labels_are_not_mixed_in_blocks_either(tmp_path, labels, words):
+    path = write(tmp_path / "t.csv", "f,y\n" + "".join(f"{k},{y}\n" for k, y in enumerate(labels.split())))
+    for rows in (None, 1, 2):
+        with pytest.raises(DataFileError, match=words):
+            read_table(path, labels=["y"], numeric="f", block_rows=rows)
+    with pytest.raises(DataFileError, match=words):
+        list(iterate_table(path, TableColumns(labels=["y"], numeric="f"), 1))
+
+
 def test_a_column_of_missing_numbers_is_left_out(tmp_path):
     path = write(tmp_path / "t.csv", "b,f,y\nNA,1,p\n?,2,q\n")
     data = read_table(path, labels="y")
