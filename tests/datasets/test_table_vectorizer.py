@@ -95,6 +95,13 @@ def test_words_of_earlier_files_are_lists(tmp_path):
             made_of_state("TableVectorizer", TableVectorizer, state | {"words": [kept]})
 
 
+def test_a_long_word_does_not_widen_the_other_names():
+    made = TableVectorizer("title").fit(pd.DataFrame({"title": ["a few short words", "x" * 20_000]}))
+    names = made.get_feature_names_out()
+    assert names.nbytes < 100
+    assert names.tolist()[:2] == ["title:few", "title:short"]
+
+
 def test_each_kind_alone():
     for kind, name in [("text", "title"), ("categorical", "kind"), ("numeric", "size")]:
         made = TableVectorizer(**{kind: name})

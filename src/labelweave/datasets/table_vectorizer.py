@@ -255,7 +255,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         names = [f"{name}:{word}" for name, words in texts for word in words.get_feature_names_out()]
         categories = zip(self.categorical, self.categories_, strict=True)
         names += [f"{name}={value}" for name, values in categories for value in values]
-        return np.array([*names, *self.numeric], dtype=np.str_)
+        return np.array([*names, *self.numeric], dtype=object)  # of which none is as wide as the longest
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
