@@ -256,9 +256,10 @@ def _kind(table: RawTable, name: str) -> str:
     if not len(cells):
         return "empty"
     found = table.columns.numbers(name)
-    if found is not None and np.isnan(found).all():
-        return "empty"
-    if found is not None or _are_numbers(cells):
+    values = _numbers_in(cells) if found is None else found
+    if values is not None:
+        if np.isnan(values).all():
+            return "empty"
         return "identifier" if _are_identifiers(name, cells, found, len(table)) else "numeric"
     if not is_text(cells):
         refuse_nested(table, name, "text or a number; name the column in drop", (date, time, timedelta))
@@ -276,14 +277,12 @@ def refuse_nested(table: RawTable, name: str, expected: str, others: tuple[type,
             raise table.error(row, name, f"a {type(cell).__name__}", expected)
 
 
-def _are_numbers(cells: Any) -> bool:
+def _numbers_in(cells: Any) -> npt.NDArray[np.float64] | None:
     try:
         number(as_list(cells[:1])[0])
-        for cell in as_list(cells):
-            number(cell)
+        return np.array([number(cell) for cell in as_list(cells)])
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def _are_identifiers(name: str, cells: Any, found: npt.NDArray[np.float64] | None, n_rows: int) -> bool:
