@@ -71,7 +71,11 @@ def as_pandas(table: Any) -> Any:
         return table
     import pandas as pd
 
-    return pd.DataFrame({name: column_entries(table[name]) for name in column_labels(table) or ()})
+    columns: dict[Any, Any] = {name: column_entries(table[name]) for name in column_labels(table) or ()}
+    for name, entries in columns.items():
+        if None in entries and set(map(type, entries)) == {int, type(None)}:
+            columns[name] = pd.Series(entries, dtype=object)  # no floats, which have fewer digits
+    return pd.DataFrame(columns)
 
 
 def library_of(table: Any) -> str:

@@ -131,6 +131,7 @@ def test_without_pyarrow_tables_are_the_same(tmp_path, monkeypatch):
         'price,tags\n"1,234.5",a|b\n"2,000",b\n12.5%,a\n -$3 ,b\n',
         "price;tags\n1.234,5;a|b\n2.000,25;b\n12,5%;a\n3,5;b\n",
         "price;tags\n1.5;a|b\n?;b\nNA;a\n3;b\n",
+        "price;tags\n1.125;a|b\n1.5;b\n?;a\n3;b\n",
     ],
 )
 def test_without_pyarrow_formatted_numbers_are_the_same(tmp_path, monkeypatch, text):

@@ -1,5 +1,6 @@
 """What readers say of files and arguments that hold no labelled rows."""
 
+import decimal
 import json
 
 import numpy as np
@@ -9,6 +10,7 @@ import scipy.sparse as sp
 from labelweave.datasets import (
     LabeledData,
     TableColumns,
+    TableVectorizer,
     make_taxonomy,
     read_mulan,
     read_svmlight,
@@ -206,6 +208,14 @@ def test_columns_of_frames_are_told_by_their_cells():
         found = columns_of_frame(frame, TableColumns())
     assert (found.text, found.categorical, found.numeric) == (("words",), ("kind",), ("size",))
     assert set(found.drop) == {"key", "blank"}
+    twice = pd.DataFrame([[1, 2]], columns=["a", "a"])
+    for read in (TableVectorizer(numeric="a").fit, lambda X: columns_of_frame(X, TableColumns())):
+        with pytest.raises(ValueError, match="X has two columns named 'a'; rename one"):
+            read(twice)
+    codes = frame.assign(kind=pd.Categorical([10, 20] * 20))[["kind", "size"]]
+    assert columns_of_frame(codes, TableColumns()).categorical == ("kind",)
+    prices = pd.DataFrame({"price": [decimal.Decimal(k) / 4 for k in range(40)]})
+    assert columns_of_frame(prices, TableColumns()).numeric == ("price",)
     with pytest.raises(ValueError, match="X has a column 5 that is not named by text"):
         columns_of_frame(frame.rename(columns={"size": 5}), TableColumns())
     times = frame.assign(size=pd.to_datetime(["2020-01-01"] * 40))

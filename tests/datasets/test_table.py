@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import decimal
 import gzip
 import json
 import re
@@ -209,7 +210,38 @@ def test_thousands_percent_and_currencies_are_numbers(tmp_path):
     assert list(guessed.dtypes.astype(str)) == ["float64", "float64"]
 
 
-@pytest.mark.parametrize("cell", ["12,34", "1,234,5", "3%4", "$", "%", "1.2.3", "1,2345"])
+@pytest.mark.parametrize(
+    ("cells", "values", "warning"),
+    [
+        ("1.234,5 2.500", [1234.5, 2500], None),
+        ("2.500 3.100", [2500, 3100], "column 'x' all stand before three digits"),
+        ("2.5 1", [2.5, 1], None),
+        ("1.5 2.125", [1.5, 2.125], None),
+        ("0.125 1.125", [0.125, 1.125], None),
+        ("0.125 1,5 2.500", [0.125, 1.5, 2500], "decimal commas as well as decimal points"),
+    ],
+)
+def test_points_between_semicolons_mean_the_same_in_all_rows(tmp_path, recwarn, cells, values, warning):
+    path = write(tmp_path / "t.csv", "x;y\n" + "".join(f"{cell};1\n" for cell in cells.split()))
+    columns = TableColumns(labels=["y"], numeric="x")
+    for chunk_rows in (1, len(values)):
+        chunks = iterate_table(path, columns, chunk_rows)
+        assert [number for chunk in chunks for number in chunk.X["x"]] == values
+    assert [warning in str(said.message) for said in recwarn] == [True] * (2 if warning else 0)
+
+
+def test_blocks_that_take_points_for_different_things_are_refused(tmp_path):
+    path = write(tmp_path / "t.csv", "x;y\n1.125;1\n1.5;1\n")
+    columns = TableColumns(labels=["y"], numeric="x")
+    assert list(read_table_columns(path, columns).X["x"]) == [1.125, 1.5]
+    with (
+        pytest.warns(UserWarning, match="three digits"),
+        pytest.raises(DataFileError, match="points before fractions in column 'x', which were read"),
+    ):
+        list(iterate_table(path, columns, 1))
+
+
+@pytest.mark.parametrize("cell", ["12,34", "0,125", "1,234,5", "3%4", "$", "%", "1.2.3", "1,2345"])
 def test_what_is_nearly_a_number_is_refused_by_its_line(tmp_path, cell):
     path = write(tmp_path / "t.csv", f'a,y\n"1,000",q\n"{cell}",p\n')
     with pytest.raises(DataFileError, match=f"t.csv:3: found '{re.escape(cell)}' in column 'a'"):
@@ -282,6 +314,67 @@ def test_a_cut_file_is_refused_or_a_shorter_whole_one(tmp_path, rows, where, kin
     if kind == "parquet":
         assert len(part) == len(whole)
     pd.testing.assert_frame_equal(part.X, whole.X[: len(part)])
+
+
+def test_whole_numbers_are_labels_and_categories_without_a_point(tmp_path):
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"f": [1.0, None], "y": [10.0, 20.5]}).to_parquet(path)
+    data = read_table_columns(path, TableColumns(labels="y", categorical="f"))
+    assert (list(data.label_names), data.X["f"].tolist()) == (["10", "20.5"], ["1", ""])
+
+
+def test_kinds_that_parquet_has_beside_numbers_and_text(tmp_path):
+    path = tmp_path / "t.parquet"
+    price = [decimal.Decimal(k) / 4 for k in range(40)]
+    frame = pd.DataFrame({"price": price, "y": ["a", "b"] * 20})
+    frame.to_parquet(path)
+    assert list(read_table_columns(path, TableColumns(labels="y")).X["price"]) == [k / 4 for k in range(40)]
+    frame.assign(at=pd.date_range("2020-01-01", periods=40)).to_parquet(path)
+    with pytest.raises(
+        DataFileError, match=r"found a datetime in column 'at' of row 0; .* name the column in drop"
+    ):
+        read_table_columns(path, TableColumns(labels="y"))
+
+
+def test_binary_columns_of_parquet_are_text_or_refused_by_name(tmp_path):
+    path = tmp_path / "t.parquet"
+    frame = pd.DataFrame({"kind": [b"news", b"sport", None], "raw": [b"\xff"] * 3, "y": [b"a", b"b", b"a"]})
+    frame.to_parquet(path)
+    data = read_table_columns(path, TableColumns(labels="y", categorical="kind"))
+    assert (list(data.label_names), data.X["kind"].tolist()) == (["a", "b"], ["news", "sport", ""])
+    for columns in (TableColumns(labels="y"), TableColumns(labels="y", text="raw")):
+        with pytest.raises(DataFileError, match="found a bytes in column 'raw' of row 0"):
+            read_table_columns(path, columns)
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        ("-1 1 0", "t.csv:(2|4): found (-1 beside 0|0 beside -1) in column 'y'"),
+        ("0 1 -1", "t.csv:4: found -1 beside 0 in column 'y' of row 2"),
+        ("-1 1 0.5", "t.csv:(2|4): found (-1 beside probabilities|probabilities beside -1) in column 'y'"),
+    ],
+)
+def test_codings_of_labels_are_not_mixed_in_blocks_either(tmp_path, labels, words):
+    path = write(tmp_path / "t.csv", "f,y\n" + "".join(f"{k},{y}\n" for k, y in enumerate(labels.split())))
+    for rows in (None, 1, 2):
+        with pytest.raises(DataFileError, match=words):
+            read_table(path, labels=["y"], numeric="f", block_rows=rows)
+    with pytest.raises(DataFileError, match=words):
+        list(iterate_table(path, TableColumns(labels=["y"], numeric="f"), 1))
+
+
+def test_a_column_of_missing_numbers_is_left_out(tmp_path):
+    path = write(tmp_path / "t.csv", "b,f,y\nNA,1,p\n?,2,q\n")
+    data = read_table(path, labels="y")
+    assert list(data.feature_names) == ["f"]
+
+
+@pytest.mark.parametrize("name", ["__index_level_0__", "Unnamed: 0", "Unnamed: 0.1"])
+def test_the_row_index_of_pandas_is_no_feature(tmp_path, name):
+    path = write(tmp_path / "t.csv", f"{name},f,y\n3,1,a\n7,2,b\n7,1,a\n")
+    with pytest.warns(UserWarning, match=f"the columns '{name}' look like identifiers"):
+        assert list(read_table_columns(path, TableColumns(labels="y")).X) == ["f"]
 
 
 def test_blank_cells_of_labels_mean_none_or_unknown(tmp_path):

@@ -8,6 +8,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from labelweave.datasets import TableVectorizer
+from labelweave.model_files import ModelFileError, save_object
+from labelweave.model_files.storable import made_of_state
 
 pd = pytest.importorskip("pandas")
 
@@ -40,15 +42,30 @@ def test_blocks_are_scikit_learns():
     np.testing.assert_array_equal(X[:, -1], 0)
 
 
+def test_a_gap_among_whole_numbers_leaves_the_others_what_they_are():
+    made = TableVectorizer(categorical="kind").fit(pd.DataFrame({"kind": [10, 20]}))
+    later = made.transform(pd.DataFrame({"kind": [10, None, 20]})).toarray()
+    np.testing.assert_array_equal(later, [[1, 0], [0, 0], [0, 1]])
+    polars = pytest.importorskip("polars").DataFrame({"kind": [2**60 + 1, None]})
+    assert TableVectorizer(categorical="kind").fit(polars).categories_ == [["", str(2**60 + 1)]]
+
+
+def test_values_that_earlier_versions_wrote_with_a_point_are_found():
+    made = TableVectorizer(categorical="kind").fit(pd.DataFrame({"kind": ["10.0", "20"]}))
+    np.testing.assert_array_equal(made.transform(pd.DataFrame({"kind": [10.0, 20.0]})).toarray(), np.eye(2))
+
+
 @pytest.mark.parametrize("options", [{}, {"min_df": 2, "sublinear_tf": True}, {"ngram_range": (1, 2)}])
 def test_state_rebuilds_an_equal_transformer(options):
     made = TableVectorizer("title", "kind", "size", missing_numeric="mean", **options).fit(FRAME)
     state = made.to_state()
     arrays = [*state.pop("idf"), state.pop("means"), state.pop("scales")]
+    words = state.pop("words")
+    assert words[0].tobytes().decode().split("\n") == [*made.text_vectorizers_[0].get_feature_names_out(), ""]
     assert all(isinstance(array, np.ndarray) for array in arrays)
     plain = json.loads(json.dumps(state))
     again = TableVectorizer.from_state(
-        {**plain, "idf": arrays[:-2], "means": arrays[-2], "scales": arrays[-1]}
+        {**plain, "words": words, "idf": arrays[:-2], "means": arrays[-2], "scales": arrays[-1]}
     )
     later = pd.DataFrame({"title": ["red kiwi pear"], "kind": ["new"], "size": [np.nan]})
     for frame in (FRAME, later):
@@ -56,6 +73,33 @@ def test_state_rebuilds_an_equal_transformer(options):
         np.testing.assert_array_equal(left.toarray(), right.toarray())
     assert list(made.get_feature_names_out()) == list(again.get_feature_names_out())
     assert again.to_state().keys() == made.to_state().keys()
+
+
+def test_words_of_earlier_files_are_lists(tmp_path):
+    made = TableVectorizer("title").fit(FRAME)
+    state = made.to_state()
+    words = made.text_vectorizers_[0].get_feature_names_out().tolist()
+    save_object(tmp_path / "m.lw", made)
+    content = (tmp_path / "m.lw").read_bytes()
+    assert content.count(b"apple") == content.count(b"apple\n") == 1  # not in the header
+    for kept in (words, state["words"][0]):
+        again = made_of_state("TableVectorizer", TableVectorizer, state | {"words": [kept]})
+        np.testing.assert_array_equal(again.transform(FRAME).toarray(), made.transform(FRAME).toarray())
+    for kept in (
+        words[:-1],
+        [*words[:-1], words[0]],
+        np.frombuffer(b"\xff\n", np.uint8),
+        np.zeros(0, np.uint8),
+    ):
+        with pytest.raises((ModelFileError, UnicodeDecodeError)):
+            made_of_state("TableVectorizer", TableVectorizer, state | {"words": [kept]})
+
+
+def test_a_long_word_does_not_widen_the_other_names():
+    made = TableVectorizer("title").fit(pd.DataFrame({"title": ["a few short words", "x" * 20_000]}))
+    names = made.get_feature_names_out()
+    assert names.nbytes < 100
+    assert names.tolist()[:2] == ["title:few", "title:short"]
 
 
 def test_each_kind_alone():

@@ -90,6 +90,7 @@ def test_the_quick_parser_takes_ordinary_lines():
     ("text", "line", "words"),
     [
         ("", None, "an empty file"),
+        ("\ufeff", None, "an empty file"),
         ("1 2\n0 0:1\n", 1, "'1 2'"),
         ("a b c\n", 1, "three integers"),
         ("1 2 2", None, "0 rows"),

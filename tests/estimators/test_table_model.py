@@ -57,6 +57,14 @@ def test_kinds_are_found_as_on_the_command_line():
     assert model.predict(FRAME[["size", "title", "channel"]][:1]).shape == (1,)
 
 
+@pytest.mark.parametrize("make", [np.array, pd.DataFrame, pl.DataFrame, pa.table])
+def test_times_are_no_features(make):
+    times = np.array(["2020-01-01", "NaT"], "M8[ms]")
+    X = times[:, None] if make is np.array else make({"at": times})
+    with pytest.raises(ValueError, match="X has times, of which no features are made"):
+        lw.MaxMarginClassifier().fit(X, [["a"], ["b"]])
+
+
 @pytest.mark.parametrize("make", [pl.DataFrame, pa.table])
 def test_frames_of_other_libraries_give_the_same(make):
     columns = {name: column.tolist() for name, column in FRAME.items()}

@@ -31,6 +31,7 @@ from labelweave import (
 from labelweave.baselines import PLST
 from labelweave.datasets import make_text_like
 from labelweave.facts import fact_lines, model_facts
+from labelweave.facts.words import plain_parameters
 
 EVIL = "<script>alert('x')</script>"
 
@@ -105,6 +106,11 @@ def test_a_taxonomy_is_named(data):
     model = KernelLogisticClassifier(taxonomy=tree, hyperparameters="fixed").fit(data[0][:60], y)
     assert table(model)["taxonomy"].startswith("5 nodes")
     assert table(model)["classes"] == "3: cat, dog, oak"
+
+
+def test_numbers_of_numpy_are_shown_as_numbers():
+    found = plain_parameters(MaxMarginClassifier(C=np.float64(2.5), max_iter=np.int64(7)))
+    assert (found["C"], found["max_iter"]) == (2.5, 7)
 
 
 def test_estimators_do_not_import_facts():

@@ -5,7 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier, RandomTreesEmbedding
+from sklearn.base import clone
+from sklearn.ensemble import (
+    BaggingClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomTreesEmbedding,
+)
 from sklearn.tree import DecisionTreeClassifier
 
 from labelweave import MaxMarginClassifier, load
@@ -113,6 +119,16 @@ def test_parameters_that_make_no_sense_are_refused(parameters):
     rows = FeatureMatrix(np.zeros((3, 2)))
     with pytest.raises(ValueError, match="ForestKernel has"):
         ForestKernel(**parameters).resolved(rows)
+
+
+def test_trees_that_see_features_of_their_own_are_refused():
+    X, y = np.random.default_rng(0).normal(size=(30, 4)), np.arange(30) % 2
+    bagged = BaggingClassifier(DecisionTreeClassifier(), 5, random_state=0)
+    rows = FeatureMatrix(X)
+    assert ForestKernel.of(bagged.fit(X, y)).block(rows, rows).shape == (30, 30)
+    for changed in ({"bootstrap_features": True}, {"max_features": 2}):
+        with pytest.raises(ValueError, match="The trees of forest see features of their own"):
+            ForestKernel.of(clone(bagged).set_params(**changed).fit(X, y))
 
 
 def test_it_survives_a_model_file(data, tmp_path):

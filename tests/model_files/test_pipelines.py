@@ -313,6 +313,51 @@ def test_steps_that_do_not_fit_together_are_refused():
         _read(*_state(pipeline))
 
 
+CODES = RANDOM.integers(3, 6, (30, 2)).astype(float)
+NUMBERS = pd.DataFrame({"b": CODES[:, 0], "n": X[:, 0]})
+ONE_HOLE = np.where(np.arange(120).reshape(30, 4) == 7, np.nan, X)
+PICKY = {
+    "wide": (preprocessing.StandardScaler(), np.tile(X, 3_000)),
+    "imputed text": (
+        make_pipeline(
+            impute.SimpleImputer(missing_values=None, strategy="constant", fill_value="missing"),
+            preprocessing.OneHotEncoder(),
+        ),
+        CELLS[:, :2],
+    ),
+    "imputed codes": (
+        make_pipeline(impute.SimpleImputer(strategy="most_frequent"), preprocessing.OrdinalEncoder()),
+        CODES,
+    ),
+    "other codes": (make_pipeline(preprocessing.Binarizer(), preprocessing.OneHotEncoder()), CODES),
+    "positive": (preprocessing.PowerTransformer("box-cox"), np.exp(X)),
+    "few holes": (make_union(impute.SimpleImputer(), impute.MissingIndicator()), ONE_HOLE),
+    "one column twice": (
+        ColumnTransformer([
+            ("o", preprocessing.OneHotEncoder(), ["b"]),
+            ("s", preprocessing.StandardScaler(), ["b", "n"]),
+        ]),
+        NUMBERS,
+    ),
+    "no column": (
+        ColumnTransformer([
+            ("o", preprocessing.OneHotEncoder(), []),
+            ("s", preprocessing.StandardScaler(), ["b"]),
+        ]),
+        NUMBERS,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PICKY)
+def test_steps_that_take_only_rows_like_theirs_come_back(name, tmp_path):
+    step, rows = PICKY[name]
+    pipeline = make_pipeline(step, lw.MaxMarginClassifier()).fit(rows, Y)
+    again = _again(pipeline, tmp_path)
+    np.testing.assert_array_equal(again.decision_function(rows), pipeline.decision_function(rows))
+    assert repr(again[0]).replace("'drop'", "OneHotEncoder()") == repr(step)  # as strict as before
+
+
 def test_how_many_processes_work_is_not_kept(tmp_path):
     assert _again(make_union(PCA(1), n_jobs=2).fit(X), tmp_path).n_jobs is None
 

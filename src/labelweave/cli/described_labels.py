@@ -33,7 +33,7 @@ def model_of_texts(request: FitRequest, targets: Targets, kind: Any, parameters:
     if relations.taxonomy:
         tree = read_taxonomy(relations.taxonomy)
     estimator = kind(**parameters) if parameters or request.is_model_named else None
-    words = None if features is None else np.asarray(features).astype(np.str_)
+    words = None if features is None else np.asarray(features, dtype=object)
     return LabelTextClassifier(estimator, text, feature_names=words, taxonomy=tree, random_state=request.seed)
 
 

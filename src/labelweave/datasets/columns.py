@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from itertools import chain
 from typing import Any
 
@@ -13,11 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.datasets.data_file import finite_number
+from labelweave.datasets.decimal_marks import DecimalMarks
 
 __all__ = [
     "Columns",
     "as_array",
     "as_list",
+    "as_text",
     "coded",
     "filled",
     "has_any",
@@ -39,11 +42,11 @@ class Columns(Mapping[str, list[Any]]):
     """The columns of a table by name, as lists; what pyarrow read becomes one when it is asked for.
 
     given: lists of one length, or arrays that ``pyarrow.chunked_array`` made.
-    has_decimal_commas: whether numbers are written as 1.234,5 and not as 1,234.5.
+    marks: where numbers may be written as 1.234,5 and not as 1,234.5, says which columns are.
     """
 
-    def __init__(self, given: Mapping[str, Any], has_decimal_commas: bool = False) -> None:
-        self._given, self._has_decimal_commas = dict(given), has_decimal_commas
+    def __init__(self, given: Mapping[str, Any], marks: DecimalMarks | None = None) -> None:
+        self._given, self._marks = dict(given), marks
         self._lists = {name: column for name, column in given.items() if isinstance(column, list)}
         self._numbers: dict[str, npt.NDArray[np.float64] | None] = {}
 
@@ -78,8 +81,10 @@ class Columns(Mapping[str, list[Any]]):
     def numbers(self, name: str) -> npt.NDArray[np.float64] | None:
         """Give a column as numbers; see :func:`numbers`."""
         if name not in self._numbers:
-            found = numbers(self.plain(name))
+            found = numbers(self.plain(name)) if self._marks is None else None
             self._numbers[name] = numbers(self.unformatted(name)) if found is None else found
+            if self._marks is not None and self._numbers[name] is not None:
+                self._marks.warn(name)
         return self._numbers[name]
 
     def all_numbers(
@@ -103,15 +108,16 @@ class Columns(Mapping[str, list[Any]]):
     def unformatted(self, name: str) -> Any:
         """Give a column with 1,234.5 and 50 % and $3 as 1234.5 and 50 and 3, where it is text."""
         column = as_array(self.plain(name))
-        point, comma = ",." if self._has_decimal_commas else ".,"
-        if isinstance(column, list):
-            return _unformatted_list(column, point, comma)
-        return _unformatted(column, point, comma) if is_text(column) else column
+        if not isinstance(column, list) and not is_text(column):
+            return column
+        has_points = self._marks is None or self._marks.are_points(name, column)
+        point, comma = ".," if has_points else ",."
+        return (_unformatted_list if isinstance(column, list) else _unformatted)(column, point, comma)
 
 
 def _formats(point: str, comma: str) -> tuple[str, str]:
     """Say what a formatted number is, and what is to be left out of it."""
-    digits = rf"(\d{{1,3}}(\{comma}\d{{3}})+|\d+)(\{point}\d+)?"
+    digits = rf"([1-9]\d{{0,2}}(\{comma}\d{{3}})+|\d+)(\{point}\d+)?"
     return rf"^\s*[-+]?[$€£¥]?\s*{digits}\s*[%$€£¥]?\s*$", rf"[\{comma}%$€£¥\s]"
 
 
@@ -139,6 +145,11 @@ def _unformatted_list(column: list[Any], point: str, comma: str) -> list[Any]:
 def is_missing(cell: Any) -> bool:
     """Say whether a cell holds nothing: None or NaN; an empty string does not."""
     return cell is None or (isinstance(cell, float) and math.isnan(cell))
+
+
+def as_text(cell: Any) -> str:
+    """Write a cell as text; whole numbers without a point, as a gap in a column makes integers floats."""
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
 
 
 def is_text(column: Any) -> bool:
@@ -278,7 +289,7 @@ def numbers(column: Any) -> npt.NDArray[np.float64] | None:
             return _written_numbers(column)
         if not isinstance(column, list):
             values = column.cast("float64", safe=False).to_numpy()
-        elif kinds <= {int, float, bool, type(None)}:
+        elif kinds <= {int, float, bool, Decimal, type(None)}:
             values = np.array(column, np.float64)
         else:
             return None

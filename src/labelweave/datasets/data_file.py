@@ -109,8 +109,9 @@ def _chunks(path: Path, block_bytes: int) -> Iterator[bytes]:
     try:
         with opened(path) as stream:
             while chunk := stream.read(block_bytes):
-                yield chunk.removeprefix(_BYTE_ORDER_MARK) if is_empty else chunk
-                is_empty = False
+                text = chunk.removeprefix(_BYTE_ORDER_MARK) if is_empty else chunk
+                is_empty = not text
+                yield text
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataFileError(path, None, f"a damaged gzip file ({error})", "a whole one") from None
     if is_empty:

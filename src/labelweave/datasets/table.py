@@ -21,6 +21,7 @@ import scipy.sparse as sp
 from labelweave.arguments import checked
 from labelweave.datasets.columns import (
     as_array,
+    as_text,
     coded,
     has_any,
     is_missing,
@@ -124,12 +125,18 @@ def iterate_table(
         )
     if isinstance(columns.labels, str) and label_names is None:
         raise ValueError("Give label_names: the labels of a chunk are not all there are.")
+    codings = set[str]()
     for table in raw_tables(path, chunk_rows):
-        yield labeled_frame(table, columns.resolved(table), (label_names, unknown_labels))
+        yield labeled_frame(table, columns.resolved(table), (label_names, unknown_labels), codings)
 
 
-def labeled_frame(table: RawTable, columns: TableColumns, known: Known) -> LabeledData:
-    """Give the feature columns of a table that was read as a frame, and its labels."""
+def labeled_frame(
+    table: RawTable, columns: TableColumns, known: Known, codings: set[str] | None = None
+) -> LabeledData:
+    """Give the feature columns of a table that was read as a frame, and its labels.
+
+    codings: what columns of one label had in blocks before, one set for all blocks of a file.
+    """
     try:
         import pandas as pd
     except ImportError:
@@ -138,7 +145,7 @@ def labeled_frame(table: RawTable, columns: TableColumns, known: Known) -> Label
     cells: dict[str, Any] = {name: _strings(table, name) for name in strings}
     cells |= {name: numbers_of(table, name) for name in columns.numeric or ()}
     frame = pd.DataFrame(cells, index=range(table.first_row, table.first_row + len(table)))
-    Y = table_labels(table, columns, known)
+    Y = table_labels(table, columns, known, set() if codings is None else codings)
     return LabeledData(frame, Y, np.array(frame.columns, np.str_), _row_ids(table, columns.id))
 
 
@@ -150,7 +157,7 @@ def _strings(table: RawTable, name: str) -> Any:
     if set(map(type, cells)) == {str}:
         return cells
     refuse_nested(table, name, "a string")
-    return ["" if is_missing(cell) else str(cell) for cell in cells]
+    return ["" if is_missing(cell) else as_text(cell) for cell in cells]
 
 
 def numbers_of(table: RawTable, name: str) -> npt.NDArray[np.float64]:
@@ -171,7 +178,7 @@ def _row_ids(table: RawTable, name: str | None) -> npt.NDArray[Any] | None:
     return np.asarray(cells)
 
 
-def table_labels(table: RawTable, columns: TableColumns, known: Known) -> LabelMatrix:
+def table_labels(table: RawTable, columns: TableColumns, known: Known, codings: set[str]) -> LabelMatrix:
     """Read the labels of some rows; where their names are not known they are those of the rows, sorted."""
     label_names, unknown_labels = known
     if unknown_labels not in ("error", "ignore"):
@@ -182,10 +189,10 @@ def table_labels(table: RawTable, columns: TableColumns, known: Known) -> LabelM
         return LabelMatrix(nothing, None if label_names is None else nothing, label_names)
     if isinstance(columns.labels, str):
         return _listed_labels(table, columns, known)
-    return _binary_labels(table, columns.labels, known)
+    return _binary_labels(table, columns.labels, known, codings)
 
 
-def _binary_labels(table: RawTable, names: Sequence[str], known: Known) -> LabelMatrix:
+def _binary_labels(table: RawTable, names: Sequence[str], known: Known, codings: set[str]) -> LabelMatrix:
     label_names, unknown_labels = known
     chosen = list(names if label_names is None else label_names)
     unknown, absent = sorted(set(names) - set(chosen)), sorted(set(chosen) - set(names))
@@ -196,12 +203,24 @@ def _binary_labels(table: RawTable, names: Sequence[str], known: Known) -> Label
     for place, name in enumerate(chosen):
         values[:, place] = _binary_column(table, name)
     is_share = (values > 0) & (values < 1)
-    if not is_share.any():
-        return LabelMatrix.from_any(values, chosen)
-    if (values == -1).any():
-        row, place = np.argwhere(values == -1)[0]
-        raise table.error(int(row), chosen[place], "-1 beside probabilities", "numbers from 0 to 1")
-    return LabelMatrix.from_probabilities(values, chosen)
+    _refuse_mixed(table, chosen, {"0": values == 0, "-1": values == -1, "probabilities": is_share}, codings)
+    return (LabelMatrix.from_probabilities if is_share.any() else LabelMatrix.from_any)(values, chosen)
+
+
+def _refuse_mixed(
+    table: RawTable, names: Sequence[str], entries: dict[str, npt.NDArray[np.bool_]], codings: set[str]
+) -> None:
+    """Refuse -1 beside 0 or probabilities, here or in blocks before."""
+    codings.update(coding for coding, where in entries.items() if where.any())
+    if "-1" not in codings or len(codings) == 1:
+        return
+    other = "probabilities" if "probabilities" in codings else "0"
+    one, beside = ("-1", other) if entries["-1"].any() else (other, "-1")
+    row, place = np.argwhere(entries[one])[0]
+    expected = (
+        "numbers from 0 to 1" if other != "0" else "0 and 1, or -1 and 1, and nothing where not observed"
+    )
+    raise table.error(int(row), names[place], f"{one} beside {beside}", expected)
 
 
 def _binary_column(table: RawTable, name: str) -> npt.ArrayLike:
@@ -334,7 +353,7 @@ def _labels_of(table: RawTable, row: int, columns: TableColumns) -> list[str] | 
     if isinstance(cell, dict):
         raise table.error(row, columns.labels, "a JSON object", "a list of labels or a string")
     if not isinstance(cell, list):
-        return [str(cell)]
+        return [as_text(cell)]
     for name in cell:
         if is_missing(name) or isinstance(name, (list, dict)) or not str(name).strip():
             raise table.error(row, columns.labels, f"the label {name!r}", "names that are not empty")

@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, time, timedelta
 from difflib import get_close_matches
 from typing import Any, Literal, TypedDict
 
@@ -22,6 +23,7 @@ _MOST_CATEGORIES = 50
 _GLANCE = 1000  # so many cells often say enough
 _FEWEST_ROWS = 20  # of which all have another value, for these to be identifiers
 _NAMES_ROWS = re.compile(r"(?:^|[\W_])(?i:id|uuid|guid|key|nr|no|index|identifier)$|[a-z]I[dD]$")
+_ROW_INDEX = re.compile(r"__index_level_\d+__|Unnamed: 0(?:\.\d+)?")  # what pandas writes, and reads again
 _CODE = re.compile(r"[\w.:#-]{1,64}")
 _DIGIT = re.compile(r"\d")
 _MOST_LISTED = 20
@@ -171,19 +173,25 @@ def with_kinds(columns: TableColumns, kinds: Mapping[str, str], path: PathLike) 
 
 def columns_of_frame(frame: Any, columns: TableColumns) -> TableColumns:
     """Find the kinds of the columns of a pandas frame, as of a table that is read from a file."""
-    return columns.resolved(RawTable("X", Columns(_cells(frame, columns)), None, 0))
+    kinds = kinds_of_frames([frame], columns)
+    return columns if columns.are_resolved else with_kinds(columns, kinds, "X")
 
 
 def kinds_of_frames(frames: Sequence[Any], columns: TableColumns) -> dict[str, str]:
     """Guess the kinds of columns from all rows of pandas frames, as :func:`columns_of_frame` does of one."""
     parts = [_cells(frame, columns) for frame in frames]
     cells = {name: [cell for part in parts for cell in part.get(name, ())] for name in parts[0]}
-    return columns._kinds_of_others(RawTable("X", Columns(cells), None, 0))
+    kinds = columns._kinds_of_others(RawTable("X", Columns(cells), None, 0))
+    for name, kind in kinds.items():
+        if kind in ("text", "numeric") and str(frames[0][name].dtype) == "category":
+            kinds[name] = "categorical"
+    return kinds
 
 
 def _cells(frame: Any, columns: TableColumns) -> dict[str, list[Any]]:
     import pandas as pd
 
+    refuse_repeated(frame, frame.columns)
     named = {name for _, name in columns.named()}
     cells: dict[str, list[Any]] = {}
     for name in frame.columns:
@@ -200,6 +208,14 @@ def _cells(frame: Any, columns: TableColumns) -> dict[str, list[Any]]:
         kept = column.astype(str) if isinstance(column.dtype, pd.CategoricalDtype) else column
         cells[name] = kept.astype(object).where(column.notna(), None).tolist()
     return cells
+
+
+def refuse_repeated(frame: Any, names: Iterable[Any]) -> None:
+    """Refuse names that several columns of a pandas frame have."""
+    twice = set(frame.columns[frame.columns.duplicated()])
+    found = next((name for name in names if name in twice), None)
+    if found is not None:
+        raise ValueError(f"X has two columns named {found!r}; rename one.")
 
 
 def listed_columns(absent: str, columns: Iterable[str]) -> str:
@@ -234,14 +250,19 @@ def _matching(given: str, places: dict[str, int]) -> list[str]:
 
 def _kind(table: RawTable, name: str) -> str:
     """Guess the kind of a column: numbers, few values that come again, an identifier, or text."""
+    if _ROW_INDEX.fullmatch(name):
+        return "identifier"
     cells = filled(table.columns.plain(name))
     if not len(cells):
         return "empty"
     found = table.columns.numbers(name)
-    if found is not None or _are_numbers(cells):
+    values = _numbers_in(cells) if found is None else found
+    if values is not None:
+        if np.isnan(values).all():
+            return "empty"
         return "identifier" if _are_identifiers(name, cells, found, len(table)) else "numeric"
     if not is_text(cells):
-        refuse_nested(table, name, "text or a number; name the column in drop")
+        refuse_nested(table, name, "text or a number; name the column in drop", (date, time, timedelta))
     if _are_identifiers(name, cells, None, len(table)):
         return "identifier"
     most = min(_MOST_CATEGORIES, len(cells) // 2)
@@ -249,21 +270,19 @@ def _kind(table: RawTable, name: str) -> str:
     return "categorical" if are_few else "text"
 
 
-def refuse_nested(table: RawTable, name: str, expected: str) -> None:
-    """Refuse a column with a list or an object in a cell."""
+def refuse_nested(table: RawTable, name: str, expected: str, others: tuple[type, ...] = ()) -> None:
+    """Refuse a column with a list, an object, bytes or one of other kinds in a cell."""
     for row, cell in enumerate(table.columns[name]):
-        if isinstance(cell, (list, dict)):
+        if isinstance(cell, (list, dict, bytes, *others)):
             raise table.error(row, name, f"a {type(cell).__name__}", expected)
 
 
-def _are_numbers(cells: Any) -> bool:
+def _numbers_in(cells: Any) -> npt.NDArray[np.float64] | None:
     try:
         number(as_list(cells[:1])[0])
-        for cell in as_list(cells):
-            number(cell)
+        return np.array([number(cell) for cell in as_list(cells)])
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def _are_identifiers(name: str, cells: Any, found: npt.NDArray[np.float64] | None, n_rows: int) -> bool:

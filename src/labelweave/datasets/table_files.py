@@ -8,6 +8,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from operator import itemgetter
@@ -38,6 +39,7 @@ from labelweave.datasets.data_file import (
     require_file,
     warn_open_end,
 )
+from labelweave.datasets.decimal_marks import DecimalMarks
 
 _KINDS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "json", ".ndjson": "json",
           ".parquet": "parquet", ".pq": "parquet"}  # fmt: skip
@@ -204,11 +206,12 @@ def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None) -> Iterator[R
     first = next(batches, _Records(np.ones(1, np.int64), [], ","))
     header = [_unescaped(as_list(column[:1])[0]) for column in first.columns]
     _check_header(path, header)
-    has_decimal_commas = first.delimiter == ";"  # as spreadsheets write where commas are no delimiters
+    # as spreadsheets write where commas are no delimiters
+    marks = DecimalMarks(path) if first.delimiter == ";" else None
     first_row, rest = 0, _with_warning(path, chain([first.part(1)], batches))
     for records in _chunks_of_records(rest, chunk_rows):
         cells = dict(zip(header, map(_without_escapes, records.columns), strict=True))
-        yield RawTable(path, Columns(cells, has_decimal_commas), records.lines, first_row)
+        yield RawTable(path, Columns(cells, marks), records.lines, first_row)
         first_row += len(records.lines)
 
 
@@ -373,8 +376,11 @@ def _damaged(path: PathLike, error: Exception) -> DataFileError:
 
 def _parquet_column(column: Any) -> Any:
     """Give a column as an array of its values where it is plain, else as a list; damage raises here."""
-    from pyarrow import chunked_array, types
+    from pyarrow import ArrowInvalid, chunked_array, large_string, types
 
     column.validate(full=True)
     values = column.dictionary_decode() if types.is_dictionary(column.type) else column
+    if types.is_binary(values.type) or types.is_large_binary(values.type):
+        with suppress(ArrowInvalid):  # text, as some programs write it; others are bytes, to be left out
+            values = values.cast(large_string())
     return chunked_array([values]) if is_plain(values) or is_text_lists(values) else values.to_pylist()

@@ -141,8 +141,9 @@ def features_in_blocks(
         if label_names is None and isinstance(columns.labels, str):
             label_names = sorted(found)
     parts: dict[str, list[Any]] = {"X": [], "Y": [], "ids": []}
+    codings = set[str]()
     for table in _blocks_of(path, columns, block_rows):
-        one = labeled_frame(table, columns, (label_names, unknown_labels))
+        one = labeled_frame(table, columns, (label_names, unknown_labels), codings)
         parts["X"].append(vectorizer.transform(one.X))
         parts["Y"].append(one.Y)
         parts["ids"].append(one.row_ids)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -19,21 +19,26 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from labelweave.arguments import checked
-from labelweave.datasets.columns import Columns
+from labelweave.datasets.columns import Columns, as_text
 from labelweave.datasets.csr_parts import with_narrow_indices
-from labelweave.datasets.table_columns import column_names, listed_columns
+from labelweave.datasets.table_columns import column_names, listed_columns, refuse_repeated
 from labelweave.features.feature_matrix import LARGEST_FEATURE
 from labelweave.frames import as_pandas
-from labelweave.model_files.schema import FLAG, TEXT, Items, Number, Numbers, OneOf, count
+from labelweave.model_files.schema import FLAG, TEXT, Items, Maybe, Number, Numbers, OneOf, count
 from labelweave.model_files.storable import storable
 
 
 def _has_own_words(state: dict[str, Any]) -> bool:
     lists = [
-        *zip(state["words"], state["idf"], strict=True),
+        *zip(map(_words_in, state["words"]), state["idf"], strict=True),
         *((names, names) for names in state["categories"]),
     ]
-    return all(len(set(names)) == len(numbers) == len(names) for names, numbers in lists)
+    return all(0 < len(set(names)) == len(numbers) == len(names) for names, numbers in lists)
+
+
+def _words_in(kept: Any) -> list[str]:
+    """Read words from lines of UTF-8, or from a list, which earlier files have."""
+    return list(kept) if isinstance(kept, list) else kept.tobytes().decode().split("\n")[:-1]
 
 
 _NAMES = Items(TEXT, least=1)
@@ -48,7 +53,7 @@ _NO_WORDS = "it has no words; name the column in categorical or drop"
         "min_df": Number(0),
         "sublinear_tf": FLAG,
         "missing_numeric": OneOf(("error", "mean")),
-        "words": Items(_NAMES, "text"),
+        "words": Items(Maybe(_NAMES, Numbers("_", "u"), none=False), "text"),
         "idf": Items(Numbers("_"), "text"),
         "categories": Items(_NAMES, "categorical"),
         "means": Numbers("numeric"),
@@ -223,7 +228,8 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             for vectorizer, name in zip(self.text_vectorizers_, self.text, strict=True)
         ]
         if self.categorical:
-            cells = np.array([cells_of(frame, name) for name in self.categorical], dtype=object)
+            kinds = zip(self.categorical, map(frozenset, self.categories_), strict=True)
+            cells = np.array([cells_of(frame, name, values) for name, values in kinds], dtype=object)
             blocks.append(self._encoder().transform(cells.T))
         if self.numeric:
             blocks.append(sp.csr_array(self._scaled(frame)))
@@ -251,7 +257,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         names = [f"{name}:{word}" for name, words in texts for word in words.get_feature_names_out()]
         categories = zip(self.categorical, self.categories_, strict=True)
         names += [f"{name}={value}" for name, values in categories for value in values]
-        return np.array([*names, *self.numeric], dtype=np.str_)
+        return np.array([*names, *self.numeric], dtype=object)  # of which none is as wide as the longest
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
@@ -259,7 +265,13 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return {
             **{name: list(getattr(self, name)) for name in ("text", "categorical", "numeric", "ngram_range")},
             **{name: getattr(self, name) for name in ("min_df", "sublinear_tf", "missing_numeric")},
-            "words": [list(map(str, words.get_feature_names_out())) for words in self.text_vectorizers_],
+            # the header of a file has no room for a million of them as a list
+            "words": [
+                np.frombuffer(
+                    "".join(f"{word}\n" for word in words.get_feature_names_out()).encode(), np.uint8
+                )
+                for words in self.text_vectorizers_
+            ],
             "idf": [words.idf_ for words in self.text_vectorizers_],
             "categories": self.categories_,
             "means": self.means_,
@@ -270,7 +282,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
         made = cls(**{name: state[name] for name in inspect.signature(cls).parameters})
-        made.text_vectorizers_ = [made._text_vectorizer(list(words)) for words in state["words"]]
+        made.text_vectorizers_ = [made._text_vectorizer(words) for words in map(_words_in, state["words"])]
         for vectorizer, idf in zip(made.text_vectorizers_, state["idf"], strict=True):
             vectorizer.idf_ = np.array(idf)
         made.categories_ = [list(values) for values in state["categories"]]
@@ -338,6 +350,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if absent is not None:
             has = listed_columns(str(absent), frame.columns)
             raise ValueError(f"The table has no column {absent!r}; give one that it has{has}.")
+        refuse_repeated(frame, names)
         return frame
 
     def _check_is_fitted(self) -> None:
@@ -370,8 +383,13 @@ def _numbers_of(frame: Any, name: str) -> npt.NDArray[np.float64]:
     )
 
 
-def cells_of(frame: Any, name: str) -> list[str]:
-    """Give the cells of a column as strings, empty where missing."""
+def cells_of(frame: Any, name: str, known: Collection[str] = ()) -> list[str]:
+    """Give the cells of a column as strings, empty where missing.
+
+    known: texts such as 10.0, as earlier versions wrote whole numbers, that are to be kept.
+    """
     column = frame[name]
-    cells = column.astype(object).mask(column.isna(), "").tolist()
-    return cells if set(map(type, cells)) == {str} else [*map(str, cells)]
+    cells: list[Any] = column.astype(object).mask(column.isna(), "").tolist()
+    if set(map(type, cells)) == {str}:
+        return cells
+    return [text if (text := str(cell)) in known else as_text(cell) for cell in cells]

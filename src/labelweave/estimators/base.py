@@ -25,8 +25,8 @@ from labelweave.estimators.scorers import HasScorer, Scorer
 from labelweave.estimators.soft_targets import RATES_OF_CLASSES, corrected_by
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.features import FeatureMatrix, FeatureScaling
-from labelweave.features.feature_matrix import LARGEST_FEATURE, filled
-from labelweave.frames import first_entry_of_no_number
+from labelweave.features.feature_matrix import LARGEST_FEATURE, filled, refuse_times
+from labelweave.frames import first_entry_of_no_number, is_frame
 from labelweave.interrupts import ON_INTERRUPT, UNDER_WAY, FitUnderWay, goes_into_interrupt
 from labelweave.labels import LabelMatrix, LabelMean
 from labelweave.labels.label_mean import read_label_mean
@@ -249,6 +249,10 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
         refuse_lazy(X, "X")
         if sp.issparse(X):  # before scikit-learn hands it to SciPy's loops
             X = checked_csr(X, "X")
+        elif isinstance(X, np.ndarray):
+            refuse_times(X)
+        elif is_frame(X):
+            refuse_times(X[:1])
         try:
             checked = validate_data(
                 self, unmasked(X), reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32],

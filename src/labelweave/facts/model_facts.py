@@ -114,7 +114,7 @@ def feature_names(model: Any) -> Any:
     if isinstance(innermost(model), Pipeline):
         model = innermost(model)
         with suppress(AttributeError, ValueError, NotFittedError):  # of steps that do not name what they make
-            return np.asarray(model[:-1].get_feature_names_out(), dtype=np.str_) if len(model) > 1 else None
+            return np.asarray(model[:-1].get_feature_names_out(), dtype=object) if len(model) > 1 else None
         return None
     return getattr(model, "feature_names_" if isinstance(model, TableModel) else "feature_names_in_", None)
 

@@ -93,6 +93,7 @@ def _is_same(value: Any, default: Any) -> bool:
 
 def _plain(value: Any) -> Any:
     """Give numbers and words as they are, anything larger by its type and size."""
+    value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, Kernel) or callable(value):

@@ -225,8 +225,15 @@ def _as_csr(X: Any) -> sp.csr_array:
     return csr
 
 
+def refuse_times(entries: Any) -> None:
+    """Refuse times, which NumPy would turn into whole numbers, as which missing ones are -9.2e18."""
+    if np.asarray(entries).dtype.kind in "mM":
+        raise ValueError("X has times, of which no features are made; turn them into numbers.")
+
+
 def _as_table(X: Any) -> npt.NDArray[Any]:
     table = np.asarray(unmasked(X))
+    refuse_times(table)
     if table.dtype not in (np.float32, np.float64):
         try:
             table = table.astype(np.float64)

@@ -186,11 +186,13 @@ def _kept_part(part: Any, place: str) -> Any:
 def _parts(step: Any, place: str) -> dict[str, Any]:
     if isinstance(step, ColumnTransformer):
         check_is_fitted(step)
-        parts = step.transformers_
+        places = {name: list(map(int, at)) for name, at in step._transformer_to_input_indices.items()}
+        # what takes no column is not fitted
+        parts = [(name, part if places[name] else "drop", at) for name, part, at in step.transformers_]
         return {
             "parts": [[name, _kept_part(part, f"{place}'s {name}")] for name, part, _ in parts],
             "columns": [_packed(_listed(columns), f"The columns of {name}") for name, _, columns in parts],
-            "places": {name: list(map(int, at)) for name, at in step._transformer_to_input_indices.items()},
+            "places": places,
             "outputs": {name: [at.start, at.stop] for name, at in step.output_indices_.items()},
             "is_sparse": bool(step.sparse_output_),
             "has_remainder": len(parts) > len(step.transformers),

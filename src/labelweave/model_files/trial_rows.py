@@ -17,26 +17,59 @@ from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.impute import KNNImputer, MissingIndicator, SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PowerTransformer
 
 from labelweave.model_files.safe_file import ModelFileError
 from labelweave.model_files.schema import is_bounded
 from labelweave.model_files.transformer_kinds import FITTED
 
 _HASHERS = (HashingVectorizer, FeatureHasher)
-_MOST_DENSE = 10_000
+_MOST_DENSE = 2**21  # numbers of a row, in all steps together
+# what would refuse rows only because they are made up
+_LENIENT: dict[type, dict[str, Any]] = {
+    OneHotEncoder: {"handle_unknown": "ignore"},
+    OrdinalEncoder: {"handle_unknown": "use_encoded_value", "unknown_value": 0},
+    MissingIndicator: {"error_on_new": False},
+    PowerTransformer: {"method": "yeo-johnson"},
+}
 _LARGEST = 1e39  # below what models take
 _PASSES = (None, "passthrough", "drop")
 
 
 def try_out(step: Any) -> None:
     """Send two rows through all that transforms; a step in which they fail is refused by a ModelFileError."""
-    rows = trial_rows(step)
+    step = _lenient(step)
+    rows = trial_rows(step, _n_steps(step))
     if rows is None and not isinstance(step, Pipeline):
         return
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         _through(step, rows)
+
+
+def _lenient(step: Any) -> Any:
+    """Copy a step, and those in it, so that what is checked is their form and not the values in the rows."""
+    if type(step) not in (*_LENIENT, Pipeline, FeatureUnion, ColumnTransformer):
+        return step
+    made = copy.copy(step)
+    if isinstance(step, FeatureUnion | ColumnTransformer):
+        made.n_jobs = None
+    for name in ("steps", "transformer_list", "transformers_"):
+        if hasattr(step, name):
+            parts = [(of, _lenient(part), *at) for of, part, *at in getattr(step, name)]
+            setattr(made, name, parts)
+    for name, value in _LENIENT.get(type(step), {}).items():
+        setattr(made, name, value)
+    return made
+
+
+def _n_steps(step: Any) -> int:
+    return 1 + sum(map(_n_steps, _steps_in(step)))
+
+
+def _steps_in(step: Any) -> list[Any]:
+    named = getattr(step, "steps", getattr(step, "transformer_list", getattr(step, "transformers_", ())))
+    return [part for _, part, *_ in named]
 
 
 def _through(step: Any, rows: Any) -> Any:
@@ -64,9 +97,6 @@ def _through(step: Any, rows: Any) -> Any:
 
 
 def _transformed(step: Any, rows: Any) -> Any:
-    if isinstance(step, FeatureUnion | ColumnTransformer):
-        step = copy.copy(step)
-        step.n_jobs = None
     found = step.transform(rows)
     if isinstance(step, ColumnTransformer):
         ends = [at.stop for at in step.output_indices_.values()]
@@ -89,19 +119,19 @@ def _check_features(model: Any, rows: Any) -> None:
         )
 
 
-def trial_rows(step: Any) -> Any:
-    """Make two rows that a step says it takes; None where that is not known."""
+def trial_rows(step: Any, n_steps: int = 1) -> Any:
+    """Make two rows that a step, of so many, says it takes; None where that is not known."""
     if isinstance(step, Pipeline | FeatureUnion):
         pairs = step.steps if isinstance(step, Pipeline) else step.transformer_list
         used = [part for _, part in pairs if part not in _PASSES]
-        return trial_rows(used[0]) if used else None
+        return trial_rows(used[0], n_steps) if used else None
     if isinstance(step, ColumnTransformer):
         return _columns(step)
     if isinstance(step, DictVectorizer | FeatureHasher | CountVectorizer | HashingVectorizer):
         return _documents(step)
     if isinstance(step, OneHotEncoder | OrdinalEncoder):
         return np.array([[found[0] for found in step.categories_]] * 2, object)
-    return _table(step) if type(step) in FITTED else None
+    return _table(step, n_steps) if type(step) in FITTED else None
 
 
 def _documents(step: Any) -> list[Any]:
@@ -112,11 +142,11 @@ def _documents(step: Any) -> list[Any]:
     return ["a word", ""]
 
 
-def _table(step: Any) -> Any:
+def _table(step: Any, n_steps: int) -> Any:
     """Make rows of numbers; with missing ones for steps that are about these."""
     width = step._n_features if isinstance(step, MissingIndicator) else step.n_features_in_
     if not isinstance(step, SimpleImputer | KNNImputer | MissingIndicator):
-        return _ones(width)
+        return _ones(width, n_steps)
     dtype = getattr(step, "_fit_dtype", np.dtype(float))
     rows = np.ones((2, width), dtype if dtype.kind == "O" else float)
     if dtype.kind == "O":
@@ -125,10 +155,10 @@ def _table(step: Any) -> Any:
     return rows
 
 
-def _ones(width: int) -> Any:
-    return (
-        np.array([[1.0], [0.0]]).repeat(width, axis=1) if width <= _MOST_DENSE else sp.csr_array((2, width))
-    )
+def _ones(width: int, n_steps: int = 1) -> Any:
+    if width * n_steps > _MOST_DENSE:
+        return sp.csr_array((2, width))
+    return np.array([[1.0], [0.0]]).repeat(width, axis=1)
 
 
 def _made_by(step: Any) -> Any:
@@ -173,7 +203,4 @@ def check_width(step: ColumnTransformer) -> None:
 def _most_hashed(step: Any) -> int:
     if isinstance(step, _HASHERS):
         return int(step.n_features)
-    if isinstance(step, ColumnTransformer):
-        return max((_most_hashed(part) for _, part, _ in step.transformers_), default=0)
-    pairs = getattr(step, "steps", getattr(step, "transformer_list", ()))
-    return max((_most_hashed(part) for _, part in pairs), default=0)
+    return max(map(_most_hashed, _steps_in(step)), default=0)

@@ -99,7 +99,7 @@ def read_rows(model: Any, X: Any, row_names: Sequence[Any] | Array | None) -> Re
     features = features if means is None or hasattr(X, "columns") else filled(features, means)
     given = getattr(classifier, "feature_names_in_", feature_names(innermost(classifier)))
     return ReportedRows(
-        classifier, features, names, None if given is None else np.asarray(given, dtype=np.str_)
+        classifier, features, names, None if given is None else np.asarray(given, dtype=object)
     )
 
 
@@ -107,7 +107,7 @@ def _piped_rows(model: Pipeline, classifier: Any, X: Any, names: list[str]) -> R
     """Take rows through the steps before the classifier; texts and frames are shown as they came."""
     before, own = model[:-1], None
     with suppress(AttributeError, ValueError, NotFittedError):  # of steps that do not name what they make
-        own = np.asarray(before.get_feature_names_out(), dtype=np.str_)
+        own = np.asarray(before.get_feature_names_out(), dtype=object)
     features = before.transform(X)
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         return ReportedRows(classifier, features, names, own, X, None, tuple(X.columns[:_MOST_COLUMNS]))

@@ -76,6 +76,9 @@ class ForestKernel(Kernel):
         trees: list[Any] = np.ravel(listed).tolist() if is_list else [forest]
         if not trees or not all(hasattr(tree, "tree_") for tree in trees):
             raise ValueError(f"forest is {forest!r}; give a fitted forest, or a tree, of scikit-learn.")
+        seen = getattr(forest, "estimators_features_", [])
+        if not all(np.array_equal(own, np.arange(forest.n_features_in_)) for own in seen):
+            raise ValueError("The trees of forest see features of their own; give one whose trees see all.")
         return cls(Forest.of_trees([tree.tree_ for tree in trees]), len(trees))
 
     def _check_parameters(self) -> None:

@@ -1,0 +1,74 @@
+"""What points mean in the numbers of a CSV file whose cells semicolons part."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from labelweave.array_types import Array
+from labelweave.datasets.data_file import DataFileError, PathLike
+
+_COMMA = r",|\..*\."
+_POINT = r"^[^.,]*\.[^.,]*$"
+_GROUP = r"^\D*[1-9]\d{0,2}\.\d{3}\D*$"
+
+
+@dataclass(frozen=True)
+class DecimalMarks:
+    """Says of each column whether its points stand before fractions; else they stand between thousands.
+
+    They do where a number shows it, as 2.5 or 0.125 does, and none has a decimal comma.  Blocks of one file
+    share this object, so that they mean what the whole file does or are refused.
+    """
+
+    path: PathLike
+    # of each column "comma", "point", and what groups of digits were taken for
+    _seen: dict[str, set[str]] = field(default_factory=dict)
+
+    def are_points(self, name: str, column: Any) -> bool:
+        """Say whether 1.125 is a little more than one in a column of text.
+
+        Raises DataFileError if an earlier block was read otherwise.
+        """
+        seen = self._seen.setdefault(name, set())
+        is_group = _matches(column, _GROUP)
+        if _matches(column, _COMMA).any():
+            seen.add("comma")
+        if (_matches(column, _POINT) & ~is_group).any():
+            seen.add("point")
+        found = "point" in seen and "comma" not in seen
+        taken, other = ("fractions", "thousands") if found else ("thousands", "fractions")
+        if other in seen:
+            what = f"points before {taken} in column {name!r}, which were read as points before {other} above"
+            raise DataFileError(self.path, None, what, "one kind of points; read the file as a whole")
+        if is_group.any():
+            seen.add(taken)
+        return found
+
+    def warn(self, name: str) -> None:
+        """Warn of a column of numbers, once, where its points may mean something else."""
+        seen = self._seen.get(name, set())
+        words = ""
+        if {"comma", "point"} <= seen:
+            words = f"the numbers of column {name!r} have decimal commas as well as decimal points"
+        elif "thousands" in seen and "comma" not in seen:
+            words = (
+                f"the points of column {name!r} all stand before three digits and are taken for thousands, "
+                "1.125 for 1125, as semicolons part the cells; part these by commas if they are fractions"
+            )
+        if words and "warned" not in seen:
+            seen.add("warned")
+            warnings.warn(f"{self.path}: {words}", UserWarning, stacklevel=2)
+
+
+def _matches(column: Any, pattern: str) -> Array:
+    if isinstance(column, list):
+        found = re.compile(pattern, re.ASCII)
+        return np.array([isinstance(cell, str) and bool(found.search(cell)) for cell in column], bool)
+    from pyarrow import compute
+
+    return np.asarray(compute.match_substring_regex(column, pattern).fill_null(False).to_numpy())
