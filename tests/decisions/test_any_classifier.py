@@ -341,16 +341,3 @@ def test_classes_of_a_fitted_classifier_are_matched_by_name(classes):
     strange = np.char.add(y, "s") if y.dtype.kind == "U" else y + 1
     with pytest.raises(ValueError, match="which the fitted estimator does not know"):
         CalibratedLabelClassifier(inner, cv="prefit").fit(X, strange)
-
-
-@wrappers
-def test_decisions_do_not_depend_on_the_scale_of_weights(wrap, rows):
-    X, Y, X_test, _ = rows
-    inner, weights = (
-        MaxMarginClassifier(C=0.1).fit(X, Y),
-        np.random.default_rng(0).uniform(0.5, 2.0, X.shape[0]),
-    )
-    scores = [
-        wrap(inner, cv="prefit").fit(X, Y, weights * scale).decision_function(X_test) for scale in (1.0, 1e-3)
-    ]
-    np.testing.assert_allclose(*scores, rtol=1e-6, atol=1e-7)
