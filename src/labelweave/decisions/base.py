@@ -128,7 +128,9 @@ class DecisionClassifier(
             What the estimator takes, or lists of tags or a LabelMatrix, complete ones for an estimator that
             is not labelweave's; unobserved labels do not count in the choice.
         sample_weight : array-like of shape (n,), default=None
-            Weights of the rows, for the estimator and for the choice, which does not depend on their scale.
+            Weights of the rows, for the estimator and for the choice.  One of weight 2 counts as two rows, so
+            that weights much below 1 say there are few rows, on which curves and thresholds are drawn to one
+            another.
 
         Returns
         -------
@@ -144,11 +146,7 @@ class DecisionClassifier(
 
     def _fit_rows(self, data: TrainingRows) -> Self:
         """Fit to rows that were read."""
-        held = self._cross_fit(data)
-        weights = held.weights
-        if weights is not None and weights.any():  # how few rows there are must not depend on their scale
-            held = replace(held, weights=weights / weights[weights > 0].mean())
-        self._choose(held)
+        self._choose(self._cross_fit(data))
         self._close(data)
         return self
 

@@ -65,7 +65,7 @@ class CalibratedLabelClassifier(DecisionClassifier):
     decision : {"half", "expected_f1"}, default="half"
         The label set of a row: labels more probable than 1/2, which is best for the Hamming loss, or the set
         of the greatest expected F1 score, labels taken to be independent, which is never empty.  Of classes
-        the most probable one is predicted.
+        the most probable one is predicted, with "half" alone.
 
     Attributes
     ----------

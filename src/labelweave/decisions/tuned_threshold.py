@@ -44,7 +44,8 @@ class TunedThresholdClassifier(DecisionClassifier):
         for more than twice the held-out rows that have it, and one more.  With "precision" the target is to
         be reached with as many hits as can be, with "recall" with as few predictions.
     scope : {"label", "global", "top_k"}, default="label"
-        A threshold a label, one for all, or the same number of labels for every row.
+        A threshold a label, one for all, or the same number of labels for every row, which is not for two
+        classes.
     target : float or None, default=None
         The precision or recall to be reached on the held-out rows, above 0 and at most 1: of every label with
         a threshold a label, else of all entries together.  Needed for these two objectives, and refused for
