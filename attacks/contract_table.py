@@ -1568,7 +1568,7 @@ WITHOUT = {
     "extending.EntryLoss": _BASE,
     **{
         f"extending.EntryLoss.{name}": _BASE
-        for name in ("conjugate", "curvature", "evaluate", "gradient", "value")
+        for name in ("conjugate", "curvature", "evaluate", "gradient", "log_odds", "value")
     },
     "metrics.get_scorer_names": "takes nothing",
     **{f"noise.{name}": _RECORD for name in ("CombinedAnswers", "FlipRates", "LabelErrors", "Reason")},

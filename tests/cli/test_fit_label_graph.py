@@ -269,8 +269,11 @@ def test_inspect_refuses_what_makes_no_sense(run, matrix_files):
     ("flags", "said"),
     [
         (["--jobs", 0], "'--jobs': 0 threads can do nothing; give 1 or more, or -1 for all."),
-        (["--graph-tol", "nan"], "labelweave: --graph-tol must be a float"),
-        (["--regularization", "nan"], "labelweave: --regularization must be"),
+        (["--graph-tol", "nan"], "labelweave: --graph-tol nan: label-graph needs a number from 0 on"),
+        (
+            ["--regularization", "nan"],
+            "labelweave: --regularization nan: label-graph needs a penalty above 0",
+        ),
     ],
 )
 def test_numbers_that_make_no_sense_are_refused_by_flag(run, matrix_files, flags, said):
