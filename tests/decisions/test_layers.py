@@ -107,6 +107,8 @@ def test_predictions_are_probabilities_above_thresholds(data, model, form, tmp_p
     if form == "two classes":
         if "KNeighbors" in repr(model) or "OneVsRest" in repr(model):
             pytest.skip("scikit-learn's, where a row of labels is no pair of classes")
+        if "expected_f1" in repr(model):
+            pytest.skip("a decision about label sets")
         y = y[:, 0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -32,6 +32,7 @@ from labelweave.dask.waiting import LOST, gathered
 from labelweave.estimators.parameters import ClassWeight, FlipRatesLike, RandomState, keep_parameters
 from labelweave.estimators.targets import TargetForm, UnobservedLabelWarning, require_observed
 from labelweave.labels import LabelMatrix
+from labelweave.labels.tags import tag_rows
 
 _TIMES = 9  # what rows take of a worker: as they are, in double precision, and in a fit to other folds
 _TABLES = 16  # of rows x labels in double precision, however labels are kept; most are scores by penalties
@@ -296,7 +297,8 @@ def _brought_together(
 ) -> Future:  # fmt: skip
     """Bring all rows to every worker that there is."""
     sizes = gathered(client, client.map(_bytes_of, rows, pure=False), "partitions read" if is_verbose else "")
-    megabytes, table = 1e-6 * np.sum(sizes, axis=0)
+    held, counts, widths = np.transpose(sizes)
+    megabytes, table = 1e-6 * held.sum(), 8e-6 * counts.sum() * widths.max()
     limit = min(megabytes_of_workers(client), default=np.inf)
     if _TIMES * megabytes + _TABLES * table > limit:
         raise ValueError(
@@ -327,13 +329,22 @@ def _is_there(_: Any) -> bool:
     return True
 
 
-def _bytes_of(part: tuple[Any, ...]) -> tuple[int, int]:
-    """Say how large rows are as they are, but for a table of labels, and how large that is written out."""
+def _bytes_of(part: tuple[Any, ...]) -> tuple[int, int, int]:
+    """Say how large rows are, but for a table of labels, how many, and of how many labels or classes."""
     X, y, weights = part
     shape: Any = getattr(y, "shape", ())
-    kept = (X, weights) if len(shape) == 2 else part
+    is_table = len(shape) == 2
+    kept = (X, weights) if is_table else part
     found = sum(sizeof(one) if hasattr(one, "iloc") else size_in_bytes(one) for one in kept)
-    return found, 8 * shape[0] * shape[1] if len(shape) == 2 else 0
+    return found, X.shape[0], shape[1] if is_table else _n_names(y)
+
+
+def _n_names(y: Any) -> int:
+    """Count the classes or tags of rows."""
+    tags = tag_rows(y)
+    if tags is not None:
+        return len(set().union(*filter(np.iterable, tags)))
+    return 0 if y is None else len(pd.unique(np.asarray(y)))
 
 
 def _refuse_unsendable(given: dict[str, Any]) -> None:

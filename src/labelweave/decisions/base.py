@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state, column_or_1d, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array, PerLabel
-from labelweave.arrays import check_sparse
+from labelweave.arrays import check_sparse, unmasked
 from labelweave.decisions.label_scores import (
     TrainingRows,
     rows_of,
@@ -43,7 +43,8 @@ from labelweave.estimators.targets import (
 from labelweave.frames import FrameForm, library_of
 from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
 from labelweave.labels.tags import tag_rows
-from labelweave.metrics.known_labels import tags_of_model
+from labelweave.metrics._classes import as_text
+from labelweave.metrics.known_labels import fitted_inside, tags_of_model
 from labelweave.model_files import ModelFileError, Saves
 from labelweave.model_files.pipelines import kept_form
 from labelweave.model_files.schema import Field, Made, Numbers, Optional, Record, Sizes, count, stored_fields
@@ -202,11 +203,11 @@ class DecisionClassifier(
         is_several = known is not None and len(known) > 1 and not isinstance(y, ClassProbabilities)
         if known is None or not is_several or has_many_labels(y):
             return read_targets(y, tree, is_related=self._relates_labels)
-        labels, form = read_targets(np.concatenate([np.asarray(column_or_1d(y)), known]), tree)
+        labels, form = read_targets(np.concatenate([np.asarray(column_or_1d(unmasked(y))), known]), tree)
         strange = sorted(set(form.classes.tolist()) - set(known.tolist()))
         if strange:
             raise ValueError(
-                f"y has the class {str(strange[0])!r}, which the fitted estimator does not know; give rows "
+                f"y has the class {strange[0]!r}, which the fitted estimator does not know; give rows "
                 f"of its {len(known)} classes."
             )
         return labels[: len(labels) - len(known)], replace(form, classes=known)
@@ -219,11 +220,11 @@ class DecisionClassifier(
 
     def _read_known_tags(self, y: Any) -> tuple[LabelMatrix, TargetForm]:
         """Read lists of tags as the labels of a fitted estimator; others do not count."""
-        labels, form = tags_of_model(y, self.estimator), getattr(self.estimator, "_form", None)
+        labels = tags_of_model(y, self.estimator)
         require_observed(labels, is_related=self._relates_labels)
-        if form is None or form.container != "tags":
-            frame = FrameForm(library_of(y))
-            form = TargetForm("labels", "tags", 0, labels.names.astype(object), frame)
+        own = getattr(getattr(fitted_inside(self.estimator), "_form", None), "frame", None)
+        frame = FrameForm(library_of(y), None if own is None else own.labels)
+        form = TargetForm("labels", "tags", 0, labels.names.astype(object), frame)
         return labels, replace(form, unobserved=label_form(labels, labels).unobserved)
 
     def _refuse_other_labels(self, labels: LabelMatrix, form: TargetForm) -> None:
@@ -232,8 +233,12 @@ class DecisionClassifier(
         if known is None:
             return
         are_labels = form.kind == "labels"
-        is_named = known.dtype.kind in "OU" and labels.names is not None if are_labels else len(known) > 1
-        if is_named and list(map(str, form.classes)) != list(map(str, known)):
+        if are_labels and (known.dtype.kind not in "OU" or labels.names is None):
+            return
+        ours, theirs = ([as_text(name) for name in names.tolist()] for names in (form.classes, known))
+        # labels that share no name go by their places, as in metrics
+        by_place = are_labels and len(ours) == len(theirs) and not set(ours) & set(theirs)
+        if ours != theirs and not by_place and len(theirs) > 1:
             raise ValueError(
                 "y has other labels than the fitted estimator, or in another order; give those that its "
                 "classes_ names, in that order."

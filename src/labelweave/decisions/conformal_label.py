@@ -16,7 +16,7 @@ from labelweave.estimators.parameters import RandomState
 from labelweave.estimators.targets import TargetForm, check_lengths
 from labelweave.inference import adaptive_scores, control_mistakes
 from labelweave.labels import LabelMatrix
-from labelweave.metrics._classes import UNOBSERVED, class_codes, observed_rows, read_values
+from labelweave.metrics._classes import UNOBSERVED, class_codes, observed_rows, one_column, read_values
 from labelweave.metrics._inputs import read_weights
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Field, Number, Optional, count
@@ -169,7 +169,7 @@ class ConformalLabelClassifier(DecisionClassifier):
         """
         if self._one_of is None:
             return super().score(X, y, sample_weight)
-        values = read_values(y, "y")
+        values = read_values(one_column(y), "y")
         codes, weights = class_codes(values, self._one_of), read_weights(sample_weight, values)
         rows, sets = np.flatnonzero(observed_rows(codes != UNOBSERVED, weights)), self.predict(X)
         check_lengths(len(sets), len(values))

@@ -232,7 +232,10 @@ class LabelOrder:
         label gains (Picard 1976; see ``_loops.isotonic``).
         """
         table = probabilities[:, self.columns]
-        counts, least = np.diff(self.starts), self._least_above(table)
+        counts = np.diff(self.starts)
+        below, least = counts > 0, np.ones_like(table)
+        if below.any():
+            least[:, below] = np.minimum.reduceat(table[:, self.parents], self.starts[:-1][below], axis=1)
         shares = self.costs[self.owners] / counts[self.owners]
         missed = sp.csr_array((shares, (self.owners, self.parents)), shape=(len(counts),) * 2)
         gains = self.costs * (2.0 * table - least) - table @ missed
@@ -240,13 +243,6 @@ class LabelOrder:
         unordered[:, self.columns] = gains
         found = self.enforced(unordered, "projection")
         return np.where(found > _ROUNDING * self.costs.max(), found, np.minimum(found, 0.0))
-
-    def _least_above(self, table: Array) -> Array:
-        """Give the least of what is right above, 1 where nothing is; columns in this order: shape (n, L)."""
-        below, least = np.diff(self.starts) > 0, np.ones_like(table)
-        if below.any():
-            least[:, below] = np.minimum.reduceat(table[:, self.parents], self.starts[:-1][below], axis=1)
-        return least
 
     def conditional(self, labels: LabelMatrix) -> LabelMatrix:
         """Keep the entries of rows that have all that is right above a label; the others are unobserved.
@@ -269,8 +265,13 @@ class LabelOrder:
         kept = LabelMatrix(labels.positives, sp.csr_array(seen.astype(bool)), labels.names)
         if labels.doubts is None:
             return kept
-        table, known = labels.expected_positives.toarray(), kept.to_signs() != 0
-        least = np.empty_like(table)
-        least[:, self.columns] = self._least_above(table[:, self.columns])
-        shares = np.divide(table, least, out=np.zeros_like(table), where=known)
+        expected = sp.csr_matrix(labels.expected_positives)
+        shares = sp.coo_array(expected.multiply(seen.astype(bool)))
+        rows, place = shares.row, np.argsort(self.columns)[shares.col]
+        least, counts = np.ones(len(rows)), np.diff(self.starts)[place]
+        for number in range(counts.max(initial=0)):
+            below = np.flatnonzero(counts > number)
+            above = self.columns[self.parents[self.starts[place[below]] + number]]
+            least[below] = np.minimum(least[below], expected[rows[below], above].A1)
+        shares.data = shares.data / least
         return LabelMatrix._of_targets(sp.csr_array(shares), kept.observed, kept.names)

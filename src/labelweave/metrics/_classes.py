@@ -155,11 +155,14 @@ def class_codes(values: Array, classes: Sequence[Any] | Array) -> Codes:
     return np.asarray([number.get(value, NOT_A_CLASS) for value in values], np.intp)
 
 
+def one_column(y: Any) -> Any:
+    """Take the column of an array (n, 1); other targets stay."""
+    return y[:, 0] if isinstance(y, np.ndarray) and y.shape[1:] == (1,) else y
+
+
 def right_rows(y: Any, predicted: Array, classes: Array, sample_weight: Any) -> tuple[Array, Floats]:
     """Say which rows have their class predicted, and weigh the rows, those without a class by 0."""
-    if isinstance(y, np.ndarray) and y.shape[1:] == (1,):
-        y = y[:, 0]
-    values = read_values(y, "y")
+    values = read_values(one_column(y), "y")
     if len(predicted) != len(values):
         raise ValueError(f"X has {len(predicted)} rows but y has {len(values)}; give one class a row of X.")
     codes = class_codes(values, classes)

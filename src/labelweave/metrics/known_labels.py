@@ -49,17 +49,23 @@ def tags_of_model(y: Any, classifier: Any) -> Any:
     return LabelMatrix(*read_tags(rows, [str(name) for name in classifier.classes_], ignore_others=True))
 
 
+def fitted_inside(classifier: Any) -> Any:
+    """Give the classifier inside searches, pipelines and tables."""
+    for inner in ("best_estimator_", "_final_estimator", "classifier_"):
+        classifier = getattr(classifier, inner, classifier)
+    return classifier
+
+
 def truth_for(y: Any, classifier: Any) -> Any:
     """Read labels as those of a fitted classifier, those left out that no row of its training showed.
 
     Raises ValueError if they are named in another order than those of the classifier.
     """
-    y = tags_of_model(y, classifier)
-    for inner in ("best_estimator_", "_final_estimator", "classifier_"):  # of searches, pipelines, tables
-        classifier = getattr(classifier, inner, classifier)
+    y, classifier = tags_of_model(y, classifier), fitted_inside(classifier)
     names = classifier.classes_ if hasattr(classifier, "label_names_") else None
     if names is not None and names.dtype.kind in "UO" and (is_frame(y) or isinstance(y, LabelMatrix)):
-        _check_names("The model", names, LabelMatrix.from_any(y))
+        y = LabelMatrix.from_any(y)
+        _check_names("The model", names, y)
     never = getattr(classifier, "unobserved_labels_", ())
     return LabelMatrix.from_any(y).without_labels(never) if len(never) else y
 
