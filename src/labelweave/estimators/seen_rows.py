@@ -31,7 +31,7 @@ from labelweave.sklearn_compat import _num_samples
 
 _LOST_ROWS = (
     "The last fit kept no rows to go on with, so the model is fitted to these rows alone; to go on, begin "
-    "with partial_fit, or with fit and warm_start=True."
+    "with partial_fit, or with fit and warm_start=True, without entry_weight or probabilities of classes."
 )
 
 

@@ -63,13 +63,13 @@ class SoftmaxLoss:
             residuals = xp.where(_are_own(scores, codes), missing[:, :, None], residuals)
             return Evaluation(group_products(weights, losses), residuals, probabilities)
         which, allowed = self._partial_of(rows)
-        whole = np.arange(len(scores))
+        own = missing, codes, np.arange(len(scores))
         if len(which):
-            whole, some = np.delete(whole, which), scores[which]
+            own, some = tuple(np.delete(part, which, axis=0) for part in own), scores[which]
             expected, log_sums = _softmax(np.where(allowed[:, None, :], some, -np.inf))
             losses[which] = some.max(axis=2) + np.log(sums[which]) - log_sums
             residuals[which] += weights[which][:, :, None] * expected
-        residuals[whole, :, codes[whole]] = missing[whole]
+        residuals[own[2], :, own[1]] = own[0]
         return Evaluation(group_products(weights, losses), residuals, probabilities)
 
     def _partial_of(self, rows: slice) -> tuple[Array, Array]:

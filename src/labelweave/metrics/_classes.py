@@ -162,12 +162,19 @@ def one_column(y: Any) -> Any:
 
 def right_rows(y: Any, predicted: Array, classes: Array, sample_weight: Any) -> tuple[Array, Floats]:
     """Say which rows have their class predicted, and weigh the rows, those without a class by 0."""
-    values = read_values(one_column(y), "y")
-    if len(predicted) != len(values):
-        raise ValueError(f"X has {len(predicted)} rows but y has {len(values)}; give one class a row of X.")
-    codes = class_codes(values, classes)
-    weights = np.where(codes == UNOBSERVED, 0.0, read_weights(sample_weight, values))
-    return codes == class_codes(read_values(predicted, "y_pred"), classes), weights
+    codes = _codes_of(one_column(y), "y", classes)
+    if len(predicted) != len(codes):
+        raise ValueError(f"X has {len(predicted)} rows but y has {len(codes)}; give one class a row of X.")
+    weights = np.where(codes == UNOBSERVED, 0.0, read_weights(sample_weight, codes))
+    return codes == _codes_of(predicted, "y_pred", classes), weights
+
+
+def _codes_of(values: Any, given: str, classes: Array) -> Codes:
+    """Number values as :func:`class_codes` does, of arrays each different one once."""
+    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "biufUS":
+        kinds, places = np.unique(values, return_inverse=True)
+        return class_codes(read_values(kinds, given), classes)[places]
+    return class_codes(read_values(values, given), classes)
 
 
 def as_text(value: Any) -> str | None:

@@ -52,7 +52,7 @@ from labelweave.solvers.frame import State
 
 # squared norms and upper bounds beyond which products of them leave the range of the type, and bounds below
 _LARGEST_SINGLE = 1e15
-_SMALLEST_SINGLE = 1e-20
+_SMALLEST_SINGLE = 1e-8
 _LARGEST_DOUBLE = 1e150
 
 

@@ -141,6 +141,9 @@ class PrunedAscent(Solver[Blocks, BlocksState]):
             kept = block.kept(state.point, *found, before, is_short=is_short)
             if self._is_done(kept) or kept.gap_before > self.tol:
                 break  # otherwise rounding to short numbers, or pruning, cost more than is left for it
+        if self.prune not in ("off", "certified") and is_short and kept.gap > self.tol:
+            exact = block.kept(state.point, *pruned, before, is_short=False)
+            kept = exact if kept.gap - exact.gap > self.tol else kept  # pruning may cost what it costs
         return kept
 
 

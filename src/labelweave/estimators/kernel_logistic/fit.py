@@ -72,6 +72,7 @@ class LikelihoodData:
     known (n, L): scores known a priori, from which those of the fit are counted.
     signs (n, L): 1 and -1, or 2 q - 1 of targets q, and 0 where unobserved.
     shares (n, C): probabilities of classes, of which the codes are the likeliest.
+    given_weights (n,): the weights of the rows before those of classes; None where they are the same.
     Shapes: codes (n,).
     """
 
@@ -87,6 +88,7 @@ class LikelihoodData:
     entry_loss: str | EntryLoss = "logistic"
     known: RowsByLabels | None = None
     shares: RowsByLabels | None = None
+    given_weights: PerRow | None = None
 
     @property
     def targets(self) -> Array:
@@ -164,7 +166,8 @@ class LikelihoodData:
         if by_sign is not None and self.signs is None:  # two classes: rows have the expected weight
             second = np.nan_to_num(labels.to_dense()[:, 0], nan=0.5)
             weights, by_sign = weights * (second * by_sign[0] + (1.0 - second) * by_sign[1]), None
-        data = replace(self, weights=np.where(self.weights > 0, weights, 0.0))
+        weights = np.where(self.weights > 0, weights, 0.0)
+        data = replace(self, weights=weights, given_weights=self.weights)
         if by_sign is None:
             return data
         assert self.signs is not None, "rows have classes or labels"
@@ -193,18 +196,19 @@ class LikelihoodData:
 
     def certain_weights(self) -> PerRow:
         """Give the weights of the rows whose labels are known in whole where observed; 0 for others."""
-        return np.asarray(np.where(np.isin(np.arange(len(self.weights)), self.partial), 0.0, self.weights))
+        weights = self.weights if self.given_weights is None else self.given_weights
+        return np.asarray(np.where(np.isin(np.arange(len(weights)), self.partial), 0.0, weights))
 
     def certain(self) -> Array:
         """List these rows."""
-        return np.flatnonzero(self.certain_weights())
+        return np.flatnonzero(self.certain_weights() * self.weights)
 
     def rows(self, which: Array) -> LikelihoodData:
         """Keep some rows, none of them known in part."""
         features = self.features.rows(which)
         if self.is_precomputed:
             features = FeatureMatrix(np.ascontiguousarray(np.asarray(features.data)[:, which]))
-        names = ("weights", "signs", "codes", "entry_weights", "known", "shares")
+        names = ("weights", "signs", "codes", "entry_weights", "known", "shares", "given_weights")
         known = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         kept = {name: array[which] for name, array in known.items()}
         return replace(self, features=features, partial=self.partial[:0], allowed=self.allowed[:0], **kept)

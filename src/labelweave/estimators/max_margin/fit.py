@@ -55,7 +55,7 @@ from labelweave.solvers import (
 _SINGLE_PRECISION_TOL = 1e-5  # rounding in single precision hides gaps below this
 _SINGLE_PRECISION_BOUND = 1e5  # ... and below the largest dual variable over this
 _SINGLE_PRECISION_GAP = 5e-5  # what rounding leaves of the gap in steps of all variables together
-_SHORT_TOL = 1e-3  # weights of 16 bits have a gap of some 1e-5
+_SHORT_TOL = 1e-3  # weights of 16 bits have a gap of some 1e-5 at C = 1; blocks where it is too large keep 64
 _FEW_ROWS = 1000  # for so few, double precision costs nothing
 _FEW_COUPLED_ROWS = 2500
 _WIDEST = 2000  # features of which a square matrix is factorised

@@ -67,7 +67,9 @@ def learn_margins(
         random_state=model.random_state,
     )
     surrogate._outer_journal = journal.part("surrogate")
-    names = [str(name) for name in model.classes_[-labels.n_labels :]]
+    names = labels.names
+    if model._form.kind != "labels":
+        names = np.array([str(name) for name in model.classes_[-labels.n_labels :]])
     # the weights of entries have the doubts
     surrogate.fit(features.data, LabelMatrix(labels.positives, labels.observed, names), *weights)
     (term,) = surrogate.prior_.terms
