@@ -73,7 +73,7 @@ def as_pandas(table: Any) -> Any:
 
     columns: dict[Any, Any] = {name: column_entries(table[name]) for name in column_labels(table) or ()}
     for name, entries in columns.items():
-        if None in entries and set(map(type, entries)) == {int, type(None)}:
+        if set(map(type, entries)) == {int, type(None)}:
             columns[name] = pd.Series(entries, dtype=object)  # no floats, which have fewer digits
     return pd.DataFrame(columns)
 

@@ -118,6 +118,16 @@ def test_bad_conversions(run, matrix_files, words, message):
     assert done.err.count("\n") == 1
 
 
+def test_converting_keeps_names_that_are_read(run, matrix_files, tmp_path):
+    held = (tmp_path / "d.xml").read_bytes()
+    (tmp_path / "d.arff").rename(tmp_path / "rows.arff")
+    for words in (["x.arff", "--xml-out", "d.xml"], ["d.arff"]):
+        assert "d.xml is a file to read" in run("convert", "rows.arff", *words, "--xml", "d.xml", code=2).err
+    done = run("convert", "rows.arff", "x.arff", "--xml", "d.xml", "--xml-out", "x.arff", code=2)
+    assert "is where the rows go" in done.err
+    assert (tmp_path / "d.xml").read_bytes() == held
+
+
 def test_thresholds_by_label(run, matrix_files):
     fitted = run(
         "fit", matrix_files["mulan"], "--model", "max-margin", "--threshold", "macro_f1", "--out", "m.lw"

@@ -218,7 +218,7 @@ def test_thousands_percent_and_currencies_are_numbers(tmp_path):
         ("2.5 1", [2.5, 1], None),
         ("1.5 2.125", [1.5, 2.125], None),
         ("0.125 1.125", [0.125, 1.125], None),
-        ("0.125 1,5 2.500", [0.125, 1.5, 2500], "decimal commas as well as decimal points"),
+        ("0.125 1,5 2.500", [0.125, 1.5, 2500], "as well as between thousands, or decimal commas"),
     ],
 )
 def test_points_between_semicolons_mean_the_same_in_all_rows(tmp_path, recwarn, cells, values, warning):

@@ -155,10 +155,10 @@ def test_a_whole_answer_without_a_line_end_is_kept(make_session, tmp_path):
     session = make_session()
     session.answer("3", "sea", "no")
     assert path.read_text() == "answer,id,label\nno,1,sea\nyes,2,fruit\nno,3,sea\n"
-    for begin in ("label,id,answer", ""):
-        path.write_text(begin)
+    for begin in ("label,id,answer", "", "\n", "\ufeff"):
+        path.write_text(begin, encoding="utf-8")
         AnswerFile(path).close()
-        assert path.read_text() == (begin or "id,label,answer") + "\n"
+        assert path.read_text() == (begin.strip("\ufeff\n") or "id,label,answer") + "\n"
         assert read_answers(path) == []
 
 

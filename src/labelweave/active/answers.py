@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from labelweave.datasets.columns import as_text
 from labelweave.datasets.data_file import DataFileError, PathLike, decoded, require_file
 from labelweave.datasets.table_files import DELIMITERS, escaped, raw_tables
 from labelweave.labels import LabelMatrix
@@ -54,15 +55,11 @@ def read_answers(path: PathLike) -> list[Answer]:
     rows, labels, cells = (table.columns[name] for name in COLUMNS)
     found = []
     for place, (row, label, cell) in enumerate(zip(rows, labels, cells, strict=True)):
-        said = _MEANINGS.get(UNKNOWN if cell is None else _text(cell).strip().lower())
+        said = _MEANINGS.get(UNKNOWN if cell is None else as_text(cell).strip().lower())
         if said is None:
-            raise table.error(place, "answer", f"{_text(cell)[:40]!r}", "yes, no, unknown or nothing")
-        found.append(Answer(_text(row), _text(label), said))
+            raise table.error(place, "answer", f"{as_text(cell)[:40]!r}", "yes, no, unknown or nothing")
+        found.append(Answer(as_text(row), as_text(label), said))
     return found
-
-
-def _text(cell: Any) -> str:
-    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
 
 
 def _is_header_alone(path: Path) -> bool:
@@ -179,7 +176,8 @@ class AnswerFile:
             return ""
         require_file(self.path)
         text = decoded(self.path, 1, self.path.read_bytes())
-        return "" if ",".join(COLUMNS).startswith(text) else text  # killed before anything was answered
+        bare = text.strip("\ufeff\r\n")
+        return "" if ",".join(COLUMNS).startswith(bare) else text  # killed before anything was answered
 
     def _with_ended_lines(self, text: str) -> str:
         if text.endswith("\n"):

@@ -30,11 +30,15 @@ def run(data: str, out: str, to: str | None, xml_out: str | None, lossy: bool, *
     if xml_out is not None and format != "mulan":
         raise click.UsageError(f"--xml-out goes with mulan only, and {out} is written as {format}.")
     refuse_input_as_output(out, data, source.xml)
-    refuse_input_as_output(xml_out or out, data)
+    names_out = xml_out or str(Path(out.removesuffix(".gz")).with_suffix(".xml"))
+    if format == "mulan":
+        refuse_input_as_output(names_out, data, source.xml)
+        if Path(names_out).resolve() == Path(out).resolve():
+            raise click.UsageError(f"--xml-out {names_out} is where the rows go; give another name.")
     if format in _NAMELESS:
         _refuse_loss(rows, format, lossy)
     if format == "mulan":
-        datasets.write_mulan(rows, out, xml_out or Path(out.removesuffix(".gz")).with_suffix(".xml"))
+        datasets.write_mulan(rows, out, names_out)
     else:
         getattr(datasets, f"write_{format}")(rows, out)
 

@@ -344,7 +344,7 @@ def _n_names(y: Any) -> int:
     tags = tag_rows(y)
     if tags is not None:
         return len(set().union(*filter(np.iterable, tags)))
-    return 0 if y is None else len(pd.unique(np.asarray(y)))
+    return 0 if y is None or isinstance(y, ValueError) else len(pd.unique(np.asarray(y)))
 
 
 def _refuse_unsendable(given: dict[str, Any]) -> None:

@@ -54,7 +54,10 @@ class DecimalMarks:
         seen = self._seen.get(name, set())
         words = ""
         if {"comma", "point"} <= seen:
-            words = f"the numbers of column {name!r} have decimal commas as well as decimal points"
+            words = (
+                f"the numbers of column {name!r} have points before fractions as well as between "
+                "thousands, or decimal commas"
+            )
         elif "thousands" in seen and "comma" not in seen:
             words = (
                 f"the points of column {name!r} all stand before three digits and are taken for thousands, "
