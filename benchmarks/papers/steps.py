@@ -287,7 +287,7 @@ _ALL = (
     ),
     Step(
         "usps_features",
-        f"benchmarks.papers.usps --methods {_OWN} --seeds 5",
+        f"benchmarks.papers.usps --methods {_OWN} --seeds 3",
         "papers/usps",
         "Seeger, section 6.3 and Figure 4, with other kernels and features",
         55,
