@@ -241,6 +241,37 @@ def test_blocks_that_take_points_for_different_things_are_refused(tmp_path):
         list(iterate_table(path, columns, 1))
 
 
+@pytest.mark.parametrize("block_rows", [None, 2])
+@pytest.mark.parametrize(("shown", "value"), [("2.5", 2.5), ("1.234,5", 2500)])
+def test_later_files_mean_by_points_what_the_training_file_did(tmp_path, block_rows, shown, value):
+    path = write(tmp_path / "t.csv", f"x;y\n{shown};a\n3;b\n7;a\n")
+    training = read_table(path, labels="y", numeric="x", block_rows=block_rows)
+    later = write(tmp_path / "later.csv", "x;y\n2.500;a\n1.125;b\n1.125;b\n")
+    vectorizer = training.vectorizer
+    for known in (vectorizer, TableVectorizer.from_state(vectorizer.to_state())):
+        X = read_table(later, known, labels="y", label_names=["a", "b"], block_rows=block_rows).X
+        assert X.toarray()[0, 0] * vectorizer.scales_[0] + vectorizer.means_[0] == pytest.approx(value)
+    assert vectorizer.decimal_marks_ == {"x": "." if value == 2.5 else ","}
+
+
+def test_points_that_were_thousands_in_training_and_are_fractions_now_are_told(tmp_path):
+    with pytest.warns(UserWarning, match="all stand before three digits"):
+        training = read_table(write(tmp_path / "t.csv", "x;y\n2.500;a\n3.125;b\n"), labels="y", numeric="x")
+    later = write(tmp_path / "later.csv", "x;y\n2.5;a\n1.125;b\n")
+    with pytest.warns(UserWarning, match="stand before fractions, where thousands were expected"):
+        read_table(later, training.vectorizer, labels="y", label_names=["a", "b"])
+
+
+def test_a_decimal_mark_that_no_number_shows_can_be_given(tmp_path):
+    path = write(tmp_path / "t.csv", "x;y\n2.500;1.000\n1.125;-1.000\n")
+    columns = TableColumns(labels=["y"], numeric="x", decimal_marks={"x": "."})
+    data = read_table_columns(path, columns)
+    assert data.X["x"].tolist() == [2.5, 1.125]
+    assert data.Y.positives.toarray().tolist() == [[1], [0]]
+    with pytest.raises(ValueError, match=r"decimal_marks has ';' for 'x'; it is '.' or ','"):
+        TableColumns(numeric="x", decimal_marks={"x": ";"})
+
+
 @pytest.mark.parametrize("cell", ["12,34", "0,125", "1,234,5", "3%4", "$", "%", "1.2.3", "1,2345"])
 def test_what_is_nearly_a_number_is_refused_by_its_line(tmp_path, cell):
     path = write(tmp_path / "t.csv", f'a,y\n"1,000",q\n"{cell}",p\n')

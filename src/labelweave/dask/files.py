@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from glob import glob, has_magic
 from operator import add
@@ -169,22 +169,38 @@ def planned(
     for one in found:
         if isinstance(one, ValueError):
             raise one
+    marks = _common_marks(parts, [one[2] for one in found])
     counts, names = reduce(add, [one[0] for one in found]), [one[1] for one in found]
     is_listed = isinstance(columns.labels, str)
     labels = sorted(set().union(*names)) if is_listed else [str(name) for name in names[0]]
-    return TablePlan(columns, counts.fitted(vectorizer), labels)
+    fitted = counts.fitted(vectorizer)
+    fitted.decimal_marks_ = marks
+    return TablePlan(replace(columns, decimal_marks=marks), fitted, labels)
+
+
+def _common_marks(parts: Sequence[FilePart], found: Sequence[dict[str, str]]) -> dict[str, str]:
+    """Give the decimal marks of all parts; refuse one of which points meant something else."""
+    marks: dict[str, str] = {}
+    for part, own in zip(parts, found, strict=True):
+        other = next((name for name, mark in own.items() if marks.setdefault(name, mark) != mark), None)
+        if other is not None:
+            what = f"{own[other]!r} before fractions in column {other!r}"
+            expected = f"{marks[other]!r}, as in the files before, as points mean one thing in all files"
+            raise DataFileError(part.path, None, what, expected)
+    return marks
 
 
 def _looked_at(
     part: FilePart, columns: TableColumns, vectorizer: TableVectorizer
-) -> tuple[TableCounts, list[str]] | ValueError:
+) -> tuple[TableCounts, list[str], dict[str, str]] | ValueError:
     try:
         table = part.table()
         data = labeled_frame(table, columns.resolved(table), (None, "error"))
         if vectorizer.missing_numeric == "error":
             refuse_missing_numbers(table, data.X, vectorizer.numeric)
         names = [] if data.Y.names is None else [str(name) for name in data.Y.names]
-        return TableCounts.of(vectorizer, data.X), names
+        marks = table.columns.decimal_marks(vectorizer.numeric)
+        return TableCounts.of(vectorizer, data.X), names, marks
     except ValueError as error:  # the file is named in it
         return error
 

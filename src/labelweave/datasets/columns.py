@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from itertools import chain
@@ -78,10 +78,20 @@ class Columns(Mapping[str, list[Any]]):
         column = self._given[name]
         return column if is_plain(column) else self[name]
 
+    def expect_decimal_marks(self, marks: Mapping[str, str]) -> None:
+        """Take a point or a comma for the decimal mark of columns whose numbers do not show theirs."""
+        if self._marks is not None:
+            self._marks.expect(marks)
+
+    def decimal_marks(self, names: Iterable[str]) -> dict[str, str]:
+        """Give the decimal marks of columns whose numbers were read, where it was to be found out."""
+        return {} if self._marks is None else self._marks.found(names)
+
     def numbers(self, name: str) -> npt.NDArray[np.float64] | None:
         """Give a column as numbers; see :func:`numbers`."""
         if name not in self._numbers:
-            found = numbers(self.plain(name)) if self._marks is None else None
+            is_plain_number = self._marks is None or not _has_marks(self.plain(name))
+            found = numbers(self.plain(name)) if is_plain_number else None
             self._numbers[name] = numbers(self.unformatted(name)) if found is None else found
             if self._marks is not None and self._numbers[name] is not None:
                 self._marks.warn(name)
@@ -113,6 +123,15 @@ class Columns(Mapping[str, list[Any]]):
         has_points = self._marks is None or self._marks.are_points(name, column)
         point, comma = ".," if has_points else ",."
         return (_unformatted_list if isinstance(column, list) else _unformatted)(column, point, comma)
+
+
+def _has_marks(column: Any) -> bool:
+    """Say whether a point or a comma is in a column's text."""
+    if isinstance(column, list):
+        return any(isinstance(cell, str) and ("." in cell or "," in cell) for cell in column)
+    from pyarrow import compute
+
+    return is_text(column) and bool(compute.any(compute.match_substring_regex(column, "[.,]")).as_py())
 
 
 def _formats(point: str, comma: str) -> tuple[str, str]:

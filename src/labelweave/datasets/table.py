@@ -51,7 +51,10 @@ def table_features(
         vectorizer = TableVectorizer(columns.text, columns.categorical, columns.numeric)
     if vectorizer.missing_numeric == "error":
         refuse_missing_numbers(table, data.X, vectorizer.numeric)
-    X = vectorizer.transform(data.X) if vectorizer.is_fitted else vectorizer.fit_transform(data.X)
+    if not vectorizer.is_fitted:
+        vectorizer.fit(data.X)
+        vectorizer.decimal_marks_ = table.columns.decimal_marks(vectorizer.numeric)
+    X = vectorizer.transform(data.X)
     return LabeledData(X, data.Y, vectorizer.get_feature_names_out(), data.row_ids, vectorizer=vectorizer)
 
 
@@ -141,6 +144,7 @@ def labeled_frame(
         import pandas as pd
     except ImportError:
         raise ImportError("Tables need pandas: install labelweave[table].") from None
+    table.columns.expect_decimal_marks(columns.decimal_marks or {})
     strings = (*(columns.text or ()), *(columns.categorical or ()))
     cells: dict[str, Any] = {name: _strings(table, name) for name in strings}
     cells |= {name: numbers_of(table, name) for name in columns.numeric or ()}
@@ -225,6 +229,7 @@ def _refuse_mixed(
 
 def _binary_column(table: RawTable, name: str) -> npt.ArrayLike:
     """Read a column of 0 and 1, or of probabilities, each text once."""
+    table.columns.expect_decimal_marks({name: "."})  # there are no thousands
     found = table.columns.numbers(name)
     if found is not None and (((found >= 0) & (found <= 1)) | (found == -1) | np.isnan(found)).all():
         return found

@@ -41,6 +41,7 @@ class ColumnRoles(TypedDict, total=False):
     numeric: str | Sequence[str] | None
     drop: str | Sequence[str] | None
     id: str | None
+    decimal_marks: Mapping[str, str] | None
 
 
 @checked
@@ -66,6 +67,9 @@ class TableColumns:
         The column that names the rows.
     empty_labels : {"none", "unknown"}, default="none"
         What a blank cell in one column of labels says: that the row has none, or that they are unobserved.
+    decimal_marks : mapping of str to {".", ","} or None, default=None
+        What stands before fractions in columns of numbers of a CSV file whose cells semicolons part, where no
+        number of the file shows it, as 1.125 alone does not; by default the comma.
     """
 
     labels: Any = None
@@ -76,6 +80,7 @@ class TableColumns:
     drop: Any = None
     id: str | None = None
     empty_labels: Literal["none", "unknown"] = "none"
+    decimal_marks: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         for role in (*_FEATURES, "drop"):
@@ -86,6 +91,9 @@ class TableColumns:
             raise ValueError("label_separator is empty; give the text between labels, such as ',' or '|'.")
         if self.empty_labels not in ("none", "unknown"):
             raise ValueError(f"empty_labels is {self.empty_labels!r}; it is 'none' or 'unknown'.")
+        for name, mark in (self.decimal_marks or {}).items():
+            if mark not in (".", ","):
+                raise ValueError(f"decimal_marks has {mark!r} for {name!r}; it is '.' or ','.")
         roles: dict[str, str] = {}
         for role, name in self.named():
             if name in roles:
@@ -128,6 +136,7 @@ class TableColumns:
             If a named column is not there, or nothing is left to learn from.
         """
         columns = self._with_label_columns(table)
+        table.columns.expect_decimal_marks(self.decimal_marks or {})
         kinds = columns._kinds_of_others(table)
         return columns if self.are_resolved else with_kinds(columns, kinds, table.path)
 

@@ -75,6 +75,7 @@ class TableCounts:
         texts = zip(vectorizer.text, self.words, strict=True)
         made.text_vectorizers_ = [made._fitted_text(name, counts, self.n_rows) for name, counts in texts]
         made.categories_ = [sorted(values) for values in self.values]
+        made.decimal_marks_ = {}
         made.means_ = means
         made.scales_ = np.where(scales > 10 * np.finfo(np.float64).eps * np.abs(means), scales, 1.0)
         return made

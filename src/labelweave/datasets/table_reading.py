@@ -63,8 +63,8 @@ def read_table(
         None holds all cells while the features are made.  A number reads the file twice, so many rows at a
         time, and finds the kinds of columns, where none is named, in the first of them.
     **roles
-        ``labels``, ``label_separator``, ``empty_labels``, ``text``, ``categorical``, ``numeric``, ``drop``
-        and ``id``, as in :class:`TableColumns`.
+        ``labels``, ``label_separator``, ``empty_labels``, ``text``, ``categorical``, ``numeric``, ``drop``,
+        ``id`` and ``decimal_marks``, as in :class:`TableColumns`.
 
     Returns
     -------
@@ -97,7 +97,8 @@ def _columns(roles: ColumnRoles, vectorizer: TableVectorizer | None) -> TableCol
     if given:
         raise ValueError(f"{given[0]} is given beside a vectorizer, which has its own columns; leave it out.")
     kinds = {kind: getattr(vectorizer, kind) for kind in ("text", "categorical", "numeric")}
-    return replace(columns, **kinds)
+    known = {**getattr(vectorizer, "decimal_marks_", {}), **(columns.decimal_marks or {})}
+    return replace(columns, **kinds, decimal_marks=known)
 
 
 def columns_of_first_block(table: RawTable, columns: TableColumns) -> TableColumns:
@@ -135,7 +136,8 @@ def features_in_blocks(
     """
     told = on_rows or (lambda number, rows: None)
     label_names, unknown_labels = known
-    if not vectorizer.is_fitted or (label_names is None and isinstance(columns.labels, str)):
+    is_new = not vectorizer.is_fitted
+    if is_new or (label_names is None and isinstance(columns.labels, str)):
         found: set[str] = set()
         _learn(_first_pass(path, columns, vectorizer, found, block_rows, told), vectorizer)
         if label_names is None and isinstance(columns.labels, str):
@@ -148,6 +150,8 @@ def features_in_blocks(
         parts["Y"].append(one.Y)
         parts["ids"].append(one.row_ids)
         told(2, table.first_row + len(table))
+    if is_new:
+        vectorizer.decimal_marks_ = table.columns.decimal_marks(vectorizer.numeric)
     ids = None if columns.id is None else np.concatenate(parts["ids"])
     Y = _joined_labels(parts["Y"])
     return LabeledData(

@@ -24,7 +24,18 @@ from labelweave.datasets.csr_parts import with_narrow_indices
 from labelweave.datasets.table_columns import column_names, listed_columns, refuse_repeated
 from labelweave.features.feature_matrix import LARGEST_FEATURE
 from labelweave.frames import as_pandas
-from labelweave.model_files.schema import FLAG, TEXT, Items, Maybe, Number, Numbers, OneOf, count
+from labelweave.model_files.schema import (
+    FLAG,
+    TEXT,
+    Items,
+    Maybe,
+    Named,
+    Number,
+    Numbers,
+    OneOf,
+    Optional,
+    count,
+)
 from labelweave.model_files.storable import storable
 
 
@@ -58,6 +69,7 @@ _NO_WORDS = "it has no words; name the column in categorical or drop"
         "categories": Items(_NAMES, "categorical"),
         "means": Numbers("numeric"),
         "scales": Numbers("numeric", least=1e-100),
+        "decimal_marks": Optional(Named(OneOf((".", ",")))),
     },
     {
         "words and values of a column are distinct, and words have a weight each": _has_own_words,
@@ -92,6 +104,9 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The values of each categorical column.
     text_vectorizers_ : list of TfidfVectorizer
         One for each text column.
+    decimal_marks_ : dict of str to {".", ","}
+        What stood before fractions in numeric columns of a CSV file whose cells semicolons part;
+        :func:`read_table` keeps it here, and reads later files so.
     """
 
     @checked
@@ -192,6 +207,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.text_vectorizers_ = [self._fitted_text(name, found, n_rows) for name, found in texts]
         self.categories_ = [sorted(values) for values in categories]
         self._fit_numbers(np.concatenate(numbers))
+        self.decimal_marks_: dict[str, str] = {}
         return self
 
     def _fit_numbers(self, numbers: npt.NDArray[np.float64]) -> None:
@@ -276,6 +292,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             "categories": self.categories_,
             "means": self.means_,
             "scales": self.scales_,
+            "decimal_marks": self.decimal_marks_,
         }
 
     @classmethod
@@ -286,6 +303,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for vectorizer, idf in zip(made.text_vectorizers_, state["idf"], strict=True):
             vectorizer.idf_ = np.array(idf)
         made.categories_ = [list(values) for values in state["categories"]]
+        made.decimal_marks_ = dict(state.get("decimal_marks", {}))
         made.means_, made.scales_ = np.array(state["means"]), np.array(state["scales"])
         return made
 

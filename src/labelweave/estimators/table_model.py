@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -29,22 +29,19 @@ def _classifier_has(name: str) -> Any:
     return lambda self: hasattr(getattr(self, "classifier_", self.classifier), name)
 
 
-_COLUMNS = Maybe(TEXT, Items(TEXT))
+_NAMES = Maybe(TEXT, Items(TEXT))
+_COLUMNS = Record(
+    {
+        **dict.fromkeys(("labels", "text", "categorical", "numeric", "drop"), _NAMES),
+        **dict.fromkeys(("label_separator", "id"), Maybe(TEXT)),
+        "empty_labels": Optional(OneOf(("none", "unknown"))),
+    }
+)
 
 
 @storable(
     "TableModel",
-    {
-        "vectorizer": Made(TableVectorizer),
-        "classifier": Made(ClassifierMixin),
-        "columns": Record(
-            {
-                **dict.fromkeys(("labels", "text", "categorical", "numeric", "drop"), _COLUMNS),
-                **dict.fromkeys(("label_separator", "id"), Maybe(TEXT)),
-                "empty_labels": Optional(OneOf(("none", "unknown"))),
-            }
-        ),
-    },
+    {"vectorizer": Made(TableVectorizer), "classifier": Made(ClassifierMixin), "columns": _COLUMNS},
 )
 class TableModel(Saves, FactsInHTML, MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
     """Any classifier of labels on the text, categories and numbers of a data frame, in one file.
@@ -160,7 +157,8 @@ class TableModel(Saves, FactsInHTML, MetaEstimatorMixin, ClassifierMixin, Checke
         kinds = {kind: getattr(vectorizer, kind) for kind in ("text", "categorical", "numeric")}
         settings = ("min_df", "ngram_range", "sublinear_tf", "missing_numeric")
         model = cls(classifier, **kinds, **{name: getattr(vectorizer, name) for name in settings})
-        return model._keep(vectorizer, classifier, columns or TableColumns(**kinds))
+        columns = replace(columns or TableColumns(**kinds), decimal_marks=vectorizer.decimal_marks_ or None)
+        return model._keep(vectorizer, classifier, columns)
 
     def _keep(self, vectorizer: TableVectorizer, classifier: Any, columns: TableColumns) -> Self:
         self.vectorizer_, self.classifier_, self.columns_ = vectorizer, classifier, columns
@@ -299,7 +297,7 @@ class TableModel(Saves, FactsInHTML, MetaEstimatorMixin, ClassifierMixin, Checke
         return {
             "vectorizer": self.vectorizer_,
             "classifier": self.classifier_,
-            "columns": {name: _plain(value) for name, value in asdict(self.columns_).items()},
+            "columns": {name: _plain(getattr(self.columns_, name)) for name in _COLUMNS.fields},
         }
 
     @classmethod
