@@ -133,12 +133,12 @@ class StepProblem:
         random = np.random.default_rng(3)
         fixed = (random.standard_normal((shape.labels, shape.rank)) / np.sqrt(shape.labels)).astype(dtype)
         blocks: Any = "columns" if self.entries.has_uniform_curvature else "whole"
+        self._time_parts(features)
         self.step = FactorStep(self.entries, features, fixed, 1e-3, blocks, workers)
         factor, image = (np.zeros((n_rows, shape.rank), dtype) for n_rows in features.shape[::-1])
         point = self.step.evaluate(factor, image)
         self.start = descent(self.step, point)
         self.point = replace(point, bend=self.clock.timed(_CURVATURE, point.bend))
-        self._time_parts(features)
 
     def _time_parts(self, features: Any) -> None:
         features.image = self.clock.timed(_IMAGE, features.image)
