@@ -16,7 +16,8 @@ import subprocess
 import sys
 from pathlib import Path
 from statistics import median
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import missing
@@ -76,7 +77,7 @@ for line in sys.stdin:
 """
 
 
-def _start(source: Path, load: str, model: str, data: Path) -> subprocess.Popen[str]:
+def _start(source: Path, load: str, model: str, data: Path, said: IO[str]) -> subprocess.Popen[str]:
     root = Path(__file__).resolve().parents[1]
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     environment = {**os.environ, **threads, "PYTHONPATH": f"{source}{os.pathsep}{root}"}
@@ -85,7 +86,7 @@ def _start(source: Path, load: str, model: str, data: Path) -> subprocess.Popen[
         [sys.executable, "-c", script, str(data / "mulan")],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=said,
         text=True,
         env=environment,
         cwd=root,
@@ -101,12 +102,37 @@ def _ask(process: subprocess.Popen[str]) -> list[float]:
     return answer
 
 
-def _why(pair: list[subprocess.Popen[str]]) -> str:
+def _why(pair: list[subprocess.Popen[str]], files: tuple[IO[str], IO[str]]) -> str:
     """Say why processes ended before they were ready: data are missing, or one version lacks the fit."""
-    said = [process.communicate()[1].strip().splitlines() for process in pair]
+    for process, file in zip(pair, files, strict=True):
+        process.communicate()
+        file.seek(0)
+    said = [file.read().strip().splitlines() for file in files]
     last = next((lines[-1] for lines in said if lines), "")
     place = last.partition(": ")[2].removeprefix("[Errno 2] No such file or directory: ").strip("'")
     return missing(FileNotFoundError(place)) or last
+
+
+def _compared(name: str, options: argparse.Namespace, files: tuple[IO[str], IO[str]]) -> Any:
+    """Time a fit with both versions in turn and print it; None if one of them cannot.
+
+    files: for what they write to standard error.
+    """
+    sources = zip((options.before, options.after), files, strict=True)
+    pair = [_start(source, *FITS[name], options.data, said) for source, said in sources]
+    ready = [process.stdout is not None and process.stdout.readline() for process in pair]
+    if not all(ready):
+        print(f"{name}: not run. {_why(pair, files)}", flush=True)
+        return None
+    runs = [[_ask(process) for process in pair] for _ in range(options.rounds)]
+    for process in pair:
+        process.kill()
+    before, after = ([one[side] for one in runs] for side in (0, 1))
+    seconds = [median(run[0] for run in side) for side in (before, after)]
+    ratio = median(b[0] / max(a[0], 1e-9) for a, b in runs)
+    ends = ", ".join(f"{side[-1][2]:.0f} rounds, gap {side[-1][1]:.1e}" for side in (before, after))
+    print(f"{name}: {seconds[0]:.2f} s, now {seconds[1]:.2f} s, ratio {ratio:.2f}; {ends}", flush=True)
+    return {"before": before, "after": after, "ratio": ratio}
 
 
 def main() -> None:
@@ -114,7 +140,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--before", type=Path, required=True)
     parser.add_argument("--after", type=Path, default=Path(__file__).resolve().parents[1] / "src")
-    parser.add_argument("--fits", nargs="*", default=list(FITS))
+    parser.add_argument("--fits", nargs="+", choices=list(FITS), default=list(FITS), metavar="NAME")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--most", type=float, default=1.15, help="ratio of seconds that is allowed")
@@ -122,21 +148,10 @@ def main() -> None:
     options = parser.parse_args()
     found: dict[str, Any] = {}
     for name in options.fits:
-        pair = [_start(source, *FITS[name], options.data) for source in (options.before, options.after)]
-        ready = [process.stdout is not None and process.stdout.readline() for process in pair]
-        if not all(ready):
-            print(f"{name}: not run. {_why(pair)}", flush=True)
-        else:
-            runs = [[_ask(process) for process in pair] for _ in range(options.rounds)]
-            before, after = ([one[side] for one in runs] for side in (0, 1))
-            seconds = [median(run[0] for run in side) for side in (before, after)]
-            ratio = median(b[0] / max(a[0], 1e-9) for a, b in runs)
-            found[name] = {"before": before, "after": after, "ratio": ratio}
-            ends = ", ".join(f"{side[-1][2]:.0f} rounds, gap {side[-1][1]:.1e}" for side in (before, after))
-            times = f"{seconds[0]:.2f} s, now {seconds[1]:.2f} s, ratio {ratio:.2f}"
-            print(f"{name}: {times}; {ends}", flush=True)
-        for process in pair:
-            process.kill()
+        with TemporaryFile("w+") as first, TemporaryFile("w+") as second:  # nobody would empty pipes
+            run = _compared(name, options, (first, second))
+        if run is not None:
+            found[name] = run
     if not found:
         raise SystemExit(2)  # why was said of each
     if options.out:
