@@ -55,6 +55,7 @@ docs: $(STAMP)
 	$(BIN)/python -m pip install --quiet --group docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build
 	$(BIN)/python scripts/site_links.py docs/_build
+	$(BIN)/python -m pytest -q tests/docs/test_site_in_browser.py
 	@echo "the site is docs/_build/index.html"
 
 # A headless Chromium for the tests that look at the report, where apt-get may install one; they skip without it.

@@ -1,0 +1,97 @@
+"""The site in a headless Chromium: nothing wider than a phone; pictures, narrow and wide, light and dark.
+
+``make docs`` runs it on what it built; without a site or a browser it is skipped.  With
+LABELWEAVE_SCREENSHOTS=FOLDER pictures of all pages named here are kept there to be looked at.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import shutil
+import subprocess
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+SITE = Path(__file__).parents[2] / "docs" / "_build"
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+PAGES = [
+    "index",
+    "install",
+    "tutorial",
+    "what_you_have",
+    "recipes",
+    "command_line",
+    "data_formats",
+    "benchmarks",
+    "papers/index",
+    "papers/leml_2014",
+    "papers/seeger_2008",
+    "papers/m3l_2010",
+    "papers/m3l_2012",
+    "papers/later",
+    "papers/cgm_2015",
+    "gallery/index",
+    "api/index",
+    "changelog",
+]
+SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+MEASURE = """<script>
+addEventListener("load", () => {
+  const root = document.documentElement;
+  document.title = JSON.stringify({over: root.scrollWidth - root.clientWidth});
+});
+</script>"""
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """Run the browser with some flags on a file; give what it writes."""
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        pytest.skip("no Chromium here; `make browser` installs one where apt-get can")
+    home = tmp_path_factory.mktemp("browser")
+
+    def call(page, *flags):
+        words = [program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+        words += [f"--user-data-dir={home}", "--disable-dev-shm-usage", *flags, page.as_uri()]
+        done = subprocess.run(words, capture_output=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr.decode()[-2000:]
+        return done.stdout.decode()
+
+    return call
+
+
+def page_of(name):
+    path = SITE / f"{name}.html"
+    if not path.exists():
+        pytest.skip("the site is not built; `make docs` builds it")
+    return path
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_is_wider_than_a_phone(browser, name):
+    page = page_of(name)
+    copy = page.with_name(f"measured-{page.name}")
+    copy.write_text(page.read_text("utf-8").replace("</body>", f"{MEASURE}</body>"), "utf-8")
+    try:
+        dom = browser(copy, "--dump-dom", f"--window-size={','.join(map(str, SIZES['phone']))}")
+    finally:
+        copy.unlink()
+    assert '"over":0' in html.unescape(re.search("<title>(.*?)</title>", dom, re.S)[1])
+
+
+@pytest.mark.skipif("LABELWEAVE_SCREENSHOTS" not in os.environ, reason="pictures are to be looked at")
+@pytest.mark.parametrize(("name", "device", "scheme"), list(product(PAGES, SIZES, ["light", "dark"])))
+def test_pictures(browser, name, device, scheme):
+    folder = Path(os.environ["LABELWEAVE_SCREENSHOTS"]).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    picture = folder / f"{name.replace('/', '-')}-{device}-{scheme}.png"
+    flags = [f"--window-size={','.join(map(str, SIZES[device]))}", f"--screenshot={picture}"]
+    browser(page_of(name), *flags, *(["--blink-settings=preferredColorScheme=0"] if scheme == "dark" else []))
+    assert picture.stat().st_size > 5_000
