@@ -266,11 +266,14 @@ def test_no_spreadsheet_runs_what_is_predicted(run, table_model, tmp_path):
         ("decide", "m.lw", "a.csv", "--tune-threshold", "macro_f1", "--out", "a.csv"),
         ("audit", "a.csv", "--labels", "tags", "--out", "a.csv"),
         ("label", "a.csv", "--new-label", "x", "--answers", "a.csv"),
+        ("fit", "a.csv", "--labels", "tags", "--key", "key", "--out", "key"),
+        ("predict", "m.lw", "a.csv", "--key", "key", "--out", "./key"),
     ],
 )
 def test_files_that_are_read_are_not_written_over(run, tmp_path, words):
     (tmp_path / "t.csv").write_text("id,label,answer\n")
     (tmp_path / "m.lw").write_text("a model")
+    (tmp_path / "key").write_bytes(bytes(range(32)))
     (tmp_path / "again.lw").symlink_to("m.lw")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     said = run(*words, code=2).err

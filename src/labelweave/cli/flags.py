@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import click
 
-from labelweave.cli.messages import flag_of
+from labelweave.cli.messages import KEY_FILE, flag_of
 from labelweave.cli.standard_input import data_path
 
 if TYPE_CHECKING:
@@ -194,6 +194,7 @@ def _key(path: str) -> bytes:
         count = f"{len(key)} bytes" if len(key) <= _LONGEST_KEY else f"more than {_LONGEST_KEY} bytes"
         said = f"a key has {_SHORTEST_KEY} to {_LONGEST_KEY}, such as 32 random ones"
         raise click.BadParameter(f"{path} has {count}; {said}.")
+    click.get_current_context().meta[KEY_FILE] = path
     return key
 
 

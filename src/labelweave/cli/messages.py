@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _RENAMED = {"n_jobs": "jobs", "random_state": "seed"}
 _WIDTH = 79
+KEY_FILE = "labelweave.key"
+"""Where a context of click has the path of the file of --key."""
 _QUIET_SECONDS = 2.0
 
 
@@ -170,11 +172,13 @@ def refuse(reasons: Iterable[str]) -> None:
 
 
 def refuse_input_as_output(out: str, *inputs: Any) -> None:
-    """Refuse to write over a file that is read; of inputs the texts are paths.
+    """Refuse to write over a file that is read, that of --key too; of inputs the texts are paths.
 
     Raises click.UsageError if it is one of them.
     """
-    paths = (Path(path) for path in inputs if isinstance(path, str))
+    context = click.get_current_context(silent=True)
+    key = None if context is None else context.meta.get(KEY_FILE)
+    paths = (Path(path) for path in (*inputs, key) if isinstance(path, str))
     if Path(out).exists() and any(path.exists() and path.samefile(out) for path in paths):
         raise click.UsageError(f"{out} is a file to read; give another name to write to.")
 
