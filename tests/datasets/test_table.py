@@ -272,6 +272,15 @@ def test_a_decimal_mark_that_no_number_shows_can_be_given(tmp_path):
         TableColumns(numeric="x", decimal_marks={"x": ";"})
 
 
+@pytest.mark.parametrize("kind", ["csv", "tsv"])
+def test_columns_of_decimal_commas_that_are_taken_for_words_are_told(tmp_path, kind):
+    part, quote = {"csv": (",", '"'), "tsv": ("\t", "")}[kind]
+    lines = [f"{quote}{number},{number % 7}5{quote}{part}{number % 2}" for number in range(30)]
+    path = write(tmp_path / f"t.{kind}", "\n".join([f"x{part}y", *lines, ""]))
+    with pytest.warns(UserWarning, match="'x' look like numbers with decimal commas and are taken for words"):
+        read_table(path, labels=["y"])
+
+
 @pytest.mark.parametrize("cell", ["12,34", "0,125", "1,234,5", "3%4", "$", "%", "1.2.3", "1,2345"])
 def test_what_is_nearly_a_number_is_refused_by_its_line(tmp_path, cell):
     path = write(tmp_path / "t.csv", f'a,y\n"1,000",q\n"{cell}",p\n')

@@ -24,6 +24,7 @@ _GLANCE = 1000  # so many cells often say enough
 _FEWEST_ROWS = 20  # of which all have another value, for these to be identifiers
 _NAMES_ROWS = re.compile(r"(?:^|[\W_])(?i:id|uuid|guid|key|nr|no|index|identifier)$|[a-z]I[dD]$")
 _ROW_INDEX = re.compile(r"__index_level_\d+__|Unnamed: 0(?:\.\d+)?")  # what pandas writes, and reads again
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*", re.ASCII)
 _CODE = re.compile(r"[\w.:#-]{1,64}")
 _DIGIT = re.compile(r"\d")
 _MOST_LISTED = 20
@@ -274,6 +275,10 @@ def _kind(table: RawTable, name: str) -> str:
         refuse_nested(table, name, "text or a number; name the column in drop", (date, time, timedelta))
     if _are_identifiers(name, cells, None, len(table)):
         return "identifier"
+    if all(_DECIMAL_COMMA.fullmatch(str(cell)) for cell in as_list(cells[:_GLANCE])):
+        said = f"the cells of column {name!r} look like numbers with decimal commas and are taken for words"
+        said += "; write the numbers with points, or part the cells of a CSV file by semicolons"
+        warnings.warn(f"{table.path}: {said}", UserWarning, stacklevel=2)
     most = min(_MOST_CATEGORIES, len(cells) // 2)
     are_few = n_distinct(cells[:_GLANCE]) <= most and n_distinct(cells) <= most
     return "categorical" if are_few else "text"
