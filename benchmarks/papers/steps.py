@@ -155,6 +155,7 @@ def _has_present_code(commit: str, files: tuple[str, ...]) -> bool:
 
 
 _LOGISTIC = "'linear, a scale a label' 'linear, coupled labels' 'linear, coupled labels, own scales'"
+_SUSPECTS = "'class, 31 levels' 'class, 10 steps'"
 _OWN = "'class, 3 blocks' 'shared, 3 blocks' 'unit rows, polynomial' 'smooth, polynomial'"
 _NEWTON = ("logistic", "squared_hinge")
 _OTHERS = ("squared", "squared, ridge", "wsabie", "cplst", "binary relevance")
@@ -284,6 +285,15 @@ _ALL = (
         27,
         "usps",
         {"method": ("class",)},
+    ),
+    Step(
+        "usps_suspects",
+        f"benchmarks.papers.usps --methods {_SUSPECTS} --seeds 5",
+        "papers/usps",
+        "Seeger, section 6.3, with coarse gray values, and with a search that ends early",
+        30,
+        "usps",
+        {"method": tuple(shlex.split(_SUSPECTS))},
     ),
     Step(
         "usps_features",
