@@ -69,8 +69,9 @@ class ReportedRows:
         """Give the columns that features were made from with their contents, long ones cut."""
         if self.frame is None:
             return []
-        cells = self.frame[list(self.columns)].iloc[row]
-        texts = ["" if absent else str(cell) for cell, absent in zip(cells, cells.isna(), strict=True)]
+        part = self.frame.iloc[[row]]
+        cells = [part[column] for column in self.columns]  # as one line, whole numbers would become fractions
+        texts = ["" if cell.isna().iloc[0] else str(cell.iloc[0]) for cell in cells]
         cut = [text if len(text) <= _LONGEST_CELL else f"{text[:_LONGEST_CELL]} ..." for text in texts]
         return list(zip(self.columns, cut, strict=True))
 
