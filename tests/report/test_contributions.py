@@ -7,6 +7,9 @@ import pandas as pd
 import pytest
 from scipy.special import expit, logit
 from sklearn.base import clone
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from labelweave import (
     CalibratedLabelClassifier,
@@ -129,6 +132,14 @@ def _sparse(table):
     import scipy.sparse as sp
 
     return sp.csr_array(table.astype(np.int8))
+
+
+def test_cells_are_shown_as_they_are():
+    X = pd.DataFrame({"id": [9007199254741251, 4], "n": [3, 4], "share": [0.5, None]})
+    model = make_pipeline(SimpleImputer(), StandardScaler(), MaxMarginClassifier()).fit(X, [[1], [0]])
+    rows = read_rows(model, X, None)
+    assert rows.cells(0) == [("id", "9007199254741251"), ("n", "3"), ("share", "0.5")]
+    assert rows.cells(1)[2] == ("share", "")
 
 
 def test_words_are_marked_in_the_text():

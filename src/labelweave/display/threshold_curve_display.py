@@ -13,6 +13,7 @@ from labelweave.arguments import checked
 from labelweave.array_types import Array, Floats
 from labelweave.arrays import numbers_of
 from labelweave.decisions.label_scores import decision_level
+from labelweave.decisions.layers import shown_thresholds
 from labelweave.display.figures import given_axes, place_legend, read_choices
 from labelweave.display.given_labels import (
     Names,
@@ -24,6 +25,7 @@ from labelweave.display.given_labels import (
     score_table,
 )
 from labelweave.display.label_texts import legend_text
+from labelweave.estimators.targets import has_many_labels
 from labelweave.labels import LabelMatrix
 from labelweave.metrics.responses import label_scores
 
@@ -37,17 +39,19 @@ _NAMES = {"f1": "F1", "precision": "Precision", "recall": "Recall"}
 _LINE_STYLES = {"f1": "-", "precision": "--", "recall": ":"}
 
 
-def scores_and_thresholds(estimator: Any, X: Any, n_labels: int, response: str) -> tuple[Array, Array | None]:
-    """Score rows as the model compares them with thresholds; these are None if on another scale."""
+def scores_and_thresholds(
+    estimator: Any, X: Any, y: Any, n_labels: int, response: str
+) -> tuple[Array, Array | None]:
+    """Score rows as the model compares them with thresholds; None if on another scale or others decide."""
     model = last_step(estimator)
     own = getattr(model, "thresholds_", getattr(model, "threshold_", None))
     has_probabilities = hasattr(model, "predict_proba")
     if own is not None and has_probabilities and response == "auto":
         response = "predict_proba"
     scores = label_scores(estimator, X, n_labels, response)
+    if _decides_by_rows(model, y):
+        return scores, None
     if own is None:
-        if hasattr(model, "k_"):  # a number of labels decides
-            return scores, None
         return scores, np.full(n_labels, decision_level(model, response))
     thresholds = np.broadcast_to(np.asarray(own, dtype=np.float64), (n_labels,))
     if not np.isfinite(thresholds).all():
@@ -58,6 +62,14 @@ def scores_and_thresholds(estimator: Any, X: Any, n_labels: int, response: str) 
     if has_probabilities:
         return scores, thresholds if response == "predict_proba" else None
     return scores + thresholds.min(), thresholds
+
+
+def _decides_by_rows(model: Any, y: Any) -> bool:
+    """Say whether no threshold decides: the best of several classes, a number of labels, a hierarchy."""
+    form = getattr(model, "_form", None)
+    if form is None:
+        return not has_many_labels(y) and len(model.classes_) > 2
+    return form.kind == "multiclass" or shown_thresholds(model) is None
 
 
 @dataclass(frozen=True)
@@ -177,7 +189,7 @@ class ThresholdCurveDisplay:
             Further options, ``thresholds`` excepted: see :meth:`from_predictions`.
         """
         truth = model_truth(estimator, y)
-        scores, thresholds = scores_and_thresholds(estimator, X, truth.n_labels, response_method)
+        scores, thresholds = scores_and_thresholds(estimator, X, y, truth.n_labels, response_method)
         return cls.from_predictions(truth, scores, thresholds=thresholds, **options)
 
     @classmethod

@@ -170,7 +170,7 @@ def write_report(
     tell("writing")
     html = rendered(content | {"title": options.title, "facts": dict(options.facts) | model_lines(rows)})
     with replacing_file(path) as file:
-        file.write(html.encode())
+        file.write(html.encode(errors="backslashreplace"))  # names of files may have bytes that are no text
 
 
 def _refuse_nothing(truth: LabelMatrix, has_classes: bool) -> None:
