@@ -95,7 +95,7 @@ def test_labels_stand_for_classes(tree_model, tree_rows):
 
 
 def test_classes_that_do_not_fit(tree_model, tree_rows):
-    X, classes, _ = tree_rows
+    X, classes, taxonomy = tree_rows
     rows, y = read_rows(tree_model, X[108:], None), classes[108:].copy()
     y[3] = "elsewhere"
     with pytest.raises(ValueError, match="'elsewhere' of row 3"):
@@ -103,6 +103,8 @@ def test_classes_that_do_not_fit(tree_model, tree_rows):
     assert len(measure(rows, y, "ignore", lambda words: None).outcomes.truth) == 149
     with pytest.raises(ValueError, match="No row of the data has a class that the model knows"):
         measure(rows, [None] * 150, "error", lambda words: None)
+    with pytest.raises(ValueError, match="No row of the data has a class of the model, only nodes above"):
+        measure(rows, [taxonomy.parent[entry] for entry in classes[108:]], "error", lambda words: None)
     several = np.zeros((150, 27))
     several[4, :2] = 1
     with pytest.raises(ValueError, match="Row 4 has two most specific nodes"):

@@ -161,7 +161,7 @@ def write_report(
     options, tell = options or ReportOptions(), on_progress or (lambda words: None)
     rows = read_rows(model, X, row_names)
     measured = measure(rows, y, options.unknown_labels, tell)
-    _refuse_nothing(measured.outcomes.truth, rows.has_classes)
+    _refuse_nothing(measured.outcomes.truth)
     tell("looking into weak labels")
     numbers = label_numbers(measured.outcomes, measured.probabilities)
     content = _performance(rows, measured, numbers, options) | _structure(rows, measured, numbers)
@@ -173,9 +173,7 @@ def write_report(
         file.write(html.encode(errors="backslashreplace"))  # names of files may have bytes that are no text
 
 
-def _refuse_nothing(truth: LabelMatrix, has_classes: bool) -> None:
-    if has_classes and not len(truth):
-        raise ValueError("No row of the data has a class of the model, so there is nothing to report.")
+def _refuse_nothing(truth: LabelMatrix) -> None:
     if not truth.positives.nnz:
         raise ValueError(
             f"None of the {len(truth)} rows has a label; a report compares predictions with labels, so give "

@@ -88,8 +88,8 @@ def intervals(measured: Measured) -> dict[str, Interval]:
         warnings.simplefilter("ignore")  # a draw may lack all rows of a label
         draws = [measured.metrics_of(rng.integers(0, n_rows, size)) for _ in range(_DRAWS)]
     found = {}
-    for key in draws[0]:
-        values = np.array([draw[key] for draw in draws])
+    for key in measured.metrics:
+        values = np.array([draw.get(key, np.nan) for draw in draws])
         if np.isfinite(values).sum() > _DRAWS // 2:
             error = _ERRORS * float(np.nanstd(values, ddof=1)) * math.sqrt(size / n_rows)
             found[key] = _around(key, measured.metrics[key], error)
