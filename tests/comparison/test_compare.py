@@ -237,4 +237,6 @@ def test_rows_without_a_class_are_neither_right_nor_wrong():
     found = compare(model, X, y, splits).values
     assert [found[name]["accuracy"][0] for name in model] == [1.0, 1.0]
     unknown = [(np.arange(20), np.arange(30, 40))]
-    assert np.isnan(compare(lw.MaxMarginClassifier(), X, y, unknown).means()["MaxMarginClassifier"]["accuracy"])
+    assert np.isnan(
+        compare(lw.MaxMarginClassifier(), X, y, unknown).means()["MaxMarginClassifier"]["accuracy"]
+    )

@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from labelweave import (
     CalibratedLabelClassifier,
     ConformalLabelClassifier,
+    KernelLogisticClassifier,
     LabelGraphClassifier,
     LowRankClassifier,
     MaxMarginClassifier,
@@ -126,6 +127,17 @@ def test_small_probabilities_and_thresholds_are_told_apart(data, tmp_path):
     model.thresholds_ = np.full_like(model.thresholds_, 0.0123)
     write_report(model, X, Y, tmp_path / "p.html")
     assert "threshold 0.0123" in (tmp_path / "p.html").read_text()
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_sure_probabilities_are_no_calibration(sign):
+    X = np.array([[1.0], [-1.0], [2.0], [-2.0]])
+    model = KernelLogisticClassifier(kernel="linear", hyperparameters="fixed").fit(X, X > 0)
+    row = np.array([[sign * 1e3]])
+    found = LinearScores(model).explain(row, 0, float(model.predict_proba(row)[0, 0]), 0.5)
+    assert abs(found.margin) > 30
+    assert found.calibration == 0
+    assert found.margin == pytest.approx(float(model.decision_function(row)[0, 0]))
 
 
 def _sparse(table):

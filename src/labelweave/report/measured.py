@@ -223,13 +223,17 @@ def _measure_classes(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: 
     exact = np.flatnonzero(np.isin(true, names))
     if not len(exact):
         raise ValueError(
-            "No row of the data has a class of the model, only nodes above them, so there is nothing to compare."
+            "No row of the data has a class of the model, only nodes above them, so there is nothing to "
+            "compare."
         )
     truth = _as_labels(true[exact], names)
     number = "probability" if has_probabilities else "score"
     predicted_names = np.array(names, object)[chosen]
     predicted = _as_labels(predicted_names[exact], names).positives
-    outcomes = Outcomes(truth, predicted, scores[exact], known[exact], np.arange(len(names)), number)
+    limits = shown_thresholds(rows.classifier) if rows.classifier._form.kind == "binary" else None
+    if limits is not None:  # of the second class; the first has the rest
+        limits = np.array([float(has_probabilities) - limits[-1], limits[-1]])
+    outcomes = Outcomes(truth, predicted, scores[exact], known[exact], np.arange(len(names)), number, limits)
 
     def class_labels(classes: Array) -> LabelMatrix:
         """Give inner nodes as rows of which nothing is observed."""

@@ -23,7 +23,13 @@ from labelweave.arguments import checked
 from labelweave.decisions.layers import taxonomy_of
 from labelweave.labels import LabelMatrix
 from labelweave.model_files.safe_file import replacing_file
-from labelweave.report.label_numbers import LabelNumbers, label_numbers, node_numbers, weakest_labels
+from labelweave.report.label_numbers import (
+    LabelNumbers,
+    count_words,
+    label_numbers,
+    node_numbers,
+    weakest_labels,
+)
 from labelweave.report.label_structure import LabelStructure
 from labelweave.report.measured import Measured, measure, metric_line
 from labelweave.report.members import tried_members
@@ -96,7 +102,7 @@ def _environment() -> Environment:
         "share": lambda value, digits=2: "–" if np.isnan(value) else f"{value:.{digits}f}",
         "decimal": lambda value: "undefined" if np.isnan(value) else f"{value:.4f}",
         "signed": lambda value, digits=3: f"{value:+.{digits}f}".replace("-", "−"),
-        "whole": lambda value: f"{int(value):,}",
+        "whole": count_words,
     }
     environment.filters |= filters
     return environment

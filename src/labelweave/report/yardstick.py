@@ -109,7 +109,7 @@ def verdict(
     key, label = ("accuracy", "class") if has_classes else ("micro_f1", "label")
     said = [_against_baseline(key, label, measured, found, baseline)]
     counts = (numbers.positive, numbers.predicted, numbers.hits)
-    positive, predicted, hits = (int(count.sum()) for count in counts)
+    positive, predicted, hits = (float(count.sum()) for count in counts)
     if not has_classes and positive and predicted:
         found_share, right_share = hits / positive, hits / predicted
         said.append(f"It finds {found_share:.0%} of the labels that rows have.")
