@@ -39,19 +39,17 @@ _NAMES = {"f1": "F1", "precision": "Precision", "recall": "Recall"}
 _LINE_STYLES = {"f1": "-", "precision": "--", "recall": ":"}
 
 
-def scores_and_thresholds(
-    estimator: Any, X: Any, y: Any, n_labels: int, response: str
-) -> tuple[Array, Array | None]:
-    """Score rows as the model compares them with thresholds; None if on another scale or others decide."""
+def scores_and_thresholds(estimator: Any, X: Any, n_labels: int, response: str) -> tuple[Array, Array | None]:
+    """Score rows as the model compares them with thresholds; these are None if on another scale."""
     model = last_step(estimator)
     own = getattr(model, "thresholds_", getattr(model, "threshold_", None))
     has_probabilities = hasattr(model, "predict_proba")
     if own is not None and has_probabilities and response == "auto":
         response = "predict_proba"
     scores = label_scores(estimator, X, n_labels, response)
-    if _decides_by_rows(model, y):
-        return scores, None
     if own is None:
+        if hasattr(model, "k_"):  # a number of labels decides
+            return scores, None
         return scores, np.full(n_labels, decision_level(model, response))
     thresholds = np.broadcast_to(np.asarray(own, dtype=np.float64), (n_labels,))
     if not np.isfinite(thresholds).all():
@@ -65,7 +63,7 @@ def scores_and_thresholds(
 
 
 def _decides_by_rows(model: Any, y: Any) -> bool:
-    """Say whether no threshold decides: the best of several classes, a number of labels, a hierarchy."""
+    """Say whether no threshold decides, but the scores of a whole row: its best class, a hierarchy."""
     form = getattr(model, "_form", None)
     if form is None:
         return not has_many_labels(y) and len(model.classes_) > 2
@@ -189,7 +187,8 @@ class ThresholdCurveDisplay:
             Further options, ``thresholds`` excepted: see :meth:`from_predictions`.
         """
         truth = model_truth(estimator, y)
-        scores, thresholds = scores_and_thresholds(estimator, X, y, truth.n_labels, response_method)
+        scores, thresholds = scores_and_thresholds(estimator, X, truth.n_labels, response_method)
+        thresholds = None if _decides_by_rows(last_step(estimator), y) else thresholds
         return cls.from_predictions(truth, scores, thresholds=thresholds, **options)
 
     @classmethod
