@@ -28,6 +28,11 @@ def test_matrix_files_with_names(run, matrix_files, tmp_path):
     assert ">f" in html
 
 
+def test_words_that_are_no_text(run, table_model, tmp_path):
+    run("report", table_model, "a.csv", "--title", "t\udce9", "--out", "r.html")
+    assert "<title>t\\udce9</title>" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
 def test_one_class_a_row(run, fit_things, tmp_path):
     fit_things("--class-paths", "--quiet")
     run("report", "m.lw", "test.csv", "--out", "r.html")

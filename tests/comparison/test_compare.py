@@ -225,3 +225,18 @@ def test_columns_of_classes_and_rows_without_one():
     assert one.means()["LogisticRegression"]["accuracy"] == other.means()["LogisticRegression"]["accuracy"]
     with pytest.raises(ValueError, match="A row of y has no class"):
         compare(lw.MaxMarginClassifier(), X, np.where(np.arange(60) == 7, np.nan, y), 3)
+
+
+def test_rows_without_a_class_are_neither_right_nor_wrong():
+    X = np.arange(40.0)[:, None]
+    y = np.where(X[:, 0] % 20 < 10, "a", "b").astype(object)
+    y[30:] = None
+    model = {"tree": DecisionTreeClassifier(), "margin": lw.MaxMarginClassifier(kernel="rbf")}
+    X %= 20
+    splits = [(np.arange(20), np.arange(20, 40))]
+    found = compare(model, X, y, splits).values
+    assert [found[name]["accuracy"][0] for name in model] == [1.0, 1.0]
+    unknown = [(np.arange(20), np.arange(30, 40))]
+    assert np.isnan(
+        compare(lw.MaxMarginClassifier(), X, y, unknown).means()["MaxMarginClassifier"]["accuracy"]
+    )

@@ -220,6 +220,18 @@ def test_fitted_models():
         TaxonomyDisplay.from_estimator(KernelLogisticClassifier(taxonomy=TREE), X, y)
 
 
+def test_labels_are_those_that_the_model_names():
+    X, leaves = np.random.default_rng(0).normal(size=(60, 4)), ["poodle", "boxer", "cat", "plant"]
+    Y = (X > 0.5).astype(int)
+    model = MaxMarginClassifier().fit(X, LabelMatrix.from_any(Y, leaves))
+    expected = TaxonomyDisplay.from_predictions(TREE, pd.DataFrame(Y, columns=leaves), model.predict(X))
+    display = TaxonomyDisplay.from_estimator(model, X, Y, taxonomy=TREE)
+    assert display.errors_ == expected.errors_
+    turned = pd.DataFrame(Y, columns=leaves)[leaves[::-1]]
+    with pytest.raises(ValueError, match="another order than the MaxMarginClassifier: column 0 is 'plant'"):
+        TaxonomyDisplay.from_estimator(model, X, turned, taxonomy=TREE)
+
+
 @pytest.mark.parametrize(
     ("truths", "predicted", "message"),
     [

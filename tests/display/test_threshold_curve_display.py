@@ -21,9 +21,11 @@ import matplotlib.pyplot as plt  # noqa: E402
 from labelweave import (  # noqa: E402
     CalibratedLabelClassifier,
     ConformalLabelClassifier,
+    HierarchicalClassifier,
     LabelMatrix,
     LowRankClassifier,
     MaxMarginClassifier,
+    Taxonomy,
     TunedThresholdClassifier,
 )
 from labelweave.display import ThresholdCurveDisplay  # noqa: E402
@@ -126,6 +128,23 @@ def test_thresholds_on_another_scale_are_not_marked(rows):
     plain = tuned.estimator_
     display = ThresholdCurveDisplay.from_estimator(plain, X, Y, response_method="predict_proba")
     assert display.curves[0].chosen == 0.5
+
+
+def test_where_whole_rows_decide_no_threshold_is_marked(rows):
+    X, Y = rows
+    named = LabelMatrix.from_any(Y, ["a", "b", "c"])
+    classes = np.array(["x", "y", "z"])[np.argmax(X[:, :3], axis=1)]
+    tuned = MaxMarginClassifier(threshold="macro_f1")
+    for model, y in (
+        (MaxMarginClassifier(), classes),
+        (LogisticRegression(), classes),
+        (HierarchicalClassifier(tuned, Taxonomy.from_nested({"a": ["b", "c"]})), named),
+        (CalibratedLabelClassifier(MaxMarginClassifier(), decision="expected_f1"), named),
+    ):
+        display = ThresholdCurveDisplay.from_estimator(model.fit(X, y), X, y)
+        assert display.curves[0].chosen is None
+    sets = ConformalLabelClassifier(LogisticRegression(), level=0.2, guarantee="expectation").fit(X, classes)
+    assert ThresholdCurveDisplay.from_estimator(sets, X, classes).curves[0].chosen == sets.threshold_
 
 
 def test_infinite_thresholds_are_refused(rows):

@@ -31,7 +31,7 @@ from labelweave import (
 from labelweave.baselines import PLST
 from labelweave.datasets import make_text_like
 from labelweave.facts import fact_lines, model_facts
-from labelweave.facts.words import plain_parameters
+from labelweave.facts.words import changed_parameters, plain_parameters
 
 EVIL = "<script>alert('x')</script>"
 
@@ -111,6 +111,9 @@ def test_a_taxonomy_is_named(data):
 def test_numbers_of_numpy_are_shown_as_numbers():
     found = plain_parameters(MaxMarginClassifier(C=np.float64(2.5), max_iter=np.int64(7)))
     assert (found["C"], found["max_iter"]) == (2.5, 7)
+    for same in (1, np.float64(1), np.int64(1)):
+        assert changed_parameters(MaxMarginClassifier(C=same)) == ()
+    assert changed_parameters(MaxMarginClassifier(C=2, warm_start=0)) == ("C", "warm_start")
 
 
 def test_estimators_do_not_import_facts():

@@ -67,6 +67,17 @@ def test_undo_asks_again(make_session, tmp_path):
     assert settled(session)["answered"] == 1
 
 
+def test_the_curve_has_no_answers_that_were_taken_back(make_session):
+    session = make_session()
+    for said in ("yes", "no"):
+        session.answer(*first(session), said)
+        settled(session)
+    session.undo()
+    counts = [count for count, _ in settled(session)["curve"]]
+    assert counts[-1] == 1
+    assert counts == sorted(counts)
+
+
 def test_questions_about_one_row_come_together(make_session):
     session = make_session()
     rows = [one.row for one in session.questions]

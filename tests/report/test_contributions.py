@@ -7,10 +7,14 @@ import pandas as pd
 import pytest
 from scipy.special import expit, logit
 from sklearn.base import clone
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from labelweave import (
     CalibratedLabelClassifier,
     ConformalLabelClassifier,
+    KernelLogisticClassifier,
     LabelGraphClassifier,
     LowRankClassifier,
     MaxMarginClassifier,
@@ -125,10 +129,29 @@ def test_small_probabilities_and_thresholds_are_told_apart(data, tmp_path):
     assert "threshold 0.0123" in (tmp_path / "p.html").read_text()
 
 
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_sure_probabilities_are_no_calibration(sign):
+    X = np.array([[1.0], [-1.0], [2.0], [-2.0]])
+    model = KernelLogisticClassifier(kernel="linear", hyperparameters="fixed").fit(X, X > 0)
+    row = np.array([[sign * 1e3]])
+    found = LinearScores(model).explain(row, 0, float(model.predict_proba(row)[0, 0]), 0.5)
+    assert abs(found.margin) > 30
+    assert found.calibration == 0
+    assert found.margin == pytest.approx(float(model.decision_function(row)[0, 0]))
+
+
 def _sparse(table):
     import scipy.sparse as sp
 
     return sp.csr_array(table.astype(np.int8))
+
+
+def test_cells_are_shown_as_they_are():
+    X = pd.DataFrame({"id": [9007199254741251, 4], "n": [3, 4], "share": [0.5, None]})
+    model = make_pipeline(SimpleImputer(), StandardScaler(), MaxMarginClassifier()).fit(X, [[1], [0]])
+    rows = read_rows(model, X, None)
+    assert rows.cells(0) == [("id", "9007199254741251"), ("n", "3"), ("share", "0.5")]
+    assert rows.cells(1)[2] == ("share", "")
 
 
 def test_words_are_marked_in_the_text():

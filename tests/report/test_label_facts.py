@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -72,6 +73,24 @@ def test_confusions_are_those_of_a_slow_twin(seed):
             part = beside[[0, 3].index(label)]
             assert dict(part.instead) == dict(instead)
             assert dict(part.there) == dict(there)
+
+
+def test_probabilities_of_labels_are_weighed():
+    truth = LabelMatrix.from_probabilities([[0.8, 0.3], [0.6, 0.0], [0.2, 1.0]], ["a", "b"])
+    predicted = sp.csr_array([[0, 1], [0, 1], [1, 0]], dtype=np.int8)
+    outcomes = Outcomes(truth, predicted, predicted.toarray() - 0.5, np.arange(3), np.arange(2))
+    a, b = companions(outcomes, [0, 1])
+    ((name, count),) = a.instead
+    assert (name, count) == ("b", pytest.approx(0.8 * 0.7 + 0.6))
+    assert dict(b.instead) == {"a": pytest.approx(0.8)}
+    assert dict(b.there) == {"a": pytest.approx(0.7 * 0.8 + 0.6)}
+    assert chief_confusions(outcomes) == [*a.instead, *b.instead]
+    assert outcomes.expected_missed.sum(axis=0) == pytest.approx(label_numbers(outcomes).missed)
+    assert outcomes.expected_wrong.sum(axis=0) == pytest.approx(label_numbers(outcomes).wrong)
+    picture = frequency_picture(replace(label_numbers(outcomes), positive=np.array([0.2, 30.5])), ["a", "b"])
+    assert [word for _, word in picture.x_ticks] == ["1", "10"]
+    low = frequency_picture(replace(label_numbers(outcomes), positive=np.array([0.2, 0.7])), ["a", "b"])
+    assert low.x_ticks == []
 
 
 def test_the_weakest_come_first_and_frequent_ones_before_rare_ones():

@@ -12,6 +12,7 @@ from labelweave.metrics.known_labels import known_classes
 from labelweave.report.label_numbers import label_numbers, node_numbers
 from labelweave.report.measured import measure
 from labelweave.report.reported_rows import read_rows
+from labelweave.report.row_examples import RowExamples
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +78,23 @@ def test_scores_without_probabilities(report, data, n_classes):
     accuracy = (model.predict(X[200:]) == y[200:]).mean()
     assert f"Accuracy share of rows whose class is right {accuracy:.4f}" in page.text
     assert "intercept" in page.text
+    assert ("above its threshold" in page.text) == (n_classes == 2)
+    assert ("its score; which class is predicted is decided among all of them" in page.text) == (
+        n_classes == 3
+    )
+
+
+def test_of_two_classes_the_threshold_is_shown(report):
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    y = np.where(X[:, 0] > 1, "yes", "no")
+    model = KernelLogisticClassifier(kernel="linear", hyperparameters="fixed", threshold="macro_f1").fit(X, y)
+    rows = read_rows(model, X, None)
+    outcomes = measure(rows, y, "error", lambda words: None).outcomes
+    assert outcomes.thresholds.tolist() == [1 - model.thresholds_[0], model.thresholds_[0]]
+    assert ((outcomes.scores > outcomes.thresholds) == (outcomes.predicted.toarray() > 0)).all()
+    examples = [label for row in RowExamples(rows, outcomes).across(20) for label in row.labels]
+    assert all((label.total > 0) == (label.verdict != "missed") for label in examples)
+    assert "far a class is above its threshold, in log-odds of the probabilities" in report(model, X, y).text
 
 
 def test_labels_stand_for_classes(tree_model, tree_rows):
@@ -95,7 +113,7 @@ def test_labels_stand_for_classes(tree_model, tree_rows):
 
 
 def test_classes_that_do_not_fit(tree_model, tree_rows):
-    X, classes, _ = tree_rows
+    X, classes, taxonomy = tree_rows
     rows, y = read_rows(tree_model, X[108:], None), classes[108:].copy()
     y[3] = "elsewhere"
     with pytest.raises(ValueError, match="'elsewhere' of row 3"):
@@ -103,6 +121,8 @@ def test_classes_that_do_not_fit(tree_model, tree_rows):
     assert len(measure(rows, y, "ignore", lambda words: None).outcomes.truth) == 149
     with pytest.raises(ValueError, match="No row of the data has a class that the model knows"):
         measure(rows, [None] * 150, "error", lambda words: None)
+    with pytest.raises(ValueError, match="No row of the data has a class of the model, only nodes above"):
+        measure(rows, [taxonomy.parent[entry] for entry in classes[108:]], "error", lambda words: None)
     several = np.zeros((150, 27))
     several[4, :2] = 1
     with pytest.raises(ValueError, match="Row 4 has two most specific nodes"):

@@ -117,6 +117,28 @@ def test_wrappers_that_decide(report, data):
     assert "add up exactly to how far a label is above its threshold; it is predicted" in page.text
 
 
+def test_where_whole_rows_decide_lines_add_up_to_the_score(report, data):
+    X, Y = data
+    page = report(TunedThresholdClassifier(MaxMarginClassifier(), scope="top_k").fit(X, Y), X, Y)
+    assert "to its score; which labels are predicted is decided for a row as a whole." in page.text
+    assert "above its threshold" not in page.text
+
+
+def test_labels_that_are_known_by_probabilities_count_as_such(report):
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    Q = np.where(X > [0, 0.5, 1], 0.9, 0.3)
+    Q[:, 0] = 0
+    Q[0, 0] = 0.6
+    names = ["rare", "one", "two"]
+    model = MaxMarginClassifier().fit(X, LabelMatrix.from_any((X > 1).astype(int), names))
+    page = report(model, X, LabelMatrix.from_probabilities(Q, names))
+    assert "Only 0.6 rows have it here, so these numbers are rough." in page.text
+    shares = re.findall(r"([\d,.]+) of ([\d,.]+)", page.text)
+    assert shares
+    assert all(float(part.rstrip(".")) <= float(whole.rstrip(".")) for part, whole in shares)
+    assert f"{Q[:, 1].sum():,.1f}" in page.text
+
+
 def test_kernels_have_no_contributions(report, data):
     X, Y = data
     page = report(MaxMarginClassifier(kernel="rbf").fit(X, Y), X, Y)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from labelweave import LabelTreeClassifier, MaxMarginClassifier
+from labelweave import LabelMatrix, LabelTreeClassifier, MaxMarginClassifier
 from labelweave.datasets import make_text_like
 from labelweave.metrics.known_labels import known_labels
 from labelweave.report import reported_rows, yardstick
 from labelweave.report.label_numbers import label_numbers
 from labelweave.report.measured import measure
-from labelweave.report.reported_rows import read_rows
+from labelweave.report.reported_rows import Outcomes, read_rows
+from labelweave.report.weak_labels import weak_labels
 from labelweave.report.yardstick import baseline_metrics, intervals
 
 DATA = make_text_like(260, 300, 90)
@@ -69,6 +73,18 @@ def test_labels_that_are_not_in_the_data_do_not_count(fitted, searching):
     searching()
     found = _measured(fitted, table)
     assert found.metrics == pytest.approx({name: whole.metrics[name] for name in found.metrics}, nan_ok=True)
+
+
+def test_labels_that_no_search_finds_have_no_highest_score():
+    truth = LabelMatrix.from_any([[1, 1, 0], [0, np.nan, 1]], ["a", "b", "c"])
+    scores = sp.csr_array([[-2.0, 0, -1], [-3, -0.5, 0]])
+    outcomes = Outcomes(truth, sp.csr_array((2, 3), dtype=np.int8), scores, np.arange(2), np.arange(3))
+    a, b, c = weak_labels(outcomes, label_numbers(outcomes), [0, 1, 2], False)
+    assert "It is never predicted: its highest score is −2.00." in a.reasons
+    assert "It is never predicted, and among the 64 best labels of no row where it is known." in b.reasons
+    assert "It is never predicted: its highest score is −1.00." in c.reasons
+    whole = replace(outcomes, scores=scores.toarray())
+    assert "its highest score is 0." in weak_labels(whole, label_numbers(whole), [1], False)[0].reasons[1]
 
 
 def test_the_page_shows_rows_and_labels(fitted, searching, report):

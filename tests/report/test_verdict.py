@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,13 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from labelweave import KernelLogisticClassifier, LabelMatrix, LowRankClassifier, MaxMarginClassifier
+from labelweave import (
+    KernelLogisticClassifier,
+    LabelMatrix,
+    LowRankClassifier,
+    MaxMarginClassifier,
+    Taxonomy,
+)
 from labelweave.metrics import score_table
 from labelweave.report.label_numbers import label_numbers
 from labelweave.report.measured import measure
@@ -66,6 +74,32 @@ def test_large_tables_have_intervals_of_the_same_width(monkeypatch):
     low, high = intervals(measured)["micro_f1"]
     monkeypatch.setattr("labelweave.report.yardstick._ENTRIES_A_DRAW", 300 * 3)
     assert np.ptp(intervals(measured)["micro_f1"]) == pytest.approx(high - low, rel=0.4)
+
+
+@pytest.mark.parametrize("kind", ["labels", "classes"])
+def test_draws_of_what_hardly_anything_is_known_of(kind, report):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 3))
+    model = KernelLogisticClassifier(kernel="linear", hyperparameters="fixed")
+    if kind == "labels":
+        y = np.where(np.arange(1000)[:, None] < 3, X > [0, 0.5, 1], np.nan)
+        page = report(model.fit(X[:100], (X > [0, 0.5, 1])[:100].astype(int)), X, y)
+        assert "All this is from 3 rows, so it is rough." in page.text
+    else:
+        y = np.array(["a", "b", "c"], object)[X.argmax(axis=1)]
+        model.set_params(taxonomy=Taxonomy.from_nested({"ab": ["a", "b"], "c": None})).fit(X[:100], y[:100])
+        known_in_part = np.where((np.arange(1000) < 3) | (y == "c"), y, "ab")
+        known_in_part[(np.arange(1000) > 3) & (y == "c")] = None
+        assert "only a group of classes is known" in report(model, X, known_in_part).text
+
+
+def test_a_measure_that_only_some_draws_have_has_its_interval():
+    values = iter([{"a": 1.0, "b": 0.5}, {"a": 0.5}, *[{"a": 0.5, "b": 0.25}] * 48])
+    measured = SimpleNamespace(
+        n_counted=9, outcomes=SimpleNamespace(names=["x"]), metrics={"b": 0.4, "a": 0.6},
+        metrics_of=lambda part: next(values),
+    )  # fmt: skip
+    assert list(intervals(measured)) == ["b", "a"]
 
 
 def test_a_model_of_noise_gets_no_praise():

@@ -27,6 +27,7 @@ from labelweave.estimators.targets import has_many_labels, unknown_entries
 from labelweave.labels import LabelMatrix
 from labelweave.labels.tags import tag_rows
 from labelweave.metrics import class_summary, score_table
+from labelweave.metrics._classes import read_values
 from labelweave.metrics.known_labels import truth_for
 from labelweave.metrics.responses import label_scores
 from labelweave.sklearn_compat import _num_samples
@@ -192,7 +193,9 @@ def _class_metrics(estimator: Any, unseen: Any, truth: Any, predicted: Any) -> d
     if hasattr(estimator, "predict_proba"):
         shares = estimator.predict_proba(unseen)
         return class_summary(truth, shares, estimator.classes_, y_pred=predicted)
-    return {"accuracy": float(np.mean(np.asarray(predicted) == np.asarray(truth)))}
+    values = read_values(truth, "y")
+    is_right = (np.asarray(predicted) == values)[values != None]  # noqa: E711
+    return {"accuracy": float(is_right.mean()) if len(is_right) else float("nan")}
 
 
 def metrics_of_class_sets(estimator: Any, unseen: Any, truth: Any, predicted: Any) -> dict[str, float]:

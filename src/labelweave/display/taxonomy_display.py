@@ -11,7 +11,13 @@ from labelweave.arguments import checked
 from labelweave.array_types import Floats
 from labelweave.decisions.layers import taxonomy_of
 from labelweave.display.figures import given_axes, settle_layout, size_in_points
-from labelweave.display.given_labels import fitted_model, named_labels, names_of
+from labelweave.display.given_labels import (
+    fitted_model,
+    model_truth,
+    named_labels,
+    names_of,
+    predicted_labels,
+)
 from labelweave.display.icicle import Icicle, NodeTexts, icicle_of, rarest_parents, tail_names
 from labelweave.estimators.targets import has_many_labels
 from labelweave.labels import Taxonomy
@@ -129,9 +135,14 @@ class TaxonomyDisplay:
             If the model is not fitted.
         TypeError
             If it has no taxonomy and none is given.
+        ValueError
+            If labels are in another order than the model's.
         """
         tree = taxonomy_of_model(fitted_model(estimator), taxonomy)
-        return cls.from_predictions(tree, y, estimator.predict(X), **options)
+        if not has_many_labels(y):
+            return cls.from_predictions(tree, y, estimator.predict(X), **options)
+        truth = model_truth(estimator, y)
+        return cls.from_predictions(tree, truth, predicted_labels(estimator, X, truth), **options)
 
     @classmethod
     @checked

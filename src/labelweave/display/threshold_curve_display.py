@@ -13,6 +13,7 @@ from labelweave.arguments import checked
 from labelweave.array_types import Array, Floats
 from labelweave.arrays import numbers_of
 from labelweave.decisions.label_scores import decision_level
+from labelweave.decisions.layers import shown_thresholds
 from labelweave.display.figures import given_axes, place_legend, read_choices
 from labelweave.display.given_labels import (
     Names,
@@ -24,6 +25,7 @@ from labelweave.display.given_labels import (
     score_table,
 )
 from labelweave.display.label_texts import legend_text
+from labelweave.estimators.targets import has_many_labels
 from labelweave.labels import LabelMatrix
 from labelweave.metrics.responses import label_scores
 
@@ -58,6 +60,14 @@ def scores_and_thresholds(estimator: Any, X: Any, n_labels: int, response: str) 
     if has_probabilities:
         return scores, thresholds if response == "predict_proba" else None
     return scores + thresholds.min(), thresholds
+
+
+def _decides_by_rows(model: Any, y: Any) -> bool:
+    """Say whether no threshold decides, but the scores of a whole row: its best class, a hierarchy."""
+    form = getattr(model, "_form", None)
+    if form is None:
+        return not has_many_labels(y) and len(model.classes_) > 2
+    return form.kind == "multiclass" or shown_thresholds(model) is None
 
 
 @dataclass(frozen=True)
@@ -178,6 +188,7 @@ class ThresholdCurveDisplay:
         """
         truth = model_truth(estimator, y)
         scores, thresholds = scores_and_thresholds(estimator, X, truth.n_labels, response_method)
+        thresholds = None if _decides_by_rows(last_step(estimator), y) else thresholds
         return cls.from_predictions(truth, scores, thresholds=thresholds, **options)
 
     @classmethod

@@ -88,7 +88,10 @@ def _own_parameters(model: Any) -> dict[str, Any]:
 
 
 def _is_same(value: Any, default: Any) -> bool:
-    return value is default or (type(value) is type(default) and not np.ndim(value) and value == default)
+    value = value.item() if isinstance(value, np.generic) else value
+    kinds = {type(value), type(default)}
+    is_one_kind = len(kinds) == 1 or kinds == {int, float}  # True is not 1
+    return value is default or (is_one_kind and not np.ndim(value) and value == default)
 
 
 def _plain(value: Any) -> Any:

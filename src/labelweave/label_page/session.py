@@ -184,7 +184,8 @@ class LabelSession:
         with self._lock:
             self.trouble, self._fitted = None, count
             if level is not None:
-                self.curve = [*(point for point in self.curve if point[0] != len(said)), (len(said), level)]
+                # none of more answers, which were taken back
+                self.curve = [*(point for point in self.curve if point[0] < len(said)), (len(said), level)]
             self._queue(self._questions(found, model is not None))
 
     def _known(self, said: dict[Entry, str]) -> LabelMatrix:

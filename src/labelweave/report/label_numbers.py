@@ -19,6 +19,11 @@ from labelweave.report.measured import Measured
 from labelweave.report.reported_rows import Outcomes
 
 
+def count_words(count: float) -> str:
+    """Write a count, with a decimal where probabilities add up to it."""
+    return f"{count:,.0f}" if float(count).is_integer() else f"{count:,.1f}"
+
+
 @dataclass(frozen=True)
 class Counts:
     """What is true, predicted, and both, and shares of these."""
@@ -125,7 +130,7 @@ def node_numbers(
         true = taxonomy.membership(measured.true_nodes)
         predicted = taxonomy.membership(measured.predicted_nodes)
         counts = [part.sum(axis=0) for part in (true, predicted, true.multiply(predicted))]
-    columns = [np.asarray(part).ravel().astype(np.int64).tolist() for part in counts]
+    columns = [np.asarray(part, np.float64).ravel().tolist() for part in counts]
     depths, leaves = taxonomy.depth(taxonomy.nodes), taxonomy.is_leaf(taxonomy.nodes)
     lines = zip(*columns, taxonomy.nodes, depths.tolist(), leaves.tolist(), strict=True)
     return [NodeNumbers(*line) for line in lines]

@@ -17,6 +17,7 @@ from labelweave.decisions.layers import chosen_classes, shown_thresholds, taxono
 from labelweave.labels import LabelMatrix
 from labelweave.metrics import class_summary, expected_calibration_error, log_loss, score_table
 from labelweave.metrics._classes import class_codes
+from labelweave.metrics._inputs import row_observed_counts
 from labelweave.metrics.known_labels import Unknown, known_classes, known_labels
 from labelweave.metrics.probabilities import CALIBRATION_FROM
 from labelweave.metrics.responses import label_probabilities
@@ -92,7 +93,7 @@ class Measured:
 
     metrics: as the command ``evaluate`` gives them.
     notes: what was not counted, in sentences.
-    n_counted: rows that are measured.
+    n_counted: rows that are measured, of which something is observed.
     metrics_of: the metrics of some of these rows alone, by their places among them.
     probabilities: those of the outcomes' rows and labels, where the model has them.
     true_nodes, predicted_nodes (m,): one class a row: the classes of all rows where one is known, inner nodes
@@ -142,7 +143,12 @@ def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: O
     if outcomes.is_searched:
         notes.append(_search_note(outcomes, len(rows.label_names)))
     metrics |= _controlled_share(rows.classifier, outcomes)
-    return Measured(outcomes, metrics, notes, len(truth), metrics_of, probabilities=probabilities)
+    seen = np.flatnonzero(row_observed_counts(truth))
+
+    def metrics_of_seen(part: Array) -> dict[str, float]:
+        return metrics_of(seen[part])
+
+    return Measured(outcomes, metrics, notes, len(seen), metrics_of_seen, probabilities=probabilities)
 
 
 def _search_note(outcomes: Outcomes, n_labels: int) -> str:
@@ -158,7 +164,9 @@ def _search_note(outcomes: Outcomes, n_labels: int) -> str:
 
 
 def _calibration(truth: LabelMatrix, probabilities: Any) -> dict[str, float]:
-    """Measure probabilities that matter; nothing where none is above the level."""
+    """Measure probabilities that matter; nothing where none is above the level, or no entry is observed."""
+    if not truth.observed_counts().any():
+        return {}
     error = float(expected_calibration_error(truth, probabilities, least=CALIBRATION_FROM))
     return {} if np.isnan(error) else {"calibration_error": error}
 
@@ -213,11 +221,19 @@ def _measure_classes(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: 
     chosen = chosen_classes(kept.classifier, scores, lambda: kept.classifier.predict(kept.X))
     true = classes[known]
     exact = np.flatnonzero(np.isin(true, names))
+    if not len(exact):
+        raise ValueError(
+            "No row of the data has a class of the model, only nodes above them, so there is nothing to "
+            "compare."
+        )
     truth = _as_labels(true[exact], names)
     number = "probability" if has_probabilities else "score"
     predicted_names = np.array(names, object)[chosen]
     predicted = _as_labels(predicted_names[exact], names).positives
-    outcomes = Outcomes(truth, predicted, scores[exact], known[exact], np.arange(len(names)), number)
+    limits = shown_thresholds(rows.classifier) if rows.classifier._form.kind == "binary" else None
+    if limits is not None:  # of the second class; the first has the rest
+        limits = np.array([float(has_probabilities) - limits[-1], limits[-1]])
+    outcomes = Outcomes(truth, predicted, scores[exact], known[exact], np.arange(len(names)), number, limits)
 
     def class_labels(classes: Array) -> LabelMatrix:
         """Give inner nodes as rows of which nothing is observed."""

@@ -15,7 +15,7 @@ from labelweave.display.label_order import cluster_order
 from labelweave.display.label_texts import letters_across, shortened
 from labelweave.labels import CliqueGraph, LabelMatrix, Taxonomy
 from labelweave.metrics.probabilities import CALIBRATION_FROM, calibration_bins
-from labelweave.report.label_numbers import LabelNumbers, NodeNumbers
+from labelweave.report.label_numbers import LabelNumbers, NodeNumbers, count_words
 
 _MOST_POINTS = 2000
 _MOST_SHOWN = 30
@@ -58,13 +58,13 @@ def frequency_picture(numbers: LabelNumbers, names: list[str]) -> Drawn | None:
         return None
     shown = shown[np.argsort(numbers.positive[shown], kind="stable")]
     counts, f1 = numbers.positive[shown], numbers.f1[shown]
-    is_balanced = int(counts[-1]) < _BALANCED * int(counts[0])
+    is_balanced = counts[-1] < _BALANCED * counts[0]
     if is_balanced:
         return _ranked_picture(shown[np.argsort(f1, kind="stable")], numbers, names)
     x, y = _across(counts, counts), _down(f1)
     kept = np.unique(np.linspace(0, len(shown) - 1, min(_MOST_POINTS, len(shown))).round().astype(np.intp))
     points = [Drawn(x=x[k], y=y[k], name=names[shown[k]], n_rows=counts[k], f1=f1[k]) for k in kept.tolist()]
-    ticks = _round_counts(int(counts[0]), int(counts[-1]))
+    ticks = _round_counts(math.ceil(counts[0]), int(counts[-1])) if counts[-1] >= 1 else []
     x_ticks = list(zip(_across(np.array(ticks), counts), [f"{count:,}" for count in ticks], strict=True))
     y_ticks = list(zip(_down(np.array([0.0, 0.5, 1.0])), ("0", "0.5", "1"), strict=True))
     edges = {"left": _LEFT, "right": _WIDTH - _RIGHT, "top": _TOP, "bottom": _HEIGHT - _BOTTOM}
@@ -108,10 +108,10 @@ def _ranked_picture(shown: Array, numbers: LabelNumbers, names: list[str]) -> Dr
         f1, y = float(numbers.f1[label]), _TOP + place * _BAR
         text = shortened(names[label], _LONGEST_NAME)
         bars.append(Drawn(y=y, width=round(f1 * wide, 1), name=names[label], text=text, f1=f1,
-                          n_rows=int(numbers.positive[label])))  # fmt: skip
+                          n_rows=float(numbers.positive[label])))  # fmt: skip
     size = {"width": _WIDTH, "height": _TOP * 2 + len(kept) * _BAR, "left": left, "bar": _BAR}
     counts = numbers.positive[shown]
-    between = (int(counts.min()), int(counts.max()))
+    between = (float(counts.min()), float(counts.max()))
     return Drawn(is_ranked=True, points=bars, left_out=len(shown) - len(kept), between=between, **size)
 
 
@@ -260,7 +260,7 @@ def tree_branches(taxonomy: Taxonomy, nodes: list[NodeNumbers]) -> list[Branch]:
     return sorted((found[name] for name in tree.roots), key=_most_missed)
 
 
-def _most_missed(branch: Branch) -> tuple[int, int, str]:
+def _most_missed(branch: Branch) -> tuple[float, float, str]:
     return -branch.node.missed, -branch.node.positive, branch.node.name
 
 
@@ -270,5 +270,5 @@ def _cell(node: NodeNumbers, name: str, box: Array) -> Drawn:
     if box[3] >= _LINE:
         letters = int(box[2] / _LETTER * len(name) / max(1.0, letters_across(name))) - 1
         text = shortened(name, max(1, letters))
-    words = f"{node.name}: {node.missed:,} of {node.positive:,} predicted elsewhere"
+    words = f"{node.name}: {count_words(node.missed)} of {count_words(node.positive)} predicted elsewhere"
     return Drawn(x=x, y=y, width=width, height=height, text=text, words=words, missed=1.0 - node.recall)

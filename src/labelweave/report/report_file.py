@@ -23,7 +23,13 @@ from labelweave.arguments import checked
 from labelweave.decisions.layers import taxonomy_of
 from labelweave.labels import LabelMatrix
 from labelweave.model_files.safe_file import replacing_file
-from labelweave.report.label_numbers import LabelNumbers, label_numbers, node_numbers, weakest_labels
+from labelweave.report.label_numbers import (
+    LabelNumbers,
+    count_words,
+    label_numbers,
+    node_numbers,
+    weakest_labels,
+)
 from labelweave.report.label_structure import LabelStructure
 from labelweave.report.measured import Measured, measure, metric_line
 from labelweave.report.members import tried_members
@@ -96,7 +102,7 @@ def _environment() -> Environment:
         "share": lambda value, digits=2: "–" if np.isnan(value) else f"{value:.{digits}f}",
         "decimal": lambda value: "undefined" if np.isnan(value) else f"{value:.4f}",
         "signed": lambda value, digits=3: f"{value:+.{digits}f}".replace("-", "−"),
-        "whole": lambda value: f"{int(value):,}",
+        "whole": count_words,
     }
     environment.filters |= filters
     return environment
@@ -161,7 +167,7 @@ def write_report(
     options, tell = options or ReportOptions(), on_progress or (lambda words: None)
     rows = read_rows(model, X, row_names)
     measured = measure(rows, y, options.unknown_labels, tell)
-    _refuse_nothing(measured.outcomes.truth, rows.has_classes)
+    _refuse_nothing(measured.outcomes.truth)
     tell("looking into weak labels")
     numbers = label_numbers(measured.outcomes, measured.probabilities)
     content = _performance(rows, measured, numbers, options) | _structure(rows, measured, numbers)
@@ -170,12 +176,10 @@ def write_report(
     tell("writing")
     html = rendered(content | {"title": options.title, "facts": dict(options.facts) | model_lines(rows)})
     with replacing_file(path) as file:
-        file.write(html.encode())
+        file.write(html.encode(errors="backslashreplace"))  # names of files may have bytes that are no text
 
 
-def _refuse_nothing(truth: LabelMatrix, has_classes: bool) -> None:
-    if has_classes and not len(truth):
-        raise ValueError("No row of the data has a class of the model, so there is nothing to report.")
+def _refuse_nothing(truth: LabelMatrix) -> None:
     if not truth.positives.nnz:
         raise ValueError(
             f"None of the {len(truth)} rows has a label; a report compares predictions with labels, so give "

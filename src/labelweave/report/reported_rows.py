@@ -69,8 +69,9 @@ class ReportedRows:
         """Give the columns that features were made from with their contents, long ones cut."""
         if self.frame is None:
             return []
-        cells = self.frame[list(self.columns)].iloc[row]
-        texts = ["" if absent else str(cell) for cell, absent in zip(cells, cells.isna(), strict=True)]
+        part = self.frame.iloc[[row]]
+        cells = [part[column] for column in self.columns]  # as one line, whole numbers would become fractions
+        texts = ["" if cell.isna().iloc[0] else str(cell.iloc[0]) for cell in cells]
         cut = [text if len(text) <= _LONGEST_CELL else f"{text[:_LONGEST_CELL]} ..." for text in texts]
         return list(zip(self.columns, cut, strict=True))
 
@@ -182,6 +183,13 @@ class Outcomes:
         filled[found.coords] = found.data
         return filled
 
+    def highest_score(self, label: int) -> float:
+        """Give the highest score of a label where it is observed; NaN where a search found none there."""
+        observed, column = self.truth.observed, self.scores[:, [label]]
+        column = column if observed is None else column[observed[:, [label]].nonzero()[0]]
+        found = column.data if self.is_searched else column
+        return float(found.max()) if found.size else float("nan")
+
     @cached_property
     def counted(self) -> sp.csr_array:
         """The predicted labels whose truth was observed."""
@@ -202,6 +210,17 @@ class Outcomes:
     def wrong(self) -> sp.csr_array:
         """The predicted labels that are not true."""
         return _ones(self.counted - self.hits)
+
+    @cached_property
+    def expected_missed(self) -> sp.csr_array:
+        """How much every entry counts as missed: 1, or the probability that it is positive."""
+        expected = self.truth.expected_positives.astype(np.float64)
+        return sp.csr_array(expected - expected.multiply(self.predicted))
+
+    @cached_property
+    def expected_wrong(self) -> sp.csr_array:
+        """How much every entry counts as predicted wrongly: 1, or the probability that it is negative."""
+        return sp.csr_array(self.counted - self.truth.expected_positives.multiply(self.predicted))
 
 
 def _ones(matrix: Any) -> sp.csr_array:

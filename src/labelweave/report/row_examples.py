@@ -132,8 +132,10 @@ class LinearScores:
             margin = number - (threshold or 0.0)
             return Explanation(margin, intercept, parts, others, 0.0, own + others - margin)
         taken = 0.0 if threshold is None else _log_odds(threshold)
-        calibration = _log_odds(number) - own - others
-        calibration = calibration if abs(calibration) > _ROUNDING * (1 + abs(own)) else 0.0
+        odds, limit = _log_odds(number), -_log_odds(0.0)
+        calibration = odds - own - others
+        is_clipped = abs(odds) >= limit and np.sign(odds) * (own + others) > limit
+        calibration = 0.0 if is_clipped or abs(calibration) <= _ROUNDING * (1 + abs(own)) else calibration
         return Explanation(own + others + calibration - taken, intercept, parts, others, calibration, taken)
 
     def _features(self, row: Any) -> tuple[Array, Array]:

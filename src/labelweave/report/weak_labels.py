@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from labelweave.array_types import Array
 from labelweave.inference import choose_thresholds
 from labelweave.metrics import f1_score
-from labelweave.report.label_numbers import LabelNumbers
-from labelweave.report.reported_rows import Outcomes
+from labelweave.report.label_numbers import LabelNumbers, count_words
+from labelweave.report.reported_rows import SEARCHED, Outcomes
 
 _MOST = 6
 _FEW_ROWS = 10
@@ -23,10 +23,10 @@ _OFTEN = 0.25
 
 
 class Companion(NamedTuple):
-    """Another label, and in how many of the rows it stands."""
+    """Another label, and in how many of the rows it stands, of what is known by probabilities the mean."""
 
     name: str
-    n_rows: int
+    n_rows: float
 
 
 def companions(outcomes: Outcomes, labels: list[int]) -> list[SimpleNamespace]:
@@ -35,34 +35,37 @@ def companions(outcomes: Outcomes, labels: list[int]) -> list[SimpleNamespace]:
     ``instead``: where one was missed: what was predicted wrongly, the most frequent first; ``there``: where
     it was predicted wrongly: what is true, those first that are there most often above what they usually are.
     """
-    truth, names = outcomes.truth, outcomes.names
-    instead = sp.csr_array(outcomes.missed[:, labels].T @ outcomes.wrong)
-    there = sp.csr_array(outcomes.wrong[:, labels].T @ truth.positives.astype(np.int64))
-    usual = truth.positive_counts() / np.maximum(truth.observed_counts(), 1)
-    rows, nothing = np.asarray(outcomes.wrong[:, labels].sum(axis=0)).ravel(), np.zeros(len(names))
+    truth, names, wrong = outcomes.truth, outcomes.names, outcomes.expected_wrong
+    positives = truth.expected_positives.astype(np.float64)
+    instead = sp.csr_array(outcomes.expected_missed[:, labels].T @ wrong)
+    there = sp.csr_array(wrong[:, labels].T @ positives)
+    usual = positives.sum(axis=0) / np.maximum(truth.observed_counts(), 1)
+    rows, nothing = np.asarray(wrong[:, labels].sum(axis=0)).ravel(), np.zeros(len(names))
     return [
         SimpleNamespace(
-            instead=_best(instead[[k]], names, nothing), there=_best(there[[k]], names, usual * rows[k])
+            instead=_best(instead[[k]], names, nothing, label),
+            there=_best(there[[k]], names, usual * rows[k], label),
         )
-        for k in range(len(labels))
+        for k, label in enumerate(labels)
     ]
 
 
-def _best(counts: sp.csr_array, names: list[str], expected: Array) -> list[Companion]:
-    """Order labels by their counts above what is expected."""
+def _best(counts: sp.csr_array, names: list[str], expected: Array, label: int) -> list[Companion]:
+    """Order other labels than one by their counts above what is expected."""
     # equal ones by number, however a sparse product orders them
-    order = np.lexsort((counts.indices, expected[counts.indices] - counts.data))[:_MOST]
-    return [Companion(names[counts.indices[k]], int(counts.data[k])) for k in order]
+    order = np.lexsort((counts.indices, expected[counts.indices] - counts.data))
+    order = order[counts.indices[order] != label][:_MOST]
+    return [Companion(names[counts.indices[k]], float(counts.data[k])) for k in order]
 
 
 def chief_confusions(outcomes: Outcomes) -> list[Companion | None]:
     """Find for every label what is most often predicted wrongly where it was missed, if anything."""
-    counts, names = sp.csr_array(outcomes.missed.T @ outcomes.wrong), outcomes.names
+    counts, names = sp.csr_array(outcomes.expected_missed.T @ outcomes.expected_wrong), outcomes.names
     rows = np.repeat(np.arange(len(names)), np.diff(counts.indptr))
     order = np.lexsort((counts.indices, -counts.data, rows))[counts.indptr[:-1][np.diff(counts.indptr) > 0]]
     found: list[Companion | None] = [None] * len(names)
     for row, place in zip(rows[order], order, strict=True):
-        found[row] = Companion(names[counts.indices[place]], int(counts.data[place]))
+        found[row] = Companion(names[counts.indices[place]], float(counts.data[place]))
     return found
 
 
@@ -95,26 +98,32 @@ def _best_f1(outcomes: Outcomes, labels: list[int]) -> list[tuple[float, float]]
 
 def _counts(outcomes: Outcomes, numbers: LabelNumbers, label: int, has_classes: bool) -> list[str]:
     """Say what the counts say."""
-    positive, predicted = int(numbers.positive[label]), int(numbers.predicted[label])
-    missed, wrong = int(numbers.missed[label]), int(numbers.wrong[label])
+    counts = [count[label] for count in (numbers.positive, numbers.predicted, numbers.missed, numbers.wrong)]
+    positive, predicted, missed, wrong = map(count_words, counts)
     said = []
-    if positive < _FEW_ROWS:
-        rows = f"Only {positive} row{'s have' if positive > 1 else ' has'} it here"
+    if counts[0] < _FEW_ROWS:
+        rows = f"Only {positive} row{' has' if positive == '1' else 's have'} it here"
         said.append(f"{rows}, so these numbers are rough.")
-    if not predicted:
-        highest = outcomes.scores_of(label).max()
-        limit = None if outcomes.thresholds is None else outcomes.thresholds[label]
-        needed = "" if has_classes or limit is None else f"; it is predicted above {_number(limit)}"
-        said.append(f"It is never predicted: its highest {outcomes.number} is {_number(highest)}{needed}.")
+    if not counts[1]:
+        said.append(_never_predicted(outcomes, label, has_classes))
     elif not numbers.hits[label]:
         said.append(
             f"It is never found: all {positive} rows that have it are missed, {predicted} others get it."
         )
-    elif missed > wrong:
+    elif counts[2] > counts[3]:
         said.append(f"Mostly it is missed: {missed} of the {positive} rows that have it.")
     else:
         said.append(f"Mostly it is predicted too often: {wrong} of {predicted} predictions are wrong.")
     return said
+
+
+def _never_predicted(outcomes: Outcomes, label: int, has_classes: bool) -> str:
+    highest = outcomes.highest_score(label)
+    if np.isnan(highest):
+        return f"It is never predicted, and among the {SEARCHED} best labels of no row where it is known."
+    limit = None if outcomes.thresholds is None else outcomes.thresholds[label]
+    needed = "" if has_classes or limit is None else f"; it is predicted above {_number(limit)}"
+    return f"It is never predicted: its highest {outcomes.number} is {_number(highest)}{needed}."
 
 
 def _ranking(
@@ -135,12 +144,12 @@ def _ranking(
 
 def _confusions(numbers: LabelNumbers, label: int, beside: SimpleNamespace, has_classes: bool) -> list[str]:
     """Say which other label it is taken for."""
-    missed = int(numbers.missed[label])
+    missed = numbers.missed[label]
     if not beside.instead or beside.instead[0].n_rows < max(2, _OFTEN * missed):
         return []
     name, count = beside.instead[0]
     how = "it is taken for" if has_classes else "where it is missed, the model wrongly says"
-    return [f"In {count} of {missed} rows {how} {name}."]
+    return [f"In {count_words(count)} of {count_words(missed)} rows {how} {name}."]
 
 
 def _number(value: float) -> str:

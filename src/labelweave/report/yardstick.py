@@ -88,8 +88,8 @@ def intervals(measured: Measured) -> dict[str, Interval]:
         warnings.simplefilter("ignore")  # a draw may lack all rows of a label
         draws = [measured.metrics_of(rng.integers(0, n_rows, size)) for _ in range(_DRAWS)]
     found = {}
-    for key in draws[0]:
-        values = np.array([draw[key] for draw in draws])
+    for key in measured.metrics:
+        values = np.array([draw.get(key, np.nan) for draw in draws])
         if np.isfinite(values).sum() > _DRAWS // 2:
             error = _ERRORS * float(np.nanstd(values, ddof=1)) * math.sqrt(size / n_rows)
             found[key] = _around(key, measured.metrics[key], error)
@@ -109,7 +109,7 @@ def verdict(
     key, label = ("accuracy", "class") if has_classes else ("micro_f1", "label")
     said = [_against_baseline(key, label, measured, found, baseline)]
     counts = (numbers.positive, numbers.predicted, numbers.hits)
-    positive, predicted, hits = (int(count.sum()) for count in counts)
+    positive, predicted, hits = (float(count.sum()) for count in counts)
     if not has_classes and positive and predicted:
         found_share, right_share = hits / positive, hits / predicted
         said.append(f"It finds {found_share:.0%} of the labels that rows have.")
