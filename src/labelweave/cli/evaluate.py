@@ -67,6 +67,11 @@ def _show(
         console().print(metric_table({"value": metrics}))
 
 
+def _count(count: float) -> float:
+    """Give a whole number as one; with probabilities for labels a count may be none."""
+    return int(count) if float(count).is_integer() else short(count)
+
+
 def _label_rows(measured: Measured) -> list[dict[str, Any]]:
     """Give the counts and shares of every label."""
     numbers = label_numbers(measured.outcomes, measured.probabilities)
@@ -77,7 +82,7 @@ def _label_rows(measured: Measured) -> list[dict[str, Any]]:
         shares["calibration_error"] = numbers.calibration
     return [
         {"label": name}
-        | {what: int(values[label]) for what, values in counts.items()}
+        | {what: _count(values[label]) for what, values in counts.items()}
         | {what: short(values[label]) for what, values in shares.items()}
         for label, name in enumerate(measured.outcomes.names)
     ]
