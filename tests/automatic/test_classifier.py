@@ -14,7 +14,7 @@ from sklearn.metrics import jaccard_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import labelweave
-from labelweave import AutoLabelClassifier, MaxMarginClassifier, load, metrics
+from labelweave import AutoLabelClassifier, ClassProbabilities, MaxMarginClassifier, load, metrics
 from labelweave.automatic.known_sets import KnownSets
 from labelweave.automatic.members import Members
 from labelweave.interrupts import note_interrupt
@@ -161,6 +161,25 @@ def test_the_most_probable_known_set_is_predicted(data, fitted, tmp_path):
     assert_array_equal(found[0], sets.sets[best])
     model.save(tmp_path / "model.lw")
     assert_array_equal(load(tmp_path / "model.lw").predict(X_test), found)
+
+
+def test_labels_above_a_half_are_predicted_where_few_rows_are_known_in_full(data):
+    X, Y, X_test, _ = data
+    partly = Y.astype(float)
+    partly[np.arange(len(Y)), np.arange(len(Y)) % 4] = np.nan
+    model = small(metric="subset_accuracy", members=["rbf"]).fit(X, partly)
+    assert_array_equal(model.thresholds_, np.full(4, 0.5))
+    assert_array_equal(model.predict(X_test), (model.predict_proba(X_test) > 0.5).astype(int))
+    assert model.left_out_value_ > 0.5
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_left_out_accuracy_of_classes_that_are_probabilities_is_expected(data, n_classes):
+    X, Y = data[:2]
+    shares = np.full((len(X), n_classes), 0.55 / (n_classes - 1))
+    shares[np.arange(len(X)), Y[:, 0] + (n_classes > 2) * Y[:, 1]] = 0.45
+    model = small(members=["rbf"]).fit(X, ClassProbabilities(shares))
+    assert 0.25 < model.left_out_value_ < 0.56
 
 
 def test_the_jaccard_index_takes_the_better_of_two_decisions(fitted):

@@ -13,6 +13,7 @@ from labelweave.automatic.members import KernelRidge, Members, TrainingTable
 from labelweave.automatic.plan import Plan, Shape, make_plan
 from labelweave.automatic.scorers import CombinedScorer, ForestScorer
 from labelweave.features import FeatureMatrix, RBFKernel
+from labelweave.inference import calibrate_labels
 
 NAMES = ("linear", "max-margin", "rbf", "forest", "rbf+forest")
 
@@ -154,6 +155,20 @@ def test_labels_of_no_doubt_do_not_keep_weights_where_the_search_begins():
     wide = TrainingTable(**vars(one) | {"targets": np.hstack([one.targets, absent])})
     weights = member_weights(wide, [np.hstack([part, absent - 99]) for part in odds])
     assert_allclose(weights, member_weights(one, odds), rtol=1e-3)
+
+
+def test_flip_rates_beyond_the_flips_there_are_let_neither_curves_nor_weights_run_away():
+    one, random = table(n=200), np.random.default_rng(1)
+    corrected = TrainingTable(**vars(one) | {"targets": np.where(one.targets == 1, 1.4, -0.2)})
+    scores = one.targets + 0.6 * random.normal(size=(200, 3))
+    odds = [
+        found.slopes * scores + found.intercepts for found in (corrected.curves(scores), one.curves(scores))
+    ]
+    assert_allclose(odds[0], odds[1], rtol=1e-12)
+    assert_allclose(member_weights(corrected, odds[1:]), member_weights(one, odds[1:]))
+    weak = TrainingTable(**vars(one) | {"targets": np.where(one.targets == 1, 1.02, -0.01)})
+    curve = calibrate_labels(weak.labels, 0.5 * scores, "sigmoid", sample_weight=weak.weights)
+    assert_array_equal(weak.curves(0.5 * scores).slopes, curve.slopes)
 
 
 def test_what_is_learned_of_other_folds_does_not_depend_on_the_labels_of_one():
