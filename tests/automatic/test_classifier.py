@@ -10,11 +10,19 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_multilabel_classification
+from sklearn.exceptions import EfficiencyWarning
 from sklearn.metrics import jaccard_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import labelweave
-from labelweave import AutoLabelClassifier, ClassProbabilities, MaxMarginClassifier, load, metrics
+from labelweave import (
+    AutoLabelClassifier,
+    ClassProbabilities,
+    LabelMatrix,
+    MaxMarginClassifier,
+    load,
+    metrics,
+)
 from labelweave.automatic.known_sets import KnownSets
 from labelweave.automatic.members import Members
 from labelweave.interrupts import note_interrupt
@@ -190,6 +198,12 @@ def test_the_jaccard_index_takes_the_better_of_two_decisions(fitted):
         sets, truth = left_out.decide(metric)[1], left_out.held.labels.to_dense()
         values.append(jaccard_score(truth, sets, average="samples", zero_division=1.0))
     assert_allclose(model.left_out_value_, max(values))
+
+
+def test_a_fit_that_takes_much_memory_says_so_before():
+    rows = sp.csr_array((300_000, 5))
+    with pytest.warns(EfficiencyWarning, match="rows of 100 labels takes about 4.8 GB of memory; LowRank"):
+        small()._read(rows, LabelMatrix.from_any(sp.eye_array(300_000, 100, format="csr")), None)
 
 
 def test_missing_labels_add_nothing(data):

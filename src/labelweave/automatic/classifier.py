@@ -30,6 +30,7 @@ from labelweave.automatic.plan import Plan, Shape, make_plan
 from labelweave.automatic.scorers import CombinedScorer
 from labelweave.automatic.set_values import most_probable, value_of_sets
 from labelweave.automatic.table import Member, TrainingTable, folds_of
+from labelweave.costs import warn_of_memory
 from labelweave.estimators.base import LabelClassifier, fit_method, warn_of_end
 from labelweave.estimators.held_out import HeldOutScores
 from labelweave.estimators.parameters import (
@@ -64,7 +65,10 @@ from labelweave.sklearn_compat import StrOptions
 
 _METRICS = {"micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"}
 Metric = Literal["micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"]
-LARGEST_TABLE = 100_000_000  # rows times labels that are written out, 800 MB
+LARGEST_TABLE = 100_000_000  # rows times labels that are written out, 800 MB a table
+_BYTES = (
+    160.0  # of a row and label: a fit has some twenty tables, most of scores by penalties, and forests more
+)
 _BELOW_ONE = np.nextafter(1.0, 0.0)
 _LEAST_SUM = 1e-200  # of probabilities of classes, below which their log-odds say what is likelier
 
@@ -285,11 +289,14 @@ class AutoLabelClassifier(LabelClassifier):
                 f"X has {len(kept)} row(s) of positive weight (n_samples={len(kept)}), but 2 are needed, as "
                 "rows are scored by fits to others."
             )
-        if len(kept) * labels.n_labels > LARGEST_TABLE:
+        entries = len(kept) * labels.n_labels
+        if entries > LARGEST_TABLE:
             raise ValueError(
                 f"{len(kept)} rows of {labels.n_labels} labels are more than {LARGEST_TABLE:.0e} entries, "
                 "which AutoLabelClassifier does not write out; use LowRankClassifier."
             )
+        what = f"A fit to {len(kept)} rows of {labels.n_labels} labels"
+        warn_of_memory(what, _BYTES * entries, "LowRankClassifier writes no such tables out.")
         weights = weights[kept]
         return features.rows(kept).astype(np.float64), labels[kept], weights / weights.mean()
 

@@ -40,7 +40,7 @@ class Coupling(NamedTuple):
 
 def couple_labels(table: TrainingTable, odds: RowsByLabels) -> Coupling | None:
     """Learn how labels say something of each other; None where left-out rows do not gain by it."""
-    n, n_labels = odds.shape
+    n_labels = odds.shape[1]
     if not 1 < n_labels <= _MOST_LABELS or len(np.unique(table.folds)) < 2:
         return None
     shares = expit(odds)
