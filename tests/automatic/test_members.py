@@ -14,6 +14,7 @@ from labelweave.automatic.plan import Plan, Shape, make_plan
 from labelweave.automatic.scorers import CombinedScorer, ForestScorer
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.inference import calibrate_labels
+from labelweave.labels import LabelMatrix
 
 NAMES = ("linear", "max-margin", "rbf", "forest", "rbf+forest")
 
@@ -205,6 +206,16 @@ def test_plans_fit_the_time_there_is():
     assert isinstance(make_plan(shape, None, 1e-6), Plan)
     assert make_plan(Shape(200_000, 5000, 50, 5000.0), None, 1e6).members == ("linear", "rbf")
     assert make_plan(Shape(200_000, 500, 50, 500.0), None, None).seconds <= 300
+
+
+def test_plans_count_what_missing_labels_cost():
+    rows, seen = FeatureMatrix(np.zeros((50, 3))), np.full((50, 4), 1.0)
+    assert Shape.of_data(rows, LabelMatrix.from_any(seen)) == Shape(50, 3, 4, 3.0)
+    seen[:20] = np.nan
+    assert Shape.of_data(rows, LabelMatrix.from_any(seen)).missing == pytest.approx(0.4)
+    for n in (1000, 5000):
+        whole, partly = (Shape(n, 6, 20, 6.0, missing).of_ridge(2000) for missing in (0.0, 0.5))
+        assert 1.1 * whole < partly < 10 * whole
 
 
 def test_combined_scores_are_weighted_sums():
