@@ -10,11 +10,19 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_multilabel_classification
+from sklearn.exceptions import EfficiencyWarning
 from sklearn.metrics import jaccard_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import labelweave
-from labelweave import AutoLabelClassifier, MaxMarginClassifier, load, metrics
+from labelweave import (
+    AutoLabelClassifier,
+    ClassProbabilities,
+    LabelMatrix,
+    MaxMarginClassifier,
+    load,
+    metrics,
+)
 from labelweave.automatic.known_sets import KnownSets
 from labelweave.automatic.members import Members
 from labelweave.interrupts import note_interrupt
@@ -163,6 +171,25 @@ def test_the_most_probable_known_set_is_predicted(data, fitted, tmp_path):
     assert_array_equal(load(tmp_path / "model.lw").predict(X_test), found)
 
 
+def test_labels_above_a_half_are_predicted_where_few_rows_are_known_in_full(data):
+    X, Y, X_test, _ = data
+    partly = Y.astype(float)
+    partly[np.arange(len(Y)), np.arange(len(Y)) % 4] = np.nan
+    model = small(metric="subset_accuracy", members=["rbf"]).fit(X, partly)
+    assert_array_equal(model.thresholds_, np.full(4, 0.5))
+    assert_array_equal(model.predict(X_test), (model.predict_proba(X_test) > 0.5).astype(int))
+    assert model.left_out_value_ > 0.5
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_left_out_accuracy_of_classes_that_are_probabilities_is_expected(data, n_classes):
+    X, Y = data[:2]
+    shares = np.full((len(X), n_classes), 0.55 / (n_classes - 1))
+    shares[np.arange(len(X)), Y[:, 0] + (n_classes > 2) * Y[:, 1]] = 0.45
+    model = small(members=["rbf"]).fit(X, ClassProbabilities(shares))
+    assert 0.25 < model.left_out_value_ < 0.56
+
+
 def test_the_jaccard_index_takes_the_better_of_two_decisions(fitted):
     model = fitted.with_metric("jaccard")
     assert hasattr(model, "known_sets_") != hasattr(model, "thresholds_")
@@ -171,6 +198,12 @@ def test_the_jaccard_index_takes_the_better_of_two_decisions(fitted):
         sets, truth = left_out.decide(metric)[1], left_out.held.labels.to_dense()
         values.append(jaccard_score(truth, sets, average="samples", zero_division=1.0))
     assert_allclose(model.left_out_value_, max(values))
+
+
+def test_a_fit_that_takes_much_memory_says_so_before():
+    rows = sp.csr_array((300_000, 5))
+    with pytest.warns(EfficiencyWarning, match="rows of 100 labels takes about 4.8 GB of memory; LowRank"):
+        small()._read(rows, LabelMatrix.from_any(sp.eye_array(300_000, 100, format="csr")), None)
 
 
 def test_missing_labels_add_nothing(data):

@@ -16,7 +16,15 @@ from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
-from labelweave import AutoLabelClassifier, MaxMarginClassifier, UnobservedLabelWarning, datasets, load
+from labelweave import (
+    AutoLabelClassifier,
+    CalibratedLabelClassifier,
+    MaxMarginClassifier,
+    TunedThresholdClassifier,
+    UnobservedLabelWarning,
+    datasets,
+    load,
+)
 from labelweave.automatic.given import named_members
 from labelweave.model_files import ModelFileError
 
@@ -94,6 +102,21 @@ def test_own_models_are_saved_and_others_refused_by_name(data, tmp_path):
     assert again.members == ["linear", "MaxMarginClassifier"]
     with pytest.raises(ValueError, match="its member KNeighborsClassifier can be kept in no model file"):
         auto(KNeighborsClassifier()).fit(X, Y).save(tmp_path / "other.lw")
+
+
+@pytest.mark.parametrize("decider", [TunedThresholdClassifier, CalibratedLabelClassifier])
+def test_deciders_around_own_models_are_own_models(data, decider, tmp_path):
+    X, Y, X_test, _ = data
+    partly = Y.astype(float)
+    partly[::7, 0] = np.nan
+    model = auto("linear", decider(MaxMarginClassifier())).fit(X, partly)
+    model.save(tmp_path / "model.lw")
+    assert_array_equal(load(tmp_path / "model.lw").predict_proba(X_test), model.predict_proba(X_test))
+    with pytest.raises(ValueError, match=f"{decider.__name__} takes no missing labels"):
+        auto(decider(LinearSVC())).fit(X, partly)
+    other = auto(decider(KNeighborsClassifier())).fit(X, Y)
+    with pytest.raises(TypeError, match=f"A {decider.__name__} around a KNeighborsClassifier cannot be kept"):
+        other.save(tmp_path / "other.lw")
 
 
 def test_files_whose_member_is_of_other_labels_are_refused(data):

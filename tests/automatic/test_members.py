@@ -13,6 +13,8 @@ from labelweave.automatic.members import KernelRidge, Members, TrainingTable
 from labelweave.automatic.plan import Plan, Shape, make_plan
 from labelweave.automatic.scorers import CombinedScorer, ForestScorer
 from labelweave.features import FeatureMatrix, RBFKernel
+from labelweave.inference import calibrate_labels
+from labelweave.labels import LabelMatrix
 
 NAMES = ("linear", "max-margin", "rbf", "forest", "rbf+forest")
 
@@ -156,6 +158,20 @@ def test_labels_of_no_doubt_do_not_keep_weights_where_the_search_begins():
     assert_allclose(weights, member_weights(one, odds), rtol=1e-3)
 
 
+def test_flip_rates_beyond_the_flips_there_are_let_neither_curves_nor_weights_run_away():
+    one, random = table(n=200), np.random.default_rng(1)
+    corrected = TrainingTable(**vars(one) | {"targets": np.where(one.targets == 1, 1.4, -0.2)})
+    scores = one.targets + 0.6 * random.normal(size=(200, 3))
+    odds = [
+        found.slopes * scores + found.intercepts for found in (corrected.curves(scores), one.curves(scores))
+    ]
+    assert_allclose(odds[0], odds[1], rtol=1e-12)
+    assert_allclose(member_weights(corrected, odds[1:]), member_weights(one, odds[1:]))
+    weak = TrainingTable(**vars(one) | {"targets": np.where(one.targets == 1, 1.02, -0.01)})
+    curve = calibrate_labels(weak.labels, 0.5 * scores, "sigmoid", sample_weight=weak.weights)
+    assert_array_equal(weak.curves(0.5 * scores).slopes, curve.slopes)
+
+
 def test_what_is_learned_of_other_folds_does_not_depend_on_the_labels_of_one():
     one = table(n=60)
     random = np.random.default_rng(2)
@@ -190,6 +206,16 @@ def test_plans_fit_the_time_there_is():
     assert isinstance(make_plan(shape, None, 1e-6), Plan)
     assert make_plan(Shape(200_000, 5000, 50, 5000.0), None, 1e6).members == ("linear", "rbf")
     assert make_plan(Shape(200_000, 500, 50, 500.0), None, None).seconds <= 300
+
+
+def test_plans_count_what_missing_labels_cost():
+    rows, seen = FeatureMatrix(np.zeros((50, 3))), np.full((50, 4), 1.0)
+    assert Shape.of_data(rows, LabelMatrix.from_any(seen)) == Shape(50, 3, 4, 3.0)
+    seen[:20] = np.nan
+    assert Shape.of_data(rows, LabelMatrix.from_any(seen)).missing == pytest.approx(0.4)
+    for n in (1000, 5000):
+        whole, partly = (Shape(n, 6, 20, 6.0, missing).of_ridge(2000) for missing in (0.0, 0.5))
+        assert 1.1 * whole < partly < 10 * whole
 
 
 def test_combined_scores_are_weighted_sums():

@@ -11,7 +11,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from labelweave import MaxMarginClassifier
+from labelweave import MaxMarginClassifier, TunedThresholdClassifier
 from labelweave.automatic.given import _fitted, responses
 from labelweave.automatic.table import TrainingTable
 from labelweave.features import FeatureMatrix
@@ -48,6 +48,17 @@ def test_one_label_is_a_column_to_models_of_labels_and_a_list_to_others():
     assert list(_fitted(MaxMarginClassifier(), _table(targets)).classes_) == [0]
     targets[0] = np.nan
     assert _fitted(MaxMarginClassifier(), _table(targets)).coef_.shape == (1, 2)
+
+
+def test_decision_values_of_all_fits_are_on_one_scale():
+    Y = (X > 0.5).astype(int)
+    plain = MaxMarginClassifier().fit(X, Y)
+    tuned = MaxMarginClassifier(threshold="f1").fit(X, Y)
+    scores = responses(plain, "decision_function", X, 2)
+    assert (tuned.decision_function(X) != scores).all()
+    for one in (tuned, TunedThresholdClassifier(plain, cv="prefit").fit(X, Y),
+                TunedThresholdClassifier(tuned, cv="prefit", scope="top_k").fit(X, Y)):  # fmt: skip
+        np.testing.assert_allclose(responses(one, "decision_function", X, 2), scores, atol=1e-12)
 
 
 def test_answers_in_all_forms_are_one_column_a_label():

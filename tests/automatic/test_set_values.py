@@ -41,6 +41,22 @@ def test_values_are_those_of_the_metrics(name):
         assert_allclose(found, of_scikit_learn(name, truth, sets, w), rtol=1e-12)
 
 
+@pytest.mark.parametrize("columns", [1, 3])
+def test_the_accuracy_of_classes_that_are_probabilities_is_expected(columns):
+    random = np.random.default_rng(1)
+    shares = random.dirichlet(np.ones(max(2, columns)), 40)[:, :columns]
+    shares[:4] = np.nan  # rows whose class is not known
+    sets, weights = np.zeros(shares.shape, bool), random.uniform(0.5, 2.0, 40)
+    chosen = random.integers(0, max(2, columns), 40)
+    if columns == 1:
+        sets[:, 0], hits = chosen == 1, np.where(chosen == 1, shares[:, 0], 1 - shares[:, 0])
+    else:
+        sets[np.arange(40), chosen], hits = True, shares[np.arange(40), chosen]
+    found = value_of_sets(LabelMatrix.from_probabilities(shares), sets, "accuracy", weights)
+    assert_allclose(found[0], np.average(hits[4:], weights=weights[4:]), rtol=1e-12)
+    assert found[1] > 0
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_not_observed_counts_for_nothing(name):
     truth, sets, weights = a_case(missing=0.3)

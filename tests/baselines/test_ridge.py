@@ -58,6 +58,18 @@ def test_a_penalty_lost_in_rounding_goes_to_the_spectrum():
     assert isinstance(ridge.make_ridge(inputs, 0.0), ridge.SpectralRidge)
 
 
+@pytest.mark.parametrize("shape", [(20, 6), (6, 20)])
+def test_sparse_columns_with_large_means_lose_no_digits(shape):
+    table, random = _table(*shape) + 1e6, np.random.default_rng(2)
+    targets, weights = random.normal(size=(shape[0], 3)), random.uniform(0.5, 2, shape[0])
+    targets -= np.average(targets, axis=0, weights=weights)
+    found = []
+    for container in (np.asarray, sp.csr_array):
+        inputs = CenteredMatrix(container(table), weights, center=True)
+        found.append(ridge.make_ridge(inputs, 1.0).solve(np.sqrt(weights)[:, None] * targets))
+    np.testing.assert_allclose(found[1], found[0], atol=1e-7)
+
+
 def test_large_matrices_are_solved_iteratively(monkeypatch):
     monkeypatch.setattr(ridge, "_LARGEST_GRAM", 2)
     inputs = CenteredMatrix(_table(12, 3), np.ones(12), center=False)

@@ -5,7 +5,6 @@ import pytest
 from numpy.testing import assert_allclose
 
 from labelweave.features import FeatureMatrix, RBFKernel
-from labelweave.hyperparameters import left_out
 from labelweave.hyperparameters.left_out import LeftOutFactorRidge, LeftOutRidge, left_out_loss
 
 N = 24
@@ -59,13 +58,16 @@ def test_scores_are_those_of_refits(missing, weighted, penalty, parts):
     assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("most_rows", [N, N - 1], ids=["solved", "by rounds"])
+class _ByRounds(LeftOutRidge):
+    _completed = LeftOutFactorRidge._completed
+
+
+@pytest.mark.parametrize("kind", [LeftOutRidge, _ByRounds])
 @pytest.mark.parametrize("penalty", [0.3, 0.002])
 @pytest.mark.parametrize("missing", [0.0, 0.3, 0.5])
-def test_coefficients_are_those_of_a_fit_to_the_observed_rows(missing, penalty, most_rows, monkeypatch):
-    monkeypatch.setattr(left_out, "_MOST_ROWS", most_rows)
+def test_coefficients_are_those_of_a_fit_to_the_observed_rows(missing, penalty, kind):
     gram, targets, weights = _data(missing, 1)
-    coefficients, intercepts = LeftOutRidge(gram, weights).coefficients(targets, penalty)
+    coefficients, intercepts = kind(gram, weights).coefficients(targets, penalty)
     for label, target in enumerate(targets.T):
         expected = _refit(gram, target, weights, penalty, np.flatnonzero(~np.isnan(target)))
         assert_allclose(coefficients[:, label], expected[0], rtol=1e-6, atol=1e-8)
@@ -73,12 +75,13 @@ def test_coefficients_are_those_of_a_fit_to_the_observed_rows(missing, penalty, 
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_a_factor_serves_as_its_matrix_does(missing):
+def test_a_factor_serves_as_its_matrix_does(missing, monkeypatch):
     _, targets, weights = _data(missing, 2)
     factor = np.random.default_rng(3).normal(size=(N, 4))
     whole, part = LeftOutRidge(factor @ factor.T, weights), LeftOutFactorRidge(factor, weights)
     for folds in (None, np.arange(N) % 3):
         assert_allclose(part.scores(targets, 0.7, folds), whole.scores(targets, 0.7, folds), atol=1e-7)
+    monkeypatch.setattr(LeftOutFactorRidge, "_residual_maker", None)  # of rows by rows
     for penalty in (0.7, 0.1):
         dual, intercepts = whole.coefficients(targets, penalty)
         found = part.coefficients(targets, penalty)

@@ -114,6 +114,12 @@ def test_refuses_what_is_no_entry(make_session, given, words, tmp_path):
     assert read_answers(tmp_path / "answers.csv") == []
 
 
+def test_answers_below_a_long_header_are_read(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(f"id,label,answer,{'x' * 1000}\n1,fruit,yes,\n")
+    assert read_answers(path) == [Answer("1", "fruit", "yes")]
+
+
 def test_a_line_without_its_end_is_no_answer(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b"id,label,answer\n1,fruit,yes\n2,fru")

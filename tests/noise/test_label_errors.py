@@ -157,6 +157,19 @@ def test_the_automatic_model_gives_its_own_left_out_probabilities(world, monkeyp
     assert flips[:120][found.rows, found.labels].mean() > 0.3
 
 
+def test_the_seed_is_that_of_the_automatic_model_too(world, monkeypatch):
+    scores, recorded, _ = world
+    seeds = []
+    monkeypatch.setattr(
+        AutoLabelClassifier, "fit", lambda self, X, y: seeds.append(self.random_state) or self
+    )
+    monkeypatch.setattr(
+        AutoLabelClassifier, "_left_out_probabilities", lambda self: np.full(recorded[:60].shape, 0.5)
+    )
+    find_label_errors(scores[:60], recorded[:60], related=False, random_state=7)
+    assert seeds == [7]
+
+
 @pytest.mark.parametrize(
     ("X", "y", "options", "words"),
     [

@@ -63,10 +63,7 @@ def read_answers(path: PathLike) -> list[Answer]:
 
 
 def _is_header_alone(path: Path) -> bool:
-    if path.suffix.lower() != ".csv":
-        return False
-    with path.open("rb") as file:
-        return len(file.read(1000).strip().splitlines()) == 1
+    return path.suffix.lower() == ".csv" and len(path.read_bytes().strip().splitlines()) == 1
 
 
 def last_answers(answers: Iterable[Answer]) -> dict[tuple[str, str], str]:

@@ -30,6 +30,7 @@ from labelweave.automatic.plan import Plan, Shape, make_plan
 from labelweave.automatic.scorers import CombinedScorer
 from labelweave.automatic.set_values import most_probable, value_of_sets
 from labelweave.automatic.table import Member, TrainingTable, folds_of
+from labelweave.costs import warn_of_memory
 from labelweave.estimators.base import LabelClassifier, fit_method, warn_of_end
 from labelweave.estimators.held_out import HeldOutScores
 from labelweave.estimators.parameters import (
@@ -64,7 +65,10 @@ from labelweave.sklearn_compat import StrOptions
 
 _METRICS = {"micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"}
 Metric = Literal["micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"]
-LARGEST_TABLE = 100_000_000  # rows times labels that are written out, 800 MB
+LARGEST_TABLE = 100_000_000  # rows times labels that are written out, 800 MB a table
+_BYTES = (
+    160.0  # of a row and label: a fit has some twenty tables, most of scores by penalties, and forests more
+)
 _BELOW_ONE = np.nextafter(1.0, 0.0)
 _LEAST_SUM = 1e-200  # of probabilities of classes, below which their log-odds say what is likelier
 
@@ -99,8 +103,9 @@ class AutoLabelClassifier(LabelClassifier):
     metric : {"micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"}, \
             default="micro_f1"
         What label sets are to be best for; scores and probabilities do not depend on it.  For the subset
-        accuracy the most probable of the label sets that training rows have is predicted, for the Jaccard
-        index of rows either that or what is best for their F1, whichever is better on left-out rows.
+        accuracy the most probable of the label sets that training rows have is predicted, or the labels of
+        probability above 1/2, for the Jaccard index of rows either that or what is best for their F1,
+        whichever is better on left-out rows.
     time_budget : float or None, default=None
         Seconds that a fit may take, by a cost model of the data's shape; None for 300.  A smaller plan is
         made where the whole one takes longer.  No clock is looked at, so that the same data give the same
@@ -141,8 +146,9 @@ class AutoLabelClassifier(LabelClassifier):
         The same without what labels say of each other; equal where left-out rows did not gain by that.
     left_out_value_, left_out_error_ : float
         The metric on left-out rows with thresholds from the other folds, and its standard error over rows;
-        where y has one class a row, the accuracy.  What new rows show has a standard error of its own: the
-        difference is to be compared with the root of the sum of both squares.
+        where y has one class a row, the accuracy, of rows weighted as in the fit and expected where classes
+        are probabilities.  What new rows show has a standard error of its own: the difference is to be
+        compared with the root of the sum of both squares.
     thresholds_ : ndarray of float64, shape (L,)
         Probabilities above are positive; not where ``known_sets_`` decide.
     known_sets_ : KnownSets
@@ -283,11 +289,14 @@ class AutoLabelClassifier(LabelClassifier):
                 f"X has {len(kept)} row(s) of positive weight (n_samples={len(kept)}), but 2 are needed, as "
                 "rows are scored by fits to others."
             )
-        if len(kept) * labels.n_labels > LARGEST_TABLE:
+        entries = len(kept) * labels.n_labels
+        if entries > LARGEST_TABLE:
             raise ValueError(
                 f"{len(kept)} rows of {labels.n_labels} labels are more than {LARGEST_TABLE:.0e} entries, "
                 "which AutoLabelClassifier does not write out; use LowRankClassifier."
             )
+        what = f"A fit to {len(kept)} rows of {labels.n_labels} labels"
+        warn_of_memory(what, _BYTES * entries, "LowRankClassifier writes no such tables out.")
         weights = weights[kept]
         return features.rows(kept).astype(np.float64), labels[kept], weights / weights.mean()
 
@@ -418,22 +427,15 @@ class AutoLabelClassifier(LabelClassifier):
         assert left_out is not None, "there are after a fit"
         for name in ("thresholds_", "known_sets_"):
             self.__dict__.pop(name, None)
-        if self._form.kind != "labels":  # the most probable class
-            honest = left_out.honest
-            self.thresholds_ = np.full(honest.labels.n_labels, 0.5)
-            self.left_out_value_, self.left_out_error_ = value_of_sets(
-                honest.labels, most_probable(honest.scores), "subset_accuracy", honest.weights
-            )
-            return
-        decision, sets = left_out.decide(self.metric)
-        if isinstance(decision, KnownSets):
-            self.known_sets_ = decision
+        decision: KnownSets | Floats
+        if self._form.kind == "labels":
+            rows, metric = left_out.held, str(self.metric)
+            decision, sets = left_out.decide(metric)
         else:
-            self.thresholds_ = decision
-        held = left_out.held
-        self.left_out_value_, self.left_out_error_ = value_of_sets(
-            held.labels, sets, self.metric, held.weights
-        )
+            rows, metric = left_out.honest, "accuracy"
+            decision, sets = np.full(rows.labels.n_labels, 0.5), most_probable(rows.scores)
+        setattr(self, "known_sets_" if isinstance(decision, KnownSets) else "thresholds_", decision)
+        self.left_out_value_, self.left_out_error_ = value_of_sets(rows.labels, sets, metric, rows.weights)
 
     @property
     def _lowest_threshold(self) -> float:

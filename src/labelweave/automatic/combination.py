@@ -99,10 +99,13 @@ def member_weights(table: TrainingTable, odds: Sequence[RowsByLabels]) -> Floats
 
     start = np.full(len(odds), 1.0 / len(odds))
     seen /= max(
-        loss(start)[0], 1e-300
+        abs(loss(start)[0]), 1e-300
     )  # rare labels have so small a loss that the search would end at its start
     bounds = [(0.0, _MOST_WEIGHT)] * len(odds)
-    found = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options={"maxiter": _STEPS}).x
+    best = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options={"maxiter": _STEPS})
+    if best.fun < 0 and not table.is_bounded:  # as in the curves, weights that only rise
+        return member_weights(table.bounded(), odds)
+    found = best.x
     found[found < _NEGLIGIBLE] = 0.0
     if not found.any():  # no score says anything
         found[int(np.argmin([table.log_loss(one) for one in odds]))] = 1.0

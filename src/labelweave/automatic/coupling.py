@@ -40,24 +40,31 @@ class Coupling(NamedTuple):
 
 def couple_labels(table: TrainingTable, odds: RowsByLabels) -> Coupling | None:
     """Learn how labels say something of each other; None where left-out rows do not gain by it."""
-    n, n_labels = odds.shape
+    n_labels = odds.shape[1]
     if not 1 < n_labels <= _MOST_LABELS or len(np.unique(table.folds)) < 2:
         return None
     shares = expit(odds)
     residuals = np.where(np.isnan(table.targets), 0.0, table.targets - shares)
-    weights, found = table.weights, np.empty((len(_PENALTIES), n, n_labels))
+    weights = table.weights
+    steps = []
     for train, held in table.splits():
         mean = np.average(shares[train], axis=0, weights=weights[train])
-        step = _Steps(shares[train], mean, residuals[train], weights[train])
-        for number, penalty in enumerate(_PENALTIES):
-            found[number, held] = odds[held] + (shares[held] - mean) @ step.solution(penalty)
-    losses = [table.log_loss(one) for one in found]
+        steps.append((_Steps(shares[train], mean, residuals[train], weights[train]), mean, held))
+
+    def coupled(penalty: float) -> RowsByLabels:
+        """Score the rows of each fold by the other folds."""
+        found = odds.copy()
+        for step, mean, held in steps:
+            found[held] += (shares[held] - mean) @ step.solution(penalty)
+        return found
+
+    losses = [table.log_loss(coupled(penalty)) for penalty in _PENALTIES]  # one table at a time
     best = int(np.argmin(losses))
     if not losses[best] < (1.0 - _LEAST_GAIN) * table.log_loss(odds):
         return None
     mean = np.average(shares, axis=0, weights=weights)
     matrix = _Steps(shares, mean, residuals, weights).solution(_PENALTIES[best])
-    return Coupling(matrix, -mean @ matrix, found[best].copy())
+    return Coupling(matrix, -mean @ matrix, coupled(_PENALTIES[best]))
 
 
 class _Steps:

@@ -16,7 +16,9 @@ from labelweave.array_types import Array, RowsByLabels
 from labelweave.automatic.plan import MEMBERS
 from labelweave.automatic.scorers import log_odds
 from labelweave.automatic.table import TrainingTable
+from labelweave.decisions.base import DecisionClassifier
 from labelweave.estimators.base import LabelClassifier
+from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.scorers import Scorer
 from labelweave.estimators.targets import UnobservedLabelWarning
 from labelweave.features import FeatureMatrix
@@ -65,7 +67,10 @@ def check_member(name: str, estimator: Any, table: TrainingTable) -> None:
     """Refuse an estimator that gives no scores, or takes no missing labels where there are some."""
     if not any(hasattr(estimator, response) for response in _RESPONSES):
         raise ValueError(f"The member {name} has neither predict_proba nor decision_function.")
-    if np.isnan(table.targets).any() and not isinstance(estimator, LabelClassifier):
+    inner = estimator
+    while isinstance(inner, DecisionClassifier):
+        inner = inner.estimator
+    if np.isnan(table.targets).any() and not isinstance(inner, LabelClassifier):
         raise ValueError(
             f"The member {name} takes no missing labels, and y has some; give members of labelweave alone."
         )
@@ -118,7 +123,7 @@ def _fitted(estimator: Any, table: TrainingTable) -> Any:
     seeds = {key: table.seed for key, value in fresh.get_params().items()
              if key.split("__")[-1] == "random_state" and value is None}  # fmt: skip
     fresh.set_params(**seeds)
-    labels, is_ours = table.labels, isinstance(fresh, LabelClassifier)
+    labels, is_ours = table.labels, isinstance(fresh, LabelPredictions)
     targets: Any = labels.likelier().to_dense()
     targets = targets if np.isnan(targets).any() else targets.astype(np.int64)
     if labels.doubts is not None and is_ours:
@@ -156,6 +161,8 @@ def responses(fitted: Any, response: str, data: Any, n_labels: int) -> RowsByLab
         table = table[:, None]
     elif n_labels == 1 and response == "predict_proba":
         table = _of_positives(table, fitted.classes_)[:, None]
+    if response == "decision_function":  # which differs from fit to fit by its lowest threshold
+        table = table + getattr(fitted, "_lowest_threshold", 0.0)
     if table.shape[1] != n_labels or not np.isfinite(table).all():
         raise ValueError(
             f"{type(fitted).__name__}.{response} gave an array of shape {table.shape}, not finite numbers of "
@@ -171,7 +178,7 @@ def _of_positives(probabilities: Array, kinds: Any) -> Array:
 
 @storable(
     "EstimatorScorer",
-    {"intercept_": Numbers("L"), "estimator": Made(LabelClassifier), "response": OneOf(_RESPONSES)},
+    {"intercept_": Numbers("L"), "estimator": Made(LabelPredictions), "response": OneOf(_RESPONSES)},
 )
 @dataclass(frozen=True)
 class EstimatorScorer(Scorer):
@@ -184,7 +191,7 @@ class EstimatorScorer(Scorer):
     response: str = "decision_function"
 
     def takes(self, n_features: int) -> bool:
-        if self.estimator.n_features_in_ != n_features:
+        if getattr(self.estimator, "n_features_in_", None) != n_features:
             return False
         try:
             self.scores(FeatureMatrix(np.zeros((1, n_features))))
@@ -196,7 +203,7 @@ class EstimatorScorer(Scorer):
         return scores_of(self.estimator, self.response, features.data, self.n_labels)
 
     def to_state(self) -> dict[str, Any]:
-        if not isinstance(self.estimator, LabelClassifier):
+        if not isinstance(self.estimator, LabelPredictions):
             raise ValueError(
                 f"its member {type(self.estimator).__name__} can be kept in no model file, which hold "
                 "labelweave's estimators alone; give other members, or pickle the model."

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logit
 
-from labelweave.array_types import Array, PerRow, RowsByLabels
+from labelweave.array_types import Array, Floats, PerRow, RowsByLabels
 from labelweave.estimators.held_out import HeldOutScores
 from labelweave.metrics import subset_accuracy
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import Numbers
 
 _SHARES = (0.0, 0.25, 0.5, 1.0)
-_LEAST = 1e-12
+_LEAST, _HALF = 1e-12, 0.5
 _AT_ONCE = 10_000_000
 
 
@@ -61,10 +61,11 @@ class KnownSets(StoredParameters):
         return cls(sets.astype(np.float64), share * np.log(np.maximum(counts, _LEAST)))
 
 
-def choose_known_sets(held: HeldOutScores, folds: PerRow) -> tuple[KnownSets, Array]:
+def choose_known_sets(held: HeldOutScores, folds: PerRow) -> tuple[KnownSets | Floats, Array]:
     """Choose the share of the counts by the subset accuracy of left-out rows, with the sets of other folds.
 
-    Returns the sets of all rows, and those that left-out rows get, (n, L).
+    Returns the sets of all rows, or thresholds of 1/2 where these are better, as with few rows of which every
+    label is known; and the sets that left-out rows get, (n, L).
     """
     log_odds = logit(np.clip(held.scores, _LEAST, 1.0 - _LEAST))
     best = -np.inf, 0.0, np.zeros(held.scores.shape)
@@ -76,4 +77,7 @@ def choose_known_sets(held: HeldOutScores, folds: PerRow) -> tuple[KnownSets, Ar
         value = subset_accuracy(held.labels, found.astype(np.int8), sample_weight=held.weights)
         if value > best[0]:
             best = value, share, found
+    plain = (held.scores > _HALF).astype(np.int8)
+    if subset_accuracy(held.labels, plain, sample_weight=held.weights) > best[0]:
+        return np.full(plain.shape[1], _HALF), plain
     return KnownSets.of_rows(held, np.arange(len(folds)), best[1]), best[2].astype(np.int8)

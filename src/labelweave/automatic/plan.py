@@ -20,6 +20,7 @@ ROWS_FOR_WIDTH = 1500
 _MULTIPLICATIONS, _SPECTRUM = 1e10, 12.0  # operations of an eigendecomposition, in cubes of the rows
 _WIDTHS, _SPLITS = 8, 4e7  # feature values that growing trees looks at a second
 _SWEEPS, _LOOKS = 160, 20  # over the rows by coordinate ascent, for all penalties; numbers of a row besides
+_PENALTIES, _ROUNDS = 11, 20  # of ridge regressions; of conjugate gradients where labels are missing
 _USUAL_SECONDS = 300.0
 _TREE = 2e-3  # seconds of a tree of few rows
 
@@ -48,18 +49,24 @@ class Plan:
 
 @dataclass(frozen=True)
 class Shape:
-    """The shape of the data: rows, features, labels, and how many features of a row are stored."""
+    """The shape of the data: rows, features, labels, and how many features of a row are stored.
+
+    missing: the share of labels that are not observed.
+    """
 
     n: int
     d: int
     labels: int
     filled: float
+    missing: float = 0.0
 
     @classmethod
     def of_data(cls, features: FeatureMatrix, labels: LabelMatrix) -> Shape:
         """Look at the data."""
         n, d = features.shape
-        return cls(n, d, labels.n_labels, features.data.nnz / n if features.is_sparse else float(d))
+        filled = features.data.nnz / n if features.is_sparse else float(d)
+        seen = float(labels.observed_counts().sum())
+        return cls(n, d, labels.n_labels, filled, 1.0 - seen / max(1, n * labels.n_labels))
 
     @property
     def is_sparse(self) -> bool:
@@ -68,14 +75,20 @@ class Shape:
 
     def of_ridge(self, pivots: int) -> float:
         """Foresee the seconds of ridge regressions in all folds and for all rows."""
-        m = min(self.n, pivots)
-        work = _SPECTRUM * m**3 + 2.0 * self.n * m * (self.filled + m * (self.n > m) + 11 * self.labels)
+        m, fits = min(self.n, pivots), float(_PENALTIES * self.labels)
+        work = _SPECTRUM * m**3 + 2.0 * self.n * m * (self.filled + m * (self.n > m) + fits)
+        if self.missing > 0:  # solved for, by one system a label or by rounds of products
+            work += fits * (2.0 * self.n * m * _ROUNDS if self.n > m else (self.missing * m) ** 3 / 3.0)
         return (_FOLDS + 1) * work / _MULTIPLICATIONS
 
     def of_width(self, pivots: int) -> float:
         """Foresee the seconds of choosing a width."""
         m = min(self.n, pivots, ROWS_FOR_WIDTH)
-        return _WIDTHS * (_SPECTRUM * m**3 + 4.0 * m**2 * (self.filled + 11 * self.labels)) / _MULTIPLICATIONS
+        return (
+            _WIDTHS
+            * (_SPECTRUM * m**3 + 4.0 * m**2 * (self.filled + _PENALTIES * self.labels))
+            / _MULTIPLICATIONS
+        )
 
     def of_forest(self, trees: int) -> float:
         """Foresee the seconds of growing forests."""

@@ -23,6 +23,7 @@ def value_of_sets(
     """Measure label sets, and give the standard error over rows; it is NaN for less than two rows.
 
     sets (n, L): above 0 where a label is predicted; what is not observed counts for nothing.
+    metric: one of label sets, or "accuracy" of one class a row, expected where classes are probabilities.
     """
     n = len(sets)
     weights = np.ones(n) if weights is None else weights
@@ -72,6 +73,8 @@ def _row_parts(metric: str, positive: Array, predicted: Array, seen: Array) -> t
         return 2.0 * hits, sizes
     if metric == "hamming_loss":
         return wrong, observed
+    if metric == "accuracy":  # a class missed is another one predicted, in a column of its own if there is
+        return known - wrong / min(2, positive.shape[1]), known
     if metric == "subset_accuracy":
         return known * ((positive > 0.5) == predicted).all(axis=1), known
     if metric == "example_f1":

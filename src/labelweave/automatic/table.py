@@ -83,10 +83,31 @@ class TrainingTable:
         return float((seen * losses).sum() / max(float(seen.sum()), 1e-300))
 
     def curves(self, scores: RowsByLabels) -> SigmoidCalibration:
-        """Fit a logistic curve a label from scores to probabilities."""
+        """Fit a logistic curve a label from scores to probabilities.
+
+        The log loss of targets outside of 0 and 1 may have no minimum.  Below 0, where that of no true label
+        is, a label has the curve of targets between.
+        """
         found = calibrate_labels(self.labels, scores, "sigmoid", sample_weight=self.weights)
         assert isinstance(found, SigmoidCalibration), "the method says so"
-        return found
+        if self.is_bounded:
+            return found
+        odds, seen = found.slopes * scores + found.intercepts, ~np.isnan(self.targets)
+        losses = np.where(seen, np.logaddexp(0.0, odds) - self.targets * odds, 0.0)
+        is_lost, other = self.weights @ losses < 0, self.bounded().curves(scores)
+        return SigmoidCalibration(
+            np.where(is_lost, other.slopes, found.slopes),
+            np.where(is_lost, other.intercepts, found.intercepts),
+        )
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether all targets lie between 0 and 1, as those do that are not corrected for flips."""
+        return not (np.abs(self.targets - 0.5) > 0.5).any()
+
+    def bounded(self) -> TrainingTable:
+        """Bring targets between 0 and 1."""
+        return replace(self, targets=np.clip(self.targets, 0.0, 1.0))
 
 
 class Member(NamedTuple):

@@ -60,7 +60,10 @@ class CholeskyRidge:
         self.features = features
         self.by_rows = features.shape[0] < features.shape[1]
         gram = features.gram(of_rows=self.by_rows)
-        if not penalty > float(np.trace(gram)) * _LEAST_SHARE:
+        size = float(np.trace(gram))
+        if sp.issparse(features.data):  # means are taken off products, and the rounding of these stays
+            size = float(np.square((sp.diags_array(features.roots) @ features.data).data).sum())
+        if not penalty > size * _LEAST_SHARE:
             raise linalg.LinAlgError
         gram[np.diag_indices_from(gram)] += penalty
         self.factor = linalg.cho_factor(gram, lower=True, overwrite_a=True)

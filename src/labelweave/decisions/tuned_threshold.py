@@ -176,6 +176,12 @@ class TunedThresholdClassifier(DecisionClassifier):
         return scores - np.min(self.thresholds_)
 
     @property
+    def _lowest_threshold(self) -> float:
+        """What is taken off scores that all fits share, here and by the estimator."""
+        own = 0.0 if self.scope == "top_k" else float(np.min(self.thresholds_))
+        return own + float(getattr(self.estimator_, "_lowest_threshold", 0.0))
+
+    @property
     def _response(self) -> str:
         if self.response_method != "auto":
             return str(self.response_method)

@@ -32,7 +32,6 @@ from labelweave.array_types import Array, Floats, PerRow, RowsByLabels, RowsByRo
 
 _PENALTIES = np.logspace(-5, 1, 13)  # times the largest eigenvalue
 _NEGLIGIBLE = 1e-12  # of the largest eigenvalue
-_MOST_ROWS = 6000  # of a matrix that is written out
 _ROUNDS = 200
 _ENOUGH = 1e-18  # of the squared length of targets: what filled-in entries may leave of residuals
 _LEAST = 1e-6  # of a residual that a row leaves to itself
@@ -94,29 +93,18 @@ class LeftOutRidge:
         return self.roots[:, None] * dual, intercepts
 
     def _completed(self, targets: RowsByLabels, penalty: float) -> RowsByLabels:
-        """Put the scores of a fit where its targets are missing, which leaves the fit as it is."""
+        """Put the scores of a fit where targets are missing, which leaves the fit as it is."""
         known = ~np.isnan(targets)
         if known.all():
             return targets
-        if len(targets) <= _MOST_ROWS:
-            return np.where(known, targets, self.scores(targets, penalty))
-        # conjugate gradients: entries of which no residuals are left (A t)_M = 0
-        weighted = self.roots[:, None] * np.where(known, targets, _means(targets, known))
-        residual = np.where(known, 0.0, -self._residuals(weighted, penalty))
-        step, square = residual.copy(), np.square(residual).sum(axis=0)
-        enough = _ENOUGH * np.square(weighted).sum(axis=0)
-        for _ in range(_ROUNDS):
-            going = square > enough
-            if not going.any():
-                break
-            bent = np.where(known, 0.0, self._residuals(step, penalty))
-            curvature = (step * bent).sum(axis=0)
-            length = np.divide(square, curvature, out=np.zeros_like(square), where=going & (curvature > 0))
-            weighted += length * step
-            residual -= length * bent
-            last, square = square, np.square(residual).sum(axis=0)
-            step = residual + np.divide(square, last, out=np.zeros_like(square), where=going) * step
-        return np.where(known, targets, weighted / self.roots[:, None])
+        found = np.where(known, targets, 0.0)
+        maker = self._residual_maker(penalty)
+        for missing, labels in _patterns(known):
+            if 0 < len(missing) < len(targets):  # of what no row tells, the fit is 0
+                residuals = self._residuals(self.roots[:, None] * found[:, labels], penalty)[missing]
+                solved = _solved(maker[np.ix_(missing, missing)], residuals)
+                found[np.ix_(missing, labels)] = -solved / self.roots[missing, None]
+        return found
 
     def _pattern(
         self, targets: RowsByLabels, penalty: float, folds: PerRow | None, missing: Array, maker: Array | None
@@ -180,10 +168,32 @@ class LeftOutFactorRidge(LeftOutRidge):
 
         Shapes: coefficients (r, L), intercepts (L,).
         """
-        is_complete = not np.isnan(targets).any()
-        moments, level = self._moments(targets if is_complete else self._completed(targets, penalty))
+        moments, level = self._moments(self._completed(targets, penalty))
         found = self.right @ (moments / (self.eigenvalues + penalty)[:, None])
         return found, (level - self.center @ found) / np.linalg.norm(self.roots)
+
+    def _completed(self, targets: RowsByLabels, penalty: float) -> RowsByLabels:
+        """Do so by conjugate gradients, which need no matrix of rows by rows."""
+        known = ~np.isnan(targets)
+        if known.all():
+            return targets
+        # entries of which no residuals are left: (A t)_M = 0
+        weighted = self.roots[:, None] * np.where(known, targets, _means(targets, known))
+        residual = np.where(known, 0.0, -self._residuals(weighted, penalty))
+        step, square = residual.copy(), np.square(residual).sum(axis=0)
+        enough = _ENOUGH * np.square(weighted).sum(axis=0)
+        for _ in range(_ROUNDS):
+            going = square > enough
+            if not going.any():
+                break
+            bent = np.where(known, 0.0, self._residuals(step, penalty))
+            curvature = (step * bent).sum(axis=0)
+            length = np.divide(square, curvature, out=np.zeros_like(square), where=going & (curvature > 0))
+            weighted += length * step
+            residual -= length * bent
+            last, square = square, np.square(residual).sum(axis=0)
+            step = residual + np.divide(square, last, out=np.zeros_like(square), where=going) * step
+        return np.where(known, targets, weighted / self.roots[:, None])
 
     def _moments(self, targets: RowsByLabels) -> tuple[Array, Array]:
         """Multiply targets with the factor, and with the unit vector; those of the last targets are kept."""

@@ -268,7 +268,7 @@ def find_label_errors(
         which labels are asked first: those of large correlations, of either sign, or in the same clique.
         Where what was recorded is not likelier by it, it changes nothing.
     random_state : int, default=0
-        Draws the folds.
+        Draws the folds, and fixes the default model.
     on_progress : callable or None, default=None
         Called with a few words before every step.
 
@@ -301,7 +301,7 @@ def find_label_errors(
     rates = read_flip_rates(flip_rates, labels.n_labels)
     strengths = None if isinstance(related, bool | np.bool_) else label_strengths(related, labels)
     folds = _folds(labels, random_state)
-    table = _scores(X, labels, scores, folds, tell)
+    table = _scores(X, labels, scores, random_state, folds, tell)
     targets = labels.to_dense()
     tell("estimating how often labels are wrong")
     alone = fit_noisy_curves(targets, table, rates)
@@ -382,14 +382,15 @@ def _folds(labels: LabelMatrix, random_state: int) -> PerRow:
 
 
 def _scores(
-    X: Any, labels: LabelMatrix, scores: Any, folds: PerRow, tell: Callable[[str], object]
-) -> RowsByLabels:
+    X: Any, labels: LabelMatrix, scores: Any, random_state: int, folds: PerRow,
+    tell: Callable[[str], object],
+) -> RowsByLabels:  # fmt: skip
     if scores is None or hasattr(scores, "fit"):
         if X is None:
             raise ValueError(
                 "X is None, and scores are no array; give rows, or scores of rows by fits to others."
             )
-        model = AutoLabelClassifier() if scores is None else scores
+        model = AutoLabelClassifier(random_state=random_state) if scores is None else scores
         found = left_out_scores(model, X, labels, folds, tell)
     else:
         table = numbers_of(scores, "scores").astype(np.float64)
