@@ -66,9 +66,8 @@ from labelweave.sklearn_compat import StrOptions
 _METRICS = {"micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"}
 Metric = Literal["micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"]
 LARGEST_TABLE = 100_000_000  # rows times labels that are written out, 800 MB a table
-_BYTES = (
-    160.0  # of a row and label: a fit has some twenty tables, most of scores by penalties, and forests more
-)
+# of a row and label: a fit has some twenty tables, most of scores by penalties, and forests more
+_BYTES = 160.0
 _BELOW_ONE = np.nextafter(1.0, 0.0)
 _LEAST_SUM = 1e-200  # of probabilities of classes, below which their log-odds say what is likelier
 
