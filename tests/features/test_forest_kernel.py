@@ -93,7 +93,7 @@ def test_random_trees_are_grown_without_labels_and_with_the_same_bits():
     one, other = kernel.resolved(rows), kernel.resolved(rows)
     np.testing.assert_array_equal(one.block(rows, rows), other.block(rows, rows))
     assert one.forest.n_trees == 15
-    assert one.resolved(rows) is one
+    assert one.resolved(rows).forest is one.forest
     assert np.linalg.eigvalsh(one.block(rows, rows)).min() > -1e-10
 
 

@@ -54,6 +54,15 @@ def test_without_weights_it_is_the_rbf_kernel():
         np.testing.assert_array_equal(kernel.block(rows, columns), RBFKernel(0.3).block(rows, columns))
 
 
+def test_a_resolved_kernel_has_weights_of_its_own():
+    rows, columns, _, _ = _pair(False)
+    weights = np.ones(3)
+    found = ARDKernel(0.3, weights).resolved(rows)
+    before = found.block(rows, columns)
+    weights[:] = 50.0
+    np.testing.assert_array_equal(found.block(rows, columns), before)
+
+
 @pytest.mark.parametrize("weights", [[1.0, -1.0, 1.0], [1.0, np.inf, 1.0], [[1.0]], [1.0]])
 def test_weights_that_make_no_kernel_are_refused(weights):
     rows, columns, _, _ = _pair(False)

@@ -59,6 +59,9 @@ class ARDKernel(Kernel):
         gamma, *weights = values.values()
         return type(self)(gamma, None if self.weights is None else np.array(weights))
 
+    def _resolved(self, features: FeatureMatrix) -> Kernel:
+        return type(self)(self.gamma, None if self.weights is None else np.array(self.weights, np.float64))
+
     def _scaled(self, rows: FeatureMatrix, columns: FeatureMatrix) -> tuple[FeatureMatrix, FeatureMatrix]:
         """Scale the features so that the kernel is an RBF kernel of width 1 / gamma."""
         if self.weights is None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.base import clone
 
 from labelweave.array_types import Array
 from labelweave.arrays import panels
@@ -121,10 +121,9 @@ class GammaKernel(Kernel):
         return ["gamma"]
 
     def _resolved(self, features: FeatureMatrix) -> Kernel:
-        if not isinstance(self.gamma, str):
-            return self
-        other: Kernel = clone(self)
-        other.set_params(gamma=_gamma_from_data(self.gamma, features))
+        other = copy(self)
+        if isinstance(self.gamma, str):
+            other.gamma = _gamma_from_data(self.gamma, features)
         return other
 
     def _gamma(self) -> float:

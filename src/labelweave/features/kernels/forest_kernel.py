@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from numbers import Integral
 from typing import Any, Self
 
@@ -96,7 +97,7 @@ class ForestKernel(Kernel):
 
     def _resolved(self, features: FeatureMatrix) -> Kernel:
         if self.forest is not None:
-            return self
+            return copy(self)
         from sklearn.ensemble import ExtraTreesRegressor
 
         target = np.random.RandomState(self.random_state).uniform(size=len(features))

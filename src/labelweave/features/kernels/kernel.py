@@ -7,6 +7,7 @@ The public methods of :class:`Kernel` check what they are given; the hooks of a 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from numbers import Real
 from typing import Any, ClassVar, Self, cast
 
@@ -182,7 +183,7 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
         Returns
         -------
         Kernel
-            A new kernel, or this one if all its parameters are numbers.
+            A new kernel, which does not change with this one.
         """
         self._check_parameters()
         return self._resolved(features)
@@ -250,7 +251,7 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
         return {}
 
     def _resolved(self, features: FeatureMatrix) -> Kernel:
-        return self
+        return copy(self)
 
     def _explicit_features(self, features: FeatureMatrix) -> FeatureMatrix | None:
         return None
@@ -341,10 +342,8 @@ class _Composed(Kernel):
         return {f"{part}__{name}": values for part, own in found.items() for name, values in own.items()}
 
     def _resolved(self, features: FeatureMatrix) -> Kernel:
-        given = self.get_params(deep=False)
-        changed = {name: given[name]._resolved(features) for name in self._parts}
-        is_same = all(part is given[name] for name, part in changed.items())
-        return self if is_same else type(self)(**(given | changed))
+        changed = {part: getattr(self, part)._resolved(features) for part in self._parts}
+        return type(self)(**(self.get_params(deep=False) | changed))
 
 
 class _TwoKernels(_Composed):
