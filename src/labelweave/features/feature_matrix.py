@@ -188,15 +188,14 @@ def column_means(X: Any) -> npt.NDArray[np.float64]:
 
     X (n, d): dense or CSR, NaN where missing; what CSR does not store is 0.
     """
-    is_missing = np.isnan(X.data) if sp.issparse(X) else np.isnan(X)
-    if not is_missing.any():
-        return np.asarray(X.mean(axis=0), np.float64).ravel()
+    is_missing = np.isnan(X.data if sp.issparse(X) else X)
     if not sp.issparse(X):
-        counts, sums = (~is_missing).sum(axis=0), np.where(is_missing, 0.0, X).sum(axis=0)
+        missing = np.count_nonzero(is_missing, axis=0)
+        sums = X.sum(axis=0, dtype=np.float64, where=~is_missing)
     else:
-        columns = X.indices[is_missing]
-        counts = X.shape[0] - np.bincount(columns, minlength=X.shape[1])
+        missing = np.bincount(X.indices[is_missing], minlength=X.shape[1])
         sums = np.bincount(X.indices, np.where(is_missing, 0.0, X.data), X.shape[1])
+    counts = X.shape[0] - missing
     return np.asarray(sums / np.maximum(counts, 1))
 
 
