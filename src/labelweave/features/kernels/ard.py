@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.array_types import Array
@@ -48,12 +47,13 @@ class ARDKernel(Kernel):
         features = 0 if self.weights is None else len(self.weights)
         return ["gamma", *(f"weights[{feature}]" for feature in range(features))]
 
-    def log_parameters(self) -> npt.NDArray[np.float64]:
-        """Give the logarithms of the continuous parameters; see :meth:`Kernel.log_parameters`."""
-        self._check_parameters()
-        weights = np.empty(0) if self.weights is None else np.asarray(self.weights, np.float64)
-        logarithms: npt.NDArray[np.float64] = np.log(np.append(float(self.gamma), weights))
-        return logarithms
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        weights = None if self.weights is None else np.asarray(self.weights, np.float64)
+        return {"gamma": self.gamma, "weights": weights}
+
+    def _parameter_values(self) -> list[float]:
+        return [float(self.gamma), *([] if self.weights is None else map(float, self.weights))]
 
     def _with_values(self, values: dict[str, float]) -> Self:
         gamma, *weights = values.values()

@@ -140,9 +140,8 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
         ValueError
             If one of them is yet to be found from data.
         """
-        parameters = self.get_params()
-        values = [number_of(self, name, parameters[name]) for name in self.parameter_names()]
-        return np.asarray(np.log(np.array(values, dtype=np.float64)))
+        self._check_parameters()
+        return np.asarray(np.log(np.array(self._parameter_values(), dtype=np.float64)))
 
     def with_log_parameters(self, theta: npt.ArrayLike) -> Self:
         """Make the same kernel with other continuous parameters.
@@ -240,6 +239,10 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
     def _parameter_names(self) -> list[str]:
         return []
 
+    def _parameter_values(self) -> list[float]:
+        parameters = self.get_params()
+        return [number_of(self, name, parameters[name]) for name in self._parameter_names()]
+
     def _with_values(self, values: dict[str, float]) -> Self:
         """Make the same kernel with other values of ``_parameter_names``."""
         other: Self = clone(self)
@@ -336,6 +339,19 @@ class _Composed(Kernel):
 
     def _parameter_names(self) -> list[str]:
         return [f"{part}__{name}" for part in self._parts for name in getattr(self, part)._parameter_names()]
+
+    def _parameter_values(self) -> list[float]:
+        values = [value for part in self._parts for value in getattr(self, part)._parameter_values()]
+        own = self._parameter_names()[len(values) :]  # those of parts come first
+        return [*values, *(float(getattr(self, name)) for name in own)]
+
+    def _with_values(self, values: dict[str, float]) -> Self:
+        rest, changed = dict(values), {}
+        for part in self._parts:
+            kernel = getattr(self, part)
+            of_part = {name: rest.pop(f"{part}__{name}") for name in kernel._parameter_names()}
+            changed[part] = kernel._with_values(of_part)
+        return type(self)(**(self.get_params(deep=False) | changed | rest))
 
     def _derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
         found = {part: getattr(self, part)._derivatives(rows, columns) for part in self._parts}
