@@ -11,6 +11,7 @@ from sklearn.metrics import pairwise
 from sklearn.svm import SVC
 
 from labelweave.features import (
+    ARDKernel,
     CallableKernel,
     ConstantKernel,
     CosineKernel,
@@ -24,7 +25,7 @@ from labelweave.features import (
     SumKernel,
     make_kernel,
 )
-from labelweave.model_files import save_object
+from labelweave.model_files import load_object, save_object
 
 _NUMBERS = st.sampled_from([0.0, 1.0, -2.5, 1e-3, 40.0])
 
@@ -131,6 +132,24 @@ def test_gamma_is_found_as_in_scikit_learn(gamma, spread, dtype):
             assert found.gamma == pytest.approx(peer._gamma, rel=1e-12)
             assert kernel.gamma == gamma
             assert type(found) is type(kernel)
+
+
+@pytest.mark.parametrize("offset", [10.0, 1e5, 1e8])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gamma_of_sparse_rows_far_from_zero_is_that_of_dense_ones(offset, dtype):
+    table = (offset + np.random.default_rng(0).normal(size=(50, 3)) * 1e-6 * offset).astype(dtype)
+    table[:, 1] += np.arange(50, dtype=dtype) % 2
+    dense, sparse = (RBFKernel().resolved(FeatureMatrix(held)).gamma for held in (table, sp.csr_array(table)))
+    assert sparse == pytest.approx(dense, rel=1e-8)
+
+
+@pytest.mark.parametrize("size", [1e-60, 1e-151, 1e-158, 1e-170, 1e-320])
+@pytest.mark.parametrize("hold", [np.asarray, sp.csr_array])
+def test_gamma_of_tiny_features_is_a_number(size, hold):
+    features = FeatureMatrix(hold(size * np.random.default_rng(0).normal(size=(20, 3))))
+    found = RBFKernel().resolved(features)
+    assert 0 < found.gamma < np.inf
+    assert np.isfinite(found.block(features, features)).all()
 
 
 def test_gamma_of_nothing_is_one():
@@ -245,6 +264,9 @@ _BAD = [
     (LaplacianKernel([1.0]), r"LaplacianKernel has gamma=\[1.0\]"),
     (PolynomialKernel(0, 1.0), "PolynomialKernel has degree=0; it must be an integer >= 1"),
     (PolynomialKernel(2.5, 1.0), "degree=2.5"),
+    (PolynomialKernel(101, 1.0), "degree=101; it must be an integer >= 1, at most 100"),
+    (PolynomialKernel(2, 1.0, 1e101), r"coef0=1e\+101; it must be a number >= 0, .* at most 1e\+100"),
+    (1e101 * LinearKernel(), r"scale=1e\+101; it must be a number"),
     (PolynomialKernel(True, 1.0), "degree=True"),
     (PolynomialKernel(2, -1.0), "gamma=-1.0"),
     (PolynomialKernel(2, 1.0, -0.5), "coef0=-0.5; it must be a number >= 0"),
@@ -361,6 +383,21 @@ def test_what_a_function_must_not_return(function, message):
     rows, columns = FeatureMatrix(np.ones((2, 2))), FeatureMatrix(np.ones((3, 2)))
     with pytest.raises(ValueError, match=message):
         CallableKernel(function).block(rows, columns)
+
+
+@pytest.mark.parametrize("gamma", [5e-324, 1e-120, 1e120, 1e300, np.float32(0.1), 3])
+def test_every_width_that_is_allowed_can_be_stored(tmp_path, gamma):
+    rows = FeatureMatrix(np.random.default_rng(0).normal(size=(9, 3)))
+    for kernel in (
+        RBFKernel(gamma),
+        LaplacianKernel(gamma),
+        ARDKernel(gamma),
+        ARDKernel(1.0, [gamma, 1, 1]),
+        PolynomialKernel(1, gamma, 1e100) + 1e100 * RBFKernel(gamma),
+    ):
+        save_object(tmp_path / "kernel.lw", kernel)
+        again = load_object(tmp_path / "kernel.lw")
+        np.testing.assert_array_equal(again.block(rows, rows), kernel.block(rows, rows))
 
 
 def test_a_function_cannot_be_stored(tmp_path):

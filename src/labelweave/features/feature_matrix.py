@@ -158,7 +158,7 @@ class Moments:
     def of(cls, features: FeatureMatrix) -> Moments:
         """Compute them of rows in memory."""
         if features.is_sparse:
-            means, variances = mean_variance_axis(features.data, axis=0)
+            means, variances = mean_variance_axis(features.astype(np.float64).data, axis=0)
         else:
             with np.errstate(over="ignore", invalid="ignore"):  # kernels refuse rows that are too long
                 means, variances = (f(features.data, axis=0, dtype=np.float64) for f in (np.mean, np.var))

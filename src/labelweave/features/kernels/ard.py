@@ -13,10 +13,12 @@ from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.kernels.distances import RBFKernel, are_same
 from labelweave.features.kernels.kernel import Kernel, is_number
 from labelweave.model_files import storable
-from labelweave.model_files.schema import LEAST_WIDTH, WIDTH, Maybe, Numbers
+from labelweave.model_files.schema import LARGEST_WIDTH, LEAST_WIDTH, WIDTH, Maybe, Numbers
 
 
-@storable("ARDKernel", {"gamma": WIDTH, "weights": Maybe(Numbers("d", least=LEAST_WIDTH))})
+@storable(
+    "ARDKernel", {"gamma": WIDTH, "weights": Maybe(Numbers("d", least=LEAST_WIDTH, most=LARGEST_WIDTH))}
+)
 class ARDKernel(Kernel):
     """``exp(-gamma sum_f weights_f (x_f - x'_f)^2)``: features of little weight matter little.
 
@@ -40,7 +42,7 @@ class ARDKernel(Kernel):
         if self.weights is None:
             return
         weights = numbers_of(self.weights, "The weights of an ARDKernel").astype(np.float64)
-        if weights.ndim != 1 or not (np.isfinite(weights) & (weights > 0)).all():
+        if weights.ndim != 1 or not ((weights > 0) & (weights <= LARGEST_WIDTH)).all():
             raise ValueError("ARDKernel has weights that are not one finite number > 0 for each feature.")
 
     def _parameter_names(self) -> list[str]:

@@ -15,6 +15,8 @@ from labelweave.features.kernels.kernel import Kernel, check_not_negative, value
 from labelweave.model_files import storable
 from labelweave.model_files.schema import WIDTH, Number, count
 
+_MOST_DEGREE = 100
+
 
 @storable("LinearKernel", {})
 class LinearKernel(Kernel):
@@ -76,14 +78,16 @@ def _of_length_one(features: FeatureMatrix) -> FeatureMatrix:
     return FeatureMatrix(sp.csr_array(parts, shape=csr.shape), names)
 
 
-@storable("PolynomialKernel", {"degree": count(least=1, most=100), "gamma": WIDTH, "coef0": Number(0)})
+@storable(
+    "PolynomialKernel", {"degree": count(least=1, most=_MOST_DEGREE), "gamma": WIDTH, "coef0": Number(0)}
+)
 class PolynomialKernel(GammaKernel):
     """``(gamma <x, x'> + coef0)^degree``.
 
     Parameters
     ----------
     degree : int, default=3
-        At least 1.
+        From 1 to 100.
     gamma : float, "scale" or "auto", default="scale"
         The factor of the dot product, > 0; see :class:`RBFKernel` for the names.
     coef0 : float, default=1.0
@@ -98,8 +102,14 @@ class PolynomialKernel(GammaKernel):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         degree: Any = self.degree
-        if isinstance(degree, bool) or not isinstance(degree, Integral) or int(degree) < 1:
-            raise ValueError(f"{type(self).__name__} has degree={degree!r}; it must be an integer >= 1.")
+        if (
+            isinstance(degree, bool)
+            or not isinstance(degree, Integral)
+            or not 1 <= int(degree) <= _MOST_DEGREE
+        ):
+            raise ValueError(
+                f"{type(self).__name__} has degree={degree!r}; it must be an integer >= 1, at most {_MOST_DEGREE}."
+            )
         check_not_negative(self, "coef0")
 
     def _parameter_names(self) -> list[str]:

@@ -19,9 +19,7 @@ from labelweave.array_types import Array
 from labelweave.arrays import numbers_of
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.model_files import storable
-from labelweave.model_files.schema import Made, Number
-
-_LARGEST = 1e300  # larger whole numbers are no floating ones
+from labelweave.model_files.schema import LARGEST, LARGEST_WIDTH, Made, Number
 
 
 class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classes carry no types
@@ -297,12 +295,12 @@ def _check_pair(rows: Any, columns: Any) -> None:
 
 
 def check_not_negative(kernel: Kernel, name: str) -> None:
-    """Refuse a parameter that is not a finite number >= 0, by a ValueError."""
+    """Refuse a parameter that is not a number >= 0 that model files keep, by a ValueError."""
     value = getattr(kernel, name)
-    if not is_number(value) or not value >= 0:
+    if not is_number(value) or not 0 <= value <= LARGEST:
         raise ValueError(
             f"{type(kernel).__name__} has {name}={value!r}; it must be a number >= 0, "
-            "for the kernel to be positive semi-definite."
+            f"for the kernel to be positive semi-definite, and at most {LARGEST:g}."
         )
 
 
@@ -318,8 +316,9 @@ def number_of(kernel: Kernel, name: str, value: Any) -> float:
 
 def is_number(value: Any) -> bool:
     """Tell numbers from truth values and the rest."""
+    value = value.item() if isinstance(value, np.number) else value  # the limit overflows float32
     is_real = isinstance(value, Real) and not isinstance(value, bool)
-    return is_real and bool(abs(value) <= _LARGEST)
+    return is_real and bool(abs(value) <= LARGEST_WIDTH)
 
 
 class _Composed(Kernel):
