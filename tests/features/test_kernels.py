@@ -319,9 +319,19 @@ def test_values_too_large_are_refused():
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 def test_norms_too_large_are_refused():
     for held in (np.full((3, 2), 1e200), sp.csr_array(np.full((3, 2), 1e200))):
-        for kernel in (RBFKernel(1.0), CosineKernel()):
-            with pytest.raises(ValueError, match="too large for float64; scale the features down"):
-                kernel.block(FeatureMatrix(held), FeatureMatrix(held))
+        with pytest.raises(ValueError, match="too large for float64; scale the features down"):
+            RBFKernel(1.0).block(FeatureMatrix(held), FeatureMatrix(held))
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-170, 1e170, 1e300])
+@pytest.mark.parametrize("hold", [np.asarray, sp.csr_array])
+def test_cosines_do_not_depend_on_the_size_of_rows(size, hold):
+    table = np.array([[3.0, 0, 4], [0, 0, 0], [0, -5, 0], [5e-3, 0, 0]])
+    with np.errstate(over="ignore"):
+        usual, other = FeatureMatrix(hold(table)), FeatureMatrix(hold(table * size))
+    kernel = CosineKernel()
+    np.testing.assert_allclose(kernel.block(other, usual), kernel.block(usual, usual), rtol=1e-14)
+    np.testing.assert_array_equal(kernel.diagonal(other), [1, 0, 1, 1])
 
 
 def test_a_function_gets_the_data_as_they_are():

@@ -39,6 +39,11 @@ class FeatureMatrix:
             names = [str(column) for column in X.columns]
         self.names = None if names is None else np.asarray(list(names), dtype=np.str_)
         self.data: Any = _as_csr(X) if sp.issparse(X) else _as_table(X)
+        if self.names is not None and len(self.names) != self.data.shape[1]:
+            raise ValueError(
+                f"X has {self.data.shape[1]} features and {len(self.names)} names of features; "
+                "give one for each."
+            )
         _refuse_bad_entries(self.data, self.names, largest)
 
     @property
@@ -233,6 +238,8 @@ def refuse_times(entries: Any) -> None:
 def _as_table(X: Any) -> npt.NDArray[Any]:
     table = np.asarray(unmasked(X))
     refuse_times(table)
+    if table.dtype.kind == "c":
+        raise ValueError(f"X has values of type {table.dtype}; real numbers are allowed, one an entry.")
     if table.dtype not in (np.float32, np.float64):
         try:
             table = table.astype(np.float64)
