@@ -25,6 +25,7 @@ from labelweave.features import (
     SumKernel,
     make_kernel,
 )
+from labelweave.features.feature_matrix import Moments
 from labelweave.model_files import load_object, save_object
 
 _NUMBERS = st.sampled_from([0.0, 1.0, -2.5, 1e-3, 40.0])
@@ -141,6 +142,9 @@ def test_gamma_of_sparse_rows_far_from_zero_is_that_of_dense_ones(offset, dtype)
     table[:, 1] += np.arange(50, dtype=dtype) % 2
     dense, sparse = (RBFKernel().resolved(FeatureMatrix(held)).gamma for held in (table, sp.csr_array(table)))
     assert sparse == pytest.approx(dense, rel=1e-8)
+    parts = [Moments.of(FeatureMatrix(sp.csr_array(part))) for part in (table[:20], table[20:])]
+    apart = 1 / (3 * (parts[0] + parts[1]).of_all_entries)  # as on Dask
+    assert apart == pytest.approx(dense, rel=1e-8)
 
 
 @pytest.mark.parametrize("size", [1e-60, 1e-151, 1e-158, 1e-170, 1e-320])
