@@ -200,8 +200,14 @@ def test_log_parameters_come_back(kernel):
         kernel.with_log_parameters(np.zeros(len(theta) + 1))
 
 
-def test_numbers_need_no_data(kernel):
-    assert kernel.resolved(FeatureMatrix(_table())) is kernel
+def test_numbers_need_no_data_and_a_resolved_kernel_is_one_of_its_own(kernel):
+    rows = FeatureMatrix(_table())
+    found = kernel.resolved(rows)
+    assert type(found) is type(kernel)
+    np.testing.assert_array_equal(found.block(rows, rows), kernel.block(rows, rows))
+    before = found.log_parameters()
+    kernel.set_params(**dict.fromkeys(kernel.parameter_names(), 7.25))
+    np.testing.assert_array_equal(found.log_parameters(), before)
 
 
 def test_explicit_features_have_the_kernel_as_dot_products(kernel):

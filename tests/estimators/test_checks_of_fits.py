@@ -118,6 +118,15 @@ def test_missing_features_of_sparse_rows_get_means_of_their_columns():
     np.testing.assert_array_equal(column_means(sp.csr_array(np.eye(2))), [0.5, 0.5])
 
 
+@pytest.mark.parametrize("hold", [np.asarray, sp.csr_array])
+def test_means_of_columns_are_summed_in_double_precision(hold):
+    years = np.full((200_000, 2), 2019.5, np.float32)
+    np.testing.assert_allclose(column_means(hold(years)), 2019.5, rtol=1e-12)
+    years[7, 1] = np.nan
+    np.testing.assert_allclose(column_means(hold(years)), 2019.5, rtol=1e-12)
+    np.testing.assert_array_equal(column_means(hold(years[:0])), 0.0)
+
+
 def test_rows_are_handed_out_in_blocks_that_fit(monkeypatch):
     model = BinaryRelevance().fit(X, Y)
     assert [len(part) for part in row_blocks(model, X, 2)] == [40]

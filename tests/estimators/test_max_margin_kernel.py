@@ -17,7 +17,9 @@ import labelweave
 from labelweave import (
     KernelLogisticClassifier,
     LabelCovariance,
+    LabelGraphClassifier,
     LabelMatrix,
+    LowRankClassifier,
     MaxMarginClassifier,
     Taxonomy,
     metrics,
@@ -653,3 +655,16 @@ def test_what_cannot_be_learned_is_said():
         MaxMarginClassifier(kernel=[RBFKernel(1.0)], hyperparameters="learn").fit(X, Y)
     with pytest.raises(ValueError, match="hyperparameters='learn'"):
         MaxMarginClassifier(kernel="rbf", coupling="full").fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "make", [MaxMarginClassifier, LowRankClassifier, KernelLogisticClassifier, LabelGraphClassifier]
+)
+def test_a_fitted_model_keeps_its_kernel(make):
+    X, Y = _data()
+    shared = 2.0 * RBFKernel(0.5)
+    model = make(kernel=shared).fit(X, Y)
+    before = model.decision_function(X)
+    model.set_params(kernel__kernel__gamma=50.0)
+    make(kernel=shared).fit(X, Y)
+    np.testing.assert_array_equal(model.decision_function(X), before)

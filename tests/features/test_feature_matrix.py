@@ -91,6 +91,19 @@ def test_what_is_no_table_is_refused(X, message):
         FeatureMatrix(X)
 
 
+@pytest.mark.parametrize("hold", [np.asarray, sp.csr_array, sp.coo_array, np.ndarray.tolist])
+def test_complex_numbers_are_refused(hold):
+    with pytest.raises(ValueError, match="X has values of type complex128; real numbers"):
+        FeatureMatrix(hold(np.array([[1.0, 2j], [0.0, 1.0]])))
+
+
+@pytest.mark.parametrize("names", [["a"], ["a", "b", "c"], []])
+def test_a_name_for_each_feature(names):
+    for held in (np.array([[1.0, np.nan]]), sp.csr_array([[1.0, 2.0]])):
+        with pytest.raises(ValueError, match=f"X has 2 features and {len(names)} names"):
+            FeatureMatrix(held, names)
+
+
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
 def test_empty_tables(shape):
     for features in (FeatureMatrix(np.zeros(shape)), FeatureMatrix(sp.csr_array(shape))):

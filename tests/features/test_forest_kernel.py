@@ -1,5 +1,6 @@
 """Forests as arrays find the leaves that scikit-learn finds, and make a kernel of them."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -93,8 +94,40 @@ def test_random_trees_are_grown_without_labels_and_with_the_same_bits():
     one, other = kernel.resolved(rows), kernel.resolved(rows)
     np.testing.assert_array_equal(one.block(rows, rows), other.block(rows, rows))
     assert one.forest.n_trees == 15
-    assert one.resolved(rows) is one
+    assert one.resolved(rows).forest is one.forest
     assert np.linalg.eigvalsh(one.block(rows, rows)).min() > -1e-10
+
+
+def _equal(one, other):
+    return all(np.array_equal(getattr(one, part), getattr(other, part)) for part in one.to_state())
+
+
+@pytest.mark.parametrize(
+    "draw", [lambda rng, size: rng.normal(size=size), lambda rng, size: rng.integers(0, 3, size)]
+)
+@pytest.mark.parametrize("share", [0.05, 0.5, 1.0])
+def test_random_trees_of_sparse_rows_are_those_of_the_rows_written_out(draw, share):
+    rng = np.random.default_rng(0)
+    sparse = sp.random_array((150, 20), density=share, rng=rng).tocsr()
+    sparse.data = draw(rng, sparse.nnz) * 1.0  # some of them stored zeros
+    sparse.data[0] = 1e300
+    wide = sparse.copy()
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    dense, *others = (
+        ForestKernel(n_trees=10).resolved(FeatureMatrix(held)).forest
+        for held in (sparse.toarray(), sparse, wide)
+    )
+    assert all(_equal(other, dense) for other in others)
+
+
+def test_random_trees_of_sparse_rows_do_not_write_them_out():
+    rows = FeatureMatrix(sp.random_array((500, 20_000), density=1e-3, rng=np.random.default_rng(0)).tocsr())
+    ForestKernel(n_trees=1).resolved(FeatureMatrix(np.eye(5)))  # imports what it needs
+    tracemalloc.start()
+    ForestKernel(n_trees=3).resolved(rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 500 * 20_000
 
 
 def test_every_estimator_of_kernels_takes_it(data, tmp_path):

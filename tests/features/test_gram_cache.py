@@ -94,6 +94,18 @@ def test_a_matrix_that_fits_is_computed_once():
     assert cache.misses == _N
 
 
+def test_what_is_kept_of_rows_that_gave_way_does_not_grow():
+    source, cache = _cache(3)
+    for number in range(200):
+        cache.row(number % _N)
+    assert len(cache._batches) <= 2 * cache.n_slots
+    again = CachedRows(source, 0.5, 6 * _ROW, np.float64, 3)
+    again.refill(cache.content())
+    np.testing.assert_array_equal(again.is_held, cache.is_held)
+    for row in np.flatnonzero(cache.is_held):
+        np.testing.assert_array_equal(again.row(row), cache.row(row))
+
+
 def test_an_interrupted_computation_leaves_no_wrong_row():
     source, cache = _cache(3)
     cache.rows(np.array([0, 1, 2]))

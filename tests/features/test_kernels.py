@@ -11,6 +11,7 @@ from sklearn.metrics import pairwise
 from sklearn.svm import SVC
 
 from labelweave.features import (
+    ARDKernel,
     CallableKernel,
     ConstantKernel,
     CosineKernel,
@@ -24,7 +25,8 @@ from labelweave.features import (
     SumKernel,
     make_kernel,
 )
-from labelweave.model_files import save_object
+from labelweave.features.feature_matrix import Moments
+from labelweave.model_files import load_object, save_object
 
 _NUMBERS = st.sampled_from([0.0, 1.0, -2.5, 1e-3, 40.0])
 
@@ -131,6 +133,27 @@ def test_gamma_is_found_as_in_scikit_learn(gamma, spread, dtype):
             assert found.gamma == pytest.approx(peer._gamma, rel=1e-12)
             assert kernel.gamma == gamma
             assert type(found) is type(kernel)
+
+
+@pytest.mark.parametrize("offset", [10.0, 1e5, 1e8])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gamma_of_sparse_rows_far_from_zero_is_that_of_dense_ones(offset, dtype):
+    table = (offset + np.random.default_rng(0).normal(size=(50, 3)) * 1e-6 * offset).astype(dtype)
+    table[:, 1] += np.arange(50, dtype=dtype) % 2
+    dense, sparse = (RBFKernel().resolved(FeatureMatrix(held)).gamma for held in (table, sp.csr_array(table)))
+    assert sparse == pytest.approx(dense, rel=1e-8)
+    parts = [Moments.of(FeatureMatrix(sp.csr_array(part))) for part in (table[:20], table[20:])]
+    apart = 1 / (3 * (parts[0] + parts[1]).of_all_entries)  # as on Dask
+    assert apart == pytest.approx(dense, rel=1e-8)
+
+
+@pytest.mark.parametrize("size", [1e-60, 1e-151, 1e-158, 1e-170, 1e-320])
+@pytest.mark.parametrize("hold", [np.asarray, sp.csr_array])
+def test_gamma_of_tiny_features_is_a_number(size, hold):
+    features = FeatureMatrix(hold(size * np.random.default_rng(0).normal(size=(20, 3))))
+    found = RBFKernel().resolved(features)
+    assert 0 < found.gamma < np.inf
+    assert np.isfinite(found.block(features, features)).all()
 
 
 def test_gamma_of_nothing_is_one():
@@ -245,6 +268,9 @@ _BAD = [
     (LaplacianKernel([1.0]), r"LaplacianKernel has gamma=\[1.0\]"),
     (PolynomialKernel(0, 1.0), "PolynomialKernel has degree=0; it must be an integer >= 1"),
     (PolynomialKernel(2.5, 1.0), "degree=2.5"),
+    (PolynomialKernel(101, 1.0), "degree=101; it must be an integer >= 1, at most 100"),
+    (PolynomialKernel(2, 1.0, 1e101), r"coef0=1e\+101; it must be a number >= 0, .* at most 1e\+100"),
+    (1e101 * LinearKernel(), r"scale=1e\+101; it must be a number"),
     (PolynomialKernel(True, 1.0), "degree=True"),
     (PolynomialKernel(2, -1.0), "gamma=-1.0"),
     (PolynomialKernel(2, 1.0, -0.5), "coef0=-0.5; it must be a number >= 0"),
@@ -297,9 +323,19 @@ def test_values_too_large_are_refused():
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 def test_norms_too_large_are_refused():
     for held in (np.full((3, 2), 1e200), sp.csr_array(np.full((3, 2), 1e200))):
-        for kernel in (RBFKernel(1.0), CosineKernel()):
-            with pytest.raises(ValueError, match="too large for float64; scale the features down"):
-                kernel.block(FeatureMatrix(held), FeatureMatrix(held))
+        with pytest.raises(ValueError, match="too large for float64; scale the features down"):
+            RBFKernel(1.0).block(FeatureMatrix(held), FeatureMatrix(held))
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-170, 1e170, 1e300])
+@pytest.mark.parametrize("hold", [np.asarray, sp.csr_array])
+def test_cosines_do_not_depend_on_the_size_of_rows(size, hold):
+    table = np.array([[3.0, 0, 4], [0, 0, 0], [0, -5, 0], [5e-3, 0, 0]])
+    with np.errstate(over="ignore"):
+        usual, other = FeatureMatrix(hold(table)), FeatureMatrix(hold(table * size))
+    kernel = CosineKernel()
+    np.testing.assert_allclose(kernel.block(other, usual), kernel.block(usual, usual), rtol=1e-14)
+    np.testing.assert_array_equal(kernel.diagonal(other), [1, 0, 1, 1])
 
 
 def test_a_function_gets_the_data_as_they_are():
@@ -361,6 +397,21 @@ def test_what_a_function_must_not_return(function, message):
     rows, columns = FeatureMatrix(np.ones((2, 2))), FeatureMatrix(np.ones((3, 2)))
     with pytest.raises(ValueError, match=message):
         CallableKernel(function).block(rows, columns)
+
+
+@pytest.mark.parametrize("gamma", [5e-324, 1e-120, 1e120, 1e300, np.float32(0.1), 3])
+def test_every_width_that_is_allowed_can_be_stored(tmp_path, gamma):
+    rows = FeatureMatrix(np.random.default_rng(0).normal(size=(9, 3)))
+    for kernel in (
+        RBFKernel(gamma),
+        LaplacianKernel(gamma),
+        ARDKernel(gamma),
+        ARDKernel(1.0, [gamma, 1, 1]),
+        PolynomialKernel(1, gamma, 1e100) + 1e100 * RBFKernel(gamma),
+    ):
+        save_object(tmp_path / "kernel.lw", kernel)
+        again = load_object(tmp_path / "kernel.lw")
+        np.testing.assert_array_equal(again.block(rows, rows), kernel.block(rows, rows))
 
 
 def test_a_function_cannot_be_stored(tmp_path):

@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from labelweave import KernelLogisticClassifier, LowRankClassifier
 from labelweave.arrays import Workers
+from labelweave.extending import check_kernel
 from labelweave.features import ARDKernel, FeatureMatrix, RBFKernel
 from labelweave.hyperparameters.cross_validation import MeanCriterion
 from labelweave.hyperparameters.priors import FeatureWidths, LearnedIntercepts
+from labelweave.model_files import load_object, save_object
 from reference.cross_validation_twin import FAMILIES, Problem, family, slope_along
 
 NAMES = ["x0", "x1", "x2"]
@@ -54,6 +57,15 @@ def test_without_weights_it_is_the_rbf_kernel():
         np.testing.assert_array_equal(kernel.block(rows, columns), RBFKernel(0.3).block(rows, columns))
 
 
+def test_a_resolved_kernel_has_weights_of_its_own():
+    rows, columns, _, _ = _pair(False)
+    weights = np.ones(3)
+    found = ARDKernel(0.3, weights).resolved(rows)
+    before = found.block(rows, columns)
+    weights[:] = 50.0
+    np.testing.assert_array_equal(found.block(rows, columns), before)
+
+
 @pytest.mark.parametrize("weights", [[1.0, -1.0, 1.0], [1.0, np.inf, 1.0], [[1.0]], [1.0]])
 def test_weights_that_make_no_kernel_are_refused(weights):
     rows, columns, _, _ = _pair(False)
@@ -98,3 +110,32 @@ def test_the_coarser_family_has_one_width(workers):
         assert (one.kernel.weights == 1).all()
     assert priors.penalty(priors.start)[0] == 0.0
     assert list(priors.values(priors.start)) == priors.names
+
+
+@pytest.mark.parametrize("weights", [None, np.array([2.0, 1e-2, 0.7, 1.0])])
+def test_sums_products_and_multiples_of_it_are_kernels(weights):
+    ard = ARDKernel(0.3, weights)
+    for kernel in (2.0 * ard, ard + RBFKernel(0.5), RBFKernel(0.5) * ard, 1.5 * (ard + 2.0 * ard)):
+        check_kernel(kernel)
+
+
+@pytest.mark.parametrize("make", [LowRankClassifier, KernelLogisticClassifier])
+def test_fits_with_multiples_of_it(make):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    Y = (X[:, :2] > 0).astype(int)
+    kernel = 2.0 * ARDKernel(0.3, np.ones(3))
+    model = make(kernel=kernel, hyperparameters="fixed").fit(X, Y)
+    other = make(kernel=2.0 * RBFKernel(0.3), hyperparameters="fixed").fit(X, Y)
+    np.testing.assert_allclose(model.decision_function(X), other.decision_function(X), rtol=1e-9)
+    shape = {"penalty": "ridge"} if make is LowRankClassifier else {}
+    learned = make(kernel=kernel, hyperparameters="learn", max_learning_iter=2, **shape).fit(X, Y)
+    assert learned.hyperparameters_["kernel__weights[2]"] > 0
+
+
+@pytest.mark.parametrize("weights", [[1, 2, 3], (1.0, 2.0, 3.0), np.array([1, 2, 3], np.float32)])
+def test_weights_of_any_kind_survive_a_model_file(weights, tmp_path):
+    rows, columns, _, _ = _pair(False)
+    kernel = ARDKernel(0.5, weights)
+    save_object(tmp_path / "kernel.lw", kernel)
+    again = load_object(tmp_path / "kernel.lw")
+    np.testing.assert_array_equal(again.block(rows, columns), kernel.block(rows, columns))

@@ -39,6 +39,11 @@ class FeatureMatrix:
             names = [str(column) for column in X.columns]
         self.names = None if names is None else np.asarray(list(names), dtype=np.str_)
         self.data: Any = _as_csr(X) if sp.issparse(X) else _as_table(X)
+        if self.names is not None and len(self.names) != self.data.shape[1]:
+            raise ValueError(
+                f"X has {self.data.shape[1]} features and {len(self.names)} names of features; "
+                "give one for each."
+            )
         _refuse_bad_entries(self.data, self.names, largest)
 
     @property
@@ -158,7 +163,7 @@ class Moments:
     def of(cls, features: FeatureMatrix) -> Moments:
         """Compute them of rows in memory."""
         if features.is_sparse:
-            means, variances = mean_variance_axis(features.data, axis=0)
+            means, variances = mean_variance_axis(features.astype(np.float64).data, axis=0)
         else:
             with np.errstate(over="ignore", invalid="ignore"):  # kernels refuse rows that are too long
                 means, variances = (f(features.data, axis=0, dtype=np.float64) for f in (np.mean, np.var))
@@ -188,15 +193,14 @@ def column_means(X: Any) -> npt.NDArray[np.float64]:
 
     X (n, d): dense or CSR, NaN where missing; what CSR does not store is 0.
     """
-    is_missing = np.isnan(X.data) if sp.issparse(X) else np.isnan(X)
-    if not is_missing.any():
-        return np.asarray(X.mean(axis=0), np.float64).ravel()
+    is_missing = np.isnan(X.data if sp.issparse(X) else X)
     if not sp.issparse(X):
-        counts, sums = (~is_missing).sum(axis=0), np.where(is_missing, 0.0, X).sum(axis=0)
+        missing = np.count_nonzero(is_missing, axis=0)
+        sums = X.sum(axis=0, dtype=np.float64, where=~is_missing)
     else:
-        columns = X.indices[is_missing]
-        counts = X.shape[0] - np.bincount(columns, minlength=X.shape[1])
+        missing = np.bincount(X.indices[is_missing], minlength=X.shape[1])
         sums = np.bincount(X.indices, np.where(is_missing, 0.0, X.data), X.shape[1])
+    counts = X.shape[0] - missing
     return np.asarray(sums / np.maximum(counts, 1))
 
 
@@ -234,6 +238,8 @@ def refuse_times(entries: Any) -> None:
 def _as_table(X: Any) -> npt.NDArray[Any]:
     table = np.asarray(unmasked(X))
     refuse_times(table)
+    if table.dtype.kind == "c":
+        raise ValueError(f"X has values of type {table.dtype}; real numbers are allowed, one an entry.")
     if table.dtype not in (np.float32, np.float64):
         try:
             table = table.astype(np.float64)

@@ -156,6 +156,7 @@ class Number:
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
         """See :meth:`Field.check`."""
+        value = value.item() if isinstance(value, np.number) else value  # limits overflow float32
         is_number = isinstance(value, Integral if self.is_whole else Real) and not isinstance(value, bool)
         if not is_number:
             refuse(where, "a whole number" if self.is_whole else "a number")
@@ -249,8 +250,8 @@ class Maybe:
         self.fields[-1].check(value, where, sizes)
 
 
-LEAST_WIDTH = 1e-100
-WIDTH = Maybe(Number(LEAST_WIDTH), OneOf(("scale", "auto")), none=False)
+LEAST_WIDTH, LARGEST_WIDTH = 5e-324, 1e300  # larger whole numbers are no floating ones
+WIDTH = Maybe(Number(LEAST_WIDTH, LARGEST_WIDTH), OneOf(("scale", "auto")), none=False)
 """The width of a kernel, or how it is found from data."""
 
 

@@ -87,10 +87,14 @@ class CachedRows:
 
     def content(self) -> CacheContent:
         """Tell what is held."""
-        held = set(self._batch_of[self._row_of >= 0].tolist())
-        self._batches = {number: rows for number, rows in self._batches.items() if number in held}
+        self._drop_batches()
         slots = self._row_of.copy(), self._used.copy(), self._batch_of.copy()
         return CacheContent(*slots, list(self._batches.items()), self._time)
+
+    def _drop_batches(self) -> None:
+        """Forget the batches of which nothing is held."""
+        held = set(self._batch_of[self._row_of >= 0].tolist())
+        self._batches = {number: rows for number, rows in self._batches.items() if number in held}
 
     def refill(self, content: CacheContent) -> None:
         """Hold what another cache of the same matrix held; nothing is done if it is held already."""
@@ -140,7 +144,9 @@ class CachedRows:
         self._row_of[slots] = -1  # until they are computed: an interruption must leave no wrong row
         self._table[slots] = self._computed(missing)
         self._row_of[slots] = missing
-        number = 1 + max(self._batches, default=-1)
+        if len(self._batches) >= 2 * self.n_slots:  # now and then, as it looks at all of them
+            self._drop_batches()
+        number = 1 + next(reversed(self._batches), -1)  # they stand in rising order
         self._batch_of[slots], self._batches[number] = number, missing
         self._slot_of[missing] = slots
         self.misses += len(missing)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.array_types import Array
@@ -14,10 +13,12 @@ from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.kernels.distances import RBFKernel, are_same
 from labelweave.features.kernels.kernel import Kernel, is_number
 from labelweave.model_files import storable
-from labelweave.model_files.schema import LEAST_WIDTH, WIDTH, Maybe, Numbers
+from labelweave.model_files.schema import LARGEST_WIDTH, LEAST_WIDTH, WIDTH, Maybe, Numbers
 
 
-@storable("ARDKernel", {"gamma": WIDTH, "weights": Maybe(Numbers("d", least=LEAST_WIDTH))})
+@storable(
+    "ARDKernel", {"gamma": WIDTH, "weights": Maybe(Numbers("d", least=LEAST_WIDTH, most=LARGEST_WIDTH))}
+)
 class ARDKernel(Kernel):
     """``exp(-gamma sum_f weights_f (x_f - x'_f)^2)``: features of little weight matter little.
 
@@ -41,23 +42,27 @@ class ARDKernel(Kernel):
         if self.weights is None:
             return
         weights = numbers_of(self.weights, "The weights of an ARDKernel").astype(np.float64)
-        if weights.ndim != 1 or not (np.isfinite(weights) & (weights > 0)).all():
+        if weights.ndim != 1 or not ((weights > 0) & (weights <= LARGEST_WIDTH)).all():
             raise ValueError("ARDKernel has weights that are not one finite number > 0 for each feature.")
 
     def _parameter_names(self) -> list[str]:
         features = 0 if self.weights is None else len(self.weights)
         return ["gamma", *(f"weights[{feature}]" for feature in range(features))]
 
-    def log_parameters(self) -> npt.NDArray[np.float64]:
-        """Give the logarithms of the continuous parameters; see :meth:`Kernel.log_parameters`."""
-        self._check_parameters()
-        weights = np.empty(0) if self.weights is None else np.asarray(self.weights, np.float64)
-        logarithms: npt.NDArray[np.float64] = np.log(np.append(float(self.gamma), weights))
-        return logarithms
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        weights = None if self.weights is None else np.asarray(self.weights, np.float64)
+        return {"gamma": self.gamma, "weights": weights}
+
+    def _parameter_values(self) -> list[float]:
+        return [float(self.gamma), *([] if self.weights is None else map(float, self.weights))]
 
     def _with_values(self, values: dict[str, float]) -> Self:
         gamma, *weights = values.values()
         return type(self)(gamma, None if self.weights is None else np.array(weights))
+
+    def _resolved(self, features: FeatureMatrix) -> Kernel:
+        return type(self)(self.gamma, None if self.weights is None else np.array(self.weights, np.float64))
 
     def _scaled(self, rows: FeatureMatrix, columns: FeatureMatrix) -> tuple[FeatureMatrix, FeatureMatrix]:
         """Scale the features so that the kernel is an RBF kernel of width 1 / gamma."""

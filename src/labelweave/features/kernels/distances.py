@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.base import clone
 
 from labelweave.array_types import Array
 from labelweave.arrays import panels
 from labelweave.features.feature_matrix import FeatureMatrix, Moments
 from labelweave.features.kernels.kernel import Kernel, is_number, number_of, value_type
 from labelweave.model_files import storable
-from labelweave.model_files.schema import WIDTH
+from labelweave.model_files.schema import LARGEST_WIDTH, LEAST_WIDTH, WIDTH
 from labelweave.sklearn_compat import sparse_matmul_to_dense
 
 _CACHE_ENTRIES = 2**15  # with one array of the same size beside them, within a core's cache
@@ -121,10 +121,9 @@ class GammaKernel(Kernel):
         return ["gamma"]
 
     def _resolved(self, features: FeatureMatrix) -> Kernel:
-        if not isinstance(self.gamma, str):
-            return self
-        other: Kernel = clone(self)
-        other.set_params(gamma=_gamma_from_data(self.gamma, features))
+        other = copy(self)
+        if isinstance(self.gamma, str):
+            other.gamma = _gamma_from_data(self.gamma, features)
         return other
 
     def _gamma(self) -> float:
@@ -133,20 +132,17 @@ class GammaKernel(Kernel):
 
 def _gamma_from_data(gamma: str, features: FeatureMatrix) -> float:
     """Find the width as :class:`sklearn.svm.SVC` does; 1.0 where its formula divides by zero."""
-    scatter = 1.0 if gamma == "auto" else _variance(features)
-    # the variance of equal sparse entries may come out as a rounding error below zero
-    return float(1.0 / (features.shape[1] * scatter)) if features.shape[1] and scatter > 0 else 1.0
+    scatter = features.shape[1] * (1.0 if gamma == "auto" else _variance(features))
+    # of features below 1e-150 it would be infinite, of those above 1e150 zero
+    return float(np.clip(1.0 / scatter, LEAST_WIDTH, LARGEST_WIDTH)) if scatter > 0 else 1.0
 
 
 def _variance(features: FeatureMatrix) -> float:
     if 0 in features.shape:
         return 0.0
-    if features.is_apart:
+    if features.is_apart or features.is_sparse:
         return float(features.summed(Moments.of).of_all_entries)
-    if not features.is_sparse:
-        return float(features.data.var(dtype=np.float64))
-    csr = features.data.astype(np.float64, copy=False)
-    return float(csr.multiply(csr).mean() - csr.mean() ** 2)
+    return float(features.data.var(dtype=np.float64))
 
 
 class _ExponentialKernel(GammaKernel):

@@ -6,7 +6,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from labelweave.array_types import Array
 from labelweave.features.feature_matrix import FeatureMatrix
@@ -14,6 +13,8 @@ from labelweave.features.kernels.distances import GammaKernel, are_same, cache_s
 from labelweave.features.kernels.kernel import Kernel, check_not_negative, value_type
 from labelweave.model_files import storable
 from labelweave.model_files.schema import WIDTH, Number, count
+
+_DEGREE = count(least=1, most=100)
 
 
 @storable("LinearKernel", {})
@@ -48,42 +49,47 @@ class CosineKernel(Kernel):
         return values
 
     def _diagonal(self, rows: FeatureMatrix) -> Array:
-        return np.sign(_lengths(rows))
+        return np.sign(_largest_sizes(rows))
 
     def _explicit_features(self, features: FeatureMatrix) -> FeatureMatrix:
         return _of_length_one(features)
 
 
-def _lengths(features: FeatureMatrix) -> Array:
-    lengths = np.sqrt(features.squared_norms())
-    if not np.isfinite(lengths).all():
-        row = int(np.flatnonzero(~np.isfinite(lengths))[0])
-        raise ValueError(f"The length of row {row} is too large for float64; scale the features down.")
-    return lengths
+def _largest_sizes(features: FeatureMatrix) -> Array:
+    """Give the largest size of an entry of every row."""
+    table, sizes = features.data, np.zeros(len(features))
+    if features.is_sparse:
+        has_entries = np.diff(table.indptr) > 0
+        begins = table.indptr[:-1][has_entries]
+        sizes[has_entries] = np.maximum.reduceat(np.abs(table.data), begins)
+    else:
+        np.maximum(table.max(axis=1, initial=0.0), -table.min(axis=1, initial=0.0), out=sizes)
+    return sizes
 
 
 def _of_length_one(features: FeatureMatrix) -> FeatureMatrix:
-    lengths = _lengths(features)
-    divisors = np.where(lengths > 0, lengths, 1.0)
-    names = None if features.names is None else list(features.names)
-    if not features.is_sparse:
-        scaled = np.empty_like(features.data)
-        np.divide(features.data, divisors[:, None], out=scaled, casting="same_kind")
-        return FeatureMatrix(scaled, names)
-    csr = features.data
-    entries = csr.data / np.repeat(divisors, np.diff(csr.indptr))
-    parts = entries.astype(csr.dtype, copy=False), csr.indices, csr.indptr
-    return FeatureMatrix(sp.csr_array(parts, shape=csr.shape), names)
+    made = FeatureMatrix(features.data.copy(), None if features.names is None else list(features.names))
+    entries = made.data.data if made.is_sparse else made.data
+
+    def divide(by: Array) -> None:
+        of_entries = np.repeat(by, np.diff(made.data.indptr)) if made.is_sparse else by[:, None]
+        np.divide(entries, of_entries, out=entries)
+
+    # first by powers of two, which round nothing, so that no square vanishes or overflows
+    divide(np.ldexp(1.0, np.frexp(_largest_sizes(made))[1] - 1))
+    lengths = np.sqrt(made.squared_norms())
+    divide(np.where(lengths > 0, lengths, 1.0))
+    return made
 
 
-@storable("PolynomialKernel", {"degree": count(least=1, most=100), "gamma": WIDTH, "coef0": Number(0)})
+@storable("PolynomialKernel", {"degree": _DEGREE, "gamma": WIDTH, "coef0": Number(0)})
 class PolynomialKernel(GammaKernel):
     """``(gamma <x, x'> + coef0)^degree``.
 
     Parameters
     ----------
     degree : int, default=3
-        At least 1.
+        From 1 to 100.
     gamma : float, "scale" or "auto", default="scale"
         The factor of the dot product, > 0; see :class:`RBFKernel` for the names.
     coef0 : float, default=1.0
@@ -98,8 +104,12 @@ class PolynomialKernel(GammaKernel):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         degree: Any = self.degree
-        if isinstance(degree, bool) or not isinstance(degree, Integral) or int(degree) < 1:
-            raise ValueError(f"{type(self).__name__} has degree={degree!r}; it must be an integer >= 1.")
+        is_whole = isinstance(degree, Integral) and not isinstance(degree, bool)
+        if not is_whole or not 1 <= int(degree) <= _DEGREE.most:
+            raise ValueError(
+                f"{type(self).__name__} has degree={degree!r}; it must be an integer >= 1, "
+                f"at most {_DEGREE.most:g}."
+            )
         check_not_negative(self, "coef0")
 
     def _parameter_names(self) -> list[str]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from copy import copy
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from labelweave.array_types import Array
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.forest import Forest, single
+from labelweave.features.kernels.distances import narrow_csr
 from labelweave.features.kernels.kernel import Kernel, value_type
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Made, Maybe, count
@@ -96,14 +99,14 @@ class ForestKernel(Kernel):
 
     def _resolved(self, features: FeatureMatrix) -> Kernel:
         if self.forest is not None:
-            return self
+            return copy(self)
         from sklearn.ensemble import ExtraTreesRegressor
 
         target = np.random.RandomState(self.random_state).uniform(size=len(features))
         trees = ExtraTreesRegressor(
             self.n_trees, max_features=1, min_samples_leaf=_LEAF, random_state=self.random_state
         )
-        trees.fit(single(features.data), target)
+        trees.fit(_columns(features.data) if features.is_sparse else single(features.data), target)
         kernel = type(self).of(trees)
         kernel.random_state = self.random_state
         return kernel
@@ -132,3 +135,9 @@ class ForestKernel(Kernel):
         forest = self._grown()
         value = 1.0 / np.sqrt(forest.n_trees)
         return FeatureMatrix(forest.indicators(features.data, value, features.data.dtype))
+
+
+def _columns(csr: Any) -> Any:
+    """Hold sparse rows as scikit-learn grows trees on them, the same as on rows written out."""
+    parts = single(csr.data), csr.indices, csr.indptr
+    return narrow_csr(sp.csr_array(parts, shape=csr.shape)).tocsc()

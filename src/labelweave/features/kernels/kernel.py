@@ -7,6 +7,7 @@ The public methods of :class:`Kernel` check what they are given; the hooks of a 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from numbers import Real
 from typing import Any, ClassVar, Self, cast
 
@@ -18,9 +19,7 @@ from labelweave.array_types import Array
 from labelweave.arrays import numbers_of
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.model_files import storable
-from labelweave.model_files.schema import Made, Number
-
-_LARGEST = 1e300  # larger whole numbers are no floating ones
+from labelweave.model_files.schema import LARGEST, LARGEST_WIDTH, Made, Number
 
 
 class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classes carry no types
@@ -139,9 +138,8 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
         ValueError
             If one of them is yet to be found from data.
         """
-        parameters = self.get_params()
-        values = [number_of(self, name, parameters[name]) for name in self.parameter_names()]
-        return np.asarray(np.log(np.array(values, dtype=np.float64)))
+        self._check_parameters()
+        return np.asarray(np.log(np.array(self._parameter_values(), dtype=np.float64)))
 
     def with_log_parameters(self, theta: npt.ArrayLike) -> Self:
         """Make the same kernel with other continuous parameters.
@@ -182,7 +180,7 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
         Returns
         -------
         Kernel
-            A new kernel, or this one if all its parameters are numbers.
+            A new kernel, which does not change with this one.
         """
         self._check_parameters()
         return self._resolved(features)
@@ -239,6 +237,10 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
     def _parameter_names(self) -> list[str]:
         return []
 
+    def _parameter_values(self) -> list[float]:
+        parameters = self.get_params()
+        return [number_of(self, name, parameters[name]) for name in self._parameter_names()]
+
     def _with_values(self, values: dict[str, float]) -> Self:
         """Make the same kernel with other values of ``_parameter_names``."""
         other: Self = clone(self)
@@ -250,7 +252,7 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
         return {}
 
     def _resolved(self, features: FeatureMatrix) -> Kernel:
-        return self
+        return copy(self)
 
     def _explicit_features(self, features: FeatureMatrix) -> FeatureMatrix | None:
         return None
@@ -293,12 +295,12 @@ def _check_pair(rows: Any, columns: Any) -> None:
 
 
 def check_not_negative(kernel: Kernel, name: str) -> None:
-    """Refuse a parameter that is not a finite number >= 0, by a ValueError."""
+    """Refuse a parameter that is not a number >= 0 that model files keep, by a ValueError."""
     value = getattr(kernel, name)
-    if not is_number(value) or not value >= 0:
+    if not is_number(value) or not 0 <= value <= LARGEST:
         raise ValueError(
             f"{type(kernel).__name__} has {name}={value!r}; it must be a number >= 0, "
-            "for the kernel to be positive semi-definite."
+            f"for the kernel to be positive semi-definite, and at most {LARGEST:g}."
         )
 
 
@@ -314,8 +316,9 @@ def number_of(kernel: Kernel, name: str, value: Any) -> float:
 
 def is_number(value: Any) -> bool:
     """Tell numbers from truth values and the rest."""
+    value = value.item() if isinstance(value, np.number) else value  # the limit overflows float32
     is_real = isinstance(value, Real) and not isinstance(value, bool)
-    return is_real and bool(abs(value) <= _LARGEST)
+    return is_real and bool(abs(value) <= LARGEST_WIDTH)
 
 
 class _Composed(Kernel):
@@ -336,15 +339,26 @@ class _Composed(Kernel):
     def _parameter_names(self) -> list[str]:
         return [f"{part}__{name}" for part in self._parts for name in getattr(self, part)._parameter_names()]
 
+    def _parameter_values(self) -> list[float]:
+        values = [value for part in self._parts for value in getattr(self, part)._parameter_values()]
+        own = self._parameter_names()[len(values) :]  # those of parts come first
+        return [*values, *(float(getattr(self, name)) for name in own)]
+
+    def _with_values(self, values: dict[str, float]) -> Self:
+        rest, changed = dict(values), {}
+        for part in self._parts:
+            kernel = getattr(self, part)
+            of_part = {name: rest.pop(f"{part}__{name}") for name in kernel._parameter_names()}
+            changed[part] = kernel._with_values(of_part)
+        return type(self)(**(self.get_params(deep=False) | changed | rest))
+
     def _derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
         found = {part: getattr(self, part)._derivatives(rows, columns) for part in self._parts}
         return {f"{part}__{name}": values for part, own in found.items() for name, values in own.items()}
 
     def _resolved(self, features: FeatureMatrix) -> Kernel:
-        given = self.get_params(deep=False)
-        changed = {name: given[name]._resolved(features) for name in self._parts}
-        is_same = all(part is given[name] for name, part in changed.items())
-        return self if is_same else type(self)(**(given | changed))
+        changed = {part: getattr(self, part)._resolved(features) for part in self._parts}
+        return type(self)(**(self.get_params(deep=False) | changed))
 
 
 class _TwoKernels(_Composed):
