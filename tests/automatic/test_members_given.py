@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from labelweave import MaxMarginClassifier, TunedThresholdClassifier
-from labelweave.automatic.given import _fitted, responses
+from labelweave.automatic.given import _fitted, _taken_off, estimator_fit, responses
 from labelweave.automatic.table import TrainingTable
 from labelweave.features import FeatureMatrix
 
@@ -58,7 +58,10 @@ def test_decision_values_of_all_fits_are_on_one_scale():
     assert (tuned.decision_function(X) != scores).all()
     for one in (tuned, TunedThresholdClassifier(plain, cv="prefit").fit(X, Y),
                 TunedThresholdClassifier(tuned, cv="prefit", scope="top_k").fit(X, Y)):  # fmt: skip
-        np.testing.assert_allclose(responses(one, "decision_function", X, 2), scores, atol=1e-12)
+        found = responses(one, "decision_function", X, 2) + _taken_off(one, "decision_function")
+        np.testing.assert_allclose(found, scores, atol=1e-12)
+    scorer, _ = estimator_fit(_table(Y.astype(float)), [MaxMarginClassifier(threshold="f1")], 0)
+    np.testing.assert_allclose(scorer.scores(FeatureMatrix(X)), scores, atol=1e-12)
 
 
 def test_answers_in_all_forms_are_one_column_a_label():

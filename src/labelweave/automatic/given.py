@@ -86,14 +86,22 @@ def estimator_scores(table: TrainingTable, candidates: Sequence[Any], fold: int)
     train, held = table.split(fold)
     rows, data, response = table.rows(train), table.features.rows(held).data, _response(candidates[0])
     n_labels = table.targets.shape[1]
-    return np.stack([scores_of(_fitted(one, rows), response, data, n_labels) for one in candidates])
+    models = [_fitted(one, rows) for one in candidates]
+    return np.stack([scores_of(one, response, data, n_labels) + _taken_off(one, response) for one in models])
 
 
 def estimator_fit(table: TrainingTable, candidates: Sequence[Any], best: int) -> tuple[Scorer, str]:
     """Fit the best of several estimators to all rows; say which it is."""
     best_one = candidates[best]
     whole, words = _fitted(best_one, table), " ".join(str(best_one).split())
-    return EstimatorScorer(np.zeros(table.targets.shape[1]), whole, _response(best_one)), words
+    response = _response(best_one)
+    added = np.full(table.targets.shape[1], _taken_off(whole, response))
+    return EstimatorScorer(added, whole, response), words
+
+
+def _taken_off(fitted: Any, response: str) -> float:
+    """Give what decision values of this one fit are less than scores of all: its lowest threshold."""
+    return float(getattr(fitted, "_lowest_threshold", 0.0)) if response == "decision_function" else 0.0
 
 
 def _rows_to_choose_by(table: TrainingTable) -> Array:
@@ -161,8 +169,6 @@ def responses(fitted: Any, response: str, data: Any, n_labels: int) -> RowsByLab
         table = table[:, None]
     elif n_labels == 1 and response == "predict_proba":
         table = _of_positives(table, fitted.classes_)[:, None]
-    if response == "decision_function":  # which differs from fit to fit by its lowest threshold
-        table = table + getattr(fitted, "_lowest_threshold", 0.0)
     if table.shape[1] != n_labels or not np.isfinite(table).all():
         raise ValueError(
             f"{type(fitted).__name__}.{response} gave an array of shape {table.shape}, not finite numbers of "
@@ -185,6 +191,7 @@ class EstimatorScorer(Scorer):
     """What a fitted estimator says of labels; a file keeps estimators of labelweave alone.
 
     response: the method that is asked, decision_function, or predict_proba for log-odds.
+    intercept_ (L,): is added; 0 in files of earlier versions.
     """
 
     estimator: Any
@@ -200,7 +207,7 @@ class EstimatorScorer(Scorer):
         return True
 
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
-        return scores_of(self.estimator, self.response, features.data, self.n_labels)
+        return scores_of(self.estimator, self.response, features.data, self.n_labels) + self.intercept_
 
     def to_state(self) -> dict[str, Any]:
         if not isinstance(self.estimator, LabelPredictions):
