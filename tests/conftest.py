@@ -1,5 +1,7 @@
-"""Make the slow twins of tests/reference and the scripts importable; leave to `make slow` what takes long."""
+"""What all tests share: slow twins and scripts to import, what `make slow` is left, a headless browser."""
 
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,3 +17,30 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if not listed.isdisjoint((item.nodeid, item.nodeid.partition("[")[0])):
             item.add_marker("slow")
+
+
+BROWSERS = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """Run the browser with some flags on a file; give what it writes."""
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        pytest.skip("no Chromium here; `make browser` installs one where apt-get can")
+    home = tmp_path_factory.mktemp("browser")
+
+    def call(page, *flags):
+        words = [program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+        words += [f"--user-data-dir={home}", "--disable-dev-shm-usage", *flags, page.as_uri()]
+        done = subprocess.run(words, capture_output=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr.decode()[-2000:]
+        return done.stdout.decode()
+
+    return call

@@ -9,15 +9,12 @@ from __future__ import annotations
 import html
 import os
 import re
-import shutil
-import subprocess
 from itertools import product
 from pathlib import Path
 
 import pytest
 
 SITE = Path(__file__).parents[2] / "docs" / "_build"
-BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 PAGES = [
     "index",
     "install",
@@ -47,24 +44,6 @@ addEventListener("load", () => {
 </script>"""
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    """Run the browser with some flags on a file; give what it writes."""
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if program is None:
-        pytest.skip("no Chromium here; `make browser` installs one where apt-get can")
-    home = tmp_path_factory.mktemp("browser")
-
-    def call(page, *flags):
-        words = [program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
-        words += [f"--user-data-dir={home}", "--disable-dev-shm-usage", *flags, page.as_uri()]
-        done = subprocess.run(words, capture_output=True, timeout=120, check=False)
-        assert done.returncode == 0, done.stderr.decode()[-2000:]
-        return done.stdout.decode()
-
-    return call
 
 
 def page_of(name):

@@ -20,16 +20,10 @@ from pathlib import Path
 
 import pytest
 
+from conftest import BROWSERS
 from labelweave.active.answers import read_answers
 from labelweave.label_page import label_app
 
-BROWSERS = (
-    "chromium-headless-shell",
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-)
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 STICKS_OUT = """(() => {
   const wide = [...document.querySelectorAll("body *")].filter(

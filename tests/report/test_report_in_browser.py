@@ -9,8 +9,6 @@ from __future__ import annotations
 import html
 import os
 import re
-import shutil
-import subprocess
 from itertools import product
 from pathlib import Path
 
@@ -30,13 +28,6 @@ from labelweave import (
 )
 from labelweave.report import ReportOptions, write_report
 
-BROWSERS = (
-    "chromium-headless-shell",
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-)
 EVIL = "<script>document.title='owned'</script>"
 HARD = [EVIL, "n" * 300, "a label with a name of several words, " * 4, "ünï 中文", "x::y", "{{ 7 }}"]
 TREE = Taxonomy([("left", name) for name in HARD[:3]] + [("the right side", name) for name in HARD[3:]])
@@ -78,24 +69,6 @@ _ALL = list(product(["6", "100", "983", "hard", "graph", "tree"], WIDTHS, ["ligh
 PICTURES = _ALL if "LABELWEAVE_SCREENSHOTS" in os.environ else _SOME
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    """Run the browser with some flags on a file; give what it writes."""
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if program is None:
-        pytest.skip("no Chromium here; `make browser` installs one where apt-get can")
-    home = tmp_path_factory.mktemp("browser")
-
-    def call(page, *flags):
-        words = [program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
-        words += [f"--user-data-dir={home}", "--disable-dev-shm-usage", *flags, page.as_uri()]
-        done = subprocess.run(words, capture_output=True, timeout=120, check=False)
-        assert done.returncode == 0, done.stderr.decode()[-2000:]
-        return done.stdout.decode()
-
-    return call
 
 
 def labeled(n_labels, names=None):
