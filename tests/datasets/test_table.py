@@ -270,6 +270,8 @@ def test_a_decimal_mark_that_no_number_shows_can_be_given(tmp_path):
     assert data.Y.positives.toarray().tolist() == [[1], [0]]
     with pytest.raises(ValueError, match=r"decimal_marks has ';' for 'x'; it is '.' or ','"):
         TableColumns(numeric="x", decimal_marks={"x": ";"})
+    with pytest.raises(DataFileError, match="no column 'z'"):
+        read_table(path, labels=["y"], numeric="x", decimal_marks={"z": "."})
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv"])

@@ -144,7 +144,8 @@ class TableColumns:
     def _kinds_of_others(self, table: RawTable) -> dict[str, str]:
         """Guess the kinds of columns that are named nowhere, if no features are; refuse absent ones."""
         named = [name for _, name in self.named()]
-        absent = next((name for name in named if name not in table.columns), None)
+        needed = (*named, *(self.decimal_marks or ()))
+        absent = next((name for name in needed if name not in table.columns), None)
         if absent is not None:
             expected = f"one among its columns{listed_columns(absent, table.columns)}"
             raise DataFileError(table.path, None, f"no column {absent!r}", expected)
