@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from labelweave.cli import messages
@@ -80,7 +82,8 @@ def test_labels_of_a_matrix_file_that_the_model_does_not_know(run, matrix_files,
 
 def test_progress_is_told_after_two_seconds(capsys, monkeypatch):
     clock = iter([0.0, 1.0, 2.5, 3.0])
-    monkeypatch.setattr(messages.time, "monotonic", lambda: next(clock))
+    # In place of the module: threads of other tests, such as the loop of a Dask cluster, read its clock too.
+    monkeypatch.setattr(messages, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     tell = messages.Waiting()
     for words in ("one", "two", "three"):
         tell(words)

@@ -1,5 +1,3 @@
-import contextlib
-
 import pytest
 
 distributed = pytest.importorskip("distributed")
@@ -8,12 +6,9 @@ distributed = pytest.importorskip("distributed")
 @pytest.fixture(scope="session")
 def client():
     """A cluster of threads in this process."""
-    made = distributed.Client(
-        processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0", set_as_default=False
-    )
-    yield made
-    with contextlib.suppress(RuntimeError):  # its loop may have ended before the tests did
-        made.close()
+    parts = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": ":0"}
+    with distributed.Client(processes=False, set_as_default=False, **parts) as made:
+        yield made
 
 
 @pytest.fixture
