@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import latex2mathml.converter
+from docutils import nodes
+
 import labelweave
 
 ROOT = Path(__file__).parents[1]
@@ -30,7 +33,7 @@ extensions = [
 exclude_patterns = ["_build", "notebooks", "sg_execution_times.rst", "gallery/sg_execution_times.rst"]
 templates_path = ["_templates"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 copybutton_exclude = ".linenos, .gp, .go"
 
@@ -39,6 +42,7 @@ html_title = f"labelweave {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sphinx = False
+html_math_renderer = "mathml"  # which browsers draw by themselves, so that no network is needed
 smartquotes = False  # which make other signs of the two dashes of flags
 
 autosummary_generate = True
@@ -94,8 +98,20 @@ def _in_site(app: Any, name: str, content: list[str]) -> None:
         content[0] = re.sub(rf"\]\((\.\./)?{file}\.md", f"]({file.lower()}.md", content[0])
 
 
+def _formula(self: Any, node: Any) -> None:
+    self.body.append(latex2mathml.converter.convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def _formula_block(self: Any, node: Any) -> None:
+    drawn = latex2mathml.converter.convert(node.astext(), display="block")
+    self.body.append(f'<div class="formula">{drawn}</div>\n')
+    raise nodes.SkipNode
+
+
 def setup(app: Any) -> None:
     """Write what is made of the code."""
+    app.add_html_math_renderer("mathml", (_formula, None), (_formula_block, None))
     _write_reference()
     tutorial_notebook.main(str(Path(__file__).parent / "notebooks" / "tutorial.ipynb"))
     app.connect("source-read", _in_site)
