@@ -172,3 +172,10 @@ def test_the_same_bits_for_any_number_of_threads():
 def test_no_pivot_at_all_is_refused():
     with pytest.raises(ValueError, match="rank is 0; a low-rank"):
         incomplete_cholesky(PrecomputedSource(np.eye(3)), 0, Workers())
+
+
+def test_no_row_is_drawn_twice_where_the_kernel_tells_it_from_itself():
+    source = KernelSource(RBFKernel(1e50), _features(80, d=5))  # rounding of distances is all that it sees
+    found = incomplete_cholesky(source, 1000, Workers(), 0)
+    assert len(set(found.active_rows)) == len(found.active_rows)
+    np.testing.assert_array_equal(found.factor[found.active_rows], np.eye(len(found.active_rows)))

@@ -140,6 +140,8 @@ class _GrowingFactor:
         known = self.rows.known(candidates).astype(np.float64)
         corner = self.rows.corner(candidates) - known @ known.T
         self.is_open[candidates[corner.diagonal() <= self.smallest_pivot]] = False
+        repeated = np.setdiff1d(np.arange(len(candidates)), np.unique(candidates, return_index=True)[1])
+        corner[repeated, repeated] = 0.0  # where gamma is huge, rounding keeps a row apart from itself
         room = self.most - len(self.active)
         accepted, triangle = _accepted(corner, self.smallest_pivot, thresholds, room)
         if not len(accepted):
