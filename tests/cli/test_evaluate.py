@@ -61,6 +61,19 @@ def test_unknown_labels(run, table_model, matrix_files, tmp_path):
     assert "'new' (" in done.err
 
 
+def test_features_of_svmlight_files_count_as_in_the_training_file(run, matrix_files, tmp_path):
+    run("fit", "d.svm", "--model", "max-margin", "--out", "d.lw", "-q")
+    rows = [line for line in (tmp_path / "d.svm").read_text().splitlines() if " 0:" not in line]
+    (tmp_path / "t.svm").write_text("\n".join(rows) + "\n")
+    found = {words: run("evaluate", "d.lw", "t.svm", "--json", *words) for words in ((), ("--zero-based",))}
+    assert found[()].out == found["--zero-based",].out
+    assert run("evaluate", "d.lw", "t.svm", "--json", "--one-based").out != found[()].out
+    model = labelweave.load("d.lw")
+    del model.first_feature_  # as in earlier files
+    model.save("d.lw")
+    assert "--zero-based or --one-based" in run("evaluate", "d.lw", "t.svm").err
+
+
 def test_labels_nobody_has_in_an_svmlight_file(run, matrix_files, tmp_path):
     run("fit", "d.svm", "--model", "max-margin", "--out", "d.lw", "-q")
     (tmp_path / "t.svm").write_text("0 0:1\n0 1:1\n")

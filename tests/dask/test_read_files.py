@@ -46,6 +46,16 @@ def test_other_formats_take_the_options_of_their_readers(client, tmp_path):
     assert client.gather(client.compute(labels[0])).n_labels == 6
 
 
+def test_svmlight_files_count_features_alike(client, tmp_path):
+    (tmp_path / "a.svm").write_text("0 1:1 2:2\n")
+    (tmp_path / "b.svm").write_text("1 0:1 2:2\n")
+    X, _ = read_files(tmp_path, client=client, n_features=4, n_labels=2)
+    found = [part.toarray()[0].tolist() for part in client.gather(client.compute(X))]
+    assert found == [[0, 1, 2, 0], [1, 0, 2, 0]]
+    with pytest.raises(ValueError, match=r"b.svm:1: found the feature '2'"):
+        read_files(tmp_path, client=client, n_features=2)
+
+
 BAD = {
     "nothing": (lambda folder: "nowhere/rows.txt", {}, "nowhere"),
     "an empty pattern": (lambda folder: f"{folder}/*.none", {}, "found no files"),

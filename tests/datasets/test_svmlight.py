@@ -61,6 +61,21 @@ def test_one_based_and_comments(tmp_path):
     np.testing.assert_array_equal(data.Y.positives.toarray(), [[1, 0, 1], [0, 0, 0]])
 
 
+def test_a_file_that_may_count_from_zero_or_one_is_warned_of(tmp_path):
+    path = write(tmp_path / "t.svm", "0 1:0.5 3:2\n")
+    with pytest.warns(UserWarning, match="t.svm: neither the feature 0 nor the feature 4 occurs"):
+        assert read_svmlight(path, n_features=4).first_feature == 1
+    assert read_svmlight(path, n_features=3).first_feature == read_svmlight(path).first_feature == 1
+    for zero_based in (True, False):
+        data = read_svmlight(path, n_features=4, zero_based=zero_based)
+        assert data.X.toarray()[0].tolist() == ([0, 0.5, 0, 2] if zero_based else [0.5, 0, 2, 0])
+        assert data.first_feature == 1 - zero_based
+    with pytest.raises(DataFileError, match=":1: found the feature '0'; expected an integer from 1 to 4"):
+        read_svmlight(write(path, "0 0:1\n"), n_features=4, zero_based=False)
+    with pytest.raises(DataFileError, match=":2: found '2:inf'"):  # not the last feature
+        read_svmlight(write(path, "0 1:0.5 4:2\n0 2:inf\n"), n_features=4)
+
+
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [

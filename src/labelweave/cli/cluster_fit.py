@@ -36,6 +36,7 @@ class OnCluster(NamedTuple):
 
     vectorizer, columns: of a table.
     feature_names: of other formats that have them.
+    first_feature: from where svmlight files count, 0 or 1.
     """
 
     pairs: list[Any]
@@ -43,6 +44,7 @@ class OnCluster(NamedTuple):
     vectorizer: Any
     columns: Any
     feature_names: Any
+    first_feature: int | None
 
     def n_rows(self, client: Any) -> int:
         """Count the rows, for which they are read."""
@@ -85,7 +87,7 @@ def prepared_on_cluster(client: Any, request: FitRequest, verbose: int) -> OnClu
         _class_on_cluster(request.model)(client, **parameters, verbose=verbose),
         request.decisions, taxonomy, "labelweave.dask", random_state=request.seed,
     )  # fmt: skip
-    return OnCluster(pairs, model, read.vectorizer, read.columns, read.feature_names)
+    return OnCluster(pairs, model, read.vectorizer, read.columns, read.feature_names, read.first_feature)
 
 
 def _class_on_cluster(model: str) -> Any:
@@ -113,6 +115,8 @@ def run_on_cluster(request: FitRequest) -> int:
     if ready.vectorizer is None:
         for layer in layers(local) if ready.feature_names is not None else ():
             layer.feature_names_in_ = ready.feature_names.astype(object)
+        if ready.first_feature is not None:
+            layers(local)[-1].first_feature_ = ready.first_feature
     else:
         whole = TableModel.of_fitted(ready.vectorizer, local, ready.columns)
     whole.save(request.out, key=request.key)
@@ -178,10 +182,11 @@ class _Read(NamedTuple):
     vectorizer: Any = None
     columns: Any = None
     feature_names: Any = None
+    first_feature: int | None = None
 
 
 def _pairs(client: Any, parts: list[Any], request: FitRequest) -> _Read:
-    from labelweave.dask.files import WITH_NAMES, matrix_pairs, names_in, planned, table_pairs
+    from labelweave.dask.files import WITH_NAMES, counted_alike, matrix_pairs, names_in, planned, table_pairs
 
     source, path = request.source, parts[0].path
     needs_names = request.relates_labels or is_graph_file(request)
@@ -190,11 +195,12 @@ def _pairs(client: Any, parts: list[Any], request: FitRequest) -> _Read:
     if other is not None:
         raise click.UsageError(f"{path} and {other} are of different formats; give files of one.")
     if format != "table":
-        options, labels, features = source.matrix_keywords(), None, None
+        options, labels, features = counted_alike(client, parts, format, source.matrix_keywords()), None, None
+        first = None if "zero_based" not in options else int(not options["zero_based"])
         if needs_names or format in WITH_NAMES:
             labels, features = names_in(client, parts[0], format, options)
         pairs = matrix_pairs(client, parts, format, options, features)
-        return _Read(pairs, labels if needs_names else None, feature_names=features)
+        return _Read(pairs, labels if needs_names else None, feature_names=features, first_feature=first)
     first, given = parts[0].table(), source.columns()
     require_labels(first, given)
     if not request.one_class:

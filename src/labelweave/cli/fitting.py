@@ -161,6 +161,8 @@ def run_fit(request: FitRequest) -> int:
                 layer.feature_names_in_ = np.asarray(rows.feature_names, dtype=object)
         if means is not None:
             innermost(model).feature_means_ = means
+        if rows.first_feature is not None:
+            innermost(model).first_feature_ = rows.first_feature
     whole.save(request.out, key=request.key)
     if not request.quiet:
         print_summary(whole, len(targets.y), seconds, request.out)

@@ -36,6 +36,7 @@ _SETTING = re.compile(
 )
 _PHRASES = {
     "is given by labels=": "is given by --labels ",
+    "give zero_based": "give --zero-based or --one-based",
     "give xml or n_labels": "give --xml or --n-labels",
     "name the column in drop": "name it with --drop",
     "name the column in categorical or drop": "name it with --categorical or --drop",

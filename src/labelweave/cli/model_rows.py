@@ -144,6 +144,8 @@ def _read_matrix(model: Pipeline | Classifier, path: str, source: DataFlags) -> 
         raise ValueError(f"{path} is a table, but the model was not fitted to one; fit it to a table first.")
     if format == "svmlight":  # such a file does not say how wide it is
         keywords.setdefault("n_features", model.n_features_in_)
+        first = getattr(scorer_of(model), "first_feature_", None)
+        keywords |= {} if first is None or "zero_based" in keywords else {"zero_based": first == 0}
     if format in ("mulan", "hierarchical_arff"):  # of which attributes may have been left out
         keywords["feature_names"] = _known_names(model)
     data = read_any(path, format, **keywords)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -89,6 +90,9 @@ def read_files(
 ) -> tuple[list[Any], list[Any]]:  # fmt: skip
     """Let workers read data files, one a partition, when a fit or a prediction asks for the rows.
 
+    Svmlight files are looked at first, unless ``zero_based`` says from where all of them count features: from
+    zero if one of them has a feature 0.
+
     Parameters
     ----------
     data : path-like or sequence of path-like
@@ -141,6 +145,7 @@ def read_files(
         )
     refuse_unknown_options(chosen, options)
     cluster, parts = connected(client), [FilePart(path) for path in paths]
+    options = counted_alike(cluster, parts, chosen, options)
     names = names_in(cluster, parts[0], chosen, options)[1] if chosen in WITH_NAMES else None
     pairs = matrix_pairs(cluster, parts, chosen, options, names)
     return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
@@ -237,6 +242,29 @@ def matrix_pairs(
     names: of the features of all of them, where the format has any.
     """
     return _pairs(client, _matrix_pair, [part.path for part in parts], format, options, names)
+
+
+def counted_alike(
+    client: Client, parts: Sequence[FilePart], format: str, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Have all svmlight files read as if they count features from zero, if one of them has a feature 0."""
+    if format != "svmlight" or options.get("zero_based", "auto") != "auto":
+        return options
+    looks = client.map(_first_feature, [part.path for part in parts], options=options, pure=False)
+    found = gathered(client, looks)
+    for one in found:
+        if isinstance(one, ValueError):
+            raise one
+    return options | {"zero_based": 0 in found}
+
+
+def _first_feature(path: str, options: dict[str, Any]) -> int | ValueError | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # other files may tell
+            return read_any(path, "svmlight", **options).first_feature
+    except ValueError as error:  # the file is named in it
+        return error
 
 
 def with_classes(pairs: Sequence[Any], *, keeps_unknown: bool) -> list[Any]:

@@ -34,6 +34,8 @@ class LabeledData:
         taxonomy; a label that is no child hangs under the root.
     vectorizer : TableVectorizer or None, default=None
         What made X from the columns of a table; use it on later tables.
+    first_feature : {0, 1} or None, default=None
+        From where an svmlight file counts its features; read test files with ``zero_based`` accordingly.
     """
 
     X: Any
@@ -42,6 +44,7 @@ class LabeledData:
     row_ids: npt.NDArray[Any] | None = None
     parents: tuple[tuple[str, str], ...] | None = None
     vectorizer: Any | None = None
+    first_feature: int | None = None
 
     def __post_init__(self) -> None:
         check_sparse(self.X, "X")

@@ -7,7 +7,8 @@ nor counts of rows.
 
 from __future__ import annotations
 
-from typing import Literal
+import warnings
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -51,12 +52,14 @@ def read_svmlight(
     n_labels : int or None, default=None
         The number of labels; by default the largest label and one.
     zero_based : bool or "auto", default="auto"
-        Whether features count from zero; ``"auto"`` says yes if the file has a feature 0.
+        Whether features count from zero; ``"auto"`` says yes if the file has a feature 0, and warns where
+        ``n_features`` allows for both.  Give a test file what its training file has.
 
     Returns
     -------
     LabeledData
         CSR features and labels without names; of a file of two classes, -1 and 1, those names.
+        ``first_feature`` says from where features were counted.
 
     Raises
     ------
@@ -73,11 +76,9 @@ def read_svmlight(
     refuse_open_end(path, last_line + 1)
     try:
         with opened(path) as stream:
-            X, targets = load_svmlight_file(
-                stream, n_features=n_features, multilabel=True, zero_based=zero_based, dtype=np.float64
-            )
+            X, targets = load_svmlight_file(stream, multilabel=True, zero_based=True, dtype=np.float64)
     except (ValueError, OverflowError) as error:
-        _locate_fault(path, n_features, n_labels, zero_based)
+        _locate_fault(path, n_features, n_labels, int(zero_based is False))
         found = f"what scikit-learn refuses ({error})"
         raise DataFileError(path, None, found, "multi-label svmlight") from None
     labels = np.fromiter((label for row in targets for label in row), float)
@@ -87,27 +88,46 @@ def read_svmlight(
     else:
         names = None
     limit = MOST_LABELS if n_labels is None else n_labels
-    is_plain &= n_features is not None or X.shape[1] <= MOST_FEATURES
+    first = _first_feature(path, X, n_features, zero_based)
+    is_plain &= X.shape[1] - first <= (MOST_FEATURES if n_features is None else n_features)
+    is_plain &= not X.nnz or X.indices.min() >= first
     is_plain &= bool(
         np.isfinite(X.data).all() and ((labels >= 0) & (labels < limit) & (labels % 1 == 0)).all()
     )
     if not is_plain:
-        _locate_fault(path, n_features, n_labels, zero_based)
+        _locate_fault(path, n_features, n_labels, first)
     if not len(targets):
         raise DataFileError(path, last_line, "no rows", "at least one row")
-    X = with_narrow_indices(X)
+    shape = X.shape[0], max(1, X.shape[1] - first) if n_features is None else n_features
+    X = with_narrow_indices(sp.csr_array((X.data, X.indices - first, X.indptr), shape=shape))
     X.eliminate_zeros()
     columns = labels.astype(np.int64)
     width = int(columns.max(initial=-1)) + 1 if n_labels is None else n_labels
     positives = ones_from_counts(columns, [len(row) for row in targets], width)
-    return LabeledData(X, LabelMatrix(positives, names=names))
+    return LabeledData(X, LabelMatrix(positives, names=names), first_feature=first)
 
 
-def _locate_fault(
-    path: PathLike, n_features: int | None, n_labels: int | None, zero_based: bool | Literal["auto"]
-) -> None:
+def _first_feature(
+    path: PathLike, X: Any, n_features: int | None, zero_based: bool | Literal["auto"]
+) -> int:  # fmt: skip
+    """Say from where features count: from one where none is called 0, unless that is given.
+
+    X: with a column for each number that a feature is called by, from 0.
+    """
+    if zero_based != "auto":
+        return int(not zero_based)
+    is_from_one = X.nnz > 0 and X.indices.min() > 0
+    if is_from_one and n_features is not None and X.shape[1] <= n_features:
+        said = (
+            f"neither the feature 0 nor the feature {n_features} occurs, so the first one may be 0 or 1 "
+            "and is taken to be 1; give zero_based"
+        )
+        warnings.warn(f"{path}: {said}", UserWarning, stacklevel=3)
+    return int(is_from_one)
+
+
+def _locate_fault(path: PathLike, n_features: int | None, n_labels: int | None, first: int) -> None:
     """Read line by line to say which one is wrong."""
-    first = 1 if zero_based is False else 0
     features = range(first, first + (MOST_FEATURES if n_features is None else n_features))
     labels = range(MOST_LABELS if n_labels is None else n_labels)
     has_signs = has_others = False

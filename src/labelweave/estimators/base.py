@@ -201,6 +201,8 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
     label_mean_: LabelMean | None = None
     feature_means_: Floats | None = None
     """What stands for missing features in predictions, shape (d,); None refuses them."""
+    first_feature_: int | None = None
+    """From where the svmlight file of the training rows counted features, 0 or 1; None if there was none."""
 
     class_weight: Any = None
     flip_rates: Any = None
@@ -217,6 +219,7 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
         "scorer_": Made(Scorer, {"L": "n_labels"}),
         "n_features_in_": count("d", 1),
         "feature_means_": Optional(Maybe(Numbers("d"))),
+        "first_feature_": Optional(count(most=1)),
         "scaling_": Optional(Maybe(Made(FeatureScaling))),
         "label_mean_": Optional(MEAN),
         "trace_": Named(Items(MEASURED, "t")),
@@ -270,7 +273,8 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
             ) from None
         if reset:
             self.scaling_ = None
-            self.__dict__.pop("feature_means_", None)
+            for name in ("feature_means_", "first_feature_"):
+                self.__dict__.pop(name, None)
         return checked
 
     def _scaled(self, features: FeatureMatrix) -> FeatureMatrix:
