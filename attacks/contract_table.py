@@ -1121,6 +1121,7 @@ def _dataset_contracts() -> dict[str, Contract]:
             row_ids=_of(None),
             parents=_of(None),
             vectorizer=_of(None),
+            first_feature=_of(None, 0, 1),
         ),
         "TableColumns": Contract(
             lambda world, **given: (

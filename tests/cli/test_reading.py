@@ -114,6 +114,21 @@ def test_identifiers_of_arff_files_are_left_out_of_later_files_too(run, tmp_path
     assert len(run("predict", "r.lw", "one.arff").out.splitlines()) == 1
 
 
+def test_arff_files_are_read_by_name_and_need_no_labels(run, tmp_path):
+    hues = ARFF.replace("{YES,NO}", "{a,b,c}").replace("YES", "a").replace("NO", "b")
+    (tmp_path / "r.arff").write_text(hues.replace("?,1,1", "c,1,1"))
+    run("fit", "r.arff", "--model", "max-margin", "--out", "r.lw", "-q")
+    expected = run("predict", "r.lw", "r.arff").out
+    others = ["@relation r", "@attribute motif {c,b,a}", "@attribute f numeric", "@data"]
+    (tmp_path / "new.arff").write_text("\n".join([*others, "a,1", "b,?", "c,3", "b,5", ""]))
+    (tmp_path / "new.xml").write_text('<labels><label name="y"/><label name="z"/></labels>')
+    assert run("predict", "r.lw", "new.arff").out == expected
+    assert len(run("queries", "r.lw", "new.arff").out.splitlines()) == 1 + 4 * 2
+    assert (
+        "the label 'y'; expected the name of an attribute" in run("evaluate", "r.lw", "new.arff", code=2).err
+    )
+
+
 def test_a_set_like_genbase_is_learned_as_it_is(run, tmp_path):
     """An identifier and hundreds of YES and NO: with the identifier's columns nothing was learned."""
     random, n_motifs, n_labels = np.random.default_rng(0), 300, 12

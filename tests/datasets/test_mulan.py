@@ -190,6 +190,25 @@ def test_yes_and_no_are_one_column_and_may_be_labels(tmp_path):
     assert again.X.toarray()[1].tolist() == [0, 1, 0, 0]
 
 
+@pytest.mark.parametrize("template", ["{},{},{},{}\n", "{{0 {},1 {},2 {},3 {}}}\n"])
+def test_known_features_are_taken_by_name_in_their_order(tmp_path, template):
+    kinds = ("hue {violet,blue,red}", "motif {no,yes}", "more numeric", "f numeric")
+    head = "".join(["@relation r\n", *(f"@attribute {kind}\n" for kind in kinds), "@data\n"])
+    rows = template.format("red", "yes", 3, 5) + template.format("violet", "no", 3, 6)
+    path, known = write(tmp_path / "t.arff", head + rows), ["f", "hue=red", "hue=green", "motif"]
+    data = read_mulan(path, labels="none", feature_names=known)
+    assert data.feature_names.tolist() == known
+    X = data.X.toarray() if sp.issparse(data.X) else data.X
+    np.testing.assert_array_equal(X, [[5, 1, 0, 1], [6, 0, 0, 0]])
+    assert data.Y.n_labels == 0
+    assert read_mulan(path, labels="none").X.shape == (2, 6)
+    for name in ("g", "more=1", "hues=red"):
+        with pytest.raises(DataFileError, match=f"found no feature '{name}'; expected all 2"):
+            read_mulan(path, labels="none", feature_names=["f", name])
+    with pytest.raises(ValueError, match="labels is 'none' beside xml or n_labels"):
+        read_mulan(path, labels="none", n_labels=1)
+
+
 def test_a_value_of_its_own_in_every_row_is_an_identifier(tmp_path):
     names = [f"P{row}" for row in range(12)]
     head = HEAD.replace("f numeric", f"protein {{{','.join(names)}}}").replace("g numeric", "f numeric")

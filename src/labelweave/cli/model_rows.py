@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import click
 import numpy as np
+import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
 import labelweave
@@ -23,6 +24,8 @@ from labelweave.datasets import (
     read_any,
     read_table_columns,
 )
+from labelweave.datasets.arff_header import read_header
+from labelweave.datasets.data_file import numbered_lines
 from labelweave.datasets.table_files import raw_tables
 from labelweave.decisions import layers
 from labelweave.decisions.base import DecisionClassifier
@@ -94,7 +97,7 @@ def _chunks(model: Model, path: str, source: DataFlags, size: int) -> Iterable[L
         chunks = iterate_table(path, replace(piped.roles, labels=None), size)
         return (replace(chunk, X=piped.rows(chunk.X)) for chunk in chunks)
     if not isinstance(model, TableModel):
-        return [_read_matrix(model, path, source)]
+        return [_read_matrix(model, path, source, has_labels=False)]
     columns = _with_known_ids(model, _columns(model, path, source), path)
     return iterate_table(path, replace(columns, labels=None), size)
 
@@ -138,26 +141,29 @@ def _columns_given(path: str, source: DataFlags) -> TableColumns:
     return source.columns()
 
 
-def _read_matrix(model: Pipeline | Classifier, path: str, source: DataFlags) -> LabeledData:
+def _read_matrix(
+    model: Pipeline | Classifier, path: str, source: DataFlags, *, has_labels: bool = True
+) -> LabeledData:
+    """Read rows of another format than tables, with their labels if they are said to have any."""
     format, keywords = source.format_of(path), source.matrix_keywords()
+    names = getattr(model, "feature_names_in_", None)
     if format == "table":
         raise ValueError(f"{path} is a table, but the model was not fitted to one; fit it to a table first.")
     if format == "svmlight":  # such a file does not say how wide it is
         keywords.setdefault("n_features", model.n_features_in_)
         first = getattr(scorer_of(model), "first_feature_", None)
         keywords |= {} if first is None or "zero_based" in keywords else {"zero_based": first == 0}
-    if format in ("mulan", "hierarchical_arff"):  # of which attributes may have been left out
-        keywords["feature_names"] = _known_names(model)
+    if format in ("mulan", "hierarchical_arff") and names is not None:
+        keywords["feature_names"] = list(map(str, names))
+        if format == "mulan" and not has_labels:
+            keywords = {"feature_names": keywords["feature_names"], "labels": "none"}
     data = read_any(path, format, **keywords)
-    _require_same_features(model, data, path)
+    if data.X.shape[1] != model.n_features_in_:
+        wanted = f"the {model.n_features_in_} of the model"
+        raise DataFileError(path, None, f"{data.X.shape[1]} features", wanted)
     if format != "svmlight":
         return data
     return replace(data, Y=with_last_labels(data.Y, len(names_of(model))))
-
-
-def _known_names(model: Pipeline | Classifier) -> set[str] | None:
-    names = getattr(model, "feature_names_in_", None)
-    return None if names is None else set(map(str, names))
 
 
 def with_last_labels(Y: LabelMatrix, n_labels: int) -> LabelMatrix:
@@ -165,20 +171,6 @@ def with_last_labels(Y: LabelMatrix, n_labels: int) -> LabelMatrix:
     positives = Y.positives.copy()
     positives.resize(len(Y), max(n_labels, Y.n_labels))
     return LabelMatrix(positives)
-
-
-def _require_same_features(model: Pipeline | Classifier, data: LabeledData, path: str) -> None:
-    if data.X.shape[1] != model.n_features_in_:
-        wanted = f"the {model.n_features_in_} of the model"
-        raise DataFileError(path, None, f"{data.X.shape[1]} features", wanted)
-    expected = getattr(model, "feature_names_in_", None)
-    if expected is None or data.feature_names is None:
-        return
-    different = np.flatnonzero(np.asarray(expected, str) != np.asarray(data.feature_names, str))
-    if different.size:
-        place = int(different[0])
-        found = f"the feature {str(data.feature_names[place])!r} at place {place}"
-        raise DataFileError(path, None, found, f"{str(expected[place])!r}, as in the training data")
 
 
 def read_labeled_rows(model: Model, path: str, source: DataFlags) -> LabeledData:
@@ -203,7 +195,7 @@ def read_pool_rows(model: Model, path: str, source: DataFlags) -> LabeledData:
     if isinstance(model, TableModel):
         columns = _with_known_ids(model, _columns(model, path, source), path)
     if columns is None:
-        return _read_matrix(model, path, source)
+        return _read_matrix_pool(model, path, source)
     there = next(raw_tables(path, 1)).columns
     wanted = [columns.labels] if isinstance(columns.labels, str) else list(columns.labels or ())
     if not any(name in there for name in wanted):
@@ -213,6 +205,17 @@ def read_pool_rows(model: Model, path: str, source: DataFlags) -> LabeledData:
     else:
         rows = _read_labeled_table(model, path, columns, source)
     return rows if piped is None else replace(rows, X=piped.rows(rows.X))
+
+
+def _read_matrix_pool(model: Pipeline | Classifier, path: str, source: DataFlags) -> LabeledData:
+    """Read rows of another format than tables; nothing is known of an ARFF file without columns of labels."""
+    if source.format_of(path) == "mulan":
+        attributes = read_header(path, numbered_lines(path)).attributes
+        if {attribute.name for attribute in attributes}.isdisjoint(names_of(model)):
+            rows = _read_matrix(model, path, source, has_labels=False)
+            nothing = sp.csr_array((len(rows), len(names_of(model))), dtype=np.int8)
+            return replace(rows, Y=LabelMatrix(nothing, nothing, names_of(model)))
+    return _read_matrix(model, path, source)
 
 
 def _counted(count: int, what: str) -> str:

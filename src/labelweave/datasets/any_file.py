@@ -112,7 +112,8 @@ def read_any(path: PathLike, format: str = "auto", **options: Any) -> LabeledDat
     """
     chosen = detect_format(path) if format == "auto" else format
     refuse_unknown_options(chosen, options)
-    if chosen == "mulan" and "xml" not in options and "n_labels" not in options:
+    says_labels = "xml" in options or "n_labels" in options or options.get("labels") == "none"
+    if chosen == "mulan" and not says_labels:
         options["xml"] = _xml_beside(Path(path))
     return _READERS[chosen](path, **options)
 

@@ -72,25 +72,48 @@ class ArffRows:
         A number that is missing (``?``) is NaN; where a nominal value is, all its columns are 0.
 
         Nominal ones with another value in every row are left out with a warning.
-        known: the names of the features there are; nominal ones that they do not mention are left out, and
+        known: the names of the features there are, which are given in this order, others being left out;
             values of yes and no get a column each where they have them.
+
+        Raises DataFileError if a known feature is not there, but for values that a nominal one does not list.
         """
         if known is None:
             columns = self._without_identifiers(columns)
         names, wide, kept = list[str](), set[int](), list[int]()
+        wanted = None if known is None else set(map(str, known))
         for column in columns:
             attribute = self.attributes[column]
             values = [f"{attribute.name}={value}" for value in attribute.values]
-            is_known = known is not None and bool(values) and values[0] in known
-            if _is_number(attribute) and not is_known:
-                names.append(attribute.name)
-            elif known is not None and not is_known:
+            is_number, is_wide = _is_number(attribute), wanted is not None and not wanted.isdisjoint(values)
+            if wanted is not None and not is_wide and not (is_number and attribute.name in wanted):
                 continue
+            if is_number and not is_wide:
+                names.append(attribute.name)
             else:
                 names.extend(values)
                 wide.add(column)
             kept.append(column)
-        return self._numbers(kept, wide, len(names)), np.array(names, dtype=np.str_)
+        X = self._numbers(kept, wide, len(names))
+        ordered = names if known is None else list(map(str, known))
+        return self._in_order(X, names, ordered, wide), np.array(ordered, dtype=np.str_)
+
+    def _in_order(self, X: Any, names: list[str], ordered: list[str], wide: set[int]) -> Any:
+        """Give columns in another order; values that the nominal attributes do not list get zeros."""
+        if names == ordered:
+            return X
+        places = {name: place for place, name in enumerate(names)}
+        absent = [name for name in ordered if name not in places]
+        nominal = tuple(f"{self.attributes[column].name}=" for column in wide)
+        missing = next((name for name in absent if not name.startswith(nominal)), None)
+        if missing is not None:
+            found, expected = f"no feature {missing!r}", f"all {len(ordered)} of the training data, by name"
+            raise DataFileError(self.path, None, found, expected)
+        if absent:
+            empty = sp.csr_array((X.shape[0], len(absent)))
+            X = sp.hstack([X, empty], "csr") if sp.issparse(X) else np.hstack([X, empty.toarray()])
+            places |= {name: len(names) + place for place, name in enumerate(absent)}
+        chosen = X[:, [places[name] for name in ordered]]
+        return with_narrow_indices(chosen) if sp.issparse(chosen) else chosen
 
     def _without_identifiers(self, columns: Columns) -> Columns:
         """Leave out nominal columns with another value in every row."""
@@ -120,6 +143,8 @@ class ArffRows:
 
         width: how many columns come out.
         """
+        if not len(columns):
+            return self.table[:, :0]
         makes_sparse = sp.issparse(self.table) or width > _WIDENING * len(self.attributes)
         written = [c for c in columns if not self.attributes[c].is_direct]
         if makes_sparse and len(written) * len(self.lines) > MOST_ENTRIES:

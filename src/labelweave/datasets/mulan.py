@@ -45,7 +45,7 @@ def read_mulan(
     arff: PathLike,
     xml: PathLike | None = None,
     n_labels: int | None = None,
-    labels: Literal["end", "start"] = "end",
+    labels: Literal["end", "start", "none"] = "end",
     feature_names: Collection[str] | None = None,
 ) -> LabeledData:
     """Read a multi-label ARFF file; ``xml``, ``n_labels`` or MEKA's ``-C`` say which columns are labels.
@@ -58,12 +58,12 @@ def read_mulan(
         Mulan's file of label names; nested labels give ``parents``.
     n_labels : int or None, default=None
         How many columns are labels, where there is no XML file.
-    labels : {"end", "start"}, default="end"
-        Whether those are the last or the first columns.
+    labels : {"end", "start", "none"}, default="end"
+        Whether those are the last or the first columns; "none" reads no labels, as of rows to predict.
     feature_names : collection of str or None, default=None
-        For a test file: the names of the features that the training file gave.  Nominal attributes that
-        these do not mention are left out; by default those with another value in every row are, with a
-        warning.
+        For a test file: the names of the features that the training file gave, which are taken in this order
+        wherever they stand.  Other attributes are left out; by default nominal ones with another value in
+        every row are, with a warning.
 
     Returns
     -------
@@ -77,12 +77,16 @@ def read_mulan(
     DataFileError
         If a file is malformed, naming file and line.
     ValueError
-        If nothing says which columns are labels.
+        If nothing says which columns are labels, or they are asked for and not.
     """
+    if labels == "none" and (xml is not None or n_labels is not None):
+        raise ValueError("labels is 'none' beside xml or n_labels, which name labels; leave them out.")
     lines = numbered_lines(arff)
     header = read_header(arff, lines)
     tree = None if xml is None else read_label_xml(xml)
-    if tree is None:
+    if labels == "none":
+        is_label = np.zeros(len(header.attributes), bool)
+    elif tree is None:
         is_label = _counted_labels(header, arff, n_labels, labels)
     else:
         is_label = _named_labels(header, arff, tree, n_labels)
@@ -123,7 +127,7 @@ def _counted_labels(
     header: ArffHeader, path: PathLike, n_labels: int | None, labels: Literal["end", "start"]
 ) -> npt.NDArray[np.bool_]:
     if labels not in ("end", "start"):
-        raise ValueError(f"labels is {labels!r}; it is 'end' or 'start'.")
+        raise ValueError(f"labels is {labels!r}; it is 'end', 'start' or 'none'.")
     match = _MEKA_COUNT.search(header.relation)
     if n_labels is None:
         if match is None:
