@@ -63,3 +63,5 @@ def test_a_large_table_is_read_in_blocks_to_the_same_model(run, tmp_path, monkey
     assert "features: 90 rows" in " ".join(said.split())
     one, other = (run("predict", name, "d.jsonl", "--top", 3).out for name in ("whole.lw", "blocks.lw"))
     assert one == other
+    told = run("fit", "d.jsonl", "--model", "label-tree", "--labels", "y", "--out", "blocks.lw").err
+    assert "late" in next(line for line in told.splitlines() if line.startswith("text "))

@@ -34,6 +34,32 @@ def test_chunks_change_nothing(run, table_model, monkeypatch):
     assert run("predict", table_model, "a.csv", "--top", 4).out == whole
 
 
+def test_json_lines_may_lack_columns_in_some_rows(run, tmp_path, monkeypatch):
+    rows = [{"key": f"r{row}", "text": "sea" if row % 2 else "sky", "size": row % 3} for row in range(9)]
+    for row in rows:
+        row["tags"] = ["wet"] if row["text"] == "sea" else ["dry", "high"]
+    del rows[0]["size"], rows[7]["size"], rows[8]["size"]
+
+    def write(name, rows):
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    write("t.jsonl", rows)
+    flags = ["--labels", "tags", "--id", "key", "--text", "text", "--numeric", "size"]
+    run("fit", "t.jsonl", "--model", "kernel-logistic", *flags, "--out", "j.lw", "-q")
+    whole = run("predict", "j.lw", "t.jsonl").out
+    monkeypatch.setattr(model_rows, "_MOST_ROWS_AT_ONCE", 2)
+    assert run("predict", "j.lw", "t.jsonl").out == whole
+    del rows[0]["tags"]
+    write("t.jsonl", rows)
+    asked = csv.DictReader(run("queries", "j.lw", "t.jsonl").out.splitlines())
+    assert [line["id"] for line in asked] == ["r0"] * 3
+    del rows[0]["key"]
+    write("t.jsonl", rows)
+    assert (
+        "t.jsonl:1: found nothing in column 'key' of row 0" in run("predict", "j.lw", "t.jsonl", code=2).err
+    )
+
+
 def test_top_and_threshold(run, table_model):
     everything = _lines(run("predict", table_model, "a.csv", "--threshold", -100))
     assert all(len(row["labels"]) == 4 for row in everything)

@@ -32,8 +32,9 @@ from labelweave.datasets import LabeledData, TableColumns, read_any
 from labelweave.datasets.columns import is_text_lists
 from labelweave.datasets.data_file import is_gzip
 from labelweave.datasets.table import Known, table_features
+from labelweave.datasets.table_blocks import columns_of_blocks, completed, first_block
 from labelweave.datasets.table_files import raw_tables
-from labelweave.datasets.table_reading import columns_of_first_block, features_in_blocks
+from labelweave.datasets.table_reading import features_in_blocks
 from labelweave.decisions.base import layers
 from labelweave.decisions.layers import innermost
 from labelweave.estimators import TableModel, UnobservedLabelWarning
@@ -181,17 +182,18 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool, quiet: bool 
         return TrainingRows(data, is_listed=format != "svmlight")
     given = source.columns()
     is_large = _is_large(path)
-    table = next(raw_tables(path, _BLOCK_ROWS if is_large else None))
+    table = first_block(path, given, _BLOCK_ROWS) if is_large else next(raw_tables(path))
     if source.answers is None:
         require_labels(table, given)
     if not has_one:
         given = cut_where_listed(table, given, quiet)
-    columns = columns_of_first_block(table, given) if is_large else given.resolved(table)
+    columns = columns_of_blocks(path, given, _BLOCK_ROWS) if is_large else given.resolved(table)
     vectorizer = source.vectorizer(columns)
     known: Known = ([] if columns.labels is None else None, "error")
     if is_large:
         said = ReadLines(path, quiet)
         data = features_in_blocks(path, columns, vectorizer, known, _BLOCK_ROWS, said)
+        table = completed(table, columns)
     else:
         data = table_features(table, columns, vectorizer, known)
     is_listed = True

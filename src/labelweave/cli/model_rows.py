@@ -26,7 +26,7 @@ from labelweave.datasets import (
 )
 from labelweave.datasets.arff_header import read_header
 from labelweave.datasets.data_file import numbered_lines
-from labelweave.datasets.table_files import raw_tables
+from labelweave.datasets.table_blocks import column_names, has_column
 from labelweave.decisions import layers
 from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.label_text import with_unobserved
@@ -114,7 +114,7 @@ def _piped_columns(model: Model, path: str, source: DataFlags) -> PipelineColumn
 def _with_known_ids(model: TableModel, columns: TableColumns, path: str) -> TableColumns:
     """Name rows as in the training table, unless a flag says else or this table lacks the column."""
     known = model.columns_.id
-    if columns.id is None and known is not None and known in next(raw_tables(path, 1)).columns:
+    if columns.id is None and known is not None and has_column(path, known):
         return replace(columns, id=known)
     return columns
 
@@ -196,7 +196,7 @@ def read_pool_rows(model: Model, path: str, source: DataFlags) -> LabeledData:
         columns = _with_known_ids(model, _columns(model, path, source), path)
     if columns is None:
         return _read_matrix_pool(model, path, source)
-    there = next(raw_tables(path, 1)).columns
+    there = column_names(path)
     wanted = [columns.labels] if isinstance(columns.labels, str) else list(columns.labels or ())
     if not any(name in there for name in wanted):
         columns = replace(columns, labels=None)
@@ -265,7 +265,7 @@ def _read_labeled_table(model: Model, path: str, columns: TableColumns, source: 
 
 def _read_label_columns(model: Model, path: str, columns: TableColumns, names: list[str]) -> LabeledData:
     """Read a column a label; labels that no column of the training table told of may have one or not."""
-    there, listed, untold = next(raw_tables(path, 1)).columns, columns.labels or (), _untold(model)
+    there, listed, untold = column_names(path), columns.labels or (), _untold(model)
     needed = [name for name in names if name not in untold or name in there]
     late = [name for name in needed if name in untold and name not in listed]
     read = (*(name for name in listed if name not in untold or name in there), *late)

@@ -32,6 +32,7 @@ from labelweave.datasets.columns import (
 from labelweave.datasets.csr_parts import ones_from_counts, targets_of_rows
 from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.labeled_data import LabeledData
+from labelweave.datasets.table_blocks import columns_of_blocks, completed_blocks
 from labelweave.datasets.table_columns import TableColumns, refuse_nested
 from labelweave.datasets.table_files import RawTable, raw_tables
 from labelweave.datasets.table_vectorizer import TableVectorizer
@@ -128,9 +129,9 @@ def iterate_table(
         )
     if isinstance(columns.labels, str) and label_names is None:
         raise ValueError("Give label_names: the labels of a chunk are not all there are.")
-    codings = set[str]()
-    for table in raw_tables(path, chunk_rows):
-        yield labeled_frame(table, columns.resolved(table), (label_names, unknown_labels), codings)
+    codings, columns = set[str](), columns_of_blocks(path, columns, chunk_rows)
+    for table in completed_blocks(path, columns, chunk_rows):
+        yield labeled_frame(table, columns, (label_names, unknown_labels), codings)
 
 
 def labeled_frame(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
 from difflib import get_close_matches
@@ -136,29 +136,38 @@ class TableColumns:
         DataFileError
             If a named column is not there, or nothing is left to learn from.
         """
-        columns = self._with_label_columns(table)
+        columns = with_label_columns(self, table.columns)
         table.columns.expect_decimal_marks(self.decimal_marks or {})
         kinds = columns._kinds_of_others(table)
         return columns if self.are_resolved else with_kinds(columns, kinds, table.path)
 
     def _kinds_of_others(self, table: RawTable) -> dict[str, str]:
         """Guess the kinds of columns that are named nowhere, if no features are; refuse absent ones."""
-        named = [name for _, name in self.named()]
-        needed = (*named, *(self.decimal_marks or ()))
-        absent = next((name for name in needed if name not in table.columns), None)
-        if absent is not None:
-            expected = f"one among its columns{listed_columns(absent, table.columns)}"
-            raise DataFileError(table.path, None, f"no column {absent!r}", expected)
+        refuse_absent(self, table.columns, table.path)
+        named = {name for _, name in self.named()}
         others = [] if self.are_resolved else set(table.columns).difference(named)
-        return {name: _kind(table, name) for name in table.columns if name in others}
+        return {name: kind_of(table, name) for name in table.columns if name in others}
 
-    def _with_label_columns(self, table: RawTable) -> TableColumns:
-        """Write out patterns and ranges of label columns that are no columns themselves."""
-        if self.labels is None or isinstance(self.labels, str):
-            return self
-        places = {name: place for place, name in enumerate(table.columns)}
-        found = [name for given in self.labels for name in _matching(given, places)]
-        return replace(self, labels=tuple(dict.fromkeys(found)))
+
+def with_label_columns(columns: TableColumns, names: Iterable[str]) -> TableColumns:
+    """Write out patterns and ranges of label columns that are no columns themselves.
+
+    names: of the columns that there are.
+    """
+    if columns.labels is None or isinstance(columns.labels, str):
+        return columns
+    places = {name: place for place, name in enumerate(names)}
+    found = [name for given in columns.labels for name in _matching(given, places)]
+    return replace(columns, labels=tuple(dict.fromkeys(found)))
+
+
+def refuse_absent(columns: TableColumns, names: Collection[str], path: PathLike) -> None:
+    """Refuse columns that are named and not there."""
+    needed = (*(name for _, name in columns.named()), *(columns.decimal_marks or ()))
+    absent = next((name for name in needed if name not in names), None)
+    if absent is not None:
+        expected = f"one among its columns{listed_columns(absent, names)}"
+        raise DataFileError(path, None, f"no column {absent!r}", expected)
 
 
 def with_kinds(columns: TableColumns, kinds: Mapping[str, str], path: PathLike) -> TableColumns:
@@ -259,7 +268,7 @@ def _matching(given: str, places: dict[str, int]) -> list[str]:
     return fnmatch.filter(places, given) or [given] if is_pattern else [given]
 
 
-def _kind(table: RawTable, name: str) -> str:
+def kind_of(table: RawTable, name: str) -> str:
     """Guess the kind of a column: numbers, few values that come again, an identifier, or text."""
     if _ROW_INDEX.fullmatch(name):
         return "identifier"

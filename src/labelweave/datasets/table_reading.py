@@ -14,7 +14,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.arguments import checked
-from labelweave.datasets.columns import Columns
 from labelweave.datasets.csr_parts import joined, refuse_large_mask
 from labelweave.datasets.data_file import PathLike
 from labelweave.datasets.labeled_data import LabeledData
@@ -26,8 +25,9 @@ from labelweave.datasets.table import (
     refuse_missing_numbers,
     table_features,
 )
+from labelweave.datasets.table_blocks import columns_of_blocks, completed_blocks
 from labelweave.datasets.table_columns import ColumnRoles, TableColumns
-from labelweave.datasets.table_files import RawTable, raw_tables
+from labelweave.datasets.table_files import raw_tables
 from labelweave.datasets.table_vectorizer import TableVectorizer
 from labelweave.labels import LabelMatrix
 
@@ -61,7 +61,8 @@ def read_table(
         What to do with a label that is not among them.
     block_rows : int or None, default=None
         None holds all cells while the features are made.  A number reads the file twice, so many rows at a
-        time, and finds the kinds of columns, where none is named, in the first of them.
+        time, and finds the kinds of columns, where none is named, in the first of them; of JSON lines, where
+        a column may come later, in those that have most cells of it.
     **roles
         ``labels``, ``label_separator``, ``empty_labels``, ``text``, ``categorical``, ``numeric``, ``drop``,
         ``id`` and ``decimal_marks``, as in :class:`TableColumns`.
@@ -81,10 +82,10 @@ def read_table(
     if block_rows is not None and block_rows < 1:
         raise ValueError(f"block_rows is {block_rows}; it is a positive number of rows.")
     columns, known = _columns(roles, vectorizer), (label_names, unknown_labels)
-    table = next(raw_tables(path, block_rows))
     if block_rows is None:
+        table = next(raw_tables(path))
         return table_features(table, columns.resolved(table), vectorizer, known)
-    columns = columns_of_first_block(table, columns)
+    columns = columns_of_blocks(path, columns, block_rows)
     vectorizer = vectorizer or TableVectorizer(columns.text, columns.categorical, columns.numeric)
     return features_in_blocks(path, columns, vectorizer, known, block_rows)
 
@@ -99,30 +100,6 @@ def _columns(roles: ColumnRoles, vectorizer: TableVectorizer | None) -> TableCol
     kinds = {kind: getattr(vectorizer, kind) for kind in ("text", "categorical", "numeric")}
     known = {**getattr(vectorizer, "decimal_marks_", {}), **(columns.decimal_marks or {})}
     return replace(columns, **kinds, decimal_marks=known)
-
-
-def columns_of_first_block(table: RawTable, columns: TableColumns) -> TableColumns:
-    """Find the kinds of columns by the first block, as far as they are not given.
-
-    Columns that are named may come later, as names of JSON objects do, where labels stand in one column.
-    """
-    has_patterns = columns.labels is not None and not isinstance(columns.labels, str)
-    return columns if columns.are_resolved and not has_patterns else columns.resolved(table)
-
-
-def _blocks_of(path: PathLike, columns: TableColumns, block_rows: int) -> Iterator[RawTable]:
-    """Give the rows in blocks; cells of columns that no row of a block has are missing ones.
-
-    Raises DataFileError at the end if no block had a column.
-    """
-    named, seen = [name for _, name in columns.named()], dict[str, list[Any]]()
-    for table in raw_tables(path, block_rows):
-        seen |= {name: [] for name in table.columns}
-        absent = [name for name in named if name not in table.columns]
-        cells = {name: table.columns.given(name) for name in table.columns}
-        cells |= {name: [None] * len(table) for name in absent}
-        yield RawTable(table.path, Columns(cells), table.lines, table.first_row) if absent else table
-    columns.resolved(RawTable(path, Columns(seen), None, 0))
 
 
 def features_in_blocks(
@@ -144,7 +121,7 @@ def features_in_blocks(
             label_names = sorted(found)
     parts: dict[str, list[Any]] = {"X": [], "Y": [], "ids": []}
     codings = set[str]()
-    for table in _blocks_of(path, columns, block_rows):
+    for table in completed_blocks(path, columns, block_rows):
         one = labeled_frame(table, columns, (label_names, unknown_labels), codings)
         parts["X"].append(vectorizer.transform(one.X))
         parts["Y"].append(one.Y)
@@ -172,7 +149,7 @@ def _first_pass(
     told: OnRows,
 ) -> Iterator[Any]:  # fmt: skip
     """Give the cells of features of every block, and collect the names of labels."""
-    for table in _blocks_of(path, columns, block_rows):
+    for table in completed_blocks(path, columns, block_rows):
         if isinstance(columns.labels, str):
             found.update(names_in(table, columns))
         frame = labeled_frame(table, replace(columns, labels=None), (None, "error")).X

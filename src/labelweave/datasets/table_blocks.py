@@ -1,0 +1,92 @@
+"""Columns of tables that are read in blocks of rows, of which JSON lines may lack some in some rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from labelweave.datasets.columns import Columns, filled
+from labelweave.datasets.data_file import PathLike
+from labelweave.datasets.table_columns import (
+    TableColumns,
+    kind_of,
+    refuse_absent,
+    with_kinds,
+    with_label_columns,
+)
+from labelweave.datasets.table_files import RawTable, raw_tables, table_kind
+
+_ROWS_AT_ONCE = 10_000
+
+
+def telling_blocks(path: PathLike, block_rows: int = _ROWS_AT_ONCE) -> Iterator[RawTable]:
+    """Give the blocks of rows that tell which columns there are: of JSON lines all, else the first."""
+    tables = raw_tables(path, block_rows)
+    return tables if table_kind(path) == "json" else islice(tables, 1)
+
+
+def column_names(path: PathLike) -> list[str]:
+    """Name the columns that any row of a table has, as they come."""
+    return list(dict.fromkeys(name for table in telling_blocks(path) for name in table.columns))
+
+
+def has_column(path: PathLike, name: str) -> bool:
+    """Say whether any row of a table has a column."""
+    return any(name in table.columns for table in telling_blocks(path))
+
+
+def first_block(path: PathLike, columns: TableColumns, block_rows: int) -> RawTable:
+    """Give the first rows of which some have the column that lists labels; else the first ones."""
+    tables = telling_blocks(path, block_rows)
+    first = next(tables)
+    if not isinstance(columns.labels, str) or columns.labels in first.columns:
+        return first
+    return next((table for table in tables if columns.labels in table.columns), first)
+
+
+def columns_of_blocks(path: PathLike, columns: TableColumns, block_rows: int) -> TableColumns:
+    """Find the columns of labels, and the kinds of others by the block that has most cells of them.
+
+    Only as far as they are not given.
+    """
+    has_patterns = columns.labels is not None and not isinstance(columns.labels, str)
+    if columns.are_resolved and not has_patterns:
+        return columns
+    names = column_names(path)
+    columns = with_label_columns(columns, names)
+    refuse_absent(columns, names, path)
+    if columns.are_resolved:
+        return columns
+    others = set(names).difference(name for _, name in columns.named())
+    kinds, most = dict[str, str](), dict[str, int]()
+    for table in telling_blocks(path, block_rows):
+        table.columns.expect_decimal_marks(columns.decimal_marks or {})
+        counts = {name: len(filled(table.columns.plain(name))) for name in table.columns if name in others}
+        more = {name: count for name, count in counts.items() if count > most.get(name, -1)}
+        kinds |= {name: kind_of(table, name) for name in more}
+        most |= more
+    return with_kinds(columns, kinds, path)
+
+
+def completed_blocks(path: PathLike, columns: TableColumns, block_rows: int) -> Iterator[RawTable]:
+    """Give the rows in blocks; cells of named columns that no row of a block has are missing ones.
+
+    Raises DataFileError if no row of the table has a column.
+    """
+    named, found = {name for _, name in columns.named()}, set[str]()
+    for table in raw_tables(path, block_rows):
+        absent = named.difference(table.columns)
+        if not absent <= found:
+            refuse_absent(columns, column_names(path), path)
+            found |= absent
+        yield completed(table, columns)
+
+
+def completed(table: RawTable, columns: TableColumns) -> RawTable:
+    """Give missing cells to the named columns that some rows of a table lack."""
+    absent = [name for _, name in columns.named() if name not in table.columns]
+    if not absent:
+        return table
+    cells = {name: table.columns.given(name) for name in table.columns}
+    cells |= {name: [None] * len(table) for name in absent}
+    return RawTable(table.path, Columns(cells), table.lines, table.first_row)
