@@ -149,6 +149,9 @@ def test_the_tree_of_the_data(run, tmp_path):
     np.testing.assert_array_equal(covariance, [[1, 1, 0], [1, 2, 0], [0, 0, 1]])
 
 
+_LABELS = "daemon", "game", "net", "x11"
+
+
 @pytest.mark.parametrize(
     ("file", "text", "flag", "message"),
     [
@@ -157,6 +160,14 @@ def test_the_tree_of_the_data(run, tmp_path):
         ("t.csv", "a,b\nb,a\n", "--taxonomy", "has a cycle"),
         ("c.csv", ",game\ngame,1\n", "--covariance", "no row and column for the label 'daemon'"),
         ("c.csv", ",game\ngame,x\n", "--covariance", "c.csv:2: found 'x'"),
+        ("c.csv", "\n", "--covariance", "no row and column for the label 'daemon'"),
+        ("c.csv", ";game\ngame;1\ngame;1\n", "--covariance", "c.csv:3: found the row 'game' again"),
+        (
+            "c.csv",
+            ",daemon,game,net,x11,net\n" + "".join(f"{name},1,1,1,1,1\n" for name in _LABELS),
+            "--covariance",
+            "c.csv:1: found more than one column 'net'",
+        ),
         ("c.npy", "nonsense", "--covariance", "c.npy: found no whole array"),
     ],
 )

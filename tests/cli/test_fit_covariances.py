@@ -193,6 +193,7 @@ def test_one_row_and_one_class(run, tmp_path):
         ("class,daemon,game,net,x11,prior\nx,1,1,1,1,0\n", "found a prior of 0 for every class"),
         ("class,daemon,game,net,x11,game\nx,1,1,1,1,1\n", "found more than one column 'game'"),
         ("", "s.csv: found an empty file"),
+        ("\n", "s.csv:1: found no column for the label 'daemon'"),
     ],
 )
 def test_wrong_signatures(fit_table, tmp_path, text, message):

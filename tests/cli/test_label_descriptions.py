@@ -6,6 +6,7 @@ from importlib import import_module
 import pytest
 
 import labelweave
+from labelweave.cli.relation_files import read_descriptions
 
 _TEXTS = {
     "games": ["a chess puzzle", "card game with friends", "arcade shooter game", "play chess online"],
@@ -59,6 +60,17 @@ def test_one_class_a_row(run, tickets):
     assert len(run("predict", "m.lw", "new.csv").out.splitlines()) == 2
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_descriptions_are_whole_records(tmp_path, delimiter):
+    rows = ["name,description", 'red,"first, line\nsecond; line"', " ", '"""blue""", sea', ""]
+    text = "\n".join(rows).replace(",", delimiter).replace(f"first{delimiter}", "first,")
+    (tmp_path / "labels.csv").write_text(text)
+    found = read_descriptions(str(tmp_path / "labels.csv"))
+    assert found == {"red": "first, line\nsecond; line", '"blue"': "sea"}
+    (tmp_path / "labels.csv").write_text("red\nblue sea\n")
+    assert read_descriptions(str(tmp_path / "labels.csv")) == {"red": "", "blue sea": ""}
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -66,6 +78,8 @@ def test_one_class_a_row(run, tickets):
         ("games,a,b\n", "3 cells"),
         ("games,a\ngames,b\n", "again"),
         (",a\n", "no name of a label"),
+        ("games;a, b;c\n", "3 cells"),
+        ('games,a\nmail,"b\nc\n', "labels.csv:2: found a broken line"),
     ],
 )
 def test_bad_files_give_one_sentence(run, tickets, tmp_path, content, said):

@@ -12,6 +12,7 @@ from labelweave import LabelCovariance, LabelMatrix
 from labelweave.array_types import Array
 from labelweave.datasets import DataFileError
 from labelweave.datasets.data_file import finite_number, require_file
+from labelweave.datasets.table_files import DELIMITERS
 from labelweave.datasets.taxonomy_files import Line, lines_of_cells
 
 _PRIOR = "prior"
@@ -49,21 +50,32 @@ def _npy(path: str) -> Array:
 
 def _named_matrix(path: str, names: list[str]) -> Array:
     header, lines = _headed_lines(path)
-    rows = {cells[0]: [_number(path, line, cell) for cell in cells[1:]] for line, cells in lines}
+    rows: dict[str, list[float]] = {}
+    for line, (name, *cells) in lines:
+        if name in rows:
+            raise DataFileError(path, line, f"the row {name[:40]!r} again", "one for every label")
+        rows[name] = [_number(path, line, cell) for cell in cells]
     absent = next((name for name in names if name not in rows or name not in header[1:]), None)
     if absent is not None:
         raise DataFileError(path, None, f"no row and column for the label {absent!r}", "one for every label")
+    _refuse_twice(path, header, names)
     columns = [header.index(name, 1) - 1 for name in names]
     return np.array([[rows[name][column] for column in columns] for name in names])
 
 
 def _headed_lines(path: str) -> tuple[list[str], list[Line]]:
     """Give the cells of the first line, and the other lines, which have as many."""
-    (_, header), *lines = lines_of_cells(path)
+    (_, header), *lines = [*lines_of_cells(path, DELIMITERS)] or [(1, [""])]
     for line, cells in lines:
         if len(cells) != len(header):
             raise DataFileError(path, line, f"{len(cells)} cells", f"{len(header)}, as in the first line")
     return header, lines
+
+
+def _refuse_twice(path: str, header: list[str], names: list[str]) -> None:
+    twice = next((name for name in names if header[1:].count(name) > 1), None)
+    if twice is not None:
+        raise DataFileError(path, 1, f"more than one column {twice!r}", "one for every label")
 
 
 def _number(path: str, line: int, cell: str) -> float:
@@ -84,9 +96,7 @@ def read_signatures(path: str, label_names: Sequence[str]) -> LabelCovariance:
     absent = next((name for name in names if name not in header[1:]), None)
     if absent is not None:
         raise DataFileError(path, 1, f"no column for the label {absent!r}", "one for every label")
-    twice = next((name for name in [*names, _PRIOR] if header[1:].count(name) > 1), None)
-    if twice is not None:
-        raise DataFileError(path, 1, f"more than one column {twice!r}", "one for every label")
+    _refuse_twice(path, header, [*names, _PRIOR])
     weighs, signs, prior = _PRIOR in header[1:] and _PRIOR not in names, list[list[float]](), list[float]()
     for line, cells in lines:
         named = dict(zip(header[1:], cells[1:], strict=True))
@@ -115,7 +125,7 @@ def read_graph(path: str, label_names: Sequence[Any]) -> list[tuple[int, ...]]:
     """
     place = {str(name): number for number, name in enumerate(label_names)}
     found: dict[tuple[int, ...], int] = {}
-    for line, cells in lines_of_cells(path):
+    for line, cells in lines_of_cells(path, DELIMITERS):
         if line == 1 and [cell.lower() for cell in cells] in _EDGE_HEADERS and not set(cells) <= set(place):
             continue
         clique = _clique(path, line, cells, place)
@@ -141,18 +151,18 @@ def _clique(path: str, line: int, cells: list[str], place: dict[str, int]) -> tu
 
 
 def read_descriptions(path: str) -> dict[str, str]:
-    """Read the descriptions of labels: a line each, its name and, if there is one, its description.
+    """Read the descriptions of labels: a record each, its name and, if there is one, its description.
 
-    A first line ``name,description`` or the like is passed over.
+    Commas, or what else comes first in the first line, part them.  A first line ``name,description`` or the
+    like is passed over.
     """
     found: dict[str, str] = {}
-    for line, cells in lines_of_cells(path):
+    for line, cells in lines_of_cells(path, DELIMITERS):
         if line == 1 and [cell.lower() for cell in cells] in _DESCRIPTION_HEADERS:
             continue
         if len(cells) > 2:
-            raise DataFileError(
-                path, line, f"{len(cells)} cells", "a name and a description, in quotes if it has commas"
-            )
+            expected = "a name and a description, in quotes if it has what parts cells"
+            raise DataFileError(path, line, f"{len(cells)} cells", expected)
         if not cells or not cells[0]:
             raise DataFileError(path, line, "no name of a label", "lines name,description")
         if cells[0] in found:

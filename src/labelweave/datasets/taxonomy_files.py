@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from labelweave.labels import Taxonomy
 _TAB_SUFFIXES = (".tsv", ".tab")
 _SEPARATOR = "/"
 _WANTED = "a parent and a child, or on every line a path such as a/b/c"
+_QUOTED = re.compile(r'"[^"]*+"?+')
 _HEADERS = (["parent", "child"], ["child", "parent"])
 
 Line = tuple[int, list[str]]
@@ -92,16 +95,28 @@ def suffix_of(path: PathLike) -> str:
     return Path(str(path).lower().removesuffix(".gz")).suffix
 
 
-def lines_of_cells(path: PathLike) -> Iterator[Line]:
-    """Give the cells, between commas or by its name tabs, of every line that is not empty."""
-    delimiter = "\t" if suffix_of(path) in _TAB_SUFFIXES else ","
-    for line, text in numbered_lines(path):
-        if text.strip():
-            try:
-                cells = next(csv.reader([text], delimiter=delimiter))
-            except csv.Error as error:
-                raise DataFileError(path, line, f"a broken line ({error})", "short cells") from None
-            yield line, [cell.strip() for cell in cells]
+def lines_of_cells(path: PathLike, delimiters: str = ",") -> Iterator[Line]:
+    """Give the cells of every record that is not empty, with the line that it begins at.
+
+    delimiters: of which the first in the first line parts the cells, else a comma; tabs by the file's name.
+    """
+    lines = (text + "\n" for _, text in numbered_lines(path))
+    first = next(lines)
+    found = re.search(f"[{re.escape(delimiters)}]", _QUOTED.sub("", first))
+    delimiter = "\t" if suffix_of(path) in _TAB_SUFFIXES else found[0] if found else ","
+    reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            record = next(reader, None)
+        except csv.Error as error:
+            expected = "closed quotation marks and short cells"
+            raise DataFileError(path, line, f"a broken line ({error})", expected) from None
+        if record is None:
+            return
+        cells = [cell.strip() for cell in record]
+        if cells not in ([], [""]):
+            yield line, cells
 
 
 def _pairs(path: PathLike, lines: list[Line]) -> Iterator[Edge]:
