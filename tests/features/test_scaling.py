@@ -61,6 +61,16 @@ def test_quantile_columns_are_those_of_scikit_learn_but_for_moving_and_one_facto
     )
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e-9, 1e-3, 1e12])
+def test_quantiles_do_not_see_the_size_of_columns(table, size):
+    X = table[0] / np.ptp(table[0], axis=0)
+    expected = scaled("quantile", X)
+    scaling = FeatureScaling.fit("quantile", FeatureMatrix(X * size))
+    assert_allclose(scaling(FeatureMatrix(X * size)).data, expected, atol=1e-12)
+    beyond = scaling(FeatureMatrix(np.tile([[-1e300], [1e300]], 5))).data
+    assert_allclose(beyond, [expected.min(axis=0), expected.max(axis=0)])
+
+
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
 def test_rows_of_unit_length(table, make):
     X = table[0].copy()

@@ -139,7 +139,12 @@ def _to_normal(data: Array, quantiles: Array) -> Array:
     """Map columns to normal quantiles, as scikit-learn does: the same for equal values, cut at the ends."""
     from sklearn.preprocessing import QuantileTransformer
 
+    # what is within 1e-7 of an end is at the end for scikit-learn, so ranges below 1 are brought above it
+    lowest, highest = quantiles[0], quantiles[-1]
+    is_small = (highest > lowest) & (highest - lowest < 1)
+    unit = np.exp2(np.floor(np.log2(np.where(is_small, highest - lowest, 1.0))))
+    table, quantiles = np.clip(data.astype(np.float64), lowest, highest) / unit, quantiles / unit
     transformer = QuantileTransformer(output_distribution="normal", n_quantiles=len(quantiles))
     transformer.quantiles_, transformer.references_ = quantiles, np.linspace(0, 1, len(quantiles))
     transformer.n_features_in_ = quantiles.shape[1]
-    return np.asarray(transformer.transform(data.astype(np.float64)))
+    return np.asarray(transformer.transform(table))
