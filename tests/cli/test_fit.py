@@ -283,6 +283,12 @@ def test_blank_cells_of_labels_are_counted(run, matrix_files, tmp_path):
     assert model.columns_.empty_labels == "unknown"
     assert not np.array_equal(model.classifier_.coef_, weights)
     assert "8 rows" in run("evaluate", "m.lw", "a.csv").out
+    rows = [
+        {"text": text, "tags": tags} for text in ("red sea", "blue sky") for tags in ([], ["a", "b"], ["a"])
+    ]
+    (tmp_path / "l.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ["fit", "l.jsonl", "--model", "max-margin", "--labels", "tags", "--out", "m.lw", "-q"]
+    assert run(*words).err == ""  # an empty list says it all
     assert (
         "goes with tables only"
         in run("fit", "d.svm", "--model", "max-margin", "--empty-labels", "none", "--out", "n.lw", code=2).err

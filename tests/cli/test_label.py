@@ -144,6 +144,9 @@ def test_reads_rows_of_numbers_and_of_tables(matrix_files, tmp_path, monkeypatch
     rows, text_of = _read("a.csv", DataFlags(text=("description",), labels="tags", label_separator=","), [])
     assert text_of(0) == "a game of chess"
     assert rows.Y.observed_counts().tolist() == [5, 5, 5, 5]
+    (tmp_path / "b.csv").write_text("text,tags\n" + "a sea,alpha;beta\na sky,beta\na lake,alpha\n" * 2)
+    rows, _ = _read("b.csv", DataFlags(text=("text",), labels="tags"), [])  # cut as by labelweave fit
+    assert rows.Y.names.tolist() == ["alpha", "beta"]
     rows, text_of = _read("a.csv", DataFlags(text=("description",), categorical=("section",)), ["x"])
     assert rows.Y.shape == (6, 1)
     assert text_of(1) == "description: a game of cards\nsection: games"

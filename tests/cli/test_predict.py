@@ -206,6 +206,19 @@ def test_files_by_their_suffix(run, table_model, tmp_path, monkeypatch):
     assert not (tmp_path / "q.parquet").exists()
 
 
+@pytest.mark.parametrize(("flag", "name"), [("--one-class", "class"), ("--many-labels", "id")])
+def test_labels_called_as_columns_of_the_table_are_refused(run, tmp_path, flag, name):
+    rows = [f"{text},{label}" for text, label in (("red sea", name), ("blue sky", "other"))]
+    (tmp_path / "c.csv").write_text("\n".join(["text,tags", *rows * 5, ""]))
+    columns = ["--text", "text", "--labels", "tags"]
+    run("fit", "c.csv", "--model", "kernel-logistic", *columns, flag, "--out", "c.lw", "-q")
+    for format in ("csv", "tsv"):
+        words = ["predict", "c.lw", "c.csv", "--probabilities", "--output-format", format]
+        told = run(*words, code=2).err
+        assert f"a label '{name}', which would be the second column of that name" in told
+    assert name in _lines(run(*words[:4]))[0]["probabilities"]
+
+
 def test_empty_files_of_answers_have_columns(run, tmp_path):
     pyarrow = pytest.importorskip("pyarrow.parquet")
     write_answers(iter([]), Columns(["id", "class"], ["=a", "b"]), tmp_path / "e.parquet", "parquet")

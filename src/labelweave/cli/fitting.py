@@ -199,9 +199,11 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool, quiet: bool 
     is_listed = True
     if isinstance(columns.labels, str) and not has_one:
         cells = table.columns.given(columns.labels)
-        is_listed = columns.label_separator is not None or is_text_lists(cells)
-        is_listed |= isinstance(cells, list) and any(isinstance(cell, list) for cell in cells)
-        if source.empty_labels is None:
+        has_lists = is_text_lists(cells) or (
+            isinstance(cells, list) and any(isinstance(cell, list) for cell in cells)
+        )
+        is_listed = columns.label_separator is not None or has_lists
+        if source.empty_labels is None and not has_lists:
             _note_blank_cells(columns.labels, data.Y)
     return TrainingRows(data, columns, column_words(table, given, columns), is_listed)
 

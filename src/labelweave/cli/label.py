@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from labelweave.active.answers import with_more_labels
 from labelweave.cli.flags import DataFlags
+from labelweave.cli.label_cells import cut_where_listed
 from labelweave.cli.messages import note, refuse_input_as_output
 from labelweave.cli.queries import row_text
 from labelweave.datasets import LabeledData, read_any, read_table_columns
@@ -85,7 +86,7 @@ def _read_table(path: str, source: DataFlags, more: list[str]) -> tuple[LabeledD
     if source.empty_labels is None:
         given = replace(given, empty_labels="unknown")
     table = next(raw_tables(path))
-    columns = given.resolved(table)
+    columns = cut_where_listed(table, given, quiet=False, otherwise="").resolved(table)
     known: Any = (more, "error") if columns.labels is None else (None, "error")
     rows = table_features(table, columns, source.vectorizer(columns), known)
     shown = read_table_columns(path, replace(columns, labels=None))

@@ -25,10 +25,13 @@ def require_labels(table: RawTable, given: TableColumns) -> None:
         )
 
 
-def cut_where_listed(table: RawTable, given: TableColumns, quiet: bool) -> TableColumns:
+def cut_where_listed(
+    table: RawTable, given: TableColumns, quiet: bool, otherwise: str = "; --one-class takes each for a class"
+) -> TableColumns:
     """Find what separates labels where cells look like lists of them, and nothing says how to cut them.
 
     They do where a fourth of the different cells have a separator, and cutting there leaves fewer names.
+    otherwise: what is said of cells that are no lists.
     """
     if not isinstance(given.labels, str) or given.label_separator or given.labels not in table.columns:
         return given
@@ -42,7 +45,7 @@ def cut_where_listed(table: RawTable, given: TableColumns, quiet: bool) -> Table
             if not quiet:
                 note(
                     f"the cells of column {given.labels!r} list labels, such as {lists[0][:40]!r}, and are "
-                    f"cut at {separator!r}; --one-class takes each cell for a class."
+                    f"cut at {separator!r}{otherwise}."
                 )
             return replace(given, label_separator=separator)
     return given

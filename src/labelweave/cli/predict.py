@@ -49,6 +49,8 @@ def run(
     classifier: Any = classifier_of(loaded)
     refuse(_refused_wishes(classifier, options))
     answers = _answers(classifier, options)
+    if format != "jsonl":
+        refuse(_refused_names(answers.columns))
     blocks = row_blocks(loaded, data, DataFlags.of(options))
     promise = guarantee_words(classifier)
     if promise is not None and answers.are_sets:
@@ -87,6 +89,16 @@ def _refused_wishes(classifier: Any, options: dict[str, Any]) -> Iterator[str]:
         other = listing or ("probabilities" if "probabilities" in given else None)
         if other is not None:
             yield f"--certificates are of whole label sets, and --{other} prints others."
+
+
+def _refused_names(columns: Columns) -> Iterator[str]:
+    """Say which labels are called as other columns of the table are."""
+    for name in columns.fixed:
+        if name in columns.labels:
+            yield (
+                f"The model has a label {name!r}, which would be the second column of that name in a table; "
+                "give --output-format jsonl."
+            )
 
 
 def _refused_threshold(classifier: Any, options: dict[str, Any]) -> Iterator[str]:
