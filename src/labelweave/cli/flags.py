@@ -160,7 +160,8 @@ file_options = with_options(
                  help="Mulan with --n-labels: whether labels are the first or the last columns [end]."),
     click.option("--n-features", type=click.IntRange(1), help="svmlight: number of features."),
     click.option("--zero-based/--one-based", default=None,
-                 help="svmlight: where features count from [0 if there is a feature 0]."),
+                 help="svmlight: where features count from [as in the model's training file; without a model "
+                 "0 if there is a feature 0]."),
 )  # fmt: skip
 
 label_column_options = with_options(
