@@ -35,7 +35,8 @@ __all__ = [
     "text_column",
 ]
 
-_MISSING_TEXT = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "null", "None"})
+# in lower case; not "-", by which spreadsheets and statistical offices write 0
+_MISSING_TEXT = frozenset({"", "?", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", r"\n"})
 
 
 class Columns(Mapping[str, list[Any]]):
@@ -115,9 +116,12 @@ class Columns(Mapping[str, list[Any]]):
                 raise refusal(row, repr(str(cell)[:40]), str(error)) from None
         return values
 
-    def unformatted(self, name: str) -> Any:
-        """Give a column with 1,234.5 and 50 % and $3 as 1234.5 and 50 and 3, where it is text."""
-        column = as_array(self.plain(name))
+    def unformatted(self, name: str, most: int | None = None) -> Any:
+        """Give a column with 1,234.5 and 50 % and $3 as 1234.5 and 50 and 3, where it is text.
+
+        most: give only so many cells, the first ones.
+        """
+        column = as_array(self.plain(name)[:most])
         if not isinstance(column, list) and not is_text(column):
             return column
         has_points = self._marks is None or self._marks.are_points(name, column)
@@ -136,7 +140,7 @@ def _has_marks(column: Any) -> bool:
 
 def _formats(point: str, comma: str) -> tuple[str, str]:
     """Say what a formatted number is, and what is to be left out of it."""
-    digits = rf"([1-9]\d{{0,2}}(\{comma}\d{{3}})+|\d+)(\{point}\d+)?"
+    digits = rf"([1-9]\d{{0,2}}(\{comma}\d{{3}})+|\d+)(\{point}\d+([eE][-+]?\d+)?)?"
     return rf"^\s*[-+]?[$€£¥]?\s*{digits}\s*[%$€£¥]?\s*$", rf"[\{comma}%$€£¥\s]"
 
 
@@ -289,7 +293,7 @@ def number(cell: Any) -> float:
         return float("nan")
     if isinstance(cell, str):
         text = cell.strip()
-        return float("nan") if text in _MISSING_TEXT else finite_number(text)
+        return float("nan") if text.lower() in _MISSING_TEXT else finite_number(text)
     try:
         return finite_number(repr(float(cell)))
     except (TypeError, OverflowError):
@@ -326,7 +330,8 @@ def _written_numbers(column: Any) -> npt.NDArray[np.float64] | None:
         values: npt.NDArray[np.float64] = column.cast("float64").to_numpy()
         if np.isfinite(values).all():
             return values
-    is_nothing = compute.is_in(column, value_set=array(sorted(_MISSING_TEXT), column.type))
+    missing = array(sorted(_MISSING_TEXT), column.type)
+    is_nothing = compute.is_in(compute.utf8_lower(column), value_set=missing)
     rest = compute.if_else(is_nothing, scalar(None, column.type), column).cast("float64")
     values = rest.to_numpy()
     return values if np.isfinite(values).sum() + rest.null_count == len(values) else None

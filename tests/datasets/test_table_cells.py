@@ -1,0 +1,45 @@
+"""What cells of tables are taken for, as other programs write them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from labelweave.datasets import TableColumns, read_table_columns
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+
+def test_decimal_commas_may_have_an_exponent(tmp_path):
+    path, numbers = tmp_path / "d.csv", [3.574537965849708e-06, -1.5e20, 1e-05, 0.25]
+    pd.DataFrame({"a": numbers, "y": ["p", "q"] * 2}).to_csv(path, sep=";", decimal=",", index=False)
+    assert "3,574537965849708e-06" in path.read_text()
+    assert read_table_columns(path, TableColumns(labels="y")).X["a"].tolist() == numbers
+
+
+@pytest.mark.parametrize("missing", ["NULL", r"\N", "#N/A", "n/a", "<NA>", "NAN", "none"])
+@pytest.mark.parametrize("number", ["1.5", "$1,500.0"])
+def test_missing_numbers_of_other_programs_are_missing(tmp_path, missing, number):
+    path = tmp_path / "t.tsv"
+    path.write_text(f"a\ty\n{number}\tp\n{missing}\tq\n")
+    found = read_table_columns(path, TableColumns(labels="y")).X["a"]
+    np.testing.assert_array_equal(found, [float(number.strip("$").replace(",", "")), np.nan])
+
+
+@pytest.mark.parametrize("strange", ["unbekannt", "-"])
+def test_a_word_that_makes_a_column_of_numbers_text_is_told(tmp_path, strange):
+    path = tmp_path / "t.csv"
+    rows = [f"{k}.5,{k % 3}{'ab'[k % 2]},p\n" for k in range(60)]
+    path.write_text("".join(["a,b,y\n", *rows, f"{strange},,q\n"]))
+    with pytest.warns(UserWarning, match=f"t.csv:62: found '{strange}' in column 'a' of row 60") as said:
+        columns = read_table_columns(path, TableColumns(labels="y")).X.columns
+    assert len(said) == 1
+    assert list(columns) == ["a", "b"]
+    read_table_columns(path, TableColumns(labels="y", text="a"))
+
+
+def test_numbers_and_texts_of_numbers_are_not_told_as_strange(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"a": 1, "y": "p"}\n{"a": "1,000", "y": "q"}\n' * 20)
+    assert list(read_table_columns(path, TableColumns(labels="y")).X) == ["a"]
