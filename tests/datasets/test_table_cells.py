@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from decimal import Decimal
+
 import numpy as np
 import pytest
 
-from labelweave.datasets import TableColumns, read_table_columns
+from labelweave.datasets import DataFileError, TableColumns, read_table_columns
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -43,3 +46,27 @@ def test_numbers_and_texts_of_numbers_are_not_told_as_strange(tmp_path):
     path = tmp_path / "t.jsonl"
     path.write_text('{"a": 1, "y": "p"}\n{"a": "1,000", "y": "q"}\n' * 20)
     assert list(read_table_columns(path, TableColumns(labels="y")).X) == ["a"]
+
+
+def test_names_of_rows_keep_their_digits(tmp_path):
+    path, named = tmp_path / "t.jsonl", [90071992547409930, 90071992547409931, 2**63 + 1, 1.5, "x" * 1000]
+    path.write_text("".join(json.dumps({"id": name, "f": 1, "y": "p"}) + "\n" for name in named))
+    found = read_table_columns(path, TableColumns(labels="y", id="id")).row_ids
+    assert found.tolist() == named
+    assert found.nbytes == 8 * len(named)
+
+
+def test_dates_and_decimals_are_names_of_rows_and_bytes_are_refused(tmp_path):
+    path, days = tmp_path / "t.parquet", pd.date_range("2024-01-01", periods=2)
+    frame = pd.DataFrame({"at": days, "day": days.date, "sum": [Decimal("1.10"), Decimal(2)], "f": [1, 2]})
+    frame.assign(raw=[b"\xff", b"\xfe"], list=[[1], [2]]).to_parquet(path)
+
+    def names(column):
+        return read_table_columns(path, TableColumns(id=column, numeric="f")).row_ids.tolist()
+
+    assert names("at") == ["2024-01-01 00:00:00", "2024-01-02 00:00:00"]
+    assert names("day") == ["2024-01-01", "2024-01-02"]
+    assert names("sum") == ["1.10", "2.00"]
+    for column, kind in (("raw", "bytes"), ("list", "list")):
+        with pytest.raises(DataFileError, match=f"found a {kind} in column '{column}' of row 0; exp"):
+            names(column)

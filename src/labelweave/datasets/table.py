@@ -179,7 +179,11 @@ def _row_ids(table: RawTable, name: str | None) -> npt.NDArray[Any] | None:
         for row, cell in enumerate(cells):
             if is_missing(cell) or cell == "":
                 raise table.error(row, name, "nothing", "the name of the row")
-    return np.asarray(cells)
+    if not is_text(column):
+        refuse_nested(table, name, "the name of the row, text or a number")
+    names = np.empty(len(cells), object)  # none is rounded to the type, or as wide as the longest, of another
+    names[:] = [cell if isinstance(cell, (str, int, float)) else str(cell) for cell in cells]
+    return names
 
 
 def table_labels(table: RawTable, columns: TableColumns, known: Known, codings: set[str]) -> LabelMatrix:
