@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from labelweave.arguments import checked
 from labelweave.datasets.columns import Columns, as_list, filled, is_text, n_distinct, number
+from labelweave.datasets.csv_header import ROW_INDEX
 from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.table_files import RawTable
 
@@ -24,7 +25,7 @@ _GLANCE = 1000  # so many cells often say enough
 _MOSTLY_NUMBERS = 9  # cells that are numbers for each that is none
 _FEWEST_ROWS = 20  # of which all have another value, for these to be identifiers
 _NAMES_ROWS = re.compile(r"(?:^|[\W_])(?i:id|uuid|guid|key|nr|no|index|identifier)$|[a-z]I[dD]$")
-_ROW_INDEX = re.compile(r"__index_level_\d+__|Unnamed: 0(?:\.\d+)?")  # what pandas writes, and reads again
+_ROW_INDEX = re.compile(rf"__index_level_\d+__|{ROW_INDEX}(?:\.\d+)?")  # what pandas writes, and reads again
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+(?:[eE][-+]?\d+)?\s*", re.ASCII)
 _CODE = re.compile(r"[\w.:#-]{1,64}")
 _DIGIT = re.compile(r"\d")
