@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from labelweave.datasets import DataFileError, TableColumns, read_table_columns
+from labelweave.datasets import DataFileError, TableColumns, read_table, read_table_columns
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -70,3 +70,18 @@ def test_dates_and_decimals_are_names_of_rows_and_bytes_are_refused(tmp_path):
     for column, kind in (("raw", "bytes"), ("list", "list")):
         with pytest.raises(DataFileError, match=f"found a {kind} in column '{column}' of row 0; exp"):
             names(column)
+
+
+def test_truth_is_0_and_1_in_columns_of_numbers_of_every_format(tmp_path):
+    frame = pd.DataFrame({"b": [True, False, True, False], "f": [1.5, 2.5, 3.5, 4.5], "y": ["p", "q"] * 2})
+    frame.to_parquet(tmp_path / "t.parquet")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    (tmp_path / "R.csv").write_text("b,f,y\nTRUE,1.5,p\nFALSE,2.5,q\ntrue,3.5,p\nfalse,4.5,q\n")
+    training = read_table(tmp_path / "t.parquet", labels="y")
+    assert training.vectorizer.numeric == ("b", "f")
+    for name in ("t.csv", "R.csv"):
+        later = read_table(tmp_path / name, training.vectorizer, labels="y", label_names=["p", "q"])
+        np.testing.assert_array_equal(later.X.toarray(), training.X.toarray())
+    (tmp_path / "t.csv").write_text("b,f,y\nTrue,1,p\nyes,2,q\n")
+    with pytest.raises(DataFileError, match=r"t.csv:3: found 'yes' in column 'b' of row 1"):
+        read_table(tmp_path / "t.csv", training.vectorizer, labels="y")

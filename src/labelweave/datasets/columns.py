@@ -31,12 +31,15 @@ __all__ = [
     "joined",
     "n_distinct",
     "number",
+    "number_or_truth",
     "numbers",
     "text_column",
 ]
 
 # in lower case; not "-", by which spreadsheets and statistical offices write 0
 _MISSING_TEXT = frozenset({"", "?", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", r"\n"})
+
+_TRUTH = {"true": 1.0, "false": 0.0}
 
 
 class Columns(Mapping[str, list[Any]]):
@@ -111,7 +114,7 @@ class Columns(Mapping[str, list[Any]]):
         bare, values = as_list(self.unformatted(name)), np.empty(self.n_rows)
         for row, cell in enumerate(self[name]):
             try:
-                values[row] = number(bare[row])
+                values[row] = number_or_truth(bare[row])
             except ValueError as error:
                 raise refusal(row, repr(str(cell)[:40]), str(error)) from None
         return values
@@ -298,6 +301,12 @@ def number(cell: Any) -> float:
         return finite_number(repr(float(cell)))
     except (TypeError, OverflowError):
         raise ValueError("a finite number") from None
+
+
+def number_or_truth(cell: Any) -> float:
+    """Read a number as :func:`number` does, and true and false, in any case, as 1 and 0."""
+    found = _TRUTH.get(cell.strip().lower()) if isinstance(cell, str) else None
+    return number(cell) if found is None else found
 
 
 def numbers(column: Any) -> npt.NDArray[np.float64] | None:

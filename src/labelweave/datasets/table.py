@@ -27,7 +27,7 @@ from labelweave.datasets.columns import (
     is_missing,
     is_text,
     is_text_lists,
-    number,
+    number_or_truth,
 )
 from labelweave.datasets.csr_parts import ones_from_counts, targets_of_rows
 from labelweave.datasets.data_file import DataFileError, PathLike
@@ -245,11 +245,8 @@ def _binary_column(table: RawTable, name: str) -> npt.ArrayLike:
 
 def _binary(table: RawTable, row: int, name: str) -> float:
     cell = table.columns[name][row]
-    spelled = {"true": 1.0, "false": 0.0}.get(str(cell).strip().lower())
-    if spelled is not None:
-        return spelled
     try:
-        value = number(cell)
+        value = number_or_truth(cell)
     except ValueError:
         value = np.inf
     if not (0 <= value <= 1 or value == -1 or np.isnan(value)):
