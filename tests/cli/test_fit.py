@@ -39,6 +39,7 @@ def test_a_table_gives_a_table_model(fit_table):
             False,
             ["x", "x|y", "x|y|z", "x|z", "y|z"],
         ),
+        (["['x', 'y']", "['y', 'z']", "['x']", "['z']", "['x', 'z']"], [], False, ["x", "y", "z"]),
         (["Roe, Jane", "Poe, Ann", "Doe, John", "Lee, Bo", "Roe, Jane"], [], False, None),
     ],
 )

@@ -23,13 +23,12 @@ from labelweave.cli.described_labels import model_of_texts
 from labelweave.cli.fit_request import LISTED, FitRequest
 from labelweave.cli.fit_words import explain_end, print_summary
 from labelweave.cli.flags import DataFlags
-from labelweave.cli.label_cells import cut_where_listed, require_labels
+from labelweave.cli.label_cells import are_lists, cut_where_listed, require_labels
 from labelweave.cli.label_relations import Targets, hint_at_classes, structures, training_targets
 from labelweave.cli.messages import note
 from labelweave.cli.model_table import class_of, model_table
 from labelweave.cli.progress import ReadLines, show_progress
 from labelweave.datasets import LabeledData, TableColumns, read_any
-from labelweave.datasets.columns import is_text_lists
 from labelweave.datasets.data_file import is_gzip
 from labelweave.datasets.table import Known, table_features
 from labelweave.datasets.table_files import raw_tables
@@ -194,9 +193,7 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool, quiet: bool 
         data = table_features(table, columns, vectorizer, known)
     is_listed = True
     if isinstance(columns.labels, str) and not has_one:
-        cells = table.columns.given(columns.labels)
-        is_listed = columns.label_separator is not None or is_text_lists(cells)
-        is_listed |= isinstance(cells, list) and any(isinstance(cell, list) for cell in cells)
+        is_listed = columns.label_separator is not None or are_lists(table.columns.given(columns.labels))
         if source.empty_labels is None:
             _note_blank_cells(columns.labels, data.Y)
     return TrainingRows(data, columns, column_words(table, given, columns), is_listed)
