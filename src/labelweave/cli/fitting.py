@@ -29,6 +29,7 @@ from labelweave.cli.messages import note
 from labelweave.cli.model_table import class_of, model_table
 from labelweave.cli.progress import ReadLines, show_progress
 from labelweave.datasets import LabeledData, TableColumns, read_any
+from labelweave.datasets.columns import says_missing
 from labelweave.datasets.data_file import is_gzip
 from labelweave.datasets.table import Known, table_features
 from labelweave.datasets.table_files import raw_tables
@@ -192,6 +193,8 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool, quiet: bool 
     else:
         data = table_features(table, columns, vectorizer, known)
     is_listed = True
+    if isinstance(columns.labels, str):
+        _note_words_for_missing(columns.labels, data.Y)
     if isinstance(columns.labels, str) and not has_one:
         is_listed = columns.label_separator is not None or are_lists(table.columns.given(columns.labels))
         if source.empty_labels is None:
@@ -231,6 +234,17 @@ def _note_blank_cells(column: str, Y: LabelMatrix) -> None:
         note(
             f"warning: {is_blank.sum()} of {len(Y)} cells of column {column!r} are blank and count as rows "
             "without labels; if their labels are not known, give --empty-labels unknown (none silences this)."
+        )
+
+
+def _note_words_for_missing(column: str, Y: LabelMatrix) -> None:
+    """Warn of labels such as NA and NULL, which may say that no label is known."""
+    counts = dict(zip(Y.words, Y.positive_counts().tolist(), strict=True))
+    found = [f"{name!r} ({count} of {len(Y)} rows)" for name, count in counts.items() if says_missing(name)]
+    if found:
+        note(
+            f"warning: column {column!r} has labels that read like missing ones and are taken for names: "
+            f"{', '.join(found)}; where the labels of such rows are not known, write ? in their place."
         )
 
 

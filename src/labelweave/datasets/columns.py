@@ -33,6 +33,7 @@ __all__ = [
     "number",
     "number_or_truth",
     "numbers",
+    "says_missing",
     "text_column",
 ]
 
@@ -173,6 +174,11 @@ def is_missing(cell: Any) -> bool:
     return cell is None or (isinstance(cell, float) and math.isnan(cell))
 
 
+def says_missing(text: str) -> bool:
+    """Say whether a text is one of those, such as NA and NULL, that programs write for what is missing."""
+    return text.strip().lower() in _MISSING_TEXT
+
+
 def as_text(cell: Any) -> str:
     """Write a cell as text; whole numbers without a point, as a gap in a column makes integers floats."""
     return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
@@ -295,8 +301,7 @@ def number(cell: Any) -> float:
     if is_missing(cell):
         return float("nan")
     if isinstance(cell, str):
-        text = cell.strip()
-        return float("nan") if text.lower() in _MISSING_TEXT else finite_number(text)
+        return float("nan") if says_missing(cell) else finite_number(cell.strip())
     try:
         return finite_number(repr(float(cell)))
     except (TypeError, OverflowError):
