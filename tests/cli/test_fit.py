@@ -39,6 +39,7 @@ def test_a_table_gives_a_table_model(fit_table):
             False,
             ["x", "x|y", "x|y|z", "x|z", "y|z"],
         ),
+        (["['x', 'y']", "['y', 'z']", "['x']", "['z']", "['x', 'z']"], [], False, ["x", "y", "z"]),
         (["Roe, Jane", "Poe, Ann", "Doe, John", "Lee, Bo", "Roe, Jane"], [], False, None),
     ],
 )
@@ -265,6 +266,19 @@ def test_an_interrupt_before_the_fit_writes_nothing(run, monkeypatch, tmp_path):
         in run("fit", "a.csv", "--model", "max-margin", "--out", "m.lw", code=130).err
     )
     assert not (tmp_path / "m.lw").exists()
+
+
+@pytest.mark.parametrize("flags", [[], ["--one-class"]])
+def test_labels_that_read_like_missing_ones_are_told(run, tmp_path, flags):
+    lines = [f"{row}.5,{('high', 'low', 'NA')[row % 3]}\n" for row in range(12)]
+    (tmp_path / "t.csv").write_text("x,level\n" + "".join(lines))
+    fit = ["fit", "t.csv", "--labels", "level", "--model", "max-margin", "--out", "m.lw", "-q"]
+    told = run(*fit, *flags).err
+    assert "'level' has labels that read like missing ones and are taken for names: 'NA' (4 of 12 row" in told
+    assert list(labelweave.load("m.lw").label_names_) == ["NA", "high", "low"]
+    (tmp_path / "t.csv").write_text("x,level\n" + "".join(lines).replace("NA", "?"))
+    assert run(*fit, *flags).err == ""
+    assert list(labelweave.load("m.lw").label_names_) == ["high", "low"]
 
 
 def test_blank_cells_of_labels_are_counted(run, matrix_files, tmp_path):

@@ -284,9 +284,11 @@ def test_a_column_of_single_labels_holds_classes(run, tmp_path, cells, words, ha
 
 def test_lists_of_one_label_are_lists(run, tmp_path):
     (tmp_path / "l.jsonl").write_text("".join(f'{{"x": {k}, "y": ["{"ab"[k % 2]}"]}}\n' for k in range(8)))
+    (tmp_path / "l.csv").write_text("x,y\n" + "".join(f"{k},['{'ab'[k % 2]}']\n" for k in range(8)))
     (tmp_path / "l.svm").write_text("".join(f"{k % 3} 1:{k}\n" for k in range(9)))
     margins = ["--model", "max-margin", "--out", "m.lw"]
-    assert "classes" not in run("fit", "l.jsonl", "--numeric", "x", "--labels", "y", *margins).err
+    for name in ("l.jsonl", "l.csv"):
+        assert "classes" not in run("fit", name, "--numeric", "x", "--labels", "y", *margins).err
     assert "every row has one of 3 labels, so they are its classes" in run("fit", "l.svm", *margins).err
 
 

@@ -157,7 +157,7 @@ def test_later_files_use_the_training_labels_and_features(tmp_path):
         ("t.csv", "", None, "an empty file"),
         ("t.csv", "f,y\n", None, "no rows"),
         ("t.csv", "f,f\n1,x\n", 1, "two columns named 'f'"),
-        ("t.csv", "f,\n1,x\n", 1, "a column without a name"),
+        ("t.csv", "f,\n1,x\n", 1, "no name for the column at place 2"),
         ("t.csv", "f,y\n1,x\n1\n", 3, "a row of 1 cells"),
         ("t.csv", "f,y\n1,x,2\n", 2, "a row of 3 cells"),
         ("t.csv", 'f,y\n1,"x\n2,y\n', 2, "broken record"),

@@ -55,6 +55,24 @@ def test_values_that_earlier_versions_wrote_with_a_point_are_found():
     np.testing.assert_array_equal(made.transform(pd.DataFrame({"kind": [10.0, 20.0]})).toarray(), np.eye(2))
 
 
+@pytest.mark.parametrize(("training", "later"), [(["1.0", "2.0", ""], [1, 2]), (["1", "2"], ["1.0", "2.0"])])
+def test_whole_numbers_are_one_category_with_a_point_and_without(training, later):
+    made = TableVectorizer(categorical="kind").fit(pd.DataFrame({"kind": training}))
+    found = made.transform(pd.DataFrame({"kind": later})).toarray()
+    np.testing.assert_array_equal(found[:, -2:], np.eye(2))
+    both = TableVectorizer(categorical="kind").fit(pd.DataFrame({"kind": ["1", "1.0"]}))
+    np.testing.assert_array_equal(both.transform(pd.DataFrame({"kind": ["1", "1.0"]})).toarray(), np.eye(2))
+
+
+def test_a_column_of_unknown_categories_alone_is_told():
+    made = TableVectorizer(categorical="kind").fit(pd.DataFrame({"kind": ["red", "blue"]}))
+    strange = pd.DataFrame({"kind": ["rot", "blau"] * 5})
+    with pytest.warns(UserWarning, match="none of 10 rows has a value of column 'kind'"):
+        assert not made.transform(strange).nnz
+    strange.loc[3, "kind"] = "red"
+    assert made.transform(strange).nnz == 1
+
+
 @pytest.mark.parametrize("options", [{}, {"min_df": 2, "sublinear_tf": True}, {"ngram_range": (1, 2)}])
 def test_state_rebuilds_an_equal_transformer(options):
     made = TableVectorizer("title", "kind", "size", missing_numeric="mean", **options).fit(FRAME)

@@ -19,8 +19,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.datasets.columns import as_text
+from labelweave.datasets.csv_header import DELIMITERS
 from labelweave.datasets.data_file import DataFileError, PathLike, decoded, require_file
-from labelweave.datasets.table_files import DELIMITERS, escaped, raw_tables
+from labelweave.datasets.table_files import escaped, raw_tables
 from labelweave.labels import LabelMatrix
 
 COLUMNS = ("id", "label", "answer")

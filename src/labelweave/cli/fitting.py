@@ -23,13 +23,13 @@ from labelweave.cli.described_labels import model_of_texts
 from labelweave.cli.fit_request import LISTED, FitRequest
 from labelweave.cli.fit_words import explain_end, print_summary
 from labelweave.cli.flags import DataFlags
-from labelweave.cli.label_cells import cut_where_listed, require_labels
+from labelweave.cli.label_cells import are_lists, cut_where_listed, require_labels
 from labelweave.cli.label_relations import Targets, hint_at_classes, structures, training_targets
 from labelweave.cli.messages import note
 from labelweave.cli.model_table import class_of, model_table
 from labelweave.cli.progress import ReadLines, show_progress
 from labelweave.datasets import LabeledData, TableColumns, read_any
-from labelweave.datasets.columns import is_text_lists
+from labelweave.datasets.columns import says_missing
 from labelweave.datasets.data_file import is_gzip
 from labelweave.datasets.table import Known, table_features
 from labelweave.datasets.table_blocks import columns_of_blocks, completed, first_block
@@ -197,11 +197,10 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool, quiet: bool 
     else:
         data = table_features(table, columns, vectorizer, known)
     is_listed = True
+    if isinstance(columns.labels, str):
+        _note_words_for_missing(columns.labels, data.Y)
     if isinstance(columns.labels, str) and not has_one:
-        cells = table.columns.given(columns.labels)
-        has_lists = is_text_lists(cells) or (
-            isinstance(cells, list) and any(isinstance(cell, list) for cell in cells)
-        )
+        has_lists = are_lists(table.columns.given(columns.labels))
         is_listed = columns.label_separator is not None or has_lists
         if source.empty_labels is None and not has_lists:
             _note_blank_cells(columns.labels, data.Y)
@@ -240,6 +239,17 @@ def _note_blank_cells(column: str, Y: LabelMatrix) -> None:
         note(
             f"warning: {is_blank.sum()} of {len(Y)} cells of column {column!r} are blank and count as rows "
             "without labels; if their labels are not known, give --empty-labels unknown (none silences this)."
+        )
+
+
+def _note_words_for_missing(column: str, Y: LabelMatrix) -> None:
+    """Warn of labels such as NA and NULL, which may say that no label is known."""
+    counts = dict(zip(Y.words, Y.positive_counts().tolist(), strict=True))
+    found = [f"{name!r} ({count} of {len(Y)} rows)" for name, count in counts.items() if says_missing(name)]
+    if found:
+        note(
+            f"warning: column {column!r} has labels that read like missing ones and are taken for names: "
+            f"{', '.join(found)}; where the labels of such rows are not known, write ? in their place."
         )
 
 

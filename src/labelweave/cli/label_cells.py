@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import click
 
 from labelweave.cli.messages import note
 from labelweave.datasets import TableColumns
-from labelweave.datasets.columns import as_array, is_text
+from labelweave.datasets.columns import as_array, as_list, is_text, is_text_lists
 from labelweave.datasets.table_files import RawTable
+from labelweave.datasets.written_lists import written_list
 
 _SEPARATORS = (",", ";", "|")
 _SHOWN_COLUMNS = 12
@@ -38,6 +40,8 @@ def cut_where_listed(
     cells = as_array(table.columns.given(given.labels))
     texts = cells.unique().to_pylist() if not isinstance(cells, list) and is_text(cells) else []
     names = {text.strip() for text in texts if text and text.strip()}
+    if any(map(_is_list, names)):
+        return given
     for separator in _SEPARATORS:
         lists = sorted(name for name in names if separator in name)
         parts = {part.strip() for name in names for part in name.split(separator)}
@@ -49,3 +53,18 @@ def cut_where_listed(
                 )
             return replace(given, label_separator=separator)
     return given
+
+
+def are_lists(cells: Any) -> bool:
+    """Say whether cells of a column are lists, or the texts of some."""
+    if is_text_lists(cells):
+        return True
+    texts = cells.unique().to_pylist() if is_text(cells) else as_list(cells)
+    return any(isinstance(cell, list) or (isinstance(cell, str) and _is_list(cell)) for cell in texts)
+
+
+def _is_list(text: str) -> bool:
+    try:
+        return text.startswith("[") and written_list(text.strip()) is not None
+    except ValueError:  # which its reader says
+        return True

@@ -31,11 +31,16 @@ __all__ = [
     "joined",
     "n_distinct",
     "number",
+    "number_or_truth",
     "numbers",
+    "says_missing",
     "text_column",
 ]
 
-_MISSING_TEXT = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "null", "None"})
+# in lower case; not "-", by which spreadsheets and statistical offices write 0
+_MISSING_TEXT = frozenset({"", "?", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", r"\n"})
+
+_TRUTH = {"true": 1.0, "false": 0.0}
 
 
 class Columns(Mapping[str, list[Any]]):
@@ -110,14 +115,17 @@ class Columns(Mapping[str, list[Any]]):
         bare, values = as_list(self.unformatted(name)), np.empty(self.n_rows)
         for row, cell in enumerate(self[name]):
             try:
-                values[row] = number(bare[row])
+                values[row] = number_or_truth(bare[row])
             except ValueError as error:
                 raise refusal(row, repr(str(cell)[:40]), str(error)) from None
         return values
 
-    def unformatted(self, name: str) -> Any:
-        """Give a column with 1,234.5 and 50 % and $3 as 1234.5 and 50 and 3, where it is text."""
-        column = as_array(self.plain(name))
+    def unformatted(self, name: str, most: int | None = None) -> Any:
+        """Give a column with 1,234.5 and 50 % and $3 as 1234.5 and 50 and 3, where it is text.
+
+        most: give only so many cells, the first ones.
+        """
+        column = as_array(self.plain(name)[:most])
         if not isinstance(column, list) and not is_text(column):
             return column
         has_points = self._marks is None or self._marks.are_points(name, column)
@@ -136,7 +144,7 @@ def _has_marks(column: Any) -> bool:
 
 def _formats(point: str, comma: str) -> tuple[str, str]:
     """Say what a formatted number is, and what is to be left out of it."""
-    digits = rf"([1-9]\d{{0,2}}(\{comma}\d{{3}})+|\d+)(\{point}\d+)?"
+    digits = rf"([1-9]\d{{0,2}}(\{comma}\d{{3}})+|\d+)(\{point}\d+([eE][-+]?\d+)?)?"
     return rf"^\s*[-+]?[$€£¥]?\s*{digits}\s*[%$€£¥]?\s*$", rf"[\{comma}%$€£¥\s]"
 
 
@@ -164,6 +172,11 @@ def _unformatted_list(column: list[Any], point: str, comma: str) -> list[Any]:
 def is_missing(cell: Any) -> bool:
     """Say whether a cell holds nothing: None or NaN; an empty string does not."""
     return cell is None or (isinstance(cell, float) and math.isnan(cell))
+
+
+def says_missing(text: str) -> bool:
+    """Say whether a text is one of those, such as NA and NULL, that programs write for what is missing."""
+    return text.strip().lower() in _MISSING_TEXT
 
 
 def as_text(cell: Any) -> str:
@@ -288,12 +301,17 @@ def number(cell: Any) -> float:
     if is_missing(cell):
         return float("nan")
     if isinstance(cell, str):
-        text = cell.strip()
-        return float("nan") if text in _MISSING_TEXT else finite_number(text)
+        return float("nan") if says_missing(cell) else finite_number(cell.strip())
     try:
         return finite_number(repr(float(cell)))
     except (TypeError, OverflowError):
         raise ValueError("a finite number") from None
+
+
+def number_or_truth(cell: Any) -> float:
+    """Read a number as :func:`number` does, and true and false, in any case, as 1 and 0."""
+    found = _TRUTH.get(cell.strip().lower()) if isinstance(cell, str) else None
+    return number(cell) if found is None else found
 
 
 def numbers(column: Any) -> npt.NDArray[np.float64] | None:
@@ -326,7 +344,8 @@ def _written_numbers(column: Any) -> npt.NDArray[np.float64] | None:
         values: npt.NDArray[np.float64] = column.cast("float64").to_numpy()
         if np.isfinite(values).all():
             return values
-    is_nothing = compute.is_in(column, value_set=array(sorted(_MISSING_TEXT), column.type))
+    missing = array(sorted(_MISSING_TEXT), column.type)
+    is_nothing = compute.is_in(compute.utf8_lower(column), value_set=missing)
     rest = compute.if_else(is_nothing, scalar(None, column.type), column).cast("float64")
     values = rest.to_numpy()
     return values if np.isfinite(values).sum() + rest.null_count == len(values) else None

@@ -28,7 +28,7 @@ class LabeledData:
     feature_names : ndarray of str, shape (d,), or None, default=None
         One name a feature.
     row_ids : ndarray of shape (n,) or None, default=None
-        What the file calls its rows.
+        What the file calls its rows; of a table text and numbers, to which dates and times are text.
     parents : tuple of (str, str) or None, default=None
         Pairs ``(parent, child)`` of label names where the labels form a
         taxonomy; a label that is no child hangs under the root.

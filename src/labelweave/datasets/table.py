@@ -27,7 +27,7 @@ from labelweave.datasets.columns import (
     is_missing,
     is_text,
     is_text_lists,
-    number,
+    number_or_truth,
 )
 from labelweave.datasets.csr_parts import ones_from_counts, targets_of_rows
 from labelweave.datasets.data_file import DataFileError, PathLike
@@ -36,6 +36,7 @@ from labelweave.datasets.table_blocks import columns_of_blocks, completed_blocks
 from labelweave.datasets.table_columns import TableColumns, refuse_nested
 from labelweave.datasets.table_files import RawTable, raw_tables
 from labelweave.datasets.table_vectorizer import TableVectorizer
+from labelweave.datasets.written_lists import written_list
 from labelweave.labels import LabelMatrix
 
 _STRIPPED = re.compile(r"[\s?]")
@@ -180,7 +181,11 @@ def _row_ids(table: RawTable, name: str | None) -> npt.NDArray[Any] | None:
         for row, cell in enumerate(cells):
             if is_missing(cell) or cell == "":
                 raise table.error(row, name, "nothing", "the name of the row")
-    return np.asarray(cells)
+    if not is_text(column):
+        refuse_nested(table, name, "the name of the row, text or a number")
+    names = np.empty(len(cells), object)  # none is rounded to the type, or as wide as the longest, of another
+    names[:] = [cell if isinstance(cell, (str, int, float)) else str(cell) for cell in cells]
+    return names
 
 
 def table_labels(table: RawTable, columns: TableColumns, known: Known, codings: set[str]) -> LabelMatrix:
@@ -242,11 +247,8 @@ def _binary_column(table: RawTable, name: str) -> npt.ArrayLike:
 
 def _binary(table: RawTable, row: int, name: str) -> float:
     cell = table.columns[name][row]
-    spelled = {"true": 1.0, "false": 0.0}.get(str(cell).strip().lower())
-    if spelled is not None:
-        return spelled
     try:
-        value = number(cell)
+        value = number_or_truth(cell)
     except ValueError:
         value = np.inf
     if not (0 <= value <= 1 or value == -1 or np.isnan(value)):
@@ -306,7 +308,8 @@ class _Written(NamedTuple):
 def _written_labels(table: RawTable, columns: TableColumns) -> _Written:
     """Split all label cells."""
     column, separator = as_array(table.columns.given(columns.labels)), columns.label_separator
-    if is_text_lists(column) or (is_text(column) and not (separator and _STRIPPED.search(separator))):
+    is_plain_text = is_text(column) and not has_any(column, "[", at_start=True)
+    if is_text_lists(column) or (is_plain_text and not (separator and _STRIPPED.search(separator))):
         found = _written_in_array(column, separator, columns.empty_labels == "unknown")
         if found is not None:
             return found
@@ -348,7 +351,7 @@ def _written_in_array(column: Any, separator: str | None, is_blank_unknown: bool
 
 def _labels_of(table: RawTable, row: int, columns: TableColumns) -> list[str] | None:
     """Split a label cell; None means that the row was not observed."""
-    cell = table.columns[columns.labels][row]
+    cell = _with_list(table, row, columns.labels)
     if is_missing(cell) or (isinstance(cell, str) and cell.strip() == "?"):
         return None
     if isinstance(cell, str):
@@ -364,3 +367,15 @@ def _labels_of(table: RawTable, row: int, columns: TableColumns) -> list[str] | 
         if is_missing(name) or isinstance(name, (list, dict)) or not str(name).strip():
             raise table.error(row, columns.labels, f"the label {name!r}", "names that are not empty")
     return [str(name).strip() for name in cell]
+
+
+def _with_list(table: RawTable, row: int, name: str) -> Any:
+    """Give a cell, as a list where it is the text of one."""
+    cell = table.columns[name][row]
+    if not isinstance(cell, str) or not cell.startswith("["):
+        return cell
+    try:
+        found = written_list(cell.strip())
+    except ValueError as error:
+        raise table.error(row, name, repr(cell[:40]), str(error)) from None
+    return cell if found is None else found

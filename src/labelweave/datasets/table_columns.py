@@ -16,15 +16,17 @@ import numpy.typing as npt
 
 from labelweave.arguments import checked
 from labelweave.datasets.columns import Columns, as_list, filled, is_text, n_distinct, number
+from labelweave.datasets.csv_header import ROW_INDEX
 from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.table_files import RawTable
 
 _MOST_CATEGORIES = 50
 _GLANCE = 1000  # so many cells often say enough
+_MOSTLY_NUMBERS = 9  # cells that are numbers for each that is none
 _FEWEST_ROWS = 20  # of which all have another value, for these to be identifiers
 _NAMES_ROWS = re.compile(r"(?:^|[\W_])(?i:id|uuid|guid|key|nr|no|index|identifier)$|[a-z]I[dD]$")
-_ROW_INDEX = re.compile(r"__index_level_\d+__|Unnamed: 0(?:\.\d+)?")  # what pandas writes, and reads again
-_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*", re.ASCII)
+_ROW_INDEX = re.compile(rf"__index_level_\d+__|{ROW_INDEX}(?:\.\d+)?")  # what pandas writes, and reads again
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+(?:[eE][-+]?\d+)?\s*", re.ASCII)
 _CODE = re.compile(r"[\w.:#-]{1,64}")
 _DIGIT = re.compile(r"\d")
 _MOST_LISTED = 20
@@ -289,9 +291,35 @@ def kind_of(table: RawTable, name: str) -> str:
         said = f"the cells of column {name!r} look like numbers with decimal commas and are taken for words"
         said += "; write the numbers with points, or part the cells of a CSV file by semicolons"
         warnings.warn(f"{table.path}: {said}", UserWarning, stacklevel=2)
+    _warn_of_numbers(table, name)
     most = min(_MOST_CATEGORIES, len(cells) // 2)
     are_few = n_distinct(cells[:_GLANCE]) <= most and n_distinct(cells) <= most
     return "categorical" if are_few else "text"
+
+
+def _warn_of_numbers(table: RawTable, name: str) -> None:
+    """Warn of a column that is no column of numbers because of few cells, and name the first of them."""
+    for most in (_GLANCE, None):
+        values = [*map(_number_or_none, as_list(table.columns.unformatted(name, most)))]
+        strange = [row for row, value in enumerate(values) if value is None]
+        n_numbers = np.isfinite(np.array(values, np.float64)).sum()
+        if n_numbers < _MOSTLY_NUMBERS * len(strange):
+            return
+    if not strange:  # numbers and text of numbers, as JSON can have them
+        return
+    found = repr(str(table.columns[name][strange[0]])[:40])
+    expected = (
+        "a number, as nearly all cells of the column are, which is now taken for words; leave such cells "
+        "empty, or name it in text or categorical"
+    )
+    warnings.warn(str(table.error(strange[0], name, found, expected)), UserWarning, stacklevel=2)
+
+
+def _number_or_none(cell: Any) -> float | None:
+    try:
+        return number(cell)
+    except ValueError:
+        return None
 
 
 def refuse_nested(table: RawTable, name: str, expected: str, others: tuple[type, ...] = ()) -> None:

@@ -28,6 +28,7 @@ from labelweave.datasets.columns import (
     joined,
     text_column,
 )
+from labelweave.datasets.csv_header import delimiter_of, named_columns, with_row_index
 from labelweave.datasets.csv_tokens import tokenized
 from labelweave.datasets.data_file import (
     DataFileError,
@@ -43,7 +44,6 @@ from labelweave.datasets.decimal_marks import DecimalMarks
 
 _KINDS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "json", ".ndjson": "json",
           ".parquet": "parquet", ".pq": "parquet"}  # fmt: skip
-DELIMITERS = ",;\t|"  # of CSV files, whose header has most of one
 _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 _LONGEST_CELL = min(sys.maxsize, 2**31 - 1)
 _ROWS_AT_ONCE = 10_000
@@ -204,13 +204,14 @@ class _Records(NamedTuple):
 def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None) -> Iterator[RawTable]:
     batches = _csv_batches(path, kind)
     first = next(batches, _Records(np.ones(1, np.int64), [], ","))
-    header = [_unescaped(as_list(column[:1])[0]) for column in first.columns]
-    _check_header(path, header)
+    header = with_row_index([_unescaped(as_list(column[:1])[0]) for column in first.columns])
+    line = int(first.lines[0])
+    _check_header(path, line, [*filter(None, header)])
     # as spreadsheets write where commas are no delimiters
     marks = DecimalMarks(path) if first.delimiter == ";" else None
     first_row, rest = 0, _with_warning(path, chain([first.part(1)], batches))
     for records in _chunks_of_records(rest, chunk_rows):
-        cells = dict(zip(header, map(_without_escapes, records.columns), strict=True))
+        cells = named_columns(path, line, header, [*map(_without_escapes, records.columns)])
         yield RawTable(path, Columns(cells, marks), records.lines, first_row)
         first_row += len(records.lines)
 
@@ -247,13 +248,13 @@ def _joined(batches: list[_Records]) -> _Records:
     return batches[0]._replace(lines=np.concatenate([batch.lines for batch in batches]), columns=columns)
 
 
-def _check_header(path: PathLike, header: list[str]) -> None:
+def _check_header(path: PathLike, line: int | None, header: list[str]) -> None:
     counts = Counter(header)
     repeated = next((name for name, count in counts.items() if count > 1), None)
     if not header or "" in counts or repeated is not None:
         what = "no header" if not header else "a column without a name"
         found = what if repeated in (None, "") else f"two columns named {repeated!r}"
-        raise DataFileError(path, 1, found, "a first line of distinct column names")
+        raise DataFileError(path, line, found, "a first line of distinct column names")
 
 
 def escaped(cell: str) -> str:
@@ -286,11 +287,16 @@ def _csv_batches(path: PathLike, kind: str) -> Iterator[_Records]:
     """
     blocks, delimiter, width, line, rest = read_blocks(path), "\t", None, 1, b""
     for first_line, block in blocks:
+        start = 0
         if first_line == 1 and kind == "csv":
-            delimiter = max(DELIMITERS, key=block[: block.find(b"\n") + 1 or None].decode("latin-1").count)
-        found = tokenized(rest + block, delimiter, width)
+            delimiter, start = delimiter_of(block)
+            line += start > 0
+        text = rest + block[start:]
+        if not text:
+            continue
+        found = tokenized(text, delimiter, width)
         if found is None:
-            yield from _careful_batches(path, chain([(line, rest + block)], blocks), delimiter, width)
+            yield from _careful_batches(path, chain([(line, text)], blocks), delimiter, width)
             return
         if found.columns:
             width = len(found.columns)
@@ -323,7 +329,7 @@ def _careful_batches(
                 if record:
                     found.append((line, record))
         except csv.Error as error:
-            raise DataFileError(path, line, f"a broken record ({error})", "closed quotation marks") from None
+            raise DataFileError(path, line, *_fault_of_record(error)) from None
         finally:
             csv.field_size_limit(usual_limit)
         if found:
@@ -331,6 +337,13 @@ def _careful_batches(
             _refuse_other_widths(path, found, width)
             columns = [*map(text_column, zip(*(row for _, row in found), strict=True))]
             yield _Records(np.array([line for line, _ in found]), columns, delimiter)
+
+
+def _fault_of_record(error: csv.Error) -> tuple[str, str]:
+    """Say what is wrong with a record that Python cannot read, and what is expected."""
+    if "new-line character" in str(error):
+        return "a line end CR alone", "line ends LF or CRLF; save the file with these"
+    return f"a broken record ({error})", "closed quotation marks"
 
 
 def _refuse_other_widths(path: PathLike, records: list[tuple[int, list[str]]], width: int) -> None:
@@ -357,7 +370,7 @@ def _parquet_tables(
                 raise DataFileError(
                     path, None, f"{n_rows} rows in {size} bytes", "rows that the file can hold"
                 )
-            _check_header(path, names)
+            _check_header(path, None, names)
             if groups is not None:
                 rows_before = [file.metadata.row_group(number).num_rows for number in range(groups[0])]
                 first_row = sum(rows_before)

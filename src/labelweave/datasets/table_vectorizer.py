@@ -6,6 +6,8 @@ scikit-learn does each; the fitted state is plain data and arrays, as a model fi
 from __future__ import annotations
 
 import inspect
+import re
+import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Literal, Self
@@ -52,6 +54,8 @@ def _words_in(kept: Any) -> list[str]:
     return list(kept) if isinstance(kept, list) else kept.tobytes().decode().split("\n")[:-1]
 
 
+_WHOLE_NUMBER = re.compile(r"-?\d+(\.0)?", re.ASCII)
+_FEWEST_STRANGE = 10  # rows without a value that is known, which are hardly there by chance
 _NAMES = Items(TEXT, least=1)
 _NO_WORDS = "it has no words; name the column in categorical or drop"
 
@@ -84,7 +88,8 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     text : str, sequence of str or None, default=None
         Columns that become tf-idf weights, one scikit-learn ``TfidfVectorizer`` each.
     categorical : str, sequence of str or None, default=None
-        Columns that become one 0/1 feature a value seen in training; other values give zeros.
+        Columns that become one 0/1 feature a value seen in training; other values give zeros, with a warning
+        where ten rows or more have no others.  ``1`` and ``1.0`` are one value unless training had both.
     numeric : str, sequence of str or None, default=None
         Columns brought to mean 0 and variance 1 of the training rows.
     min_df : int or float, default=1
@@ -245,7 +250,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ]
         if self.categorical:
             kinds = zip(self.categorical, map(frozenset, self.categories_), strict=True)
-            cells = np.array([cells_of(frame, name, values) for name, values in kinds], dtype=object)
+            cells = np.array([_known_cells(frame, name, values) for name, values in kinds], dtype=object)
             blocks.append(self._encoder().transform(cells.T))
         if self.numeric:
             blocks.append(sp.csr_array(self._scaled(frame)))
@@ -399,6 +404,26 @@ def _numbers_of(frame: Any, name: str) -> npt.NDArray[np.float64]:
             f"Row {frame.index[row]}, column {name!r} is {found}; it must be {expected}."
         ),
     )
+
+
+def _known_cells(frame: Any, name: str, known: frozenset[str]) -> list[str]:
+    """Give categories as the training rows spell them; warn where none of them is known."""
+    cells = cells_of(frame, name, known)
+    strange = set(cells) - known
+    others = {text: other for text in strange if (other := _other_spelling(text)) in known}
+    if len(cells) >= _FEWEST_STRANGE and not known.intersection(cells) and not others:
+        said = f"none of {len(cells)} rows has a value of column {name!r} that the training rows had"
+        shown = f"{min(strange)[:40]!r} is here and {min(known)[:40]!r} was there"
+        warnings.warn(f"{said}, so it tells nothing: {shown}", UserWarning, stacklevel=2)
+    return [others.get(cell, cell) for cell in cells] if others else cells
+
+
+def _other_spelling(text: str) -> str:
+    """Write 1 as 1.0 and 1.0 as 1: one gap in a column of integers, and pandas writes all of them so."""
+    found = _WHOLE_NUMBER.fullmatch(text)
+    if found is None:
+        return text
+    return text.removesuffix(".0") if found[1] else f"{text}.0"
 
 
 def cells_of(frame: Any, name: str, known: Collection[str] = ()) -> list[str]:

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pytest
+
+from labelweave.datasets import DataFileError, TableColumns, read_table_columns
+
+pd = pytest.importorskip("pandas")
+FRAME = pd.DataFrame({"f": [1.5, 2.5, 3.5], "y": ["a", "b", "a"]})
+
+
+def frame_of(path, **roles):
+    return read_table_columns(path, TableColumns(labels="y", **roles)).X
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_the_row_index_that_pandas_and_R_write_is_left_out(tmp_path, times):
+    path, frame = tmp_path / "t.csv", FRAME
+    for _ in range(times):
+        frame.to_csv(path)
+        frame = pd.read_csv(path)
+    with pytest.warns(UserWarning, match="the columns 'Unnamed: 0.* look like identifiers"):
+        assert list(frame_of(path)) == ["f"]
+    assert frame_of(path, numeric="Unnamed: 0")["Unnamed: 0"].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("chunk", ["f,y,,\n1.5,a,,\n2.5,b,, \n3.5,a,,\n", "f,,y\n1.5,,a\n2.5,,b\n3.5,,a\n"])
+def test_columns_without_a_name_or_a_cell_are_left_out(tmp_path, chunk):
+    path = tmp_path / "t.csv"
+    path.write_text(chunk)
+    assert frame_of(path)["f"].tolist() == FRAME["f"].tolist()
+    path.write_text(chunk.replace("2.5,b,", "2.5,b,x").replace("2.5,,", "2.5,x,"))
+    with pytest.raises(DataFileError, match=r"t.csv:1: found no name for the column at place [23], .* 'x'"):
+        frame_of(path)
+
+
+@pytest.mark.parametrize("first", ["sep=;\n", '"SEP=;"\r\n'])
+def test_a_first_line_may_name_the_delimiter(tmp_path, first):
+    path = tmp_path / "t.csv"
+    path.write_text(first + "f,g;y\n1,5;a\n2,5;b\n", newline="")
+    assert frame_of(path)["f,g"].tolist() == [1.5, 2.5]
+    path.write_text(first + "f;y\n1,5;a\nx;b\n", newline="")
+    with pytest.raises(DataFileError, match=r"t.csv:4: found 'x'"):
+        frame_of(path, numeric="f")
+    path.write_text(first + "f;f;y\n", newline="")
+    with pytest.raises(DataFileError, match=r"t.csv:2: found two columns named 'f'"):
+        frame_of(path)
+    path.write_text(first, newline="")
+    with pytest.raises(DataFileError, match="no header"):
+        frame_of(path)
+
+
+def test_carriage_returns_alone_are_no_line_ends(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("f,y\r1,a\r2,b\r", newline="")
+    with pytest.raises(DataFileError, match="found a line end CR alone; expected line ends LF or CRLF; save"):
+        frame_of(path)
