@@ -11,8 +11,8 @@ import numpy as np
 from labelweave import LabelCovariance, LabelMatrix
 from labelweave.array_types import Array
 from labelweave.datasets import DataFileError
+from labelweave.datasets.csv_header import DELIMITERS
 from labelweave.datasets.data_file import finite_number, require_file
-from labelweave.datasets.table_files import DELIMITERS
 from labelweave.datasets.taxonomy_files import Line, lines_of_cells
 
 _PRIOR = "prior"
