@@ -173,11 +173,15 @@ class LowRankFactors:
         return self._with_labels(pair.features, self.map.image(pair.features), self.label_factor(pair))
 
     def objective(self, pair: FactorPair) -> float:
-        loss = max(0.0, float(self.entries.values(pair.image, pair.labels).sum()))  # a difference of sums
+        return sum(self.loss_and_penalty(pair))
+
+    def loss_and_penalty(self, pair: FactorPair) -> tuple[float, float]:
+        """Give the loss, which may be below 0 where targets are outside of 0 and 1, and the penalty."""
+        loss = max(self.entries.least, float(self.entries.values(pair.image, pair.labels).sum()))
         features, labels = self._feature_gram(pair), self._label_gram(pair)
         if self.penalty == "trace_norm":
-            return loss + 0.5 * self.regularization * float(np.trace(features) + np.trace(labels))
-        return loss + 0.5 * self.regularization * float((features * labels).sum())
+            return loss, 0.5 * self.regularization * float(np.trace(features) + np.trace(labels))
+        return loss, 0.5 * self.regularization * float((features * labels).sum())
 
     def lower_bound(self, pair: FactorPair) -> float:
         """Bound the objective of factors of any rank from below, by the dual value; trace norm only."""
