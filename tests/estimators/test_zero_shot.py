@@ -416,3 +416,15 @@ def test_weights_count_in_what_is_chosen(world):
         ZeroShotClassifier(KNeighborsRegressor(), signatures[N_SEEN:]).fit(
             X, signatures[classes], sample_weight=skewed
         )
+
+
+def test_a_prior_of_named_classes_goes_by_name(world):
+    X, classes, signatures, X_test, _ = world
+    names = [f"class {number}" for number in range(N_UNSEEN)]
+    frame = pd.DataFrame(signatures[N_SEEN:], index=names)
+    prior = pd.Series([5.0, 1.0, 1.0, 2.0, 1.0], index=names)
+    model = ZeroShotClassifier(Ridge(), frame, class_prior=prior[::-1], temperature=0.0)
+    posterior = model.fit(X, pd.DataFrame(signatures[classes])).predict_proba(X_test)
+    np.testing.assert_allclose(posterior[0], prior / 10)
+    with pytest.raises(ValueError, match="'class 0' is in signatures but not in class_prior"):
+        model.set_params(class_prior=prior[1:]).fit(X, pd.DataFrame(signatures[classes]))

@@ -7,6 +7,7 @@ row, known in whole, in part or not at all: two classes are one label, more are 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from numbers import Real
 from typing import Any, Literal
@@ -22,7 +23,7 @@ from labelweave.frames import FrameForm, frame_values, is_frame, library_of
 from labelweave.labels import ClassProbabilities, LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.labels.class_probabilities import is_missing
 from labelweave.labels.label_matrix import is_plain_array
-from labelweave.labels.label_names import places_by_name
+from labelweave.labels.label_names import columns_by_name, names_or_numbers, places_by_name, rows_by_name
 from labelweave.labels.tags import numbered_tags, tag_rows
 
 
@@ -415,9 +416,12 @@ def _as_given(leaves: list[str], known: Array) -> Array:
     return typed if [node_name(entry) for entry in typed] == leaves else np.array(leaves)
 
 
-def read_entry_weights(entry_weight: Any, labels: LabelMatrix) -> RowsByLabels | sp.coo_array | None:
+def read_entry_weights(
+    entry_weight: Any, labels: LabelMatrix, names: Iterable[Any] | None = None
+) -> RowsByLabels | sp.coo_array | None:
     """Check weights of entries: dense, or sparse, where an entry that is not stored has the weight 1.
 
+    names: of the labels, by which columns of a frame are found; by default those that the labels have.
     Raises ValueError if the shape is not that of the labels, or a weight is negative or not finite.
     """
     if entry_weight is None:
@@ -425,6 +429,9 @@ def read_entry_weights(entry_weight: Any, labels: LabelMatrix) -> RowsByLabels |
     sparse = sp.issparse(entry_weight)
     if sparse:
         entry_weight = sp.coo_array(checked_csr(entry_weight, "entry_weight"))
+    else:
+        names = names_or_numbers(labels.names if names is None else names, labels.n_labels)
+        entry_weight = columns_by_name(entry_weight, names, "entry_weight")
     weights: Any = (entry_weight if sparse else numbers_of(entry_weight, "entry_weight")).astype(np.float64)
     if weights.shape != labels.shape:
         raise ValueError(
@@ -455,11 +462,14 @@ def weights_of_entries(weights: PerRow, entries: RowsByLabels | sp.coo_array | N
     return table
 
 
-def costs_by_label(name: str, cost: Any, n_labels: int) -> PerLabel:
-    """Check the cost of a kind of mistake: one for all labels, or one each.
+def costs_by_label(name: str, cost: Any, labels: Iterable[Any]) -> PerLabel:
+    """Check the cost of a kind of mistake: one for all labels, or one each, in a Series by their names.
 
+    labels: their names.
     Raises ValueError if there is not one finite non-negative number, or one a label; the label is named.
     """
+    names = [str(label) for label in labels]
+    n_labels, cost = len(names), rows_by_name(cost, names, name)
     try:
         costs = np.asarray(cost, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):

@@ -139,7 +139,7 @@ class ZeroShotClassifier(
         The attributes of every class to tell apart, seen in training or not, 0/1 or -1/1, NaN where unknown.
         A frame's index names the classes; its columns are put in the order of the attributes.  None, for y of
         classes only: every class is an attribute of its own, and none is unseen.
-    class_prior : array-like of shape (classes,) or None, default=None
+    class_prior : array-like of shape (classes,), Series by class or None, default=None
         Non-negative weights p(c) of the classes, scaled to sum to 1; None for equal ones.
     temperature : "held_out" or float, default="held_out"
         The slope t; "held_out" chooses it on training classes left out of the fit.

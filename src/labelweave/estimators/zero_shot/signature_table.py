@@ -9,7 +9,7 @@ import numpy as np
 from labelweave.array_types import Array
 from labelweave.estimators.targets import read_classes
 from labelweave.labels import LabelMatrix
-from labelweave.labels.covariance.sources import checked_class_weights
+from labelweave.labels.covariance.sources import checked_class_weights, in_class_order
 from labelweave.sklearn_compat import _safe_indexing
 
 
@@ -84,8 +84,10 @@ def _column_order(names: Array, wanted: Array) -> list[int]:
 def read_class_prior(class_prior: Any, classes: Array) -> Array:
     """Read the weights of the classes, None for equal ones, and scale them to sum to 1.
 
+    Those of a Series or dict go by name.
     Raises ValueError if there are not as many, a weight is negative, infinite or NaN, or all are 0.
     """
-    given = np.ones(len(classes)) if class_prior is None else class_prior
-    prior = checked_class_weights(given, [str(name) for name in classes])
+    names = [str(name) for name in classes]
+    given = np.ones(len(names)) if class_prior is None else in_class_order(class_prior, names, len(names))
+    prior = checked_class_weights(given, names)
     return np.asarray(prior / prior.sum())
