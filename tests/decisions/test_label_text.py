@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from scipy.special import softmax
 
 import labelweave as lw
 from labelweave import LabelText, LabelTextClassifier, TableModel, load
@@ -245,3 +246,22 @@ def test_texts_as_rows_and_texts_that_tell_nothing_are_refused():
     model = _model(mean=0.0, covariance="none").fit(X, pd.DataFrame(Y[:, :5], columns=NAMES[:5]))
     with pytest.raises(ValueError, match="tell nothing of new labels"):
         model.add_labels(["l5"])
+
+
+def test_a_class_of_one_row_is_not_held_out_alone():
+    y = np.array(["l0"] * 23 + ["l1"])
+    for seed in range(4):
+        model = _model(random_state=seed).fit(X[:24], y)
+        assert set(model.predict(X_TEST)) <= {"l0", "l1"}
+
+
+def test_probabilities_of_classes_that_all_underflow_are_compared():
+    y = np.array(NAMES)[Y.argmax(axis=1)]
+    model = _model().fit(X, y)
+    usual = model.predict_proba(X_TEST)
+    each = model.estimator_.predict_proba(X_TEST)
+    np.testing.assert_array_equal(usual, each / each.sum(axis=1, keepdims=True))
+    scorer = model.estimator_.scorer_
+    model.estimator_.scorer_ = replace(scorer, intercept_=scorer.intercept_ - 2000.0)
+    scores = model.decision_function(X_TEST)
+    np.testing.assert_allclose(model.predict_proba(X_TEST), softmax(scores, axis=1), atol=1e-12)

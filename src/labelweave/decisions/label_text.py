@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
-from labelweave.arrays import checked_csr
+from labelweave.arrays import check_sparse, checked_csr
 from labelweave.decisions.base import DecisionClassifier, decision_fit
 from labelweave.decisions.label_scores import (
     decision_level,
@@ -35,6 +35,7 @@ from labelweave.model_files.schema import Field, Made, Maybe
 from labelweave.sklearn_compat import HasMethods, Interval, StrOptions
 
 _INTERCEPT_VARIANCE = 10.0
+_LEAST_LOG = -300.0  # of the likeliest class of a row, before its probabilities are divided by their sum
 _PARTS = ("label_covariance", "label_mean")  # of a prior, as estimators call them
 
 
@@ -401,9 +402,14 @@ class LabelTextClassifier(DecisionClassifier):
         check_is_fitted(self)
         if self._form.kind == "binary":
             return np.asarray(self.estimator_.predict_proba(X))
-        blocks = score_blocks(self.estimator_, X, self._n_columns, "predict_proba")
-        found = np.concatenate(list(blocks))
-        return found / found.sum(axis=1, keepdims=True) if self._form.kind == "multiclass" else found
+        if self._form.kind == "labels":
+            return np.concatenate(list(score_blocks(self.estimator_, X, self._n_columns, "predict_proba")))
+        check_sparse(X, "X")
+        parts = row_blocks(self.estimator_, X, self._n_columns)
+        logs = np.concatenate([self.estimator_.predict_log_proba(part) for part in parts])
+        # where all are near 0 they are raised alike
+        shares = np.exp(logs - np.minimum(logs.max(axis=1, keepdims=True) - _LEAST_LOG, 0.0))
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
     @classmethod
     def _kind_inside(cls, kind: str) -> str:

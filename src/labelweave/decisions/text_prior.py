@@ -157,11 +157,10 @@ class PriorTask:
 
         That linearises the logistic loss, and is too careful with large scores.
         """
-        rows = self._rows(_SCALE_ROWS)
-        n_held = len(rows) // 4
-        if n_held < _FEWEST_HELD:
+        held, kept = self._scale_rows()
+        if len(held) < _FEWEST_HELD:
             return prior
-        held, kept, table = np.sort(rows[:n_held]), np.sort(rows[n_held:]), self.features.data
+        table = self.features.data
         truth = self.data.labels[held].likelier().to_dense()
         losses = {}
         for factor in _SCALE_FACTORS:
@@ -170,6 +169,17 @@ class PriorTask:
             scores = part.decision_function(table[held]).reshape(truth.shape)
             losses[factor] = np.logaddexp(0.0, np.where(truth > 0, -scores, scores))[~np.isnan(truth)].sum()
         return replace(prior, scale=prior.scale * min(losses, key=losses.__getitem__))
+
+    def _scale_rows(self) -> tuple[Array, Array]:
+        """Hold out a quarter of some rows, but of two classes none that no other row has."""
+        rows = self._rows(_SCALE_ROWS)
+        is_held = np.arange(len(rows)) < len(rows) // 4
+        if not isinstance(self.data.y, LabelMatrix):
+            signs = self.data.labels[rows].to_signs()[:, 0]
+            for sign in (-1, 1):
+                if not (signs[~is_held] == sign).any():
+                    is_held &= signs != sign
+        return np.sort(rows[is_held]), np.sort(rows[~is_held])
 
     def unseen_shift(self, estimator: Any) -> float:
         """Say by how much log-odds of labels that no row tells of are too low, by labels held out.
