@@ -265,3 +265,33 @@ def test_probabilities_of_classes_that_all_underflow_are_compared():
     model.estimator_.scorer_ = replace(scorer, intercept_=scorer.intercept_ - 2000.0)
     scores = model.decision_function(X_TEST)
     np.testing.assert_allclose(model.predict_proba(X_TEST), softmax(scores, axis=1), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [int, float, object])
+def test_classes_that_are_numbers_stay_numbers(kind, tmp_path):
+    y = (Y[:, 0] > 0).astype(int).astype(kind)
+    model = _model(descriptions=dict(enumerate(NAMES[:3]))).fit(X, y)
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.score(X, y) > 0.5
+    predicted = model.add_labels({3: "l3"}).predict(X_TEST)
+    assert set(predicted) <= {0, 1, 2, 3}
+    model.save(tmp_path / "m.lw")
+    np.testing.assert_array_equal(load(tmp_path / "m.lw").predict(X_TEST), predicted)
+
+
+def test_probable_classes_with_a_class_that_is_only_described():
+    chance = np.where(Y[:, 0] > 0, 0.9, 0.2)
+    y = lw.labels.ClassProbabilities(np.column_stack([chance, 1 - chance]), NAMES[:2])
+    model = _model(descriptions=NAMES[:3]).fit(X, y)
+    assert model.classes_.tolist() == NAMES[:3]
+    assert (model.predict(X) == y.likeliest()).mean() > 0.7
+
+
+def test_a_label_observed_in_rows_of_no_weight_only_is_unseen():
+    weights = np.where(np.arange(60) < 10, 0.0, 1.0)
+    known = pd.DataFrame(Y, columns=NAMES).astype(float)
+    known.loc[10:, "l5"] = np.nan
+    model = _model().fit(X, known, sample_weight=weights)
+    assert model.unobserved_labels_.tolist() == [5]
+    without = _model(descriptions=NAMES).fit(X, known[NAMES[:5]], sample_weight=weights)
+    np.testing.assert_allclose(model.decision_function(X_TEST), without.decision_function(X_TEST), atol=1e-6)

@@ -451,3 +451,10 @@ def test_a_node_weighs_a_row_by_the_labels_below():
         root = blocks._upper_of(np.arange(2), None)
         np.testing.assert_allclose(root, [[3.0, 0.5], [2.5, 12.5]])
         np.testing.assert_allclose(blocks._upper_of(np.arange(2, 4), np.arange(2)), [[2, 3], [50, 2.5]])
+
+
+def test_classes_are_found_whatever_number_type_they_have():
+    y = Y.to_dense().argmax(axis=1)
+    fitted = LabelTreeClassifier(leaf_size=6, branching=4).fit(X, y)
+    for same in (y, y.astype(float), y.astype(str)):
+        assert fitted.shortlist_recall(X, same, beam=100).reached == 1.0

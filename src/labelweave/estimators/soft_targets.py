@@ -18,7 +18,6 @@ import scipy.sparse as sp
 from labelweave.array_types import PerLabel, RowsByLabels
 from labelweave.labels import LabelMatrix
 from labelweave.labels.flip_rates import corrected_targets, read_flip_rates
-from labelweave.labels.label_names import names_or_numbers
 from labelweave.metrics._inputs import row_observed_counts
 from labelweave.metrics.top_k import propensities_of_counts
 
@@ -34,9 +33,8 @@ def corrected_by(flip_rates: Any, labels: LabelMatrix) -> LabelMatrix:
     flip_rates: a pair, or "propensity" for labels that are only forgotten, as often as the formula of Jain et
         al. (2016) says.
     """
-    names = names_or_numbers(labels.names, labels.n_labels)
     counts = rows_with_labels(labels), labels.positive_counts()
-    return corrected_targets(labels, *rates_by(flip_rates, *counts, names))
+    return corrected_targets(labels, *rates_by(flip_rates, *counts, labels.words))
 
 
 def rows_with_labels(labels: LabelMatrix) -> int:

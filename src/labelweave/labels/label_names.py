@@ -49,11 +49,6 @@ def places_by_name(given: Sequence[str], names: Sequence[str], what: str) -> Arr
     return None
 
 
-def names_or_numbers(names: Iterable[Any] | None, n_labels: int) -> list[str]:
-    """Give the labels' names, or their numbers where they have none."""
-    return [str(name) for name in (range(n_labels) if names is None else names)]
-
-
 def rows_by_name(given: Any, names: Sequence[str], what: str) -> Any:
     """Put what a Series or a frame with labels in its index says into their order, see places_by_name.
 

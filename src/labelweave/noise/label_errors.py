@@ -16,7 +16,6 @@ from labelweave.automatic import LARGEST_TABLE, AutoLabelClassifier
 from labelweave.estimators.targets import has_many_labels
 from labelweave.labels import LabelMatrix
 from labelweave.labels.flip_rates import FlipRates, read_flip_rates
-from labelweave.labels.label_names import names_or_numbers
 from labelweave.noise.left_out_scores import as_log_odds, left_out_scores
 from labelweave.noise.noisy_curves import NoisyCurves, fit_noisy_curves
 from labelweave.noise.related_labels import RelatedLabels, label_strengths, relate_labels
@@ -299,7 +298,7 @@ def find_label_errors(
     tell = (lambda words: None) if on_progress is None else on_progress
     if not 0 <= random_state < 2**32:
         raise ValueError(f"random_state is {random_state}; give a whole number from 0 to 2**32 - 1.")
-    rates = read_flip_rates(flip_rates, names_or_numbers(labels.names, labels.n_labels))
+    rates = read_flip_rates(flip_rates, labels.words)
     strengths = None if isinstance(related, bool | np.bool_) else label_strengths(related, labels)
     folds = _folds(labels, random_state)
     table = _scores(X, labels, scores, random_state, folds, tell)

@@ -37,7 +37,7 @@ from labelweave.estimators.parameters import (
 )
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.soft_targets import sure_weights
-from labelweave.estimators.targets import check_lengths, read_entry_weights, read_targets
+from labelweave.estimators.targets import check_lengths, node_name, read_entry_weights, read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.labels import Taxonomy
 from labelweave.metrics.known_labels import known_labels, tags_of_model
@@ -475,8 +475,8 @@ class LabelTreeClassifier(LabelClassifier):
             parts = known.positives.data, columns[known.positives.indices], known.positives.indptr
             return sp.csr_array(parts, shape=(len(known), len(names)))
         own = self.classes_[1:] if self._form.kind == "binary" else self.classes_
-        place = {str(name): column for column, name in enumerate(own)}
-        columns = np.array([place.get(str(one), -1) for one in np.asarray(y)], np.int64)
+        place = {node_name(name): column for column, name in enumerate(own)}
+        columns = np.array([place.get(node_name(one), -1) for one in np.asarray(y)], np.int64)
         rows = np.flatnonzero(columns >= 0)
         entries = np.ones(len(rows), np.int8), (rows, columns[rows])
         return sp.csr_array(entries, shape=(len(columns), len(own)))
