@@ -389,6 +389,15 @@ def test_entries_whose_squares_overflow_are_refused(problem, precision, scale, p
             LowRankClassifier(precision=precision, penalty=penalty).fit(given, Y)
 
 
+def test_what_float32_cannot_hold_is_refused(problem):
+    X, Y = problem
+    model = LowRankClassifier(precision="float32", penalty="ridge", fit_intercept=False)
+    with pytest.raises(ValueError, match=r"which float32 takes for 0"):
+        model.fit(1e-100 * X, Y)
+    with pytest.raises(ValueError, match=r"weights up to \S+ in size, more than float32 can hold"):
+        model.set_params(regularization=1e-82).fit(1e-36 * X * np.where(np.arange(8) == 0, 1e-5, 1.0), Y)
+
+
 def test_a_row_known_to_an_inner_node_is_no_class_of_its_own():
     random = np.random.default_rng(1)
     X = random.normal(size=(80, 4))

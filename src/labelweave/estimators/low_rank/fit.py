@@ -186,7 +186,7 @@ class ReadyRows:
         if data.explicit is None:
             self._read_source()
         else:
-            _refuse_huge_entries(data.explicit, np.dtype(settings.dtype))
+            _refuse_entries_out_of_range(data.explicit, np.dtype(settings.dtype))
 
     def _read_source(self) -> None:
         source, settings = self.data.source, self.settings
@@ -302,6 +302,12 @@ def fit_factors(
 def _fit_exactly(ready: ReadyRows, settings: LowRankSettings) -> FittedFactors:
     begin = time.perf_counter()
     found = ready.ridge.fit(settings.regularization, settings.rank, settings.dtype)
+    largest = float(np.abs(found.features).max(initial=0.0))
+    if not largest <= np.finfo(settings.dtype).max:
+        raise ValueError(
+            f"The fit has weights up to {largest:.1e} in size, more than {np.dtype(settings.dtype)} can "
+            "hold; bring X and regularization to usual sizes, or give precision='float64'."
+        )
     seconds = time.perf_counter() - begin
     record = TraceRecord(
         1, seconds, found.objective, decrease=np.inf, feature_iterations=0, label_iterations=0
@@ -338,8 +344,12 @@ def _fitted(
     )  # fmt: skip
 
 
-def _refuse_huge_entries(features: FeatureMatrix, dtype: np.dtype[Any]) -> None:
+def _refuse_entries_out_of_range(features: FeatureMatrix, dtype: np.dtype[Any]) -> None:
     largest = features.largest_entry()
+    if 0 < largest < np.finfo(dtype).tiny:
+        raise ValueError(
+            f"X has entries of at most {largest:.1e} in size, which {dtype} takes for 0; scale the features."
+        )
     if largest > _HUGE[dtype.itemsize]:
         raise ValueError(
             f"X has entries up to {largest:.1e} in size, whose squares may overflow {dtype}; entries up to "
