@@ -389,6 +389,17 @@ def test_entries_whose_squares_overflow_are_refused(problem, precision, scale, p
             LowRankClassifier(precision=precision, penalty=penalty).fit(given, Y)
 
 
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize(
+    ("scaling", "words"),
+    [(1e200, "intercept_scaling.* must be a float in the range"), (1e20, "may overflow float32")],
+)
+def test_a_constant_feature_whose_square_overflows_is_refused(problem, kernel, scaling, words):
+    model = LowRankClassifier(kernel=kernel, precision="float32", intercept_scaling=scaling)
+    with pytest.raises(ValueError, match=words):
+        model.fit(*problem)
+
+
 def test_what_float32_cannot_hold_is_refused(problem):
     X, Y = problem
     model = LowRankClassifier(precision="float32", penalty="ridge", fit_intercept=False)

@@ -183,6 +183,7 @@ class ReadyRows:
         self.explicit = data.explicit
         self.active: Array | None = None
         self.triangle: Array | None = None
+        _refuse_huge_constant(settings.constant, np.dtype(settings.dtype))
         if data.explicit is None:
             self._read_source()
         else:
@@ -303,7 +304,7 @@ def _fit_exactly(ready: ReadyRows, settings: LowRankSettings) -> FittedFactors:
     begin = time.perf_counter()
     found = ready.ridge.fit(settings.regularization, settings.rank, settings.dtype)
     largest = float(np.abs(found.features).max(initial=0.0))
-    if not largest <= np.finfo(settings.dtype).max:
+    if not largest <= float(np.finfo(settings.dtype).max):
         raise ValueError(
             f"The fit has weights up to {largest:.1e} in size, more than {np.dtype(settings.dtype)} can "
             "hold; bring X and regularization to usual sizes, or give precision='float64'."
@@ -342,6 +343,14 @@ def _fitted(
         np.asarray(constant_row @ labels.T, np.float64), ready.active, status, trace, end,
         trace[-1].objective if trace else np.nan,
     )  # fmt: skip
+
+
+def _refuse_huge_constant(constant: float, dtype: np.dtype[Any]) -> None:
+    if constant > _HUGE[dtype.itemsize]:
+        raise ValueError(
+            f"intercept_scaling is {constant:.1e}, whose square may overflow {dtype}; give a number up to "
+            f"{_HUGE[dtype.itemsize]:.0e}."
+        )
 
 
 def _refuse_entries_out_of_range(features: FeatureMatrix, dtype: np.dtype[Any]) -> None:
