@@ -419,8 +419,8 @@ def test_what_float32_cannot_hold_is_refused(problem):
     model = LowRankClassifier(precision="float32", penalty="ridge", fit_intercept=False)
     with pytest.raises(ValueError, match=r"whose squares float32 takes for 0"):
         model.set_params(penalty="trace_norm").fit(1e-30 * X, Y)
+    uneven = X * np.where(np.arange(8) == 0, 1e-41, 1e-36)
     with pytest.raises(ValueError, match=r"weights up to \S+ in size, more than float32 can hold"):
-        uneven = X * np.where(np.arange(8) == 0, 1e-41, 1e-36)
         model.set_params(penalty="ridge", regularization=1e-82).fit(uneven, Y)
 
 
