@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from scipy.special import softmax
 
 import labelweave as lw
 from labelweave import LabelText, LabelTextClassifier, TableModel, load
@@ -245,3 +246,52 @@ def test_texts_as_rows_and_texts_that_tell_nothing_are_refused():
     model = _model(mean=0.0, covariance="none").fit(X, pd.DataFrame(Y[:, :5], columns=NAMES[:5]))
     with pytest.raises(ValueError, match="tell nothing of new labels"):
         model.add_labels(["l5"])
+
+
+def test_a_class_of_one_row_is_not_held_out_alone():
+    y = np.array(["l0"] * 23 + ["l1"])
+    for seed in range(4):
+        model = _model(random_state=seed).fit(X[:24], y)
+        assert set(model.predict(X_TEST)) <= {"l0", "l1"}
+
+
+def test_probabilities_of_classes_that_all_underflow_are_compared():
+    y = np.array(NAMES)[Y.argmax(axis=1)]
+    model = _model().fit(X, y)
+    usual = model.predict_proba(X_TEST)
+    each = model.estimator_.predict_proba(X_TEST)
+    np.testing.assert_array_equal(usual, each / each.sum(axis=1, keepdims=True))
+    scorer = model.estimator_.scorer_
+    model.estimator_.scorer_ = replace(scorer, intercept_=scorer.intercept_ - 2000.0)
+    scores = model.decision_function(X_TEST)
+    np.testing.assert_allclose(model.predict_proba(X_TEST), softmax(scores, axis=1), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [int, float, object])
+def test_classes_that_are_numbers_stay_numbers(kind, tmp_path):
+    y = (Y[:, 0] > 0).astype(int).astype(kind)
+    model = _model(descriptions=dict(enumerate(NAMES[:3]))).fit(X, y)
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.score(X, y) > 0.5
+    predicted = model.add_labels({3: "l3"}).predict(X_TEST)
+    assert set(predicted) <= {0, 1, 2, 3}
+    model.save(tmp_path / "m.lw")
+    np.testing.assert_array_equal(load(tmp_path / "m.lw").predict(X_TEST), predicted)
+
+
+def test_probable_classes_with_a_class_that_is_only_described():
+    chance = np.where(Y[:, 0] > 0, 0.9, 0.2)
+    y = lw.labels.ClassProbabilities(np.column_stack([chance, 1 - chance]), NAMES[:2])
+    model = _model(descriptions=NAMES[:3]).fit(X, y)
+    assert model.classes_.tolist() == NAMES[:3]
+    assert (model.predict(X) == y.likeliest()).mean() > 0.7
+
+
+def test_a_label_observed_in_rows_of_no_weight_only_is_unseen():
+    weights = np.where(np.arange(60) < 10, 0.0, 1.0)
+    known = pd.DataFrame(Y, columns=NAMES).astype(float)
+    known.loc[10:, "l5"] = np.nan
+    model = _model().fit(X, known, sample_weight=weights)
+    assert model.unobserved_labels_.tolist() == [5]
+    without = _model(descriptions=NAMES).fit(X, known[NAMES[:5]], sample_weight=weights)
+    np.testing.assert_allclose(model.decision_function(X_TEST), without.decision_function(X_TEST), atol=1e-6)

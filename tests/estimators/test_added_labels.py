@@ -93,3 +93,13 @@ def test_nonsense_is_refused():
 def test_singular_covariances_have_weights_too():
     mix = related_weights(LabelCovariance.dense(np.ones((3, 3))), 2)
     np.testing.assert_allclose(mix, [[0.5], [0.5]])
+
+
+def test_labels_that_are_numbers_stay_numbers():
+    numbered = FULL[list("abc")].set_axis([1, 2, 3], axis=1)
+    model = MaxMarginClassifier(label_covariance=R.columns(OLD)).fit(X, numbered)
+    model.add_labels([4], R)
+    assert list(model.predict(X).columns) == [1, 2, 3, 4]
+    plain = MaxMarginClassifier(label_covariance=R.columns(OLD)).fit(X, numbered.to_numpy())
+    assert plain.add_labels([4], R).classes_.tolist() == [0, 1, 2, 4]
+    assert plain.add_labels(["more"], np.eye(5)).classes_.tolist() == ["0", "1", "2", "4", "more"]

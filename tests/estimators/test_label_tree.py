@@ -451,3 +451,25 @@ def test_a_node_weighs_a_row_by_the_labels_below():
         root = blocks._upper_of(np.arange(2), None)
         np.testing.assert_allclose(root, [[3.0, 0.5], [2.5, 12.5]])
         np.testing.assert_allclose(blocks._upper_of(np.arange(2, 4), np.arange(2)), [[2, 3], [50, 2.5]])
+
+
+def test_classes_are_found_whatever_number_type_they_have():
+    y = Y.to_dense().argmax(axis=1)
+    fitted = LabelTreeClassifier(leaf_size=6, branching=4).fit(X, y)
+    for same in (y, y.astype(float), y.astype(str)):
+        assert fitted.shortlist_recall(X, same, beam=100).reached == 1.0
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_only_directions_of_label_vectors_count(make):
+    random = np.random.default_rng(0)
+    vectors = random.normal(size=(40, 6)) * (random.random((40, 6)) < 0.7)
+    sizes = 10.0 ** random.integers(-200, 200, (40, 1))
+    model = LabelTreeClassifier(leaf_size=4, branching=2, n_trees=1)
+    rows, labels = random.normal(size=(60, 3)), random.random((60, 40)) < 0.2
+    trees = [
+        model.set_params(tree=make(given)).fit(rows, labels).label_trees_[0]
+        for given in (vectors, sizes * vectors)
+    ]
+    np.testing.assert_array_equal(*[tree.columns_of_labels for tree in trees])
+    np.testing.assert_array_equal(*[tree.owners for tree in trees])

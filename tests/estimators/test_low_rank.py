@@ -124,6 +124,20 @@ def test_without_regularization_a_singular_problem_has_a_finite_answer(problem, 
     assert (np.diff([record.objective for record in model.trace_]) <= 1e-9).all()
 
 
+@pytest.mark.parametrize(
+    ("scale", "is_kernel"),
+    [*((scale, False) for scale in (1e-140, 1e-20, 1e-6, 1e10, 1e39)), (1e-60, True), (1e19, True)],
+)
+def test_the_trace_norm_has_one_solution_on_any_scale(problem, scale, is_kernel):
+    X, Y = problem
+    model = LowRankClassifier(5, fit_intercept=False, kernel="precomputed" if is_kernel else "linear")
+    fits = []
+    for size in (1.0, scale):
+        rows = size**2 * (X @ X.T) if is_kernel else size * X
+        fits.append(model.set_params(regularization=0.3 * size).fit(rows, _hide(Y)).objective_)
+    assert fits[1] == pytest.approx(fits[0], rel=1e-3)
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("scale", [1e-8, 1e8])
 @pytest.mark.parametrize("precision", ["float64", "float32"])
@@ -387,6 +401,27 @@ def test_entries_whose_squares_overflow_are_refused(problem, precision, scale, p
     for given in (scale * X, sp.csr_array(scale * X)):
         with pytest.raises(ValueError, match=r"features up to 1e\+40|may overflow float32"):
             LowRankClassifier(precision=precision, penalty=penalty).fit(given, Y)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize(
+    ("scaling", "words"),
+    [(1e200, "intercept_scaling.* must be a float in the range"), (1e20, "may overflow float32")],
+)
+def test_a_constant_feature_whose_square_overflows_is_refused(problem, kernel, scaling, words):
+    model = LowRankClassifier(kernel=kernel, precision="float32", intercept_scaling=scaling)
+    with pytest.raises(ValueError, match=words):
+        model.fit(*problem)
+
+
+def test_what_float32_cannot_hold_is_refused(problem):
+    X, Y = problem
+    model = LowRankClassifier(precision="float32", penalty="ridge", fit_intercept=False)
+    with pytest.raises(ValueError, match=r"whose squares float32 takes for 0"):
+        model.set_params(penalty="trace_norm").fit(1e-30 * X, Y)
+    uneven = X * np.where(np.arange(8) == 0, 1e-41, 1e-36)
+    with pytest.raises(ValueError, match=r"weights up to \S+ in size, more than float32 can hold"):
+        model.set_params(penalty="ridge", regularization=1e-82).fit(uneven, Y)
 
 
 def test_a_row_known_to_an_inner_node_is_no_class_of_its_own():

@@ -185,7 +185,9 @@ def test_one_standard_error_takes_a_simpler_model():
     assert simple.best_regularization_ == same["regularization"].max()
 
 
-@pytest.mark.parametrize("choice", [{}, {"loss": "logistic"}, {"kernel": "rbf"}])
+@pytest.mark.parametrize(
+    "choice", [{}, {"loss": "logistic"}, {"kernel": "rbf"}, {"label_covariance": 50.0 * (np.eye(7) + 0.5)}]
+)
 def test_the_strongest_penalty_of_the_trace_norm_just_leaves_nothing(choice):
     X, Y = _drawn()
     model = LowRankClassifierCV(ranks=[6], regularizations=3, cv=FOLDS, **choice).fit(X, Y)

@@ -117,6 +117,15 @@ def test_learns_from_observed_entries_only():
     assert other.hyperparameters_ == pytest.approx(model.hyperparameters_)
 
 
+def test_the_loss_of_corrected_targets_is_the_same_with_and_without_weights_of_entries():
+    X, Y = _drawn()
+    choice = {"penalty": "ridge", "hyperparameters": "learn", "flip_rates": (0.2, 0.1)}
+    closed = LowRankClassifier(5, **choice).fit(X, Y)
+    general = LowRankClassifier(5, **choice).fit(X, Y, entry_weight=np.ones(Y.shape))
+    assert closed.cross_validation_loss_ == pytest.approx(general.cross_validation_loss_, rel=1e-3)
+    assert closed.regularization_ == pytest.approx(general.regularization_, rel=0.05)
+
+
 def test_some_rows_a_limit_and_nothing_to_learn():
     X, Y = _drawn()
     choice = {"penalty": "ridge", "kernel": "rbf", "hyperparameters": "learn"}

@@ -230,6 +230,28 @@ def test_bad_rates_are_refused(rates, words):
         MaxMarginClassifier(flip_rates=rates).fit(X, (P > 0.5).astype(int))
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_losses_below_zero_are_minimised_and_certified(missing):
+    X, P = _problem(missing=missing)
+    X = np.hstack([X, np.eye(N_ROWS)])  # which fits every target
+    labels = np.where(np.isnan(P), np.nan, P > 0.5)
+    model = LowRankClassifier(N_LABELS, regularization=0.01, tol=1e-10, max_iter=999, flip_rates=(0.3, 0.2))
+    model.fit(X, labels)
+    assert model.objective_ < 0
+    assert abs(model.duality_gap_) < 1e-3
+
+
+def test_exact_and_alternating_fits_of_losses_below_zero_agree():
+    X, P = _problem(missing=0.0)
+    X, labels = np.hstack([X, np.eye(N_ROWS)]), (P > 0.5).astype(int)
+    model = LowRankClassifier(
+        N_LABELS, penalty="ridge", regularization=0.01, tol=1e-12, max_iter=999, flip_rates=(0.3, 0.2)
+    )
+    exact = model.fit(X, labels).objective_
+    assert exact < 0
+    assert model.fit(X, labels, entry_weight=np.ones(P.shape)).objective_ == pytest.approx(exact, rel=1e-6)
+
+
 @pytest.mark.parametrize("model", [MaxMarginClassifier(), KernelLogisticClassifier(hyperparameters="fixed")])
 def test_rates_of_classes_are_refused(model):
     X, _ = _problem()

@@ -416,3 +416,64 @@ def test_weights_count_in_what_is_chosen(world):
         ZeroShotClassifier(KNeighborsRegressor(), signatures[N_SEEN:]).fit(
             X, signatures[classes], sample_weight=skewed
         )
+
+
+def test_a_prior_of_named_classes_goes_by_name(world):
+    X, classes, signatures, X_test, _ = world
+    names = [f"class {number}" for number in range(N_UNSEEN)]
+    frame = pd.DataFrame(signatures[N_SEEN:], index=names)
+    prior = pd.Series([5.0, 1.0, 1.0, 2.0, 1.0], index=names)
+    model = ZeroShotClassifier(Ridge(), frame, class_prior=prior[::-1], temperature=0.0)
+    posterior = model.fit(X, pd.DataFrame(signatures[classes])).predict_proba(X_test)
+    np.testing.assert_allclose(posterior[0], prior / 10)
+    with pytest.raises(ValueError, match="'class 0' is in signatures but not in class_prior"):
+        model.set_params(class_prior=prior[1:]).fit(X, pd.DataFrame(signatures[classes]))
+
+
+def test_how_classes_are_written_does_not_matter(world, tmp_path):
+    X, classes, signatures, X_test, _ = world
+    frame = pd.DataFrame(signatures)
+    frame.index = frame.index.astype(object)
+    model = ZeroShotClassifier(MaxMarginClassifier(C=0.1), frame, temperature=1.0, seen_penalty=0.0)
+    expected = model.fit(X, classes).predict(X_test)
+    assert expected.dtype.kind == "i"
+    np.testing.assert_array_equal(model.fit(X, classes.astype(float)).predict(X_test), expected)
+    model.save(tmp_path / "m.lw")
+    np.testing.assert_array_equal(load(tmp_path / "m.lw").predict(X_test), expected)
+
+
+def test_a_class_of_two_signatures_is_refused(world):
+    X, y, frame, *_ = every_class(world)
+    twice = pd.concat([frame, frame.iloc[:1]])
+    with pytest.raises(ValueError, match="signatures has the class 'animal_00' more than once"):
+        ZeroShotClassifier(Ridge(), twice).fit(X, y)
+
+
+@pytest.mark.parametrize("temperature", [1.0, "held_out"])
+def test_groups_are_checked_whatever_is_chosen(world, temperature):
+    X, classes, signatures, *_ = world
+    model = ZeroShotClassifier(Ridge(), signatures[N_SEEN:], temperature=temperature)
+    unknown = classes.astype(object)
+    unknown[3] = None
+    for groups, words in ((classes[:10], "groups has shape"), (unknown, "groups at row 3 names no class")):
+        with pytest.raises(ValueError, match=words):
+            model.fit(X, signatures[classes], groups=groups)
+
+
+@pytest.mark.parametrize("make", [list, pd.Series])
+def test_attributes_may_be_lists_of_tags(world, make):
+    X, y, frame, X_test, _ = every_class(world)
+    tags = make([[name for name in frame.columns if frame.at[one, name]] for one in y])
+    model = ZeroShotClassifier(MaxMarginClassifier(C=0.1), frame)
+    found = model.fit(X, tags, groups=y).predict_proba(X_test)
+    np.testing.assert_allclose(found, model.fit(X, y).predict_proba(X_test), atol=0.01)
+
+
+@pytest.mark.parametrize("of_unseen", [100.0, 0.01])
+def test_the_chosen_penalty_makes_up_for_the_prior_of_unseen_classes(world, of_unseen):
+    X, y, frame, X_test, _ = every_class(world)
+    model = ZeroShotClassifier(MaxMarginClassifier(C=0.1), frame, temperature=1.0).fit(X, y)
+    prior = np.where(model.seen_, 1.0, of_unseen)
+    other = clone(model).set_params(class_prior=prior).fit(X, y)
+    assert other.seen_penalty_ == pytest.approx(model.seen_penalty_ - np.log(of_unseen))
+    np.testing.assert_allclose(other.predict_proba(X_test), model.predict_proba(X_test), atol=1e-12)

@@ -413,3 +413,13 @@ def test_the_length_of_the_gradient_for_any_number_of_labels(n_labels):
     # the features' factor is 0, so scores are 0 and gradients minus the targets 1 and 0
     length = np.linalg.norm(X.T @ Y[:, :n_labels], 2)
     assert length <= pair.problem.gradient_length(pair.now) * (1 + 1e-9) <= length * (1 + 2e-4)
+
+
+@pytest.mark.parametrize(("scale", "dtype"), [(1e-165, np.float64), (1e150, np.float64), (1e-25, np.float32)])
+@pytest.mark.parametrize("n_labels", [2, L])
+def test_the_length_of_a_tiny_or_huge_gradient(scale, dtype, n_labels):
+    X, Y = _data()
+    pair = _pair(scale * X, Y[:, :n_labels], dtype=dtype)
+    pair = _Pair(pair.entries, pair.map, "trace_norm", 0.5, np.ones((n_labels, 1), dtype), Workers(1))
+    length = np.linalg.norm(X.T @ Y[:, :n_labels], 2)
+    assert pair.problem.gradient_length(pair.now) / scale == pytest.approx(length, rel=2e-4)

@@ -146,6 +146,7 @@ class WeighedColumns:
     """What a loss of entries sees of a fixed factor N, shape (columns, k), by weights C of the columns."""
 
     column_weights: Array
+    least: float = -np.inf
 
     def gram(self, fixed: Array, workers: Workers) -> Floats:
         """Compute ``N^T C N``, shape (k, k)."""

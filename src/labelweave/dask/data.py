@@ -260,7 +260,8 @@ def corrected_by(client: Client, data: ReadData, flip_rates: Any) -> ReadData:
         return data
     if data.form.kind != "labels":
         raise ValueError(RATES_OF_CLASSES)
-    missed, false = rates_by(flip_rates, data.counts.n_rows, data.counts.positives)
+    names = [str(name) for name in data.form.classes]
+    missed, false = rates_by(flip_rates, data.counts.n_rows, data.counts.positives, names)
     return data.relabelled(client, partial(corrected_targets, missed=missed, false=false))
 
 

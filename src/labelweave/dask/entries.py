@@ -50,10 +50,12 @@ class Facts:
 
     columns (L,): sums of the weights of columns; rows: of those of rows.
     is_quadratic, is_uniform: of the loss, and of its curvature from both sides.
+    least: below which the losses fall by rounding only.
     """
 
     columns: Array
     rows: float
+    least: float
     is_quadratic: bool
     is_uniform: tuple[bool, bool]
 
@@ -62,14 +64,13 @@ class Facts:
         """Look at a part."""
         entries, turned = part.entries, part.entries.transposed
         uniform = entries.has_uniform_curvature, turned.has_uniform_curvature
-        return cls(entries.column_weights, _total(turned), entries.is_quadratic, uniform)
+        return cls(entries.column_weights, _total(turned), entries.least, entries.is_quadratic, uniform)
 
     def __add__(self, other: Facts) -> Facts:
         uniform = tuple(map(min, self.is_uniform, other.is_uniform))
         quadratic = self.is_quadratic and other.is_quadratic
-        return Facts(
-            self.columns + other.columns, self.rows + other.rows, quadratic, (uniform[0], uniform[1])
-        )
+        sums = self.columns + other.columns, self.rows + other.rows, self.least + other.least
+        return Facts(*sums, quadratic, (uniform[0], uniform[1]))
 
 
 class Sums(Sized):
@@ -111,6 +112,7 @@ class EntriesApart(WeighedColumns):
         self.facts: Facts = self._summed(_facts)
         self.is_quadratic, self.has_uniform_curvature = self.facts.is_quadratic, self.facts.is_uniform[0]
         self.shape, self.column_weights = (width, loss.labels.n_labels), self.facts.columns
+        self.least = self.facts.least
         self.transposed = TurnedEntriesApart(self)
 
     def _make_own(self) -> list[Future]:
@@ -204,6 +206,7 @@ class TurnedEntriesApart:
         self.transposed, self.shape = entries, entries.shape[::-1]
         self.is_quadratic, self.has_uniform_curvature = entries.is_quadratic, entries.facts.is_uniform[1]
         self.column_weights: Array = np.array([entries.facts.rows])
+        self.least = entries.least
 
     def gram(self, fixed: Array, _: Workers) -> npt.NDArray[np.float64]:
         return self.transposed.gram_of("gram", fixed)

@@ -67,7 +67,7 @@ class KernelLogisticClassifier(PartitionedProbabilities, PartitionedClassifier):
         A tree over classes or labels.
     label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L) or None, default=None
         A given prior covariance between labels.
-    label_mean : LabelMean, array-like of shape (L, d) or None, default=None
+    label_mean : LabelMean, array-like of shape (L, d), DataFrame by label or None, default=None
         Scores that are known before the fit.
     coupling : None, "full" or int, default=None
         A covariance between labels that is learned.
@@ -77,9 +77,9 @@ class KernelLogisticClassifier(PartitionedProbabilities, PartitionedClassifier):
         Whether classes share the functions of the taxonomy's nodes.
     feature_widths : False, default=False
         Widths of single features are for data in memory.
-    false_negative_cost : float or array-like of shape (L,), default=1.0
+    false_negative_cost : float, array-like of shape (L,) or Series by label, default=1.0
         What the losses of positive entries are multiplied with.
-    false_positive_cost : float or array-like of shape (L,), default=1.0
+    false_positive_cost : float, array-like of shape (L,) or Series by label, default=1.0
         What the losses of negative entries are multiplied with.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
         Weights of classes, counted over all partitions.

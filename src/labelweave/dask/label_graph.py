@@ -76,7 +76,7 @@ class LabelGraphClassifier(PartitionedClassifier):
         Whether to keep the rounds up to the least held-out loss only.
     refit : bool, default=False
         Whether to fit the weights of a learned graph again with the squared penalty.
-    false_positive_cost, false_negative_cost : float or array-like of shape (L,), default=1.0
+    false_positive_cost, false_negative_cost : float, array-like of shape (L,) or Series by label, default=1.0
         The costs of errors, for all labels or each.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
         Weights of classes, counted over all partitions.

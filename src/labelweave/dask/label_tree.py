@@ -55,7 +55,7 @@ class LabelTreeClassifier(PartitionedClassifier):
         Weight of the losses.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
         The loss of an entry.
-    tree : Taxonomy, array-like of shape (L, k) or None, default=None
+    tree : Taxonomy, array-like of shape (L, k), DataFrame by label or None, default=None
         The tree, or vectors of labels that are clustered; None for sums of the features of positive rows.
     branching : int, default=128
         The most children of a node.

@@ -67,11 +67,11 @@ class LowRankClassifier(PartitionedClassifier):
         Weight of the loss of entries that are not positive.
     label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L) or None, default=None
         A prior covariance between labels.
-    label_mean : LabelMean, array-like of shape (L, d) or None, default=None
+    label_mean : LabelMean, array-like of shape (L, d), DataFrame by label or None, default=None
         Scores that are known before the fit.
-    false_positive_cost : float or array-like of shape (L,), default=1.0
+    false_positive_cost : float, array-like of shape (L,) or Series by label, default=1.0
         What the losses of negative entries are multiplied with.
-    false_negative_cost : float or array-like of shape (L,), default=1.0
+    false_negative_cost : float, array-like of shape (L,) or Series by label, default=1.0
         What the losses of positive entries are multiplied with.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
         Weights of classes, counted over all partitions.

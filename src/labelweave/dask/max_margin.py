@@ -75,7 +75,7 @@ class MaxMarginClassifier(PartitionedClassifier):
         Features are taken as they are.
     label_covariance : LabelCovariance, array-like of shape (L, L) or None, default=None
         How labels vary and covary.  Labels that it couples travel all together; see the notes.
-    label_mean : LabelMean, array-like of shape (L, d) or None, default=None
+    label_mean : LabelMean, array-like of shape (L, d), DataFrame by label or None, default=None
         What weights are drawn to; None is 0.
     coupling : None, default=None
         Not learned here.
@@ -83,9 +83,9 @@ class MaxMarginClassifier(PartitionedClassifier):
         Not learned here.
     fit_intercept : bool, default=True
         Whether to add a constant feature 1.
-    false_negative_cost : float or array-like of shape (L,), default=1.0
+    false_negative_cost : float, array-like of shape (L,) or Series by label, default=1.0
         Cost of missing a label that is there.
-    false_positive_cost : float or array-like of shape (L,), default=1.0
+    false_positive_cost : float, array-like of shape (L,) or Series by label, default=1.0
         Cost of predicting a label that is not there.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
         Weights of classes, counted over all partitions.

@@ -14,17 +14,17 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array
-from labelweave.arrays import checked_csr
+from labelweave.arrays import check_sparse, checked_csr
 from labelweave.decisions.base import DecisionClassifier, decision_fit
 from labelweave.decisions.label_scores import (
     decision_level,
     row_blocks,
     score_blocks,
 )
-from labelweave.decisions.text_prior import PriorTask, TextPrior
+from labelweave.decisions.text_prior import PriorTask, TextPrior, seen_labels
 from labelweave.estimators import KernelLogisticClassifier
 from labelweave.estimators.added_labels import with_more_labels
-from labelweave.estimators.targets import TargetForm, read_targets
+from labelweave.estimators.targets import TargetForm, node_name, read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.features.feature_matrix import LARGEST_FEATURE
 from labelweave.frames import column_labels
@@ -35,6 +35,7 @@ from labelweave.model_files.schema import Field, Made, Maybe
 from labelweave.sklearn_compat import HasMethods, Interval, StrOptions
 
 _INTERCEPT_VARIANCE = 10.0
+_LEAST_LOG = -300.0  # of the likeliest class of a row, before its probabilities are divided by their sum
 _PARTS = ("label_covariance", "label_mean")  # of a prior, as estimators call them
 
 
@@ -189,6 +190,8 @@ class LabelTextClassifier(DecisionClassifier):
         estimator = self._asked()
         self.taxonomy_ = None if self.taxonomy is None else Taxonomy.from_any(self.taxonomy)
         data = self._read(X, y, sample_weight)
+        unseen = np.setdiff1d(np.arange(data.labels.n_labels), seen_labels(data))
+        self._form = replace(self._form, unobserved=tuple(unseen.tolist()))
         data = self._announced(replace(data, y=data.labels if self._form.kind != "binary" else y), 1)
         features = self._features(X)
         names = self._names_of_features(X)
@@ -266,13 +269,13 @@ class LabelTextClassifier(DecisionClassifier):
             return labels, form
         if form.kind == "binary":
             second = labels.to_dense()
-            labels = LabelMatrix.from_any(np.hstack([1.0 - second, second]))
+            labels = LabelMatrix.from_probabilities(np.hstack([1.0 - second, second]))
         kind: Literal["labels", "multiclass"] = "labels" if form.kind == "labels" else "multiclass"
         return with_unobserved(labels, self.text_.names), replace(with_more_labels(form, more), kind=kind)
 
     def _names_of_labels(self, labels: LabelMatrix, form: TargetForm) -> list[str]:
         if form.kind != "labels" or labels.names is not None:
-            return [str(name) for name in form.classes]
+            return [node_name(name) for name in form.classes]
         given = self.descriptions
         names = given.names.tolist() if isinstance(given, LabelText) else list(described(given or [" "]))
         if given is None or len(names) != labels.n_labels:
@@ -401,9 +404,14 @@ class LabelTextClassifier(DecisionClassifier):
         check_is_fitted(self)
         if self._form.kind == "binary":
             return np.asarray(self.estimator_.predict_proba(X))
-        blocks = score_blocks(self.estimator_, X, self._n_columns, "predict_proba")
-        found = np.concatenate(list(blocks))
-        return found / found.sum(axis=1, keepdims=True) if self._form.kind == "multiclass" else found
+        if self._form.kind == "labels":
+            return np.concatenate(list(score_blocks(self.estimator_, X, self._n_columns, "predict_proba")))
+        check_sparse(X, "X")
+        parts = row_blocks(self.estimator_, X, self._n_columns)
+        logs = np.concatenate([self.estimator_.predict_log_proba(part) for part in parts])
+        # where all are near 0 they are raised alike
+        shares = np.exp(logs - np.minimum(logs.max(axis=1, keepdims=True) - _LEAST_LOG, 0.0))
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
     @classmethod
     def _kind_inside(cls, kind: str) -> str:
@@ -420,8 +428,9 @@ class LabelTextClassifier(DecisionClassifier):
     def _check_state(cls, state: dict[str, Any]) -> None:
         super()._check_state(state)
         fitted = state["fitted"]
-        scores, names = fitted["text_scores_"], [str(name) for name in state["classes"]]
-        if fitted["text_"].names.tolist() != names:
+        scores = fitted["text_scores_"]
+        named = [[write(name) for name in state["classes"]] for write in (node_name, str)]
+        if fitted["text_"].names.tolist() not in named:  # earlier versions wrote 1.0 as str does
             raise ModelFileError(f"its {cls.__name__} has texts of other labels.")
         width = fitted["text_"].embeddings.shape[1]
         if scores is not None and scores.factors.shape != (fitted["n_features_in_"], width):

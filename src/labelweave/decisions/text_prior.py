@@ -115,9 +115,9 @@ class PriorTask:
         covaries: whether labels may covary.
         """
         rows, labels = np.sort(self._rows(most_rows)), self.data.labels.likelier()
-        columns = np.flatnonzero(labels.observed_counts())
-        columns = np.sort(np.random.default_rng(self.seed).permutation(columns)[:_MOST_LABELS])
-        some, table = self.features.rows(rows).data, labels[rows].to_dense()[:, columns]
+        columns = np.random.default_rng(self.seed).permutation(seen_labels(self.data))
+        columns = np.sort(columns[:_MOST_LABELS])
+        some, table = self.features.rows(rows).data, labels[rows].select_labels(columns).to_dense()
         targets = np.where(np.isnan(table), np.nan, table > 0)
         product = some @ some.T
         gram = np.asarray(product.toarray() if sp.issparse(product) else product, np.float64)
@@ -157,11 +157,10 @@ class PriorTask:
 
         That linearises the logistic loss, and is too careful with large scores.
         """
-        rows = self._rows(_SCALE_ROWS)
-        n_held = len(rows) // 4
-        if n_held < _FEWEST_HELD:
+        held, kept = self._scale_rows()
+        if len(held) < _FEWEST_HELD:
             return prior
-        held, kept, table = np.sort(rows[:n_held]), np.sort(rows[n_held:]), self.features.data
+        table = self.features.data
         truth = self.data.labels[held].likelier().to_dense()
         losses = {}
         for factor in _SCALE_FACTORS:
@@ -171,6 +170,17 @@ class PriorTask:
             losses[factor] = np.logaddexp(0.0, np.where(truth > 0, -scores, scores))[~np.isnan(truth)].sum()
         return replace(prior, scale=prior.scale * min(losses, key=losses.__getitem__))
 
+    def _scale_rows(self) -> tuple[Array, Array]:
+        """Hold out a quarter of some rows, but of two classes none that no other row has."""
+        rows = self._rows(_SCALE_ROWS)
+        is_held = np.arange(len(rows)) < len(rows) // 4
+        if not isinstance(self.data.y, LabelMatrix):
+            signs = self.data.labels[rows].to_signs()[:, 0]
+            for sign in (-1, 1):
+                if not (signs[~is_held] == sign).any():
+                    is_held &= signs != sign
+        return np.sort(rows[is_held]), np.sort(rows[~is_held])
+
     def unseen_shift(self, estimator: Any) -> float:
         """Say by how much log-odds of labels that no row tells of are too low, by labels held out.
 
@@ -178,7 +188,7 @@ class PriorTask:
         shift is the likeliest one with a standard normal prior.
         """
         random, labels = np.random.default_rng(self.seed), self.data.labels
-        rows, seen = self._rows(_SCALE_ROWS), np.flatnonzero(labels.observed_counts())
+        rows, seen = self._rows(_SCALE_ROWS), seen_labels(self.data)
         if min(len(rows), len(seen)) < _PARTS * _FEWEST_HELD:
             return 0.0
         part_of_row, part_of_label = np.arange(len(rows)) % _PARTS, np.full(labels.n_labels, -1)
@@ -196,6 +206,12 @@ class PriorTask:
         log_odds, n_positive = np.concatenate(scores), float(np.concatenate(truth).sum())
         most = len(log_odds) + 1.0
         return float(brentq(lambda a: expit(log_odds + a).sum() - n_positive + a, -most, most))
+
+
+def seen_labels(data: TrainingRows) -> Array:
+    """Give the numbers of the labels that a row of positive weight tells of."""
+    labels = data.labels if data.weights is None else data.labels[np.flatnonzero(data.weights)]
+    return np.flatnonzero(labels.observed_counts())
 
 
 def _without(labels: LabelMatrix, hidden: Array) -> LabelMatrix:

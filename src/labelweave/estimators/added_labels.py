@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -22,7 +23,8 @@ from sklearn.utils.validation import check_is_fitted
 from labelweave.array_types import Array
 from labelweave.estimators.parameters import CovarianceLike, MeanLike
 from labelweave.estimators.scorers import FactorScorer, KernelScorer, LinearScorer, Scorer
-from labelweave.estimators.targets import TargetForm, read_covariance
+from labelweave.estimators.targets import TargetForm, as_given, node_name, read_covariance
+from labelweave.frames import FrameForm
 from labelweave.labels import LabelCovariance, LabelMean
 from labelweave.labels.label_mean import read_label_mean
 from labelweave.labels.label_names import checked_names
@@ -169,12 +171,24 @@ def widened_covariance(covariance: LabelCovariance, n_new: int) -> LabelCovarian
 
 
 def with_more_labels(form: TargetForm, names: Sequence[Any]) -> TargetForm:
-    """Give the form of targets with labels behind the others, of which no row tells."""
-    n_old, kinds = len(form.classes), form.classes.dtype.kind
-    more = np.array([str(name) for name in names], object)
-    if kinds in "OUS":
+    """Give the form of targets with labels behind the others, of which no row tells.
+
+    They are numbers where all names are.
+    """
+    n_old, added = len(form.classes), [str(name) for name in names]
+    more = np.array(added, object)
+    if form.classes.dtype.kind in "OUS":
         classes = np.concatenate([form.classes.astype(object), more])
     else:
-        classes = np.array([*map(str, form.classes), *more], object)
-    wide = form.widened(replace(form, classes=more, frame=None), classes)
+        classes = as_given([*map(node_name, form.classes), *added], form.classes)
+        classes = classes.astype(object) if classes.dtype.kind == "U" else classes
+    wide = form.widened(replace(form, classes=more, frame=_called(added, form.frame)), classes)
     return replace(wide, unobserved=(*form.unobserved, *range(n_old, n_old + len(more))))
+
+
+def _called(names: list[str], frame: FrameForm | None) -> FrameForm | None:
+    """Give new labels the type of a frame's columns that are numbers; None where that cannot be."""
+    if frame is None or not all(isinstance(label, Real) for label in frame.labels or [""]):
+        return None
+    called = as_given(names, np.array(frame.labels))
+    return None if called.dtype.kind == "U" else replace(frame, labels=called.tolist())

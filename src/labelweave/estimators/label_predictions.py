@@ -15,10 +15,13 @@ from labelweave.arrays import largest_columns
 from labelweave.estimators.class_weights import class_weight_state
 from labelweave.estimators.targets import TargetForm
 from labelweave.labels.flip_rates import FlipRates
+from labelweave.labels.label_names import rows_by_name
 from labelweave.metrics import subset_accuracy
 from labelweave.metrics._classes import observed_rows, right_rows
 from labelweave.metrics.known_labels import tags_of_model, truth_for
 from labelweave.views import FactsInHTML
+
+_BY_LABEL = ("false_negative_cost", "false_positive_cost", "flip_rates")
 
 
 class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
@@ -168,7 +171,17 @@ class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
         if isinstance(parameters.get("flip_rates"), FlipRates):
             rates = parameters["flip_rates"]
             parameters["flip_rates"] = rates.missed, rates.false
-        return parameters
+        return parameters | {
+            name: self._by_place(name, parameters[name]) for name in _BY_LABEL if name in parameters
+        }
+
+    def _by_place(self, name: str, given: Any) -> Any:
+        """Give a Series as an array in the order of the labels, a pair of them too."""
+        if isinstance(given, tuple | list):
+            return type(given)(self._by_place(name, part) for part in given)
+        if not hasattr(given, "iloc"):
+            return given
+        return np.asarray(rows_by_name(given, [str(label) for label in self.classes_], name))
 
     def _form_state(self) -> dict[str, Any]:
         """Give what a model file keeps of the form of the targets; classes that are objects as text."""

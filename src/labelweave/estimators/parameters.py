@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from labelweave.estimators.held_out import THRESHOLD_RULES
 from labelweave.features import Kernel
+from labelweave.features.feature_matrix import LARGEST_FEATURE
 from labelweave.labels import LabelCovariance, LabelMean, Taxonomy
 from labelweave.labels.flip_rates import FlipRates
 from labelweave.model_files import ModelFileError
@@ -56,7 +57,7 @@ SHARED: dict[str, list[Any]] = {
     "learning_rows": [Interval(Integral, 2, None, closed="left"), None],
     "max_learning_iter": [COUNT],
     "fit_intercept": ["boolean"],
-    "intercept_scaling": [POSITIVE],
+    "intercept_scaling": [Interval(Real, 0, LARGEST_FEATURE, closed="right")],  # it is a feature
     "false_negative_cost": [NON_NEGATIVE, "array-like"],
     "false_positive_cost": [NON_NEGATIVE, "array-like"],
     "class_weight": [StrOptions({"balanced"}), dict, list, None],

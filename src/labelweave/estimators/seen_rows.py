@@ -150,7 +150,7 @@ class TakesMoreRows:
             below are unobserved in it, the others negative.  A row without observed labels adds nothing.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows' losses.
-        entry_weight : {array-like, sparse matrix} of shape (n, L), default=None
+        entry_weight : {array-like, sparse matrix, DataFrame by label} of shape (n, L), default=None
             Non-negative weights of single entries' losses; an entry that is not stored has the weight 1.
 
         Returns
@@ -179,7 +179,7 @@ class TakesMoreRows:
         check_lengths(len(features), len(labels))
         weights = self._row_weights(sample_weight, features)
         rows = SeenRows(self._scale(features, labels, weights), labels, weights, form)
-        entries = read_entry_weights(entry_weight, labels)
+        entries = read_entry_weights(entry_weight, labels, form.classes[-labels.n_labels :])
         self._seen = None
         self._fit(rows, entries, self._last_end(len(features)), FitArguments(X, y, sample_weight))
         if self.warm_start and entries is None and not isinstance(y, ClassProbabilities):

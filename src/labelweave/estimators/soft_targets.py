@@ -9,6 +9,7 @@ certificate are then those of weighted entries, and of the structured margin tho
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,9 +33,8 @@ def corrected_by(flip_rates: Any, labels: LabelMatrix) -> LabelMatrix:
     flip_rates: a pair, or "propensity" for labels that are only forgotten, as often as the formula of Jain et
         al. (2016) says.
     """
-    return corrected_targets(
-        labels, *rates_by(flip_rates, rows_with_labels(labels), labels.positive_counts())
-    )
+    counts = rows_with_labels(labels), labels.positive_counts()
+    return corrected_targets(labels, *rates_by(flip_rates, *counts, labels.words))
 
 
 def rows_with_labels(labels: LabelMatrix) -> int:
@@ -42,14 +42,16 @@ def rows_with_labels(labels: LabelMatrix) -> int:
     return int(np.count_nonzero(row_observed_counts(labels)))
 
 
-def rates_by(flip_rates: Any, n_rows: int, positives: PerLabel) -> tuple[PerLabel, PerLabel]:
+def rates_by(
+    flip_rates: Any, n_rows: int, positives: PerLabel, names: Sequence[str]
+) -> tuple[PerLabel, PerLabel]:
     """Give the rates of both kinds of flips, as :func:`corrected_by` reads them.
 
-    n_rows: that say anything of a label; positives (L,): rows that have each label.
+    n_rows: that say anything of a label; positives (L,): rows that have each label; names: theirs.
     """
     if isinstance(flip_rates, str):
         return 1.0 - propensities_of_counts(n_rows, positives), np.zeros(len(positives))
-    missed, false = read_flip_rates(flip_rates, len(positives))
+    missed, false = read_flip_rates(flip_rates, names)
     if np.isnan(missed).any() or np.isnan(false).any():
         raise ValueError(
             "flip_rates has a part that is None; give both shares, such as those that "

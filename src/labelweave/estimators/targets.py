@@ -7,6 +7,7 @@ row, known in whole, in part or not at all: two classes are one label, more are 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from numbers import Real
 from typing import Any, Literal
@@ -22,7 +23,7 @@ from labelweave.frames import FrameForm, frame_values, is_frame, library_of
 from labelweave.labels import ClassProbabilities, LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.labels.class_probabilities import is_missing
 from labelweave.labels.label_matrix import is_plain_array
-from labelweave.labels.label_names import places_by_name
+from labelweave.labels.label_names import columns_by_name, places_by_name, rows_by_name
 from labelweave.labels.tags import numbered_tags, tag_rows
 
 
@@ -315,8 +316,7 @@ def read_classes(y: Any, taxonomy: Taxonomy | None = None) -> ClassTargets:
     known = y[~missing]
     if len(known) == 0:
         raise ValueError(f"y has {len(y)} rows and no class that is observed; name at least 2 classes.")
-    if known.dtype.kind == "O":
-        known = _typed(known)
+    known = typed(known)
     if known.dtype.kind == "f":
         assert_all_finite(known, input_name="y")
     if known.dtype.kind != "O":
@@ -349,9 +349,9 @@ def node_name(entry: Any) -> str:
     return str(int(entry)) if is_whole else str(entry)
 
 
-def _typed(known: Array) -> Array:
-    """Give numbers that came with None among them the type they have without."""
-    if all(isinstance(entry, (Real, np.bool_)) for entry in known):
+def typed(known: Array) -> Array:
+    """Give objects that are all numbers, as those that came with None are, a number's type."""
+    if known.dtype.kind == "O" and all(isinstance(entry, (Real, np.bool_)) for entry in known):
         return np.array(known.tolist())
     return known
 
@@ -383,7 +383,7 @@ def _leaves(known: Array, missing: Array, taxonomy: Taxonomy) -> ClassTargets:
     _refuse_unknown(entries, which, rows, taxonomy)
     below = taxonomy.under(entries.tolist(), taxonomy.leaves).toarray() > 0
     kept = np.flatnonzero(below.any(axis=0))
-    leaves = _as_given([taxonomy.leaves[leaf] for leaf in kept], known)
+    leaves = as_given([taxonomy.leaves[leaf] for leaf in kept], known)
     classes, order = np.unique(leaves, return_index=True)
     _require_two(classes)
     below = below[:, kept[order]]
@@ -403,21 +403,24 @@ def _refuse_unknown(entries: Array, which: Array, rows: Array, taxonomy: Taxonom
         )
 
 
-def _as_given(leaves: list[str], known: Array) -> Array:
-    """Give the leaves the type that y has, where their names allow it."""
+def as_given(names: list[str], known: Array) -> Array:
+    """Give classes the type that those of y have, where their names allow it."""
     if known.dtype.kind in "OU":
-        return np.array(leaves, dtype=object if known.dtype.kind == "O" else None)
+        return np.array(names, dtype=object if known.dtype.kind == "O" else None)
     values = {node_name(entry): entry for entry in np.unique(known).tolist()}
     try:
-        typed = np.array([values[leaf] if leaf in values else int(leaf) for leaf in leaves], known.dtype)
+        typed = np.array([values[name] if name in values else int(name) for name in names], known.dtype)
     except (ValueError, OverflowError):
-        return np.array(leaves)
-    return typed if [node_name(entry) for entry in typed] == leaves else np.array(leaves)
+        return np.array(names)
+    return typed if [node_name(entry) for entry in typed] == names else np.array(names)
 
 
-def read_entry_weights(entry_weight: Any, labels: LabelMatrix) -> RowsByLabels | sp.coo_array | None:
+def read_entry_weights(
+    entry_weight: Any, labels: LabelMatrix, names: Iterable[Any] | None = None
+) -> RowsByLabels | sp.coo_array | None:
     """Check weights of entries: dense, or sparse, where an entry that is not stored has the weight 1.
 
+    names: of the labels, by which columns of a frame are found; by default those that the labels have.
     Raises ValueError if the shape is not that of the labels, or a weight is negative or not finite.
     """
     if entry_weight is None:
@@ -425,6 +428,9 @@ def read_entry_weights(entry_weight: Any, labels: LabelMatrix) -> RowsByLabels |
     sparse = sp.issparse(entry_weight)
     if sparse:
         entry_weight = sp.coo_array(checked_csr(entry_weight, "entry_weight"))
+    else:
+        names = labels.words if names is None else [str(name) for name in names]
+        entry_weight = columns_by_name(entry_weight, names, "entry_weight")
     weights: Any = (entry_weight if sparse else numbers_of(entry_weight, "entry_weight")).astype(np.float64)
     if weights.shape != labels.shape:
         raise ValueError(
@@ -455,11 +461,14 @@ def weights_of_entries(weights: PerRow, entries: RowsByLabels | sp.coo_array | N
     return table
 
 
-def costs_by_label(name: str, cost: Any, n_labels: int) -> PerLabel:
-    """Check the cost of a kind of mistake: one for all labels, or one each.
+def costs_by_label(name: str, cost: Any, labels: Iterable[Any]) -> PerLabel:
+    """Check the cost of a kind of mistake: one for all labels, or one each, in a Series by their names.
 
+    labels: their names.
     Raises ValueError if there is not one finite non-negative number, or one a label; the label is named.
     """
+    names = [str(label) for label in labels]
+    n_labels, cost = len(names), rows_by_name(cost, names, name)
     try:
         costs = np.asarray(cost, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):

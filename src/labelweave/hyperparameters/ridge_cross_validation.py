@@ -81,6 +81,7 @@ class FoldedRidge:
 
     held_out (n, folds): which rows each fold holds out.
     make_gram: makes the kernel matrix of the rows for a kernel.
+    least (n,): the losses where every score is its target.
     """
 
     features: FeatureMatrix
@@ -88,6 +89,7 @@ class FoldedRidge:
     weights: PerRow
     held_out: Array
     make_gram: Callable[[Kernel | None], Gram]
+    least: PerRow | float = 0.0
 
 
 class RidgeCrossValidation(Criterion):
@@ -97,7 +99,8 @@ class RidgeCrossValidation(Criterion):
 
     def __init__(self, family: RidgePriors, data: FoldedRidge, workers: Workers) -> None:
         self.family, self.data, self.workers = family, data, workers
-        self.mass = float((data.weights[:, None] * data.held_out).sum())
+        weights = data.weights[:, None] * data.held_out
+        self.mass, self.least = float(weights.sum()), float(np.sum(weights.sum(axis=1) * data.least))
 
     def __call__(self, theta: Array) -> Evaluation:
         begin = time.perf_counter()
@@ -115,7 +118,7 @@ class RidgeCrossValidation(Criterion):
         if kernel is not None and kernel.parameter_names():
             pair = np.hstack(left), np.hstack(right)
             gradient.extend(kernel_gradient(kernel, self.data.features, pair, self.workers))
-        value, seconds = sum(values) / self.mass, time.perf_counter() - begin
+        value, seconds = (sum(values) + self.least) / self.mass, time.perf_counter() - begin
         return Evaluation(value, np.asarray(gradient) / self.mass, 0.0, 2.0, seconds, True)
 
     def _fold(

@@ -15,6 +15,7 @@ as in Jain et al., 2016).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ import scipy.sparse as sp
 from labelweave.array_types import Array, PerLabel
 from labelweave.arrays import numbers_of
 from labelweave.labels.label_matrix import LabelMatrix
+from labelweave.labels.label_names import rows_by_name
 
 _MOST_ENTRIES = 1e8  # that targets of absent labels are written out for
 
@@ -44,15 +46,18 @@ class FlipRates:
     false: PerLabel
 
 
-def read_flip_rates(given: Any, n_labels: int) -> tuple[Array, Array]:
-    """Read rates of both kinds, one a label, NaN where they are not given."""
+def read_flip_rates(given: Any, names: Sequence[str]) -> tuple[Array, Array]:
+    """Read rates of both kinds, one a label, NaN where they are not given.
+
+    names: of the labels, by which those of a Series are found.
+    """
     if isinstance(given, FlipRates):
         given = given.missed, given.false
     if given is not None and not (isinstance(given, (tuple, list)) and len(given) == 2):
         raise ValueError(
             "flip_rates needs to be a pair (missed, false) of shares, one number or one a label each."
         )
-    missed, false = (_read_rate(one, n_labels) for one in given or (None, None))
+    missed, false = (_read_rate(one, names) for one in given or (None, None))
     if (np.nan_to_num(missed) + np.nan_to_num(false) >= 1.0).any():
         raise ValueError(
             "flip_rates add up to 1 or more, so that what was recorded says nothing or the opposite."
@@ -60,10 +65,11 @@ def read_flip_rates(given: Any, n_labels: int) -> tuple[Array, Array]:
     return missed, false
 
 
-def _read_rate(rate: Any, n_labels: int) -> Array:
+def _read_rate(rate: Any, names: Sequence[str]) -> Array:
+    n_labels = len(names)
     if rate is None:
         return np.full(n_labels, np.nan)
-    found = numbers_of(rate, "flip_rates").astype(np.float64)
+    found = numbers_of(rows_by_name(rate, names, "flip_rates"), "flip_rates").astype(np.float64)
     if found.shape not in ((), (n_labels,)):
         raise ValueError(
             f"flip_rates has a part of shape {found.shape}; give one number, or one of {n_labels} a label."

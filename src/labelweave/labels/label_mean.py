@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerLabel, RowsByLabels
 from labelweave.arrays import numbers_of
-from labelweave.labels.label_names import checked_names, places_by_name
+from labelweave.labels.label_names import checked_names, places_by_name, rows_by_name
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import Maybe, Names, Numbers, Optional
 
@@ -181,12 +181,12 @@ class LabelMean(StoredParameters):
 def read_label_mean(given: Any, names: Sequence[str], n_features: int) -> LabelMean | None:
     """Read a mean of scores: one by name is put into the order of the labels.
 
-    given: a LabelMean, weights (L, d), or None.
+    given: a LabelMean, weights (L, d), in a frame with the labels' names as its index or not, or None.
     Raises ValueError if it is of other labels or features.
     """
     if given is None:
         return None
-    mean = given if isinstance(given, LabelMean) else LabelMean(given)
+    mean = given if isinstance(given, LabelMean) else LabelMean(rows_by_name(given, names, "label_mean"))
     if mean.n_labels != len(names) or mean.n_features != n_features:
         raise ValueError(
             f"label_mean is of {mean.n_labels} labels and {mean.n_features} features, but there are "

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from labelweave.array_types import Array
+from labelweave.frames import column_labels
 
 
 def checked_names(names: Sequence[Any] | Array | None, n_labels: int | None) -> Array | None:
@@ -46,3 +47,21 @@ def places_by_name(given: Sequence[str], names: Sequence[str], what: str) -> Arr
             "name all labels as y does, or none."
         )
     return None
+
+
+def rows_by_name(given: Any, names: Sequence[str], what: str) -> Any:
+    """Put what a Series or a frame with labels in its index says into their order, see places_by_name.
+
+    Anything else is given as it is.
+    """
+    if not hasattr(given, "iloc"):
+        return given
+    places = places_by_name([str(name) for name in given.index], names, what)
+    return given if places is None else given.iloc[places]
+
+
+def columns_by_name(given: Any, names: Sequence[str], what: str) -> Any:
+    """Put the columns of a frame into the order of the labels they name; see :func:`rows_by_name`."""
+    columns = column_labels(given)
+    places = None if columns is None else places_by_name([str(name) for name in columns], names, what)
+    return given if places is None else np.asarray(given)[:, places]

@@ -298,7 +298,7 @@ def find_label_errors(
     tell = (lambda words: None) if on_progress is None else on_progress
     if not 0 <= random_state < 2**32:
         raise ValueError(f"random_state is {random_state}; give a whole number from 0 to 2**32 - 1.")
-    rates = read_flip_rates(flip_rates, labels.n_labels)
+    rates = read_flip_rates(flip_rates, labels.words)
     strengths = None if isinstance(related, bool | np.bool_) else label_strengths(related, labels)
     folds = _folds(labels, random_state)
     table = _scores(X, labels, scores, random_state, folds, tell)

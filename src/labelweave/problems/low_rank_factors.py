@@ -173,11 +173,15 @@ class LowRankFactors:
         return self._with_labels(pair.features, self.map.image(pair.features), self.label_factor(pair))
 
     def objective(self, pair: FactorPair) -> float:
-        loss = max(0.0, float(self.entries.values(pair.image, pair.labels).sum()))  # a difference of sums
+        return sum(self.loss_and_penalty(pair))
+
+    def loss_and_penalty(self, pair: FactorPair) -> tuple[float, float]:
+        """Give the loss, which may be below 0 where targets are outside of 0 and 1, and the penalty."""
+        loss = max(self.entries.least, float(self.entries.values(pair.image, pair.labels).sum()))
         features, labels = self._feature_gram(pair), self._label_gram(pair)
         if self.penalty == "trace_norm":
-            return loss + 0.5 * self.regularization * float(np.trace(features) + np.trace(labels))
-        return loss + 0.5 * self.regularization * float((features * labels).sum())
+            return loss, 0.5 * self.regularization * float(np.trace(features) + np.trace(labels))
+        return loss, 0.5 * self.regularization * float((features * labels).sum())
 
     def lower_bound(self, pair: FactorPair) -> float:
         """Bound the objective of factors of any rank from below, by the dual value; trace norm only."""
@@ -196,12 +200,15 @@ class LowRankFactors:
         """
         gradients = self.entries.gradient_operator(pair.image, pair.labels)
 
-        def square(vector: Array) -> Array:
+        def forth(vector: Array) -> Array:
             column = self.label_map.image(np.ascontiguousarray(vector.reshape(-1, 1), self.dtype))
-            through = self.map.image(self.map.gradient(gradients.matmul(column)))
-            return np.asarray(self.label_map.gradient(gradients.adjoint(through))).ravel()
+            return np.asarray(self.map.gradient(gradients.matmul(column)))
 
-        return float(np.sqrt(max(0.0, _largest_eigenvalue(square, self.label_map.shape[1], self.dtype))))
+        def back(moved: Array) -> Array:
+            found = self.label_map.gradient(gradients.adjoint(self.map.image(moved)))
+            return np.asarray(found).ravel()
+
+        return _largest_root(forth, back, self.label_map.shape[1], self.dtype)
 
     def settled(self, pair: FactorPair) -> FactorPair:
         """Take the pair of least penalty of a trace norm, the column of the largest singular value first."""
@@ -459,17 +466,30 @@ def _balanced(features: Array, labels: Array, dtype: np.dtype[Any]) -> tuple[Arr
     return of_features @ (turn / sizes), of_labels @ (turn * sizes)
 
 
-def _largest_eigenvalue(multiply: Callable[[Array], Array], size: int, dtype: np.dtype[Any]) -> float:
-    """Find the largest eigenvalue of a positive semi-definite operator; infinity if that takes too long."""
+def _largest_root(
+    forth: Callable[[Array], Array], back: Callable[[Array], Array], size: int, dtype: np.dtype[Any]
+) -> float:
+    """Find the root of the largest eigenvalue of ``back forth``, which is positive semi-definite.
+
+    Both are multiplied by a power of 2, so that the square of a tiny or huge root is a usual number.
+    Returns infinity if that takes too long.
+    """
+    start = np.random.default_rng(0).standard_normal(size).astype(dtype)
+    largest = float(np.abs(forth(start)).max(initial=0.0))
+    if not largest:
+        return 0.0
+    power = int(np.frexp(largest)[1])
+
+    def multiply(vector: Array) -> Array:
+        return np.ldexp(back(np.ldexp(forth(vector), -power)), -power)
+
     if size < 3:
         columns = [multiply(column) for column in np.eye(size, dtype=dtype)]
-        return float(np.linalg.eigvalsh(np.array(columns, dtype=np.float64)).max(initial=0.0))
-    start = np.random.default_rng(0).standard_normal(size).astype(dtype)
-    if not multiply(start).any():
-        return 0.0
+        found = float(np.linalg.eigvalsh(np.array(columns, dtype=np.float64)).max(initial=0.0))
+        return float(np.ldexp(np.sqrt(max(0.0, found)), power))
     operator = ssl.LinearOperator((size, size), matvec=multiply, dtype=dtype)
     try:
-        found = ssl.eigsh(operator, k=1, which="LA", v0=start, tol=_RITZ_TOL, return_eigenvectors=False)
+        values = ssl.eigsh(operator, k=1, which="LA", v0=start, tol=_RITZ_TOL, return_eigenvectors=False)
     except ssl.ArpackError:
         return np.inf
-    return float(found[0]) * (1 + _RITZ_TOL)
+    return float(np.ldexp(np.sqrt(max(0.0, float(values[0]) * (1 + _RITZ_TOL))), power))

@@ -56,6 +56,9 @@ class PairProblem(Protocol):
     def objective(self, pair: FactorPair) -> float:
         """Compute the objective."""
 
+    def loss_and_penalty(self, pair: FactorPair) -> tuple[float, float]:
+        """Give the two parts of the objective; the penalty is never below 0."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class AlternatingState(State):
@@ -76,7 +79,7 @@ State.plain_with(FactorPair)
 class AlternatingMinimization(Solver[PairProblem, AlternatingState]):
     """The solver.
 
-    tol: the share of the objective by which a round must lower it for another one.
+    tol: the share of the objective, in size, by which a round must lower it for another one.
     max_inner: iterations of conjugate gradients in a Newton step.
     max_steps: Newton steps in a half step where the loss is not quadratic.
     """
@@ -93,8 +96,9 @@ class AlternatingMinimization(Solver[PairProblem, AlternatingState]):
             return Round(state, None, Status.CONVERGED)
         pair, by_features = problem.improve_features(state.pair, self.half_steps)
         pair, by_labels = problem.improve_labels(pair, self.half_steps)
-        objective = problem.objective(pair)
-        decrease = (state.last - objective) / max(abs(objective), 1e-300)
+        loss, penalty = problem.loss_and_penalty(pair)
+        objective = loss + penalty
+        decrease = (state.last - objective) / max(abs(loss) + penalty, 1e-300)
         record = TraceRecord(
             primal=objective,
             decrease=decrease,

@@ -114,7 +114,7 @@ class KernelLogisticClassifier(KernelProbabilities):
     label_covariance : LabelCovariance, Taxonomy, array-like of shape (L, L) or None, default=None
         A given prior covariance R between labels; it is scaled, and otherwise kept.  Where it names
         the same labels as y they are matched by name.
-    label_mean : LabelMean, array-like of shape (L, d) or None, default=None
+    label_mean : LabelMean, array-like of shape (L, d), DataFrame by label or None, default=None
         Weights of features, as the model scales them, that are known before the fit: the scores that they
         give are the prior's mean.
     coupling : None, "full" or int, default=None
@@ -130,7 +130,7 @@ class KernelLogisticClassifier(KernelProbabilities):
     feature_widths : bool, default=False
         Whether the RBF kernel has a width for every feature, learned with a log-normal prior around one
         width, which few rows do not leave far.  Needs ``hyperparameters="learn"``.
-    false_negative_cost, false_positive_cost : float or array-like of shape (L,), default=1.0
+    false_negative_cost, false_positive_cost : float, array-like of shape (L,) or Series by label, default=1.0
         What the losses of labels that are there, and of those that are not, are multiplied with; for many
         labels a row or two classes.  Probabilities are then those of rows drawn by these weights.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
@@ -140,7 +140,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         dict such as ``{0: 1, 1: 5}`` for all labels, or by a list of one a label.
     flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
         How often labels are recorded wrongly: the shares of present labels recorded as absent, and of absent
-        ones recorded as present, one number or one a label each.  "propensity" is for labels that are only
+        ones recorded as present, one number, an array or a Series by label.  "propensity" is for labels only
         forgotten, as often as the formula of Jain et al. (2016) says, see
         :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
         average (:mod:`labelweave.labels.flip_rates`).  For many labels a row only.
@@ -320,7 +320,7 @@ class KernelLogisticClassifier(KernelProbabilities):
             :class:`~labelweave.labels.ClassProbabilities`; or labels 0/1 or -1/1 with NaN where unobserved.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows' losses.
-        entry_weight : {array-like, sparse matrix} of shape (n, L), default=None
+        entry_weight : {array-like, sparse matrix, DataFrame by label} of shape (n, L), default=None
             Non-negative weights of single entries' losses, for many labels a row; an entry that is not stored
             has the weight 1.
 
@@ -427,7 +427,7 @@ class KernelLogisticClassifier(KernelProbabilities):
                 "sample_weight leaves nothing to fit: no row whose label was observed has a positive weight."
             )
         costs = {name: getattr(self, name) for name in ("false_negative_cost", "false_positive_cost")}
-        data = data.weighted(costs, entry_weight, self._form.kind)
+        data = data.weighted(costs, entry_weight, self._form)
         if self.class_weight is not None:
             labels = data.label_matrix() if data.codes is None else read_targets(y, self.taxonomy_)[0]
             data = data.weighted_by_class(labels, *self._weighted_by_class(labels, weights))

@@ -135,22 +135,23 @@ class LikelihoodData:
             )
         return replace(self, entry_loss=loss)
 
-    def weighted(self, costs: Mapping[str, Any], entry_weight: Any, kind: str) -> LikelihoodData:
+    def weighted(self, costs: Mapping[str, Any], entry_weight: Any, form: TargetForm) -> LikelihoodData:
         """Weight the entries of the labels.
 
         costs: those of positive and of negative entries, by the names that users know, a number or (L,).
-        kind: of the target, for what cannot be weighted.
+        form: of the target, for the labels' names and for what cannot be weighted.
         """
         if entry_weight is None and all(isinstance(cost, Real) and cost == 1 for cost in costs.values()):
             return self
-        if self.signs is None or (entry_weight is not None and kind != "labels"):
+        if self.signs is None or (entry_weight is not None and form.kind != "labels"):
             what = "entry_weight is" if entry_weight is not None else f"{' and '.join(costs)} are"
             raise ValueError(
                 f"{what} for many labels a row, but y has one class a row; use sample_weight, or give the "
                 "labels as a table."
             )
-        positive, negative = (costs_by_label(name, cost, self.n_labels) for name, cost in costs.items())
-        entries = read_entry_weights(entry_weight, self.label_matrix())
+        names = form.classes[-self.n_labels :]
+        positive, negative = (costs_by_label(name, cost, names) for name, cost in costs.items())
+        entries = read_entry_weights(entry_weight, self.label_matrix(), names)
         factors = np.where(self.signs > 0, positive, negative)
         if entries is not None:
             factors = factors * weights_of_entries(np.ones(len(self.signs)), entries)

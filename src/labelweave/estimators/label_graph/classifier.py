@@ -136,7 +136,7 @@ class LabelGraphClassifier(LabelGraphModel):
     refit : bool, default=False
         Whether to fit the weights of a learned graph again with the squared penalty that given graphs have,
         which shrinks cliques less at the same lambda.
-    false_positive_cost, false_negative_cost : float or array-like of shape (L,), default=1.0
+    false_positive_cost, false_negative_cost : float, array-like of shape (L,) or Series by label, default=1.0
         The costs of errors in the loss, for all labels or each; ones make the Hamming loss.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
         Weights of classes, by which those of rows are multiplied: a dict, or "balanced" for rows /
@@ -145,7 +145,7 @@ class LabelGraphClassifier(LabelGraphModel):
         dict such as ``{0: 1, 1: 5}`` for all labels, or by a list of one a label.
     flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
         How often labels are recorded wrongly: the shares of present labels recorded as absent, and of absent
-        ones recorded as present, one number or one a label each.  "propensity" is for labels that are only
+        ones recorded as present, one number, an array or a Series by label.  "propensity" is for labels only
         forgotten, as often as the formula of Jain et al. (2016) says, see
         :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
         average (:mod:`labelweave.labels.flip_rates`).  For many labels a row only.
@@ -319,7 +319,7 @@ class LabelGraphClassifier(LabelGraphModel):
             Labels 0/1 or -1/1 with NaN where unobserved, or one class a row.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows' losses.
-        entry_weight : {array-like, sparse matrix} of shape (n, L), default=None
+        entry_weight : {array-like, sparse matrix, DataFrame by label} of shape (n, L), default=None
             Non-negative numbers that the costs of single entries are multiplied with; an entry that is not
             stored has the weight 1.  An entry of weight 0 is unobserved, as one of NaN is.  Chow-Liu trees,
             kernel regressions and held-out rows see of the others that they are observed.
@@ -388,7 +388,7 @@ class LabelGraphClassifier(LabelGraphModel):
     def _read_costs(self, labels: LabelMatrix, entry_weight: Any) -> tuple[LabelMatrix, RowsByLabels]:
         """Give the labels that have a weight, and the costs of errors (n, L) at all entries."""
         costs = [
-            costs_by_label(name, getattr(self, name), labels.n_labels)
+            costs_by_label(name, getattr(self, name), self.classes_[-labels.n_labels :])
             for name in ("false_negative_cost", "false_positive_cost")
         ]
         table = np.where(labels.to_signs() > 0, *costs)

@@ -37,7 +37,7 @@ from labelweave.estimators.parameters import (
 )
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.soft_targets import sure_weights
-from labelweave.estimators.targets import check_lengths, read_entry_weights, read_targets
+from labelweave.estimators.targets import check_lengths, node_name, read_entry_weights, read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.labels import Taxonomy
 from labelweave.metrics.known_labels import known_labels, tags_of_model
@@ -88,7 +88,7 @@ class LabelTreeClassifier(LabelClassifier):
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
         What a margin s of a row with sign y costs: ``C max(0, 1 - y s)**2``, or ``2 C max(0, 1 - y s)`` as in
         :class:`MaxMarginClassifier`.
-    tree : Taxonomy, {array-like, sparse matrix} of shape (L, k) or None, default=None
+    tree : Taxonomy, {array-like, sparse matrix, DataFrame by label} of shape (L, k) or None, default=None
         What the tree is made from.  None: labels are the sums of the features of their positive rows.  An
         array has a vector a label, of which only directions count.  A taxonomy, a tree with a node a label,
         is taken as it is.
@@ -117,7 +117,7 @@ class LabelTreeClassifier(LabelClassifier):
         Weights of classes, by which those of rows are multiplied, where a row has one class.
     flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
         How often labels are recorded wrongly: the shares of present labels recorded as absent, and of absent
-        ones recorded as present, one number or one a label each.  "propensity" is for labels that are only
+        ones recorded as present, one number, an array or a Series by label.  "propensity" is for labels only
         forgotten, as often as the formula of Jain et al. (2016) says, see
         :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
         average (:mod:`labelweave.labels.flip_rates`).  For many labels a row only.
@@ -235,7 +235,7 @@ class LabelTreeClassifier(LabelClassifier):
             known.  A row is unobserved at a node whose label it may have and is not known to have.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights of the rows' losses.
-        entry_weight : {array-like, sparse matrix} of shape (n, L), default=None
+        entry_weight : {array-like, sparse matrix, DataFrame by label} of shape (n, L), default=None
             Non-negative weights of single entries' losses; an entry that is not stored has the weight 1.
             Where a node asks whether a row has some label below, the loss has the greatest weight of those
             that the row has there, or the least of all.
@@ -270,7 +270,8 @@ class LabelTreeClassifier(LabelClassifier):
         labels, self._form = read_targets(y)
         check_lengths(len(features), len(labels))
         self.classes_, labels = self._form.classes, self._corrected(labels)
-        entries = sure_weights(labels, read_entry_weights(entry_weight, labels))
+        names = self.classes_[-labels.n_labels :]
+        entries = sure_weights(labels, read_entry_weights(entry_weight, labels, names))
         entries = sp.csr_array(entries) if sp.issparse(entries) else entries
         weights = self._rows_by_class(labels, self._row_weights(sample_weight, features))
         if not weights.all():
@@ -474,8 +475,8 @@ class LabelTreeClassifier(LabelClassifier):
             parts = known.positives.data, columns[known.positives.indices], known.positives.indptr
             return sp.csr_array(parts, shape=(len(known), len(names)))
         own = self.classes_[1:] if self._form.kind == "binary" else self.classes_
-        place = {str(name): column for column, name in enumerate(own)}
-        columns = np.array([place.get(str(one), -1) for one in np.asarray(y)], np.int64)
+        place = {node_name(name): column for column, name in enumerate(own)}
+        columns = np.array([place.get(node_name(one), -1) for one in np.asarray(y)], np.int64)
         rows = np.flatnonzero(columns >= 0)
         entries = np.ones(len(rows), np.int8), (rows, columns[rows])
         return sp.csr_array(entries, shape=(len(columns), len(own)))

@@ -17,6 +17,7 @@ from labelweave.estimators.journal import Journal
 from labelweave.estimators.label_tree.weighted_tree import WeightedTree
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.labels.label_names import rows_by_name
 from labelweave.labels.label_tree import LabelTree, cluster_labels, single_rows, tree_of_taxonomy
 from labelweave.problems.tree_blocks import Forest, ForestOutline, TreeBlocks, margin_data
 from labelweave.solvers import SolverResult
@@ -151,7 +152,7 @@ def make_trees(
     if given is None:
         vectors = labels.positives.T.astype(np.float32) @ single_rows(features.data)
     else:
-        vectors = FeatureMatrix(given).data
+        vectors = FeatureMatrix(rows_by_name(given, names, "tree")).data
         if vectors.shape[0] != labels.n_labels:
             raise ValueError(
                 f"tree has {vectors.shape[0]} rows but y has {labels.n_labels} labels; give a vector a label."

@@ -97,12 +97,12 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         A prior covariance R between labels: H is penalised by ``tr(H^T R^-1 H)``, and Z likewise.  One made
         of features of the labels (``LabelCovariance.low_rank``) makes inductive matrix completion; a column
         of ones among them carries the intercepts.
-    label_mean : LabelMean, array-like of shape (L, d) or None, default=None
+    label_mean : LabelMean, array-like of shape (L, d), DataFrame by label or None, default=None
         Weights that are known before the fit, of features as the model scales them: their scores, on the
         scale of the loss, are added to those of low rank, which alone are penalised.
-    false_positive_cost : float or array-like of shape (L,), default=1.0
+    false_positive_cost : float, array-like of shape (L,) or Series by label, default=1.0
         What the losses of negative entries are multiplied with.
-    false_negative_cost : float or array-like of shape (L,), default=1.0
+    false_negative_cost : float, array-like of shape (L,) or Series by label, default=1.0
         What the losses of positive entries are multiplied with.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
         Weights of classes, by which those of rows are multiplied: a dict, or "balanced" for rows /
@@ -111,7 +111,7 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         dict such as ``{0: 1, 1: 5}`` for all labels, or by a list of one a label.
     flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
         How often labels are recorded wrongly: the shares of present labels recorded as absent, and of absent
-        ones recorded as present, one number or one a label each.  "propensity" is for labels that are only
+        ones recorded as present, one number, an array or a Series by label.  "propensity" is for labels only
         forgotten, as often as the formula of Jain et al. (2016) says, see
         :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
         average (:mod:`labelweave.labels.flip_rates`).  For many labels a row only.

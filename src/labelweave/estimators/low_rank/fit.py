@@ -35,6 +35,7 @@ from labelweave.solvers.alternating_minimization import AlternatingMinimization,
 _INNER = 200  # iterations of conjugate gradients at most
 _STEPS = 3  # Newton steps in a half step
 _HUGE = {8: 1e100, 4: 1e12}  # entries whose squares, in sums over rows, may overflow; by bytes of an entry
+_USUAL_SIZE = 1e4  # of features: up to it, and from its inverse on, starts of size 1 serve
 _NO_VARIANCE = 1e-12  # of the largest eigenvalue of a label covariance
 
 
@@ -183,6 +184,7 @@ class ReadyRows:
         self.explicit = data.explicit
         self.active: Array | None = None
         self.triangle: Array | None = None
+        _refuse_huge_constant(settings.constant, np.dtype(settings.dtype))
         if data.explicit is None:
             self._read_source()
         else:
@@ -218,6 +220,11 @@ class ReadyRows:
     def sides(self) -> tuple[LabelEntries, FactorMap]:
         """The loss, and what its scores are made of by the features' factor."""
         data, settings = self.data, self.settings
+        if self._size**2 < np.finfo(settings.dtype).tiny:
+            raise ValueError(
+                f"X has entries of at most {self._size:.1e} in size, whose squares "
+                f"{np.dtype(settings.dtype)} takes for 0; scale the features."
+            )
         loss = RowsLoss(
             data.labels, data.weights, settings.loss, settings.negative_weight, settings.dtype,
             data.factors, data.known,
@@ -225,8 +232,24 @@ class ReadyRows:
         return self.factor_map.under(loss, settings.workers)
 
     def first_factor(self, rank: int) -> Array:
-        """Give the labels' factor that a fit starts from where nothing is known."""
-        return self.data.first_factor(rank, self.settings.start, self.settings.seed)
+        """Give the labels' factor that a fit starts from where nothing is known.
+
+        Features s times as large have a best pair of factors that are 1 / sqrt(s) times as large; from others
+        a trace norm would lead to 0 first.
+        """
+        first = self.data.first_factor(rank, self.settings.start, self.settings.seed)
+        is_usual = 1 / _USUAL_SIZE <= self._size <= _USUAL_SIZE
+        return first if is_usual else first / np.sqrt(self._size)
+
+    @cached_property
+    def _size(self) -> float:
+        """The largest entry of a row, the constant feature included, or of a kernel the longest row."""
+        if self.explicit is not None:
+            largest = self.explicit.largest_entry()
+        else:
+            assert self.data.source is not None, "there are features or a kernel"
+            largest = float(np.sqrt(np.max(self.data.source.diagonal(), initial=0.0)))
+        return max(largest, self.settings.constant) or 1.0
 
     @cached_property
     def label_map(self) -> FactorMap | None:
@@ -302,6 +325,12 @@ def fit_factors(
 def _fit_exactly(ready: ReadyRows, settings: LowRankSettings) -> FittedFactors:
     begin = time.perf_counter()
     found = ready.ridge.fit(settings.regularization, settings.rank, settings.dtype)
+    largest = float(np.abs(found.features).max(initial=0.0))
+    if not largest <= float(np.finfo(settings.dtype).max):
+        raise ValueError(
+            f"The fit has weights up to {largest:.1e} in size, more than {np.dtype(settings.dtype)} can "
+            "hold; bring X and regularization to usual sizes, or give precision='float64'."
+        )
     seconds = time.perf_counter() - begin
     record = TraceRecord(
         1, seconds, found.objective, decrease=np.inf, feature_iterations=0, label_iterations=0
@@ -336,6 +365,14 @@ def _fitted(
         np.asarray(constant_row @ labels.T, np.float64), ready.active, status, trace, end,
         trace[-1].objective if trace else np.nan,
     )  # fmt: skip
+
+
+def _refuse_huge_constant(constant: float, dtype: np.dtype[Any]) -> None:
+    if constant > _HUGE[dtype.itemsize]:
+        raise ValueError(
+            f"intercept_scaling is {constant:.1e}, whose square may overflow {dtype}; give a number up to "
+            f"{_HUGE[dtype.itemsize]:.0e}."
+        )
 
 
 def _refuse_huge_entries(features: FeatureMatrix, dtype: np.dtype[Any]) -> None:

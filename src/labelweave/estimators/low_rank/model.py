@@ -144,7 +144,8 @@ class LowRankModel(AddsLabels, LearningClassifier):
             and all(np.isscalar(cost) and cost == 1 for cost in costs.values())
         ):
             return None
-        missed, false = (costs_by_label(name, cost, labels.n_labels)[None, :] for name, cost in costs.items())
+        names = self.classes_[-labels.n_labels :]
+        missed, false = (costs_by_label(name, cost, names)[None, :] for name, cost in costs.items())
         if by_sign is not None:
             missed, false = missed * by_sign[0], false * by_sign[1]
         if sp.issparse(entries):

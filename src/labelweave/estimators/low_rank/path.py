@@ -146,15 +146,17 @@ class LowRankPath(Solver[PathFits, PathState]):
 def penalty_grid(ready: ReadyRows, count: int, share: float, extra: float | None) -> list[float]:
     """Find lambdas from the data: four decades, evenly in the logarithm.
 
-    For the trace norm the largest is the spectral norm of ``Phi^T D``, D the gradients at scores of 0, which
-    leaves nothing but 0; for the ridge penalty a hundred times the mean squared length of a row.
+    For the trace norm the largest is the spectral norm of ``Phi^T D U``, D the gradients at scores of 0,
+    which leaves nothing but 0; for the ridge penalty a hundred times the mean squared length of a row.
 
     share: how much more all rows weigh.
     """
     length = 0.0
     if ready.settings.penalty == "trace_norm":
-        zero = np.zeros((ready.data.labels.n_labels, 1), ready.settings.dtype)
-        problem = LowRankFactors(*ready.sides, "trace_norm", 1.0, zero, ready.settings.workers)
+        width = ready.data.labels.n_labels if ready.label_map is None else ready.label_map.shape[1]
+        zero = np.zeros((width, 1), ready.settings.dtype)
+        workers = ready.settings.workers
+        problem = LowRankFactors(*ready.sides, "trace_norm", 1.0, zero, workers, ready.label_map)
         length = share * problem.gradient_length(problem.start())
     if not (0 < length < np.inf):
         weight = float(ready.data.weights.mean()) or 1.0

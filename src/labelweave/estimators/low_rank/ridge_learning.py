@@ -45,9 +45,10 @@ class _ClosedForm:
             return choose_gram(part.source(kernel), explicit, part.n_labels, budget, settings.workers)
 
         targets = 0.5 * (1.0 + part.signs)
+        least = 0.5 * (targets * (1.0 - targets)).sum(axis=1)  # as q (s - 1)^2 / 2 + (1 - q) s^2 / 2 has it
         if part.known is not None:
             targets -= part.known
-        folded = FoldedRidge(part.features, targets, part.weights, block.held_out, make_gram)
+        folded = FoldedRidge(part.features, targets, part.weights, block.held_out, make_gram, least)
         return RidgeCrossValidation(family, folded, settings.workers)
 
 

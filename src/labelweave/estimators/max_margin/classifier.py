@@ -117,7 +117,7 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         The prior covariance R between labels; None is the identity.  A taxonomy
         stands for :meth:`LabelCovariance.from_taxonomy`; its nodes are found by label name.  With a list of
         kernels a list of as many: scores covary by the sum of K_g R_g.
-    label_mean : LabelMean, array-like of shape (L, d) or None, default=None
+    label_mean : LabelMean, array-like of shape (L, d), DataFrame by label or None, default=None
         Weights that are known before the fit, of features as the model scales them: Z is penalised by how far
         it is from them.  With a kernel that has no weights the scores they give are added to its own.
     coupling : None, "full" or int, default=None
@@ -131,9 +131,9 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
     fit_intercept : bool, default=True
         Whether to add a constant feature 1.  The intercept is then regularised and coupled
         by R like any weight (section 3 of the paper).
-    false_negative_cost : float or array-like of shape (L,), default=1.0
+    false_negative_cost : float, array-like of shape (L,) or Series by label, default=1.0
         Cost of missing a label that is there, half of the paper's loss (equation 5).
-    false_positive_cost : float or array-like of shape (L,), default=1.0
+    false_positive_cost : float, array-like of shape (L,) or Series by label, default=1.0
         Cost of predicting a label that is not there.
     class_weight : {"balanced"}, dict, list of dict or None, default=None
         Weights of classes, by which those of rows are multiplied: a dict, or "balanced" for rows /
@@ -142,7 +142,7 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         dict such as ``{0: 1, 1: 5}`` for all labels, or by a list of one a label.
     flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
         How often labels are recorded wrongly: the shares of present labels recorded as absent, and of absent
-        ones recorded as present, one number or one a label each.  "propensity" is for labels that are only
+        ones recorded as present, one number, an array or a Series by label.  "propensity" is for labels only
         forgotten, as often as the formula of Jain et al. (2016) says, see
         :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
         average (:mod:`labelweave.labels.flip_rates`).  For many labels a row only.
@@ -495,5 +495,6 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
 
     def _margins(self, n_labels: int, mean: LabelMean | None) -> Array:
         names = ("false_negative_cost", "false_positive_cost")
-        margins = np.stack([costs_by_label(name, getattr(self, name), n_labels) for name in names])
+        labels = self.classes_[-n_labels:]
+        margins = np.stack([costs_by_label(name, getattr(self, name), labels) for name in names])
         return margins if mean is None else margins + np.stack([-mean.intercepts, mean.intercepts])

@@ -41,6 +41,8 @@ from labelweave.estimators.zero_shot.held_out_classes import (
     best_penalty,
     best_temperature,
     class_folds,
+    prior_levels,
+    read_groups,
     row_classes,
     row_folds,
 )
@@ -50,6 +52,7 @@ from labelweave.estimators.zero_shot.signature_table import (
     read_class_prior,
     read_signatures,
 )
+from labelweave.estimators.zero_shot.stored_names import StoredNames, names_again, storable_names
 from labelweave.estimators.zero_shot.training_rows import (
     TrainingRows,
     attribute_scores,
@@ -60,17 +63,13 @@ from labelweave.estimators.zero_shot.training_rows import (
 from labelweave.labels import LabelCovariance
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import (
-    FLAG,
     MEASURED,
     Field,
     Made,
-    Maybe,
     Number,
     Numbers,
     Record,
     Sizes,
-    Texts,
-    refuse,
 )
 from labelweave.model_files.state import made_again
 from labelweave.sklearn_compat import (
@@ -139,7 +138,7 @@ class ZeroShotClassifier(
         The attributes of every class to tell apart, seen in training or not, 0/1 or -1/1, NaN where unknown.
         A frame's index names the classes; its columns are put in the order of the attributes.  None, for y of
         classes only: every class is an attribute of its own, and none is unseen.
-    class_prior : array-like of shape (classes,) or None, default=None
+    class_prior : array-like of shape (classes,), Series by class or None, default=None
         Non-negative weights p(c) of the classes, scaled to sum to 1; None for equal ones.
     temperature : "held_out" or float, default="held_out"
         The slope t; "held_out" chooses it on training classes left out of the fit.
@@ -149,8 +148,8 @@ class ZeroShotClassifier(
     seen_penalty : "held_out" or float, default="held_out"
         What is taken off the log posterior of classes that training rows have, which a model prefers to
         unseen ones (Chao, Changpinyo, Gong and Sha 2016).  "held_out" takes that of the greatest harmonic
-        mean of the accuracies on seen and unseen classes, on rows left out of the fits; 0 where all classes
-        to tell apart are seen, or none is.
+        mean of the accuracies on seen and unseen classes, on rows left out of the fits, whatever share of
+        the prior the seen classes have; 0 where all classes to tell apart are seen, or none is.
     cv : int, default=4
         Parts into which the training classes are split to be left out in turn.
     random_state : int, default=0
@@ -273,16 +272,18 @@ class ZeroShotClassifier(
         labels, self._form = read_targets(y, is_related=True)  # the estimator says where it is not
         if _num_samples(X) != len(labels):
             raise ValueError(f"X has {_num_samples(X)} rows but y has {len(labels)}; they must agree.")
-        signs = read_signatures(signatures, labels)
+        signs, groups = read_signatures(signatures, labels), read_groups(groups, len(labels))
         self.classes_ = class_names(signatures) if names is None else names
         prior = read_class_prior(self.class_prior, self.classes_)
         is_named = groups is not None and (names is not None or hasattr(signatures, "columns"))
-        seen = set(map(node_name, np.asarray(groups).tolist())) if is_named else set()
+        seen = set(map(node_name, groups.tolist())) if is_named else set()
         self.seen_ = np.array([node_name(name) in seen for name in self.classes_.tolist()], bool)
+        if self._form.container == "tags":
+            y = labels  # in whose parts no tag is missing
         given = TrainingRows(X, y if hasattr(y, "shape") else np.asarray(y), weights)
         progress = FitProgress(self, arguments, 1 + (int(self.cv) if self._chooses else 0))
         with Workers().running():  # the same bits for any number of the library's threads
-            temperature = self._choose_on_held_out(given, labels, groups, progress)
+            temperature = self._choose_on_held_out(given, labels, groups, prior, progress)
         estimator, mean = self._fit_scorer(given, signs, prior)
         progress.subtask("fit to all rows")
         with np.errstate(divide="ignore"):
@@ -301,7 +302,7 @@ class ZeroShotClassifier(
         return self.temperature == "held_out" or self._with_seen
 
     def _choose_on_held_out(
-        self, given: TrainingRows, labels: Any, groups: Any, progress: FitProgress
+        self, given: TrainingRows, labels: Any, groups: Any, prior: Array, progress: FitProgress
     ) -> float:
         """Choose temperature and penalty, where they are to be chosen; give the temperature."""
         with_seen = self._with_seen
@@ -323,8 +324,9 @@ class ZeroShotClassifier(
         if temperature == "held_out":
             temperature, self.held_out_log_loss_ = best_temperature(evidence, folds)
         if with_seen:
-            tables = [temperature * table for table in of_every]
-            self.seen_penalty_ = best_penalty(tables, [fold.every for fold in folds if fold.every])
+            levels, lead = prior_levels(prior, self.classes_, self.seen_, groups)
+            tables = [temperature * table + levels for table in of_every]
+            self.seen_penalty_ = lead + best_penalty(tables, [fold.every for fold in folds if fold.every])
         return float(temperature)
 
     def _folds(self, labels: Any, groups: Any, weights: Array) -> list[ClassFold]:
@@ -429,7 +431,7 @@ class ZeroShotClassifier(
             "settings": {name: getattr(self, name) for name in settings},
             "fitted": {name: getattr(self, name) for name in fitted},
             "form": form,
-            "names": {"classes": _storable_names(self.classes_), "attributes": _storable_names(attributes)},
+            "names": {"classes": storable_names(self.classes_), "attributes": storable_names(attributes)},
         }
 
     @classmethod
@@ -447,7 +449,7 @@ class ZeroShotClassifier(
                 }
             ),
             "form": FORM["form"],
-            "names": Record({"classes": _Stored("c"), "attributes": _Stored("a")}),
+            "names": Record({"classes": StoredNames("c"), "attributes": StoredNames("a")}),
         }
         Record(fields).check(state, cls.__name__, sizes)
         scorer = state["fitted"]["scorer_"]
@@ -471,29 +473,6 @@ class ZeroShotClassifier(
         model = cls(clone(scorer.estimator_), scorer.signs, class_prior=prior, **state["settings"])
         model.scorer_, model.held_out_log_loss_ = scorer, fitted["held_out_log_loss_"]
         model.seen_, model.seen_penalty_ = seen, penalty
-        model.classes_ = _names_again(state["names"]["classes"])
-        model._form = TargetForm.from_state(state["form"], _names_again(state["names"]["attributes"]))
+        model.classes_ = names_again(state["names"]["classes"])
+        model._form = TargetForm.from_state(state["form"], names_again(state["names"]["attributes"]))
         return model
-
-
-@dataclass(frozen=True)
-class _Stored:
-    """The field of names: an array, and whether they were objects."""
-
-    letter: str
-
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        if type(value) is not tuple or len(value) != 2:
-            refuse(where, "names")
-        Maybe(Texts(self.letter), Numbers(self.letter, "iufb"), none=False).check(value[0], where, sizes)
-        FLAG.check(value[1], where, sizes)
-
-
-def _storable_names(names: Array) -> tuple[Array, bool]:
-    is_object = names.dtype == object
-    return (names.astype(np.str_) if is_object else names), is_object
-
-
-def _names_again(stored: tuple[Array, bool]) -> Array:
-    names, is_object = stored
-    return names.astype(object) if is_object else names

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.special import log_softmax
 from sklearn.model_selection import KFold
 
 from labelweave.array_types import Array, PerRow
+from labelweave.estimators.targets import node_name, typed, unknown_entries
 from labelweave.labels import LabelMatrix
 
 _LOG_TEMPERATURES = (-7.0, 5.0)  # for evidence of unit spread
@@ -56,19 +58,30 @@ class EveryClass:
     is_seen: Array
 
 
-def row_classes(labels: LabelMatrix, groups: Any) -> PerRow:
-    """Number the classes of the rows; without groups (n,), rows with the same attributes are one class.
+def read_groups(groups: Any, n_rows: int) -> PerRow | None:
+    """Read the classes of the rows, (n,), or None.
 
-    Raises ValueError if there is not one class a row.
+    Raises ValueError if there is not one class a row, or they are not all texts or all numbers.
     """
     if groups is None:
-        return np.unique(labels.to_signs(), axis=0, return_inverse=True)[1].ravel()
+        return None
     classes = np.asarray(groups)
-    if classes.shape != (len(labels),):
-        raise ValueError(
-            f"groups has shape {classes.shape} but y has {len(labels)} rows; give one class a row."
-        )
-    return np.unique(classes, return_inverse=True)[1]
+    if classes.shape != (n_rows,):
+        raise ValueError(f"groups has shape {classes.shape} but y has {n_rows} rows; give one class a row.")
+    unknown = np.flatnonzero(unknown_entries(classes))
+    if len(unknown):
+        raise ValueError(f"groups at row {unknown[0]} names no class; leave such rows out, or name one.")
+    classes = typed(classes)
+    if len({isinstance(entry, Real) for entry in classes.tolist()}) > 1:
+        raise ValueError("groups mixes texts and numbers; name all classes by texts, or all by numbers.")
+    return classes
+
+
+def row_classes(labels: LabelMatrix, groups: PerRow | None) -> PerRow:
+    """Number the classes of the rows; without groups (n,), rows with the same attributes are one class."""
+    if groups is None:
+        return np.unique(labels.to_signs(), axis=0, return_inverse=True)[1].ravel()
+    return np.unique(groups, return_inverse=True)[1]
 
 
 def row_folds(signs: Array, codes: PerRow, weights: PerRow, n_folds: int, seed: int) -> Iterator[ClassFold]:
@@ -141,13 +154,29 @@ def best_temperature(evidence: list[Array], folds: list[ClassFold]) -> tuple[flo
     return (best, float(found.fun)) if found.fun < loss(0.0) else (0.0, loss(0.0))
 
 
+def prior_levels(prior: Array, classes: Array, seen: Array, groups: PerRow) -> tuple[Array, float]:
+    """Give log priors of the training classes less their mean, and that mean less the one of the others.
+
+    A class of prior 0, or that is not to be told apart, has the mean.
+
+    prior, classes, seen (C,): of the classes to tell apart; groups (n,): the classes of the rows.
+    """
+    logs = np.log(np.where(prior > 0, prior / prior.max(), 1.0))
+    possible = [kind & (prior > 0) for kind in (seen, ~seen)]
+    means = [float(logs[kind].mean()) if kind.any() else 0.0 for kind in possible]
+    levels = np.where(prior > 0, logs - means[0], 0.0)
+    of_name = {node_name(name): level for name, level in zip(classes.tolist(), levels, strict=True)}
+    of_rows = [of_name.get(node_name(name), 0.0) for name in np.unique(groups).tolist()]
+    return np.array(of_rows), means[0] - means[1]
+
+
 def best_penalty(evidence: list[Array], folds: list[EveryClass]) -> float:
     """Find what to take off the scores of seen classes for the greatest harmonic mean of accuracies.
 
     The accuracies, averaged by class, are those of rows of seen and of unseen classes among all classes
     (Xian, Lampert, Schiele and Akata 2018); the penalty is the calibrated stacking of Chao et al. 2016.
 
-    evidence (rows, C): log scores of all classes, for the rows of every fold.
+    evidence (rows, C): log scores of all classes, priors included, for the rows of every fold.
     """
     margins, weights, seen = [], [], []
     for scores, fold in zip(evidence, folds, strict=True):

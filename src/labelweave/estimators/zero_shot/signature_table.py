@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from labelweave.array_types import Array
-from labelweave.estimators.targets import read_classes
+from labelweave.estimators.targets import node_name, read_classes, typed
 from labelweave.labels import LabelMatrix
-from labelweave.labels.covariance.sources import checked_class_weights
+from labelweave.labels.covariance.sources import checked_class_weights, in_class_order
 from labelweave.sklearn_compat import _safe_indexing
 
 
@@ -31,23 +31,33 @@ def attributes_of_classes(signatures: Any, y: Any) -> tuple[Any, Any, Array, Arr
         table = np.eye(len(targets.classes))
         return table[targets.codes], table, targets.classes, targets.classes[targets.codes]
     names = class_names(signatures)
-    place = {str(name): row for row, name in enumerate(names)}
-    strangers = [name for name in targets.classes.tolist() if str(name) not in place]
+    place = {node_name(name): row for row, name in enumerate(names.tolist())}
+    strangers = [name for name in targets.classes.tolist() if node_name(name) not in place]
     if strangers:
         raise ValueError(
             f"The class {strangers[0]!r} of y has no signature; give one row a class in signatures, whose "
             "index names the classes, or a table of attributes as y."
         )
-    rows = np.array([place[str(name)] for name in targets.classes.tolist()])[targets.codes]
+    rows = np.array([place[node_name(name)] for name in targets.classes.tolist()])[targets.codes]
     is_matrix = isinstance(signatures, LabelMatrix)
     table = signatures[rows] if is_matrix else _safe_indexing(signatures, rows)
     return table, signatures, names, names[rows]
 
 
 def class_names(signatures: Any) -> Array:
-    """Give the names of the classes: a frame's index, or their numbers."""
+    """Give the names of the classes: a frame's index, or their numbers.
+
+    Raises ValueError if two have one name.
+    """
     index = getattr(signatures, "index", None) if hasattr(signatures, "columns") else None
-    return np.arange(len(LabelMatrix.from_any(signatures))) if index is None else np.asarray(index)
+    if index is None:
+        return np.arange(len(LabelMatrix.from_any(signatures)))
+    names, once = typed(np.asarray(index)), set[str]()
+    for name in map(node_name, names.tolist()):
+        if name in once:
+            raise ValueError(f"signatures has the class {name!r} more than once; give one row a class.")
+        once.add(name)
+    return names
 
 
 def read_signatures(signatures: Any, attributes: LabelMatrix) -> Array:
@@ -84,8 +94,10 @@ def _column_order(names: Array, wanted: Array) -> list[int]:
 def read_class_prior(class_prior: Any, classes: Array) -> Array:
     """Read the weights of the classes, None for equal ones, and scale them to sum to 1.
 
+    Those of a Series or dict go by name.
     Raises ValueError if there are not as many, a weight is negative, infinite or NaN, or all are 0.
     """
-    given = np.ones(len(classes)) if class_prior is None else class_prior
-    prior = checked_class_weights(given, [str(name) for name in classes])
+    names = [str(name) for name in classes]
+    given = np.ones(len(names)) if class_prior is None else in_class_order(class_prior, names, len(names))
+    prior = checked_class_weights(given, names)
     return np.asarray(prior / prior.sum())

@@ -90,7 +90,7 @@ def _checked_prior(class_prior: Any, classes: list[str] | None, n_classes: int) 
     if class_prior is None:
         return np.full(n_classes, 1.0 / n_classes)
     names = [shown_name(classes, number) for number in range(n_classes)]
-    prior = checked_class_weights(_in_class_order(class_prior, classes, n_classes), names)
+    prior = checked_class_weights(in_class_order(class_prior, classes, n_classes), names)
     prior = prior / prior.max()  # so that the sum of huge weights is finite
     return np.asarray(prior / prior.sum())
 
@@ -115,7 +115,7 @@ def checked_class_weights(weights: Any, names: Sequence[str]) -> Array:
     return found
 
 
-def _in_class_order(class_prior: Any, classes: list[str] | None, n_classes: int) -> Any:
+def in_class_order(class_prior: Any, classes: list[str] | None, n_classes: int) -> Any:
     """Put weights that carry the classes' names, or their numbers, in the order of the classes."""
     if isinstance(class_prior, Mapping):
         weights = {str(name): weight for name, weight in class_prior.items()}

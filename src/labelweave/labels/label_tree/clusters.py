@@ -19,7 +19,6 @@ from labelweave.arrays import Workers
 from labelweave.labels.label_tree.tree import LabelTree
 
 _ROUNDS = 20
-_LARGEST_SINGLE = 1e15
 _LEAST_GAIN = 1e-4  # of the mean cosine, below which a split is done
 
 
@@ -29,7 +28,7 @@ def cluster_labels(vectors: Any, leaf_size: int, branching: int, seed: int, work
     vectors (L, d): one row a label, CSR or dense; only directions count.
     branching: a power of two, or rounded down to one.
     """
-    rows = normalize(single_rows(vectors))
+    rows = normalize(_single_directions(sp.csr_array(vectors)))
     n_labels, parts = rows.shape[0], [np.arange(rows.shape[0])]
     while -(-n_labels // len(parts)) > leaf_size:
         level = len(parts)
@@ -48,10 +47,20 @@ def cluster_labels(vectors: Any, leaf_size: int, branching: int, seed: int, work
 
 
 def single_rows(vectors: Any) -> sp.csr_array:
-    """Give the rows in single precision, all on a smaller scale where squares would leave its range."""
+    """Give the rows in single precision, all divided by a power of 2 so that no square leaves its range."""
     rows = sp.csr_array(vectors)
-    largest = float(np.abs(rows.data).max(initial=0.0))
-    return (rows / largest if largest > _LARGEST_SINGLE else rows).astype(np.float32)
+    return _divided(rows, np.full(rows.nnz, np.frexp(np.abs(rows.data).max(initial=0.0))[1]))
+
+
+def _single_directions(rows: sp.csr_array) -> sp.csr_array:
+    """Give the rows in single precision, each divided by a power of 2 near its own largest entry."""
+    largest = abs(rows).max(axis=1).toarray().ravel() if rows.nnz else np.zeros(rows.shape[0])
+    return _divided(rows, np.repeat(np.frexp(largest)[1], np.diff(rows.indptr)))
+
+
+def _divided(rows: sp.csr_array, powers: Array) -> sp.csr_array:
+    data = np.ldexp(rows.data if rows.dtype.kind == "f" else rows.data.astype(np.float64), -powers)
+    return sp.csr_array((data.astype(np.float32), rows.indices, rows.indptr), rows.shape)
 
 
 def _node(parts: list[Any]) -> Any:

@@ -51,6 +51,8 @@ class QuadraticEntries(WeighedColumns):
         self.weighted = self.positives.with_values(weights * own * targets)
         self.extra = self.positives.with_values(weights * (own - self.background).astype(dtype))
         self._constants = 0.5 * self.weighted.matmul(np.ones((self.shape[1], 1), dtype))[:, 0]
+        least = self.positives.csr_of(0.5 * self.weighted.values * (1.0 - targets.astype(np.float64)))
+        self.least = float(self.row_weights @ least.sum(axis=1))  # where every score is its target
         self.has_uniform_curvature = self.background == 1.0 and bool((self.column_weights == 1).all())
 
     @classmethod

@@ -31,7 +31,7 @@ class ShiftedEntries(WeighedColumns):
 
     def __post_init__(self) -> None:
         entries = self.entries
-        self.shape, self.is_quadratic = entries.shape, entries.is_quadratic
+        self.shape, self.is_quadratic, self.least = entries.shape, entries.is_quadratic, entries.least
         self.has_uniform_curvature, self.column_weights = (
             entries.has_uniform_curvature,
             entries.column_weights,
