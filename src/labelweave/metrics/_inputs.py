@@ -87,7 +87,16 @@ def _read_sparse_scores(scores: Any, targets: LabelMatrix) -> sp.csr_array:
 
 
 def read_weights(sample_weight: Any | None, targets: Sized) -> Floats:
-    """Read one weight a row, by default ones."""
+    """Read one weight a row, by default ones; all are divided by one power of two.
+
+    The largest is from 1 to 2 then, so that no sum or product is infinite or 0; ratios keep their bits.
+    """
+    weights = read_raw_weights(sample_weight, targets)
+    return np.ldexp(weights, 1 - np.frexp(weights.max(initial=0))[1])
+
+
+def read_raw_weights(sample_weight: Any | None, targets: Sized) -> Floats:
+    """Read one weight a row as it is given, by default ones."""
     if sample_weight is None:
         return np.ones(len(targets))
     weights: Floats = numbers_of(sample_weight, "sample_weight").astype(np.float64)

@@ -17,7 +17,7 @@ from labelweave.arguments import checked
 from labelweave.array_types import Floats
 from labelweave.arrays import numbers_of, ratios
 from labelweave.labels import Taxonomy
-from labelweave.metrics._inputs import mean_of_defined, read_targets, read_weights
+from labelweave.metrics._inputs import mean_of_defined, read_raw_weights, read_targets, read_weights
 from labelweave.metrics._nodes import NodeScores, NodeSets, all_nodes
 from labelweave.metrics.label_sets import f1_score, precision_score, recall_score
 from labelweave.metrics.precision_recall import average_precision_score
@@ -370,7 +370,7 @@ def depth_table(
         sets = NodeSets(scored.graph, scored.targets, found)
     else:
         sets = NodeSets.read(Y_true, Y_pred, taxonomy)
-    weights = read_weights(sample_weight, sets.targets)
+    weights = read_raw_weights(sample_weight, sets.targets)
     depths, table = sets.graph._depths, dict[int, dict[str, float]]()
     for depth in np.unique(depths).tolist():
         columns = np.flatnonzero(depths == depth)
