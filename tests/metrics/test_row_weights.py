@@ -114,7 +114,11 @@ def test_scorers_take_weights():
     [
         ([[1], [0], [0]], [[0.5], [0.9], [-np.inf]], [1e17, 1, 3]),
         ([[1], [0], [np.nan]], [[0.5], [-np.inf], [0.9]], [1e17, 1, 3]),
-        ([[1, k % 2] for k in range(8)], [[1, 1.5 - k % 2] for k in range(8)], [0.3, 0.4, 0.8, 0.2, 0.6, 0.8, 0.3, 0.1]),
+        (
+            [[1, k % 2] for k in range(8)],
+            [[1, 1.5 - k % 2] for k in range(8)],
+            [0.3, 0.4, 0.8, 0.2, 0.6, 0.8, 0.3, 0.1],
+        ),
     ],
 )  # fmt: skip
 def test_areas_of_sparse_scores_count_only_weights_that_are_there(truth, scores, weights):
