@@ -138,6 +138,8 @@ def _read_label_probabilities(probabilities: Any, targets: LabelMatrix) -> Array
 
 def _binary_losses(positive: Array, values: Array, weights: Array) -> float:
     """Sum the losses of yes-or-no answers, by scikit-learn; a class is answered by its own probability."""
+    if not weights.any():
+        return 0.0
     values = np.minimum(values, 1)  # sums of a row are 1 up to rounding
     weighted = {"sample_weight": weights, "normalize": False}
     return float(sklearn_log_loss(positive, values, labels=[False, True], **weighted))

@@ -230,7 +230,8 @@ def _packed(value: Any, place: str) -> Any:
 def _marked(value: Any, place: str) -> tuple[str, Any]:
     """Say of what kind a value is that is not plain, and write it plainly."""
     if isinstance(value, np.ndarray) and value.ndim == 1:
-        return "objects", [_packed(entry, place) for entry in value.tolist()]
+        plain = [entry.item() if isinstance(entry, np.generic) else entry for entry in value.tolist()]
+        return "objects", [_packed(entry, place) for entry in plain]
     if isinstance(value, slice):
         return "slice", [_packed(part, place) for part in (value.start, value.stop, value.step)]
     if isinstance(value, (type, np.dtype)) and np.dtype(value).kind in "biufO":

@@ -332,7 +332,7 @@ def _embedded(texts: list[str], embedding: Any) -> Array:
         return static_embeddings(texts)
     is_own = callable(embedding) and not isinstance(embedding, type)
     found = numbers_of(embedding(texts) if is_own else embedding, "embedding")
-    found = np.asarray(found, dtype=np.float64)
+    found = np.array(found, dtype=np.float64)
     if found.ndim != 2 or len(found) != len(texts) or not found.shape[1] or not np.isfinite(found).all():
         raise ValueError(
             f"embedding gave shape {found.shape} for {len(texts)} texts, or is not finite; give one "
