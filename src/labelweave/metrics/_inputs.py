@@ -43,8 +43,14 @@ def read_targets(Y_true: Any, Y_pred: Any = None, *, keeps_doubts: bool = False)
 
 def read_predictions(Y_pred: Any, targets: LabelMatrix) -> sp.csr_array:
     """Read predicted label sets as a CSR array of int8 ones."""
+    has_tags = tag_rows(Y_pred) is not None
+    if has_tags and targets.names is None:
+        raise ValueError(
+            "Y_pred is lists of tags but the labels of Y_true have no names; give Y_true as lists of tags, a "
+            "frame or a LabelMatrix with names, or Y_pred as a table."
+        )
     try:
-        names = None if targets.names is None or tag_rows(Y_pred) is None else targets.names.tolist()
+        names = targets.names.tolist() if has_tags else None
         predictions = LabelMatrix.from_any(Y_pred, names)
     except ValueError as error:
         raise ValueError(f"Y_pred cannot be read. {error}") from None

@@ -8,6 +8,7 @@ of the Critical Assessment of Function Annotation (Clark and Radivojac 2013; Jia
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -328,7 +329,7 @@ def smin_loss(
             f"information lacks the class {absent[0]!r}, and {len(absent)} of {len(scored.graph)} in all; "
             "make it with information_content of training rows that have these classes as columns."
         )
-    bits = np.array([float(information[name]) for name in scored.graph.nodes])
+    bits = np.array([_checked_bits(name, information[name]) for name in scored.graph.nodes])
     hits, predicted, positive = scored.by_threshold(_checked_thresholds(thresholds), bits)
     if not scored.weights.sum() > 0:
         return float("nan")
@@ -394,6 +395,14 @@ def depth_table(
             row["average_precision"] = float(area)
         table[depth] = row
     return table
+
+
+def _checked_bits(name: str, bits: Any) -> float:
+    if isinstance(bits, Real) and 0 <= bits < np.inf:
+        return float(bits)
+    raise ValueError(
+        f"information of the class {name!r} is {bits!r}; give a finite number of bits, 0 or more."
+    )
 
 
 def _checked_thresholds(thresholds: Any) -> Floats:

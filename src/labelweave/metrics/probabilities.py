@@ -83,14 +83,16 @@ def class_log_loss(given: ClassRows, taxonomy: Taxonomy | None) -> float:
     masses = given.per_row(lambda block, codes: block[np.arange(len(codes)), np.maximum(codes, 0)])
     if taxonomy is not None:
         names = [str(as_text(name)) for name in given.classes]
-        for node in dict.fromkeys(given.values[given.codes == NOT_A_CLASS].tolist()):
+        rows_of = dict[Any, list[int]]()
+        for row in np.flatnonzero(given.codes == NOT_A_CLASS).tolist():
+            rows_of.setdefault(given.values[row], []).append(row)
+        for node, rows in rows_of.items():
             below = taxonomy.under([str(as_text(node))], names).indices
             if not len(below):
                 raise ValueError(
                     f"No class lies below the inner node {node!r} that y_true names, so it has no "
                     "probability; give None for such rows."
                 )
-            rows = np.flatnonzero(given.values == node)
             masses[rows] = given.table[np.ix_(given.numbers[rows], below)].sum(axis=1)
     return float(_binary_losses(np.ones(len(masses), bool), masses, given.weights) / given.weights.sum())
 

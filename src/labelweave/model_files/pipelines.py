@@ -88,7 +88,7 @@ def save(model: Any, path: str | PathLike[str], *, key: bytes | None = None) -> 
         best = "; save its best_estimator_" if hasattr(model, "best_estimator_") else ""
         raise TypeError(f"{_refused(model, 'The model')}{best}") from None
     _require_fitted(model)
-    save_object(path, kept, key=key)
+    save_object(path, kept, key=key, name=type(model).__name__)
 
 
 def kept_form(model: Any) -> Any:
