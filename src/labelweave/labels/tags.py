@@ -132,7 +132,8 @@ def _tag(entry: Any, number: int) -> Any:
     if isinstance(entry, str):
         return str(entry.strip())
     value: Any = entry.item() if isinstance(entry, np.generic) else entry
-    if isinstance(value, Real) and not is_missing(value):
+    is_number = isinstance(value, Real) and not is_missing(value)
+    if is_number:
         return int(value) if value % 1 == 0 else value
     missing = not isinstance(entry, _COLLECTIONS) and is_missing(entry)
     what = "missing" if missing else f"of type {type(entry).__name__}"

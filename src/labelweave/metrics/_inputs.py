@@ -43,14 +43,8 @@ def read_targets(Y_true: Any, Y_pred: Any = None, *, keeps_doubts: bool = False)
 
 def read_predictions(Y_pred: Any, targets: LabelMatrix) -> sp.csr_array:
     """Read predicted label sets as a CSR array of int8 ones."""
-    has_tags = tag_rows(Y_pred) is not None
-    if has_tags and targets.names is None:
-        raise ValueError(
-            "Y_pred is lists of tags but the labels of Y_true have no names; give Y_true as lists of tags, a "
-            "frame or a LabelMatrix with names, or Y_pred as a table."
-        )
     try:
-        names = targets.names.tolist() if has_tags else None
+        names = None if tag_rows(Y_pred) is None else _names_of_tags(targets)
         predictions = LabelMatrix.from_any(Y_pred, names)
     except ValueError as error:
         raise ValueError(f"Y_pred cannot be read. {error}") from None
@@ -64,6 +58,15 @@ def read_predictions(Y_pred: Any, targets: LabelMatrix) -> sp.csr_array:
             "only Y_true may have missing entries."
         )
     return predictions.positives
+
+
+def _names_of_tags(targets: LabelMatrix) -> list[str]:
+    if targets.names is None:
+        raise ValueError(
+            "It is lists of tags but the labels of Y_true have no names; give Y_true as lists of tags, a "
+            "frame or a LabelMatrix with names, or Y_pred as a table."
+        )
+    return list(targets.names.tolist())
 
 
 def read_scores(scores: Any, targets: LabelMatrix) -> Scores:
@@ -98,7 +101,7 @@ def read_weights(sample_weight: Any | None, targets: Sized) -> Floats:
     The largest is from 1 to 2 then, so that no sum or product is infinite or 0; ratios keep their bits.
     """
     weights = read_raw_weights(sample_weight, targets)
-    return np.ldexp(weights, 1 - np.frexp(weights.max(initial=0))[1])
+    return np.asarray(np.ldexp(weights, 1 - np.frexp(weights.max(initial=0))[1]))
 
 
 def read_raw_weights(sample_weight: Any | None, targets: Sized) -> Floats:

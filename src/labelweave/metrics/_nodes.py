@@ -128,11 +128,12 @@ def _negative_above(labels: LabelMatrix, graph: Taxonomy, given: Array) -> Label
     is_added = np.ones(len(graph), bool)
     is_added[given] = False
     below = sp.csr_array(graph.at_or_above(graph.nodes), dtype=np.int32)[given]
-    lacking = (labels.observed < 0).astype(np.int32)[:, given]
+    seen = labels.observed_pattern()
+    lacking = (abs(seen) - labels.positives).astype(np.int32)[:, given]
     found = sp.csr_array(lacking @ below)
     lacks_all = found.data == np.asarray(below.sum(axis=0))[found.indices]
     found.data = (lacks_all & is_added[found.indices]).astype(np.int32)
-    return LabelMatrix(labels.positives, abs(labels.observed) + found, labels.names)
+    return LabelMatrix(labels.positives, abs(seen) + found, labels.names)
 
 
 def _kept(graph: Taxonomy, leave_out: Sequence[str]) -> Array:

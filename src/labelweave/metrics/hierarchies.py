@@ -398,7 +398,7 @@ def depth_table(
 
 
 def _checked_bits(name: str, bits: Any) -> float:
-    if isinstance(bits, Real) and 0 <= bits < np.inf:
+    if isinstance(bits, Real) and 0 <= float(bits) < np.inf:
         return float(bits)
     raise ValueError(
         f"information of the class {name!r} is {bits!r}; give a finite number of bits, 0 or more."

@@ -150,7 +150,7 @@ class ScoreGroups:
         """Sum over the groups of every line."""
         return np.add.reduceat(values, self.line_starts)
 
-    def below(self, values: Counts) -> Counts:
+    def below(self, values: Array) -> Array:
         """Sum over the groups of the same line that have a lower score."""
         ends = np.append(self.line_starts[1:], len(values))
         if values.dtype.kind == "f":  # each line anew, so that none has the rounding of those before
@@ -161,7 +161,7 @@ class ScoreGroups:
         before = np.cumsum(values) - values
         return before - np.repeat(before[self.line_starts], ends - self.line_starts)
 
-    def at_or_above(self, values: Counts) -> Counts:
+    def at_or_above(self, values: Array) -> Array:
         """Sum over the groups of the same line that have this or a higher score."""
         sizes = np.diff(self.line_starts, append=len(values))
         return np.repeat(self.line_sums(values), sizes) - self.below(values)
@@ -253,7 +253,7 @@ def _sparse_groups(targets: LabelMatrix, scores: sp.csr_array, weights: Floats |
         not_stored = [total - np.bincount(lines[kind], minlength=n_lines) for kind, total in each]
         stored = np.ones(len(lines), np.int64)
     else:
-        not_stored, stored = _weights_not_stored(targets, scores, weights), weights[scores.indices]
+        not_stored, stored = weights_not_stored(targets, scores, weights), weights[scores.indices]
     counts = [np.concatenate([rest, kind * stored]) for rest, kind in zip(not_stored, kinds, strict=True)]
     lines = np.concatenate([np.arange(n_lines), lines])
     values = np.concatenate([np.full(n_lines, -np.inf), scores.data])
@@ -265,7 +265,7 @@ def _sparse_groups(targets: LabelMatrix, scores: sp.csr_array, weights: Floats |
     return _grouped(opens, line_ends, *(count[order] for count in counts))
 
 
-def _weights_not_stored(targets: LabelMatrix, scores: sp.csr_array, weights: Floats) -> list[Floats]:
+def weights_not_stored(targets: LabelMatrix, scores: sp.csr_array, weights: Floats) -> list[Floats]:
     """Add up the weights of the positive and of the negative entries of every line that have no score."""
     stored = sp.csr_array((np.ones(scores.nnz, np.int8), scores.indices, scores.indptr), shape=scores.shape)
 

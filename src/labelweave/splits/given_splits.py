@@ -58,7 +58,7 @@ def _row_numbers(part: Any, n_rows: int, number: int) -> Rows:
     try:
         rows = np.asarray(part if len(part) else np.empty(0, np.intp))
         if rows.ndim == 1:
-            return np.arange(n_rows)[rows]
+            return np.asarray(np.arange(n_rows)[rows])
     except (IndexError, TypeError, ValueError) as error:
         raise ValueError(f"Fold {number} of cv names rows that are not there ({error}).") from None
     raise ValueError(
