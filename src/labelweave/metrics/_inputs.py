@@ -163,7 +163,12 @@ def row_blocks(scores: Scores) -> list[slice]:
     """Cut the rows of a table into blocks of about ``BLOCK_ENTRIES`` entries."""
     n_rows, n_columns = scores.shape
     per_row = scores.nnz // max(n_rows, 1) if sp.issparse(scores) else n_columns
-    return panels(n_rows, max(1, BLOCK_ENTRIES // max(1, per_row)))
+    return blocks_of_width(n_rows, per_row)
+
+
+def blocks_of_width(n_rows: int, width: int) -> list[slice]:
+    """Cut rows into blocks of about ``BLOCK_ENTRIES`` entries, a width of them a row."""
+    return panels(n_rows, max(1, BLOCK_ENTRIES // max(1, width)))
 
 
 def mean_of_defined(values: Floats, weights: Floats | None = None) -> float:
