@@ -359,8 +359,7 @@ class LabelMatrix:
         labels = LabelMatrix(self.positives, self.observed, self.names)
         if not is_even.nnz:
             return labels
-        seen = np.ones(self.shape, bool) if self.observed is None else self.observed.toarray() != 0
-        return labels.masked(sp.csr_array(seen & ~is_even.toarray()))
+        return labels.masked(abs(self.observed_pattern()) - is_even.astype(np.int8))
 
     @property
     def expected_positives(self) -> sp.csr_array:

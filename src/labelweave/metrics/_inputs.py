@@ -24,6 +24,7 @@ Scores: TypeAlias = Any
 
 # entries worked on at a time: the temporaries of a block stay under about 100 MB
 BLOCK_ENTRIES = 2**20
+_WITHOUT_GAPS = 2.0**53  # whole numbers below it are floating-point numbers
 
 
 def read_targets(Y_true: Any, Y_pred: Any = None, *, keeps_doubts: bool = False) -> LabelMatrix:
@@ -185,11 +186,17 @@ def _as_floating(table: Array) -> npt.NDArray[np.floating[Any]]:
     if table.dtype.kind not in "iubO":
         raise ValueError(f"scores have type {table.dtype}; scores must be real numbers.")
     try:
-        return table.astype(np.float64)
+        floating = table.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"scores have entries that are not numbers ({error}); scores must be real."
         ) from None
+    if table.dtype.kind in "iu" and np.abs(floating).max(initial=0.0) >= _WITHOUT_GAPS:
+        raise ValueError(
+            "scores have whole numbers from 2^53 on, where floating-point numbers have gaps and would make "
+            "ties; give smaller ones, such as ranks."
+        )
+    return floating
 
 
 def _refuse_nan(rows: Array, labels: Array) -> None:
