@@ -1,5 +1,7 @@
 """Covariances from signatures and label sets, the names they carry, and how they print."""
 
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -320,3 +322,21 @@ def test_a_fixed_label_is_named_by_the_names_it_carries():
     R.shrink(0.1).check_variances()
     with pytest.raises(ValueError, match=r"label 0 .*give the labels variances above 0"):
         LabelCovariance.low_rank(np.zeros((2, 1))).check_variances()
+
+
+def test_rows_of_a_name_twice_are_refused():
+    table = pd.DataFrame(np.eye(2), index=["a", "a"], columns=["a", "b"])
+    with pytest.raises(ValueError, match="a row named 'a' twice"):
+        LabelCovariance.dense(table)
+
+
+def test_the_largest_variances_stay_finite_and_any_number_scales():
+    assert LabelCovariance.dense(np.diag([1.7e308, 1.0])).to_dense()[0, 0] == 1.7e308
+    assert LabelCovariance.dense(np.eye(2)).scaled(Fraction(1, 2)).to_dense().dtype == np.float64
+
+
+def test_a_factor_is_kept_when_the_callers_changes():
+    given = np.ones((2, 1))
+    covariance = LabelCovariance.low_rank(given, 1.0)
+    given[:] = 0.0
+    assert covariance.to_dense()[0, 1] == 1.0

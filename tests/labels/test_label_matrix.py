@@ -106,6 +106,31 @@ def test_what_the_caller_holds_is_left_alone():
         np.testing.assert_array_equal(array, kept)
 
 
+def test_changes_of_what_the_caller_holds_change_no_labels():
+    given_as = sp.csr_array([[1, 1], [0, 1]])
+    labels = LabelMatrix(given_as, given_as)
+    given_as.data[0] = 0
+    given_as.eliminate_zeros()
+    np.testing.assert_array_equal(labels.to_signs(), [[1, 1], [0, 1]])
+
+
+def test_rows_are_chosen_by_a_series_and_alone():
+    pd = pytest.importorskip("pandas")
+    labels = LabelMatrix.from_any([[0, 1], [1, 0]])
+    np.testing.assert_array_equal(labels[pd.Series([False, True])].to_dense(), [[1, 0]])
+    assert len(labels[[]]) == 0
+    for rows in ((0, 1), [[0, 1]]):
+        with pytest.raises(ValueError, match="Labels are asked for"):
+            labels[rows]
+
+
+def test_no_number_of_repeated_entries_is_none():
+    again = sp.coo_array((np.ones(256, np.int8), (np.zeros(256, int), np.zeros(256, int))), shape=(1, 1))
+    assert LabelMatrix(again).positives.nnz == 1
+    with pytest.raises(ValueError, match="label 0 is 256"):
+        LabelMatrix.from_any(again)
+
+
 @pytest.mark.parametrize(
     ("Y", "names", "message"),
     [

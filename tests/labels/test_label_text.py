@@ -133,6 +133,21 @@ def test_known_scores_are_linear_and_scaled_on_the_rows():
         text.mean(words[:5], X)
 
 
+@pytest.mark.parametrize("size", [1e200, 1e-200])
+def test_known_scores_do_not_depend_on_the_size_of_rows_and_embeddings(size):
+    words, X = RNG.normal(size=(6, 3)), RNG.normal(size=(30, 6))
+    large = LabelText(NAMES, np.asarray(E) * size)
+    np.testing.assert_allclose(large.directions(), LabelText(NAMES, E).directions())
+    assert large.mean(words, X * size, strength=2.0).scores(X * size).std() == pytest.approx(2.0)
+
+
+def test_embeddings_are_kept_when_the_callers_change():
+    given = np.array(E, dtype=float)
+    text = LabelText(NAMES, given)
+    given[:] = 0.0
+    np.testing.assert_array_equal(text.embeddings, E)
+
+
 def test_more_labels_are_seen_from_the_same_centre():
     text = LabelText(NAMES, E)
     wide = text.with_labels({"new": "one"}, [[1.0, 0.0, 0.0]])

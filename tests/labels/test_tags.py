@@ -1,5 +1,7 @@
 """Lists of tags as targets, from lists, Series and columns of pandas, polars and pyarrow."""
 
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -64,6 +66,8 @@ def test_strange_names_stay_as_they_are():
         ([["a"], ["b", None]], "Y at row 1 has a tag that is missing"),
         ([["a"], ["b", ["c"]]], "Y at row 1 has a tag that is of type list"),
         ([["a"], ["b", b"c"]], "Y at row 1 has a tag that is of type bytes"),
+        ([["a"], {np.bytes_(b"c")}], "Y at row 1 has a tag that is of type bytes_"),
+        ([["a"], {np.datetime64("2020-01-01")}], "Y at row 1 has a tag that is of type datetime64"),
         ([{1, "a"}, {"1"}], "Two tags are written '1'"),
         ([["0", "1"], ["1", "1"]], "every tag is one of '0', '1'"),
         (pd.Series([[0, 1, 0], [1, 1, 0]]), "every tag is one of 0, 1"),
@@ -113,6 +117,14 @@ def test_tags_0_and_1_are_tags_where_others_are_known():
             LabelMatrix.from_any(table, list("012"))
     with pytest.raises(ValueError, match="as if it were a table of 0 and 1"):
         metrics.f1_score([{0}, {1}], [{1}, {0}])
+
+
+def test_numbers_of_any_size_are_tags():
+    assert LabelMatrix.from_any([{10**400}, {Fraction(1, 2), np.float32(3)}]).words == [
+        "1/2",
+        "3",
+        str(10**400),
+    ]
 
 
 def test_metrics_of_lists_count_the_tags_of_either():

@@ -170,3 +170,9 @@ def _named(shape, above):
         "/".join([*above, str(name)]): None if below is None else _named(below, (*above, str(name)))
         for name, below in shape.items()
     }
+
+
+def test_whole_numbers_of_frames_are_one_name_however_they_are_kept():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"parent": [None, 1, 2], "child": [1, 2, 3]})
+    assert Taxonomy.from_any(frame.dropna()).nodes == ["1", "2", "3"]

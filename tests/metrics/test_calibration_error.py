@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelweave.metrics import expected_calibration_error
+from labelweave.labels import LabelMatrix
+from labelweave.metrics import _inputs, expected_calibration_error
 
 
 def slow_error(truth, probabilities, n_bins):
@@ -71,3 +73,26 @@ def test_safe_negatives_can_be_left_out():
         )
     with pytest.raises(ValueError, match="least is 1"):
         expected_calibration_error(truth, bold, least=1)
+
+
+@pytest.mark.parametrize("least", [0.0, 0.05])
+def test_sparse_probabilities_are_written_out_some_rows_at_a_time(monkeypatch, least):
+    rng = np.random.default_rng(2)
+    truth = (rng.random((20, 6)) < 0.3).astype(int)
+    table = np.where(rng.random(truth.shape) < 0.4, rng.random(truth.shape), 0.0)
+    expected = expected_calibration_error(truth, table, average=None, least=least)
+    monkeypatch.setattr(_inputs, "BLOCK_ENTRIES", 12)
+    monkeypatch.setattr(sp.csr_array, "toarray", _at_most_two_rows(sp.csr_array.toarray))
+    truth = LabelMatrix.from_any(truth)
+    found = expected_calibration_error(truth, sp.csr_array(table), average=None, least=least)
+    np.testing.assert_allclose(found, expected)
+    with pytest.raises(ValueError, match="label 1 is 2"):
+        expected_calibration_error([[0, 1]], sp.csr_array([[0.0, 2.0]]))
+
+
+def _at_most_two_rows(write_out):
+    def checked(table, *given, **named):
+        assert table.shape[0] <= 2
+        return write_out(table, *given, **named)
+
+    return checked

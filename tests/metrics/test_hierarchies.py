@@ -82,6 +82,16 @@ def test_classes_above_tags_count_too():
     assert metrics.hierarchical_precision_score([["poodle"]], [["dog"]], _TREE, average="example") == 1.0
 
 
+def test_what_a_row_counts_does_not_depend_on_gaps_in_others():
+    known = pd.DataFrame([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]], columns=["poodle", "boxer", "cat"])
+    guessed = [[1, 0, 0], [0, 1, 0]]
+    gap = pd.DataFrame([[np.nan] * 3], columns=known.columns)
+    more = pd.concat([known, gap])
+    for metric in (metrics.hierarchical_precision_score, metrics.h_loss):
+        assert metric(more, [*guessed, [0, 0, 1]], _TREE) == metric(known, guessed, _TREE) < 1
+    assert metrics.information_content(more, _TREE) == metrics.information_content(known, _TREE)
+
+
 def test_a_table_of_each_depth():
     Y, guess = [["poodle"], ["cat"], ["dog"]], [["boxer"], ["cat"], ["dog"]]
     table = metrics.depth_table(Y, Y_pred=guess, taxonomy=_TREE)
@@ -135,6 +145,8 @@ def test_scorers():
         (lambda: metrics.h_loss([[1, 0]], [[1, 0]], _TREE), "no names"),
         (lambda: metrics.h_loss([["dog"]], [["bird"]], _TREE), "not in the taxonomy"),
         (lambda: metrics.smin_loss(_KNOWN, [[0.5]], _TREE, {"dog": 1}), "lacks the class 'animal'"),
+        (lambda: metrics.smin_loss(_KNOWN, [[0.5]], _TREE, {"dog": 1, "animal": np.nan}), "'animal' is nan"),
+        (lambda: metrics.smin_loss(_KNOWN, [[0.5]], _TREE, {"dog": "2", "animal": 1}), "'dog' is '2'"),
         (lambda: metrics.fmax_score(_KNOWN, [[0.5]], _TREE, thresholds=[0.5, 0.5]), "above the one before"),
         (lambda: metrics.fmax_score(_KNOWN, [[0.5]], _TREE, leave_out=_TREE.nodes), "nothing is left"),
     ],

@@ -69,3 +69,18 @@ def test_several_labels_are_one_class_on_a_path_only():
 def test_tags_of_a_model_may_be_0_and_1_alone():
     model = SimpleNamespace(classes_=np.arange(10))
     assert tags_of_model([{0}, {1}], model).to_dense()[:, :3].tolist() == [[1, 0, 0], [0, 1, 0]]
+
+
+def test_classes_are_matched_without_a_walk_through_all():
+    class Counted(str):
+        compared = 0
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            Counted.compared += 1
+            return str.__eq__(self, other)
+
+    names = [Counted(f"c{number}") for number in range(300)]
+    assert known_classes(list(map(str, names)), names, None, "error")[-1] == "c299"
+    assert Counted.compared < 10 * len(names)

@@ -148,3 +148,9 @@ def test_columns_that_are_numbers_are_classes_that_are_numbers():
 def test_what_cannot_be_scored_is_refused(arguments, options, message):
     with pytest.raises(ValueError, match=message):
         metrics.log_loss(*arguments, **options)
+
+
+def test_blocks_of_rows_without_weight_count_nothing(monkeypatch):
+    monkeypatch.setattr(_inputs, "BLOCK_ENTRIES", 2)
+    Y, table = [[1, 0], [0, 1]], [[0.9, 0.1], [0.5, 0.5]]
+    assert metrics.log_loss(Y, table, sample_weight=[0, 1]) == pytest.approx(math.log(2))

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score as theirs
@@ -66,3 +67,18 @@ def test_hierarchical_precision_and_recall_are_those_of_closed_sets():
     predicted = tree.closed(LabelMatrix.from_any([[0, 0, 1], [1, 0, 0]], tree.nodes))
     assert metrics.precision_score(Y, predicted.positives, average="micro") == pytest.approx(2 / 3)
     assert metrics.recall_score(Y, predicted.positives, average="micro") == pytest.approx(2 / 4)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("average", ["micro", "weighted", None])
+def test_sparse_scores_are_not_written_out(monkeypatch, missing, average):
+    rng = np.random.default_rng(1)
+    Y = np.where(rng.random((30, 8)) < missing, np.nan, rng.random((30, 8)) < 0.4)
+    scores = np.where(rng.random(Y.shape) < 0.4, rng.integers(-2, 3, Y.shape) / 2, -np.inf)
+    rows, labels = np.nonzero(scores > -np.inf)
+    stored = sp.csr_array((scores[rows, labels], (rows, labels)), shape=scores.shape)
+    weights, truth = rng.uniform(0.5, 2, 30), LabelMatrix.from_any(Y)
+    expected = metrics.average_precision_score(Y, scores, average, sample_weight=weights)
+    monkeypatch.setattr(LabelMatrix, "to_signs", None)
+    found = metrics.average_precision_score(truth, stored, average, sample_weight=weights)
+    np.testing.assert_allclose(found, expected)

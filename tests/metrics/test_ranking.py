@@ -136,6 +136,13 @@ def test_whole_number_scores_and_lists_are_read():
     assert metrics.ranking_loss([[1, 0, 0]], sp.csr_matrix([[1, 2, 3]])) == 1
 
 
+@pytest.mark.parametrize("make", [np.array, sp.csr_array])
+def test_whole_numbers_that_would_be_tied_are_refused(make):
+    assert metrics.ranking_loss([[1, 0]], make([[2**53 - 1, 2**53 - 2]])) == 0
+    with pytest.raises(ValueError, match=r"from 2\^53 on"):
+        metrics.ranking_loss([[1, 0]], make([[2**53 + 1, 2**53]]))
+
+
 def test_unknown_average_is_refused():
     with pytest.raises(ValueError, match="average is 'macro'; it must be 'label' or 'example'"):
         metrics.average_auc([[1, 0]], [[1.0, 0.0]], "macro")

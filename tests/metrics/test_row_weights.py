@@ -107,3 +107,42 @@ def test_scorers_take_weights():
         weighted = scorer(model, X, GAPS, sample_weight=WEIGHTS)
         assert weighted == pytest.approx(scorer(model, X[AGAIN], GAPS[AGAIN])), name
     assert model.score(X, GAPS, WEIGHTS) == pytest.approx(model.score(X[AGAIN], GAPS[AGAIN]))
+
+
+@pytest.mark.parametrize(
+    ("truth", "scores", "weights"),
+    [
+        ([[1], [0], [0]], [[0.5], [0.9], [-np.inf]], [1e17, 1, 3]),
+        ([[1], [0], [np.nan]], [[0.5], [-np.inf], [0.9]], [1e17, 1, 3]),
+        (
+            [[1, k % 2] for k in range(8)],
+            [[1, 1.5 - k % 2] for k in range(8)],
+            [0.3, 0.4, 0.8, 0.2, 0.6, 0.8, 0.3, 0.1],
+        ),
+    ],
+)  # fmt: skip
+def test_areas_of_sparse_scores_count_only_weights_that_are_there(truth, scores, weights):
+    rows, labels = np.nonzero(np.isfinite(scores))
+    stored = sp.csr_array((np.asarray(scores)[rows, labels], (rows, labels)), shape=np.shape(scores))
+    dense = metrics.average_auc(truth, scores, sample_weight=weights)
+    assert metrics.average_auc(truth, stored, sample_weight=weights) == pytest.approx(dense)
+
+
+def test_areas_of_a_label_do_not_depend_on_weights_in_others():
+    truth = np.array([[0, np.nan], [1, 0], [1, 1], [1, 0]])
+    scores = np.array([[0.1, 0.5], [0.2, 0.1], [0.3, 0.5], [0.4, 0.9]])
+    weights = [1e16, 1, 1, 1]
+    each = [metrics.average_auc(truth[:, [k]], scores[:, [k]], sample_weight=weights) for k in (0, 1)]
+    assert each == [1.0, 0.5]
+    assert metrics.average_auc(truth, scores, sample_weight=weights) == 0.75
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("power", [1000, -1060])
+def test_only_ratios_of_weights_count(name, power):
+    truth, given, settings = CASES[name]
+    metric = getattr(metrics, name)
+    weighted = _plain(metric(truth, given, **settings, sample_weight=WEIGHTS))
+    scaled = _plain(metric(truth, given, **settings, sample_weight=np.ldexp(WEIGHTS, power)))
+    same = {place for place in weighted if "positives" not in place}
+    np.testing.assert_equal({k: scaled[k] for k in same}, {k: weighted[k] for k in same})

@@ -290,3 +290,10 @@ def test_labels_in_another_order_than_the_models_are_refused():
     unnamed = LowRankClassifier(rank=3).fit(X, named.to_numpy())
     numbered = other.set_axis([2, 1, 0], axis=1)  # numbers of labels without names are no names
     assert metrics.get_scorer("average_auc")(unnamed, X, numbered) < 1.0
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_one_label_that_was_always_the_same(value):
+    X, Y = np.zeros((20, 1)), np.full((20, 1), value)
+    forest = RandomForestClassifier(2).fit(X, Y.ravel())
+    assert metrics.get_scorer("neg_log_loss")(forest, X, Y) == pytest.approx(0.0)

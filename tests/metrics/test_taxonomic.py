@@ -125,3 +125,11 @@ def test_what_cannot_be_scored_is_refused(truths, predicted, message):
     for metric in (metrics.taxonomic_loss, metrics.parent_accuracy):
         with pytest.raises(ValueError, match=message):
             metric(truths, predicted, TREE)
+
+
+def test_only_pairs_that_occur_are_measured(monkeypatch):
+    names = [f"c{number}" for number in range(50)]
+    tree = Taxonomy([("all", name) for name in names])
+    monkeypatch.setattr(Taxonomy, "distances", None)
+    assert metrics.taxonomic_loss(names, names[::-1], tree) == 1.0
+    assert metrics.taxonomic_loss(names, names, tree) == 0.0

@@ -201,3 +201,8 @@ def test_bad_propensities_are_named(propensity, message):
 def test_bad_offset_of_propensities_is_refused():
     with pytest.raises(ValueError, match="b is 0"):
         metrics.propensities([[1, 0]], b=0)
+
+
+def test_the_smallest_propensities_are_ratios_too():
+    found = metrics.propensity_scored_precision_at_k([[1, 0], [0, 1]], [[1, 0], [1, 0]], [1e-310, 0.5], 1)
+    assert found == pytest.approx(1.0)

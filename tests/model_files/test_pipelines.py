@@ -28,6 +28,7 @@ from labelweave.model_files.transformer_kinds import FITTED
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(30, 4))
 HOLES = np.where(RANDOM.random((30, 4)) < 0.2, np.nan, X)
+OBJECTS = np.array([[np.int64(row % 3), np.str_("ab"[row % 2])] for row in range(30)], object)
 COUNTS = sp.csr_array(RANDOM.poisson(1.0, (30, 4)))
 WORDS = [" ".join(RANDOM.choice(["red", "blue", "sea", "rose"], 4)) for _ in range(30)]
 CELLS = np.array([[f"c{row % 3}", None if row % 4 else "x", float(row % 5)] for row in range(30)], object)
@@ -328,6 +329,10 @@ PICKY = {
     "imputed codes": (
         make_pipeline(impute.SimpleImputer(strategy="most_frequent"), preprocessing.OrdinalEncoder()),
         CODES,
+    ),
+    "codes that are objects": (
+        make_pipeline(impute.SimpleImputer(strategy="most_frequent"), preprocessing.OneHotEncoder()),
+        OBJECTS,
     ),
     "other codes": (make_pipeline(preprocessing.Binarizer(), preprocessing.OneHotEncoder()), CODES),
     "positive": (preprocessing.PowerTransformer("box-cox"), np.exp(X)),

@@ -23,11 +23,12 @@ def all_classes(graph, names):
 def rows_of_sets(graph, names, Y, predicted):
     """Give for every row what it has, what it is known to lack, and what is predicted for it."""
     classes = set(all_classes(graph, names))
-    is_complete = not any(math.isnan(entry) for row in Y for entry in row)
+    below = {name: {name, *graph.descendants(name)} & set(names) for name in classes}
     found = []
     for row, guess in zip(Y, predicted, strict=True):
         has, lacks = known(graph, names, row)
-        lacks = classes - has if is_complete else lacks & classes
+        lacks |= {up for up in classes - set(names) if below[up] <= lacks}
+        lacks &= classes
         guessed = closed(graph, [name for name, entry in zip(names, guess, strict=True) if entry == 1])
         found.append((has, lacks, guessed))
     return found
@@ -53,11 +54,12 @@ def sibling_costs(graph):
 
 
 def h_loss(graph, rows, costs):
-    total = 0.0
+    losses = []
     for has, lacks, guessed in rows:
         wrong = (has - guessed) | (guessed & lacks)
-        total += sum(costs[name] for name in wrong if not wrong & set(graph.ancestors(name)))
-    return total / len(rows)
+        if has | lacks:
+            losses.append(sum(costs[name] for name in wrong if not wrong & set(graph.ancestors(name))))
+    return sum(losses) / len(losses)
 
 
 def information(graph, names, rows):

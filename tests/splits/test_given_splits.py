@@ -17,6 +17,7 @@ def test_marks_and_numbers_from_the_end_become_row_numbers():
 
 
 def test_the_order_of_rows_is_kept():
+    assert read_splits([((3, 1), (2, 0))], 4)[0][0].tolist() == [3, 1]
     assert read_splits([([3, 1], [2, 0])], 4)[0][0].tolist() == [3, 1]
 
 
@@ -29,6 +30,7 @@ def test_the_order_of_rows_is_kept():
         ([([0], [9])], "Fold 0 of cv names rows that are not there"),
         ([([0], [0.5])], "Fold 0 of cv names rows that are not there"),
         ([(np.ones(5, bool), [1])], "Fold 0 of cv names rows that are not there"),
+        ([([[0, 1]], [2])], r"Fold 0 of cv has rows of shape \(1, 2\); give one list"),
     ],
 )
 def test_bad_splits_are_one_sentence(splits, said):

@@ -168,7 +168,11 @@ def _distinct(classes: Any, n_columns: int) -> Array:
 
 def is_missing(entry: Any) -> bool:
     """Say whether a class was not observed: None, NaN or pandas.NA."""
-    return entry is None or is_pandas_na(entry) or (isinstance(entry, Real) and math.isnan(entry))
+    return (
+        entry is None
+        or is_pandas_na(entry)
+        or (isinstance(entry, (float, np.floating)) and math.isnan(entry))
+    )
 
 
 def read_class_probabilities(probabilities: Any) -> RowsByClasses:

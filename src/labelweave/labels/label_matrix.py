@@ -27,6 +27,7 @@ from labelweave.labels.label_tables import (
     label_places,
     or_probabilities,
     read_probabilities,
+    row_index,
     shown_name,
     signed_pattern,
 )
@@ -264,8 +265,8 @@ class LabelMatrix:
         """Keep the given rows: a slice, an index array or a boolean mask."""
         if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
             rows = rows[0]  # scikit-learn asks for rows this way
-        if isinstance(rows, (int, np.integer)):
-            rows = [int(rows)]
+        if not isinstance(rows, slice):
+            rows = row_index(rows)
         observed, doubts = (None if table is None else table[rows] for table in (self.observed, self.doubts))
         return LabelMatrix(self.positives[rows], observed, self.names, doubts)
 
@@ -358,8 +359,7 @@ class LabelMatrix:
         labels = LabelMatrix(self.positives, self.observed, self.names)
         if not is_even.nnz:
             return labels
-        seen = np.ones(self.shape, bool) if self.observed is None else self.observed.toarray() != 0
-        return labels.masked(sp.csr_array(seen & ~is_even.toarray()))
+        return labels.masked(abs(self.observed_pattern()) - is_even.astype(np.int8))
 
     @property
     def expected_positives(self) -> sp.csr_array:
@@ -431,9 +431,10 @@ def _pattern(matrix: Any) -> sp.csr_array:
     if csr.data.size and not csr.data.all():
         csr = csr.copy()
         csr.eliminate_zeros()
-    pattern = sp.csr_array((np.ones(csr.nnz, np.int8), csr.indices, csr.indptr), shape=csr.shape)
+    # what others may change is copied
+    parts = np.ones(csr.nnz, np.int8), csr.indices.copy(), csr.indptr.copy()
+    pattern = sp.csr_array(parts, shape=csr.shape)
     if not pattern.has_canonical_format:
-        pattern = pattern.copy()
         pattern.sum_duplicates()
         pattern.data[:] = 1
     return pattern

@@ -88,6 +88,18 @@ def label_places(labels: Any, n_labels: int) -> npt.NDArray[np.int64]:
     return places.astype(np.int64, copy=False)
 
 
+def row_index(rows: Any) -> npt.NDArray[Any]:
+    """Read row numbers or a mask of rows; one number is a list of it."""
+    if isinstance(rows, tuple):
+        raise ValueError(
+            f"Labels are asked for {rows!r}; give rows alone, and choose labels by select_labels."
+        )
+    index = np.atleast_1d(np.asarray(rows))
+    if index.ndim != 1:
+        raise ValueError(f"Labels are asked for rows of shape {index.shape}; give a list of rows or a mask.")
+    return index if index.size else index.astype(np.intp)
+
+
 def signed_pattern(positives: sp.csr_array, observed: sp.csr_array) -> sp.csr_array:
     """Give every observed entry its sign: +1 where positive, else -1."""
     if observed.shape != positives.shape:

@@ -131,9 +131,10 @@ def _tags_of(row: Any, number: int) -> list[Any]:
 def _tag(entry: Any, number: int) -> Any:
     if isinstance(entry, str):
         return str(entry.strip())
-    if isinstance(entry, (Real, np.generic)) and not is_missing(entry):
-        value: Any = entry.item() if isinstance(entry, np.generic) else entry
-        return int(value) if float(value).is_integer() else value
+    value: Any = entry.item() if isinstance(entry, np.generic) else entry
+    is_number = isinstance(value, Real) and not is_missing(value)
+    if is_number:
+        return int(value) if value % 1 == 0 else value
     missing = not isinstance(entry, _COLLECTIONS) and is_missing(entry)
     what = "missing" if missing else f"of type {type(entry).__name__}"
     raise ValueError(

@@ -24,6 +24,7 @@ Scores: TypeAlias = Any
 
 # entries worked on at a time: the temporaries of a block stay under about 100 MB
 BLOCK_ENTRIES = 2**20
+_WITHOUT_GAPS = 2.0**53  # whole numbers below it are floating-point numbers
 
 
 def read_targets(Y_true: Any, Y_pred: Any = None, *, keeps_doubts: bool = False) -> LabelMatrix:
@@ -44,7 +45,7 @@ def read_targets(Y_true: Any, Y_pred: Any = None, *, keeps_doubts: bool = False)
 def read_predictions(Y_pred: Any, targets: LabelMatrix) -> sp.csr_array:
     """Read predicted label sets as a CSR array of int8 ones."""
     try:
-        names = None if targets.names is None or tag_rows(Y_pred) is None else targets.names.tolist()
+        names = None if tag_rows(Y_pred) is None else _names_of_tags(targets)
         predictions = LabelMatrix.from_any(Y_pred, names)
     except ValueError as error:
         raise ValueError(f"Y_pred cannot be read. {error}") from None
@@ -58,6 +59,15 @@ def read_predictions(Y_pred: Any, targets: LabelMatrix) -> sp.csr_array:
             "only Y_true may have missing entries."
         )
     return predictions.positives
+
+
+def _names_of_tags(targets: LabelMatrix) -> list[str]:
+    if targets.names is None:
+        raise ValueError(
+            "It is lists of tags but the labels of Y_true have no names; give Y_true as lists of tags, a "
+            "frame or a LabelMatrix with names, or Y_pred as a table."
+        )
+    return list(targets.names.tolist())
 
 
 def read_scores(scores: Any, targets: LabelMatrix) -> Scores:
@@ -87,7 +97,16 @@ def _read_sparse_scores(scores: Any, targets: LabelMatrix) -> sp.csr_array:
 
 
 def read_weights(sample_weight: Any | None, targets: Sized) -> Floats:
-    """Read one weight a row, by default ones."""
+    """Read one weight a row, by default ones; all are divided by one power of two.
+
+    The largest is from 1 to 2 then, so that no sum or product is infinite or 0; ratios keep their bits.
+    """
+    weights = read_raw_weights(sample_weight, targets)
+    return np.asarray(np.ldexp(weights, 1 - np.frexp(weights.max(initial=0))[1]))
+
+
+def read_raw_weights(sample_weight: Any | None, targets: Sized) -> Floats:
+    """Read one weight a row as it is given, by default ones."""
     if sample_weight is None:
         return np.ones(len(targets))
     weights: Floats = numbers_of(sample_weight, "sample_weight").astype(np.float64)
@@ -145,7 +164,12 @@ def row_blocks(scores: Scores) -> list[slice]:
     """Cut the rows of a table into blocks of about ``BLOCK_ENTRIES`` entries."""
     n_rows, n_columns = scores.shape
     per_row = scores.nnz // max(n_rows, 1) if sp.issparse(scores) else n_columns
-    return panels(n_rows, max(1, BLOCK_ENTRIES // max(1, per_row)))
+    return blocks_of_width(n_rows, per_row)
+
+
+def blocks_of_width(n_rows: int, width: int) -> list[slice]:
+    """Cut rows into blocks of about ``BLOCK_ENTRIES`` entries, a width of them a row."""
+    return panels(n_rows, max(1, BLOCK_ENTRIES // max(1, width)))
 
 
 def mean_of_defined(values: Floats, weights: Floats | None = None) -> float:
@@ -162,11 +186,17 @@ def _as_floating(table: Array) -> npt.NDArray[np.floating[Any]]:
     if table.dtype.kind not in "iubO":
         raise ValueError(f"scores have type {table.dtype}; scores must be real numbers.")
     try:
-        return table.astype(np.float64)
+        floating = table.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"scores have entries that are not numbers ({error}); scores must be real."
         ) from None
+    if table.dtype.kind in "iu" and np.abs(floating).max(initial=0.0) >= _WITHOUT_GAPS:
+        raise ValueError(
+            "scores have whole numbers from 2^53 on, where floating-point numbers have gaps and would make "
+            "ties; give smaller ones, such as ranks."
+        )
+    return floating
 
 
 def _refuse_nan(rows: Array, labels: Array) -> None:

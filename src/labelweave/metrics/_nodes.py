@@ -100,7 +100,7 @@ class NodeScores:
 def all_nodes(labels: LabelMatrix, taxonomy: Taxonomy) -> tuple[LabelMatrix, Taxonomy]:
     """Give completed labels a column for every class and every one above; the graph of these is the other.
 
-    A class above that no column stood for is negative where all labels are known, else unobserved.
+    A class above that no column stood for is negative where all columns below it are, positive where one is.
     """
     names = taxonomy._names_of(labels)
     graph = taxonomy.restricted(names)
@@ -114,8 +114,26 @@ def all_nodes(labels: LabelMatrix, taxonomy: Taxonomy) -> tuple[LabelMatrix, Tax
         shape = (len(labels), len(graph))
         return sp.csr_array((found.data, (found.row, numbers[found.col])), shape=shape)
 
-    observed = None if labels.observed is None else spread(labels.observed)
-    return graph.closed(LabelMatrix(spread(labels.positives), observed, graph.nodes)), graph
+    if labels.observed is None:
+        return graph.closed(LabelMatrix(spread(labels.positives), None, graph.nodes)), graph
+    partly = LabelMatrix(spread(labels.positives), spread(labels.observed), graph.nodes)
+    return _negative_above(graph.closed(partly), graph, numbers), graph
+
+
+def _negative_above(labels: LabelMatrix, graph: Taxonomy, given: Array) -> LabelMatrix:
+    """Make classes negative that no column stands for where all columns below them are.
+
+    given: the numbers of the nodes that columns stand for.
+    """
+    is_added = np.ones(len(graph), bool)
+    is_added[given] = False
+    below = sp.csr_array(graph.at_or_above(graph.nodes), dtype=np.int32)[given]
+    seen = labels.observed_pattern()
+    lacking = (abs(seen) - labels.positives).astype(np.int32)[:, given]
+    found = sp.csr_array(lacking @ below)
+    lacks_all = found.data == np.asarray(below.sum(axis=0))[found.indices]
+    found.data = (lacks_all & is_added[found.indices]).astype(np.int32)
+    return LabelMatrix(labels.positives, abs(seen) + found, labels.names)
 
 
 def _kept(graph: Taxonomy, leave_out: Sequence[str]) -> Array:

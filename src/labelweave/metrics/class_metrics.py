@@ -186,8 +186,12 @@ def taxonomic_loss(y_true: Any, y_pred: Any, taxonomy: Taxonomy, *, sample_weigh
     truths, predictions, weights = _read_nodes(y_true, y_pred, taxonomy, sample_weight)
     true_names, rows = np.unique(truths, return_inverse=True)
     predicted_names, columns = np.unique(predictions, return_inverse=True)
-    distances = taxonomy.distances(true_names.tolist(), predicted_names.tolist())
-    return mean_of_defined(distances[rows, columns], weights)
+    pairs, places = np.unique(rows * len(predicted_names) + columns, return_inverse=True)
+    of_truth, of_prediction = np.divmod(pairs, len(predicted_names))
+    distances = taxonomy._pair_distances(
+        true_names[of_truth].tolist(), predicted_names[of_prediction].tolist()
+    )
+    return mean_of_defined(distances[places], weights)
 
 
 @checked

@@ -8,6 +8,7 @@ of the Critical Assessment of Function Annotation (Clark and Radivojac 2013; Jia
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +18,13 @@ from labelweave.arguments import checked
 from labelweave.array_types import Floats
 from labelweave.arrays import numbers_of, ratios
 from labelweave.labels import Taxonomy
-from labelweave.metrics._inputs import mean_of_defined, read_targets, read_weights
+from labelweave.metrics._inputs import (
+    mean_of_defined,
+    read_raw_weights,
+    read_targets,
+    read_weights,
+    row_observed_counts,
+)
 from labelweave.metrics._nodes import NodeScores, NodeSets, all_nodes
 from labelweave.metrics.label_sets import f1_score, precision_score, recall_score
 from labelweave.metrics.precision_recall import average_precision_score
@@ -91,8 +98,8 @@ def hierarchical_f1_score(
     Parameters
     ----------
     Y_true : LabelMatrix or DataFrame of shape (n, L), or n lists of tags
-        True classes, named by nodes, NaN where not observed.  They are completed (:meth:`Taxonomy.closed`),
-        and so are classes that no column stands for but are above one.
+        True classes, named by nodes, NaN where not observed.  They are completed (:meth:`Taxonomy.closed`);
+        classes above them that no column stands for are known where that follows from the columns below.
     Y_pred : DataFrame, sparse matrix, array-like of shape (n, L) or n lists of tags
         Predicted classes, without missing entries.
     taxonomy : Taxonomy
@@ -143,8 +150,9 @@ def h_loss(
 ) -> float:
     """Compute the mean cost of first mistakes: a wrong class counts where none above it is wrong.
 
-    The loss of Cesa-Bianchi, Gentile and Zaniboni (2006); for graphs that of Bi and Kwok (2011).  For the
-    other parameters and errors see :func:`hierarchical_f1_score`.
+    The loss of Cesa-Bianchi, Gentile and Zaniboni (2006); for graphs that of Bi and Kwok (2011).  Rows of
+    which nothing is known are left out.  For the other parameters and errors see
+    :func:`hierarchical_f1_score`.
 
     Parameters
     ----------
@@ -179,7 +187,8 @@ def h_loss(
     above = sets.graph.at_or_above(sets.graph.nodes)
     first = sp.csr_array((wrong @ above.T).multiply(wrong))
     first.data = (first.data == 1).astype(np.float64)
-    return mean_of_defined(np.asarray(first @ costs, np.float64), weights)
+    losses = np.where(row_observed_counts(sets.targets) > 0, first @ costs, np.nan)
+    return mean_of_defined(losses, weights)
 
 
 @checked
@@ -320,7 +329,7 @@ def smin_loss(
             f"information lacks the class {absent[0]!r}, and {len(absent)} of {len(scored.graph)} in all; "
             "make it with information_content of training rows that have these classes as columns."
         )
-    bits = np.array([float(information[name]) for name in scored.graph.nodes])
+    bits = np.array([_checked_bits(name, information[name]) for name in scored.graph.nodes])
     hits, predicted, positive = scored.by_threshold(_checked_thresholds(thresholds), bits)
     if not scored.weights.sum() > 0:
         return float("nan")
@@ -370,7 +379,7 @@ def depth_table(
         sets = NodeSets(scored.graph, scored.targets, found)
     else:
         sets = NodeSets.read(Y_true, Y_pred, taxonomy)
-    weights = read_weights(sample_weight, sets.targets)
+    weights = read_raw_weights(sample_weight, sets.targets)
     depths, table = sets.graph._depths, dict[int, dict[str, float]]()
     for depth in np.unique(depths).tolist():
         columns = np.flatnonzero(depths == depth)
@@ -386,6 +395,14 @@ def depth_table(
             row["average_precision"] = float(area)
         table[depth] = row
     return table
+
+
+def _checked_bits(name: str, bits: Any) -> float:
+    if isinstance(bits, Real) and 0 <= float(bits) < np.inf:
+        return float(bits)
+    raise ValueError(
+        f"information of the class {name!r} is {bits!r}; give a finite number of bits, 0 or more."
+    )
 
 
 def _checked_thresholds(thresholds: Any) -> Floats:

@@ -86,11 +86,11 @@ def known_classes(y: Any, names: list[str], taxonomy: Taxonomy | None, unknown: 
     unknown: what to do with classes that are neither the model's nor above one of them.
     """
     classes = _as_classes(y, names, taxonomy)
-    given = {entry for entry in classes if entry is not None}
+    given, own = {entry for entry in classes if entry is not None}, set(names)
 
     def is_known(entry: str) -> bool:
-        if taxonomy is None or entry in names or entry not in taxonomy:
-            return entry in names
+        if taxonomy is None or entry in own or entry not in taxonomy:
+            return entry in own
         return bool(taxonomy.under([entry], names).nnz)
 
     strange = {entry for entry in given if not is_known(entry)}

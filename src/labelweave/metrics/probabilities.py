@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,15 @@ from labelweave.frames import is_frame
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.labels.tags import tag_rows
 from labelweave.metrics._classes import NOT_A_CLASS, Classes, ClassRows, as_text, read_class_rows
-from labelweave.metrics._inputs import mean_of_defined, read_scores, read_targets, read_weights, row_blocks
+from labelweave.metrics._inputs import (
+    Scores,
+    blocks_of_width,
+    mean_of_defined,
+    read_scores,
+    read_targets,
+    read_weights,
+    row_blocks,
+)
 
 _MOST_BINS = 10_000
 
@@ -83,14 +91,16 @@ def class_log_loss(given: ClassRows, taxonomy: Taxonomy | None) -> float:
     masses = given.per_row(lambda block, codes: block[np.arange(len(codes)), np.maximum(codes, 0)])
     if taxonomy is not None:
         names = [str(as_text(name)) for name in given.classes]
-        for node in dict.fromkeys(given.values[given.codes == NOT_A_CLASS].tolist()):
+        rows_of = dict[Any, list[int]]()
+        for row in np.flatnonzero(given.codes == NOT_A_CLASS).tolist():
+            rows_of.setdefault(given.values[row], []).append(row)
+        for node, rows in rows_of.items():
             below = taxonomy.under([str(as_text(node))], names).indices
             if not len(below):
                 raise ValueError(
                     f"No class lies below the inner node {node!r} that y_true names, so it has no "
                     "probability; give None for such rows."
                 )
-            rows = np.flatnonzero(given.values == node)
             masses[rows] = given.table[np.ix_(given.numbers[rows], below)].sum(axis=1)
     return float(_binary_losses(np.ones(len(masses), bool), masses, given.weights) / given.weights.sum())
 
@@ -121,23 +131,39 @@ def _label_log_loss(Y_true: Any, probabilities: Any, sample_weight: Any) -> floa
     return losses / total if total > 0 else float("nan")
 
 
-def _read_label_probabilities(probabilities: Any, targets: LabelMatrix) -> Array:
+def _read_label_probabilities(
+    probabilities: Any, targets: LabelMatrix, *, may_be_sparse: bool = False
+) -> Scores:
     if sp.issparse(probabilities):
-        raise ValueError("The probabilities are a sparse matrix; give them dense, one column a label.")
+        if not may_be_sparse:
+            raise ValueError("The probabilities are a sparse matrix; give them dense, one column a label.")
+        table = checked_csr(probabilities, "The table of probabilities").copy()
+        table.sum_duplicates()
+        listed = sp.coo_array(table)
+        outside = np.flatnonzero(~((listed.data >= 0) & (listed.data <= 1)))
+        if len(outside):
+            first = outside[0]
+            _refuse_probability(listed.row[first], listed.col[first], listed.data[first])
+        return read_scores(table, targets)
     values = numbers_of(probabilities, "The table of probabilities")
     for rows in row_blocks(values) if values.ndim == 2 and values.dtype.kind in "fiub" else ():
         inside = (values[rows] >= 0) & (values[rows] <= 1)  # NaN is not
         if not inside.all():
             row, label = np.argwhere(~inside)[0]
-            raise ValueError(
-                f"The probability at row {rows.start + row}, label {label} is {values[rows][row, label]}; "
-                "probabilities must be numbers from 0 to 1."
-            )
-    return np.asarray(read_scores(probabilities, targets))
+            _refuse_probability(rows.start + row, label, values[rows][row, label])
+    return read_scores(probabilities, targets)
+
+
+def _refuse_probability(row: int, label: int, value: Any) -> NoReturn:
+    raise ValueError(
+        f"The probability at row {row}, label {label} is {value}; probabilities must be numbers from 0 to 1."
+    )
 
 
 def _binary_losses(positive: Array, values: Array, weights: Array) -> float:
     """Sum the losses of yes-or-no answers, by scikit-learn; a class is answered by its own probability."""
+    if not weights.any():
+        return 0.0
     values = np.minimum(values, 1)  # sums of a row are 1 up to rounding
     weighted = {"sample_weight": weights, "normalize": False}
     return float(sklearn_log_loss(positive, values, labels=[False, True], **weighted))
@@ -193,9 +219,7 @@ def expected_calibration_error(
             f"{_MOST_BINS:,}, since every label has that many counts."
         )
     targets = read_targets(Y_true)
-    if sp.issparse(probabilities):
-        probabilities = checked_csr(probabilities, "The table of probabilities").toarray()
-    table = _read_label_probabilities(probabilities, targets)
+    table = _read_label_probabilities(probabilities, targets, may_be_sparse=True)
     weights = None if sample_weight is None else read_weights(sample_weight, targets)
     sums = calibration_bins(targets, table, int(n_bins), least, weights)
     if average == "micro":
@@ -206,20 +230,22 @@ def expected_calibration_error(
 
 
 def calibration_bins(
-    targets: LabelMatrix, table: Floats, n_bins: int, least: float = 0.0, weights: Floats | None = None
+    targets: LabelMatrix, table: Scores, n_bins: int, least: float = 0.0, weights: Floats | None = None
 ) -> Floats:
     """Add up entries, probabilities and positives in bins of probability: shape (3, L, n_bins).
 
+    table (n, L): dense, or CSR with 0 where nothing is stored.
     least: entries that are not above it are left out; 0 leaves none out.
     weights (n,): what the entries of a row count; 1 by default.
     """
     sums = np.zeros((3, targets.n_labels, n_bins))
-    for rows in row_blocks(table):
+    for rows in blocks_of_width(*table.shape):
         signs = targets[rows].to_signs()
+        block = table[rows].toarray() if sp.issparse(table) else table[rows]
         if least > 0:
-            signs[table[rows] <= least] = 0
+            signs[block <= least] = 0
         of_rows = 1.0 if weights is None else weights[rows, None]
-        _add_to_bins(sums, table[rows].astype(np.float64), signs, of_rows)
+        _add_to_bins(sums, block.astype(np.float64), signs, of_rows)
     return sums
 
 

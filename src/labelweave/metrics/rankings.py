@@ -33,7 +33,7 @@ from labelweave.metrics._inputs import (
 )
 
 Counts = npt.NDArray[np.int64]
-_ROUNDING = 1e-12  # of a sum of weights
+_MOSTLY_LISTED = 1e-3  # of all weights; a difference that small has lost digits
 
 
 @checked
@@ -150,13 +150,18 @@ class ScoreGroups:
         """Sum over the groups of every line."""
         return np.add.reduceat(values, self.line_starts)
 
-    def below(self, values: Counts) -> Counts:
+    def below(self, values: Array) -> Array:
         """Sum over the groups of the same line that have a lower score."""
+        ends = np.append(self.line_starts[1:], len(values))
+        if values.dtype.kind == "f":  # each line anew, so that none has the rounding of those before
+            before = np.zeros(len(values))
+            for start, end in zip(self.line_starts.tolist(), ends.tolist(), strict=True):
+                np.cumsum(values[start : end - 1], out=before[start + 1 : end])
+            return before
         before = np.cumsum(values) - values
-        sizes = np.diff(self.line_starts, append=len(values))
-        return before - np.repeat(before[self.line_starts], sizes)
+        return before - np.repeat(before[self.line_starts], ends - self.line_starts)
 
-    def at_or_above(self, values: Counts) -> Counts:
+    def at_or_above(self, values: Array) -> Array:
         """Sum over the groups of the same line that have this or a higher score."""
         sizes = np.diff(self.line_starts, append=len(values))
         return np.repeat(self.line_sums(values), sizes) - self.below(values)
@@ -240,12 +245,16 @@ def _sparse_groups(targets: LabelMatrix, scores: sp.csr_array, weights: Floats |
     n_lines = len(targets)
     lines = stored_rows(scores)
     signs = signs_at(targets, lines, scores.indices)
-    stored = np.ones(len(lines), np.int64) if weights is None else weights[scores.indices]
-    counts = []
-    for kind, totals in zip((signs > 0, signs < 0), _line_totals(targets, weights), strict=True):
-        not_stored = totals - np.bincount(lines[kind], stored[kind], minlength=n_lines)
-        not_stored[not_stored <= _ROUNDING * totals] = 0
-        counts.append(np.concatenate([not_stored, kind * stored]).astype(stored.dtype))
+    kinds = (signs > 0, signs < 0)
+    if weights is None:
+        positive = np.diff(targets.positives.indptr)
+        totals = (positive, row_observed_counts(targets) - positive)
+        each = zip(kinds, totals, strict=True)
+        not_stored = [total - np.bincount(lines[kind], minlength=n_lines) for kind, total in each]
+        stored = np.ones(len(lines), np.int64)
+    else:
+        not_stored, stored = weights_not_stored(targets, scores, weights), weights[scores.indices]
+    counts = [np.concatenate([rest, kind * stored]) for rest, kind in zip(not_stored, kinds, strict=True)]
     lines = np.concatenate([np.arange(n_lines), lines])
     values = np.concatenate([np.full(n_lines, -np.inf), scores.data])
     order = np.lexsort((values, lines))
@@ -256,14 +265,29 @@ def _sparse_groups(targets: LabelMatrix, scores: sp.csr_array, weights: Floats |
     return _grouped(opens, line_ends, *(count[order] for count in counts))
 
 
-def _line_totals(targets: LabelMatrix, weights: Floats | None) -> tuple[Array, Array]:
-    """Count the positive and the negative entries of every line, by the weights of their columns."""
-    if weights is None:
-        positive = np.diff(targets.positives.indptr)
-        return positive, row_observed_counts(targets) - positive
-    positive = targets.positives @ weights
-    observed = weights.sum() if targets.observed is None else abs(targets.observed) @ weights
-    return positive, observed - positive
+def weights_not_stored(targets: LabelMatrix, scores: sp.csr_array, weights: Floats) -> list[Floats]:
+    """Add up the weights of the positive and of the negative entries of every line that have no score."""
+    stored = sp.csr_array((np.ones(scores.nnz, np.int8), scores.indices, scores.indptr), shape=scores.shape)
+
+    def beyond(entries: sp.csr_array) -> Floats:
+        rest = entries - entries.multiply(stored)
+        rest.eliminate_zeros()
+        return np.asarray(rest @ weights)
+
+    if targets.observed is not None:
+        return [beyond(targets.positives), beyond((targets.observed < 0).astype(np.int8))]
+    return [beyond(targets.positives), _sums_outside(targets.positives + stored, weights)]
+
+
+def _sums_outside(listed: sp.csr_array, weights: Floats) -> Floats:
+    """Add up the weights of the columns that a line does not list, for every line."""
+    total = weights.sum()
+    sums = np.asarray(total - (listed != 0) @ weights)
+    for line in np.flatnonzero(sums <= _MOSTLY_LISTED * total):
+        is_outside = np.ones(len(weights), bool)
+        is_outside[listed.indices[listed.indptr[line] : listed.indptr[line + 1]]] = False
+        sums[line] = weights[is_outside].sum()
+    return sums
 
 
 def _grouped(opens: Array, line_ends: Counts, positives: Array, negatives: Array) -> ScoreGroups:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from labelweave.array_types import Array, RowsByLabels
+from labelweave.metrics.known_labels import fitted_inside
 
 
 def label_scores(estimator: Any, X: Any, n_labels: int, response: str = "auto") -> RowsByLabels:
@@ -29,9 +30,17 @@ def label_probabilities(estimator: Any, X: Any, n_labels: int) -> RowsByLabels:
         columns = [_positive_column(table, values) for table, values in zip(found, classes, strict=True)]
         return as_score_table(np.column_stack(columns), estimator, n_labels)
     table = np.asarray(found)
-    if n_labels == 1 and table.ndim == 2 and table.shape[1] == 2:
-        table = table[:, 1]
+    classes = _classes_of_one_label(estimator)
+    if n_labels == 1 and table.ndim == 2 and table.shape[1] == len(classes):
+        table = _positive_column(table, classes)
     return as_score_table(table, estimator, n_labels)
+
+
+def _classes_of_one_label(estimator: Any) -> Any:
+    """Give the values that the label had in training, where an estimator tells them; else no and yes."""
+    classes = getattr(estimator, "classes_", None)
+    names_labels = hasattr(fitted_inside(estimator), "label_names_")
+    return (0, 1) if classes is None or names_labels or np.ndim(classes) != 1 else classes
 
 
 def _positive_column(table: Array, classes: Any) -> Array:

@@ -150,7 +150,8 @@ def propensity_scored_precision_at_k(
     """
     targets = read_targets(Y_true)
     k = check_k(k, targets)
-    gains = 1 / _read_propensity(propensity, targets)
+    chances = _read_propensity(propensity, targets)
+    gains = np.ldexp(1.0, np.frexp(chances.min())[1]) / chances  # a power of two keeps the bits of ratios
     hits = top_hits(targets, read_scores(scores, targets), k)
     weights = read_weights(sample_weight, targets)
     best = _best_gain(targets, gains, weights, k)

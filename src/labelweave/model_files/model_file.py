@@ -79,9 +79,12 @@ def read_model_file(
         return ModelContent(fields["kind"], state, unpack_arrays(layout, tensors), versions)
 
 
-def save_object(path: str | os.PathLike[str], value: Any, *, key: bytes | None = None) -> None:
+def save_object(
+    path: str | os.PathLike[str], value: Any, *, key: bytes | None = None, name: str | None = None
+) -> None:
     """Save an object of a registered class, for example a fitted estimator; see :func:`write_model_file`.
 
+    name: what messages call it, by default its class.
     Raises ValueError if the object is one that :func:`load_object` would refuse.
     """
     arrays: dict[str, Any] = {}
@@ -90,7 +93,7 @@ def save_object(path: str | os.PathLike[str], value: Any, *, key: bytes | None =
     try:
         decode({"__object__": kind, "state": state}, arrays)
     except ModelFileError as error:
-        raise ValueError(f"The {type(value).__name__} cannot be saved: {error}") from error
+        raise ValueError(f"The {name or type(value).__name__} cannot be saved: {error}") from error
     write_model_file(path, ModelContent(kind, state, arrays), key=key)
 
 

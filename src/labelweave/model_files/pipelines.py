@@ -88,7 +88,7 @@ def save(model: Any, path: str | PathLike[str], *, key: bytes | None = None) -> 
         best = "; save its best_estimator_" if hasattr(model, "best_estimator_") else ""
         raise TypeError(f"{_refused(model, 'The model')}{best}") from None
     _require_fitted(model)
-    save_object(path, kept, key=key)
+    save_object(path, kept, key=key, name=type(model).__name__)
 
 
 def kept_form(model: Any) -> Any:
@@ -230,7 +230,8 @@ def _packed(value: Any, place: str) -> Any:
 def _marked(value: Any, place: str) -> tuple[str, Any]:
     """Say of what kind a value is that is not plain, and write it plainly."""
     if isinstance(value, np.ndarray) and value.ndim == 1:
-        return "objects", [_packed(entry, place) for entry in value.tolist()]
+        plain = [entry.item() if isinstance(entry, np.generic) else entry for entry in value.tolist()]
+        return "objects", [_packed(entry, place) for entry in plain]
     if isinstance(value, slice):
         return "slice", [_packed(part, place) for part in (value.start, value.stop, value.step)]
     if isinstance(value, (type, np.dtype)) and np.dtype(value).kind in "biufO":

@@ -56,6 +56,12 @@ def _parts(split: Any, n_rows: int, number: int) -> tuple[Rows, Rows]:
 def _row_numbers(part: Any, n_rows: int, number: int) -> Rows:
     """Number the rows of a part, which lists or marks them."""
     try:
-        return np.arange(n_rows)[part if len(part) else []]
-    except (IndexError, TypeError) as error:
+        rows = np.asarray(part if len(part) else np.empty(0, np.intp))
+        if rows.ndim == 1:
+            return np.asarray(np.arange(n_rows)[rows])
+    except (IndexError, TypeError, ValueError) as error:
         raise ValueError(f"Fold {number} of cv names rows that are not there ({error}).") from None
+    raise ValueError(
+        f"Fold {number} of cv has rows of shape {rows.shape}; give one list of row numbers, or a mark for "
+        "every row."
+    )

@@ -69,7 +69,7 @@ class DenseCovariance(LabelCovariance):
 
     def scaled(self, scale: float) -> DenseCovariance:
         check_scale(scale)
-        return self.from_semidefinite(self.matrix * scale, self.label_names)
+        return self.from_semidefinite(self.matrix * float(scale), self.label_names)
 
     def spectrum(self) -> tuple[Array, Array]:
         return dense_spectrum(self.matrix)
@@ -90,7 +90,7 @@ def _checked_semidefinite(matrix: LabelsByLabels) -> LabelsByLabels:
             f"The label covariance is not positive semi-definite: its smallest eigenvalue is {smallest:.3g}. "
             "Add that much to the diagonal, or shrink the off-diagonal entries."
         )
-    return (matrix + matrix.T) / 2
+    return matrix / 2 + matrix.T / 2
 
 
 def _refuse_asymmetry(matrix: Array, allowed: float) -> None:

@@ -185,11 +185,10 @@ def _factor_like(factor: Any, vectors: Array) -> Any:
 def _checked_factor(factor: Any) -> Any:
     """Read a factor, without duplicates if sparse."""
     given = sp.csr_array(factor) if sp.issparse(factor) else numbers_of(factor, "The covariance factor")
-    table: Any = given.astype(np.float64, copy=False)
+    table: Any = given.astype(np.float64, copy=True)
     if table.ndim != 2:
         raise ValueError(f"A covariance factor has shape {table.shape}; it needs two, (labels, rank).")
     if sp.issparse(table) and not table.has_canonical_format:
-        table = table.copy()
         table.sum_duplicates()
     if not np.isfinite(table.data if sp.issparse(table) else table).all():
         listed = sp.coo_array(table)

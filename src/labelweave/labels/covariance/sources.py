@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,9 +28,10 @@ def matrix_and_names(matrix: Any) -> tuple[Array, list[str] | None]:
     if columns is None or rows is None or rows == columns or table.shape[0] != table.shape[1]:
         return table, columns
     if sorted(rows) != sorted(columns):
-        stranger = next(name for name in rows if name not in columns)
+        stranger = next(iter(Counter(rows) - Counter(columns)))
+        why = "twice" if stranger in columns else "but no such column"
         raise ValueError(
-            f"The label covariance has a row named {stranger!r} but no such column; rows and columns must "
+            f"The label covariance has a row named {stranger!r} {why}; rows and columns must "
             "name the same labels, or the rows be numbered from 0."
         )
     place = {name: number for number, name in enumerate(rows)}

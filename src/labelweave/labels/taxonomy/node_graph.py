@@ -331,7 +331,9 @@ def ordered_nodes(
 
 
 def node_name(name: Any, where: str) -> str:
-    """Write a name as text; ``where`` it stands is for the message."""
+    """Write a name as text, 1.0 as 1; ``where`` it stands is for the message."""
+    if isinstance(name, (float, np.floating)) and float(name).is_integer():
+        name = int(name)  # tables hold whole numbers as floats where a root has no parent
     # a table writes NaN where a root has no parent
     text = "" if not isinstance(name, str) and is_missing(name) else str(name)
     if not text.strip():

@@ -110,6 +110,13 @@ class NodeMatrices(NodeGraph):
         common = (rows @ columns.T).toarray()
         return np.asarray((lengths[:, None] + widths) / 2 - common)
 
+    def _pair_distances(self, names: Names, others: Names) -> npt.NDArray[np.float64]:
+        """Compute the distance of each name from the other at its place, as :meth:`distances` does."""
+        self.require_tree("A distance between nodes")
+        rows, columns = self.membership(names), self.membership(others)
+        common = np.asarray(rows.multiply(columns).sum(axis=1))
+        return np.asarray((np.diff(rows.indptr) + np.diff(columns.indptr)) / 2 - common)
+
     def under(self, target_names: Names, leaf_names: Names) -> sp.csr_array:
         """Mark the leaves below nodes, where targets may be inner nodes.
 

@@ -98,7 +98,8 @@ class LabelText:
         ndarray of shape (L, k)
             One row a label; 0 where it lies at the centre.
         """
-        return _unit(self.embeddings - self.center)
+        power = _power_of(np.vstack([self.embeddings, self.center]))
+        return _unit(np.ldexp(self.embeddings, -power) - np.ldexp(self.center, -power))
 
     @checked
     def covariance(self, share: float = 0.6, width: float = 0.7) -> DenseCovariance:
@@ -270,9 +271,10 @@ class TextScores:
         factors = factors - factors.mean(axis=0)
         latent = np.asarray(X @ factors, dtype=np.float64)
         middle, directions = latent.mean(axis=0), text.directions()
-        moved = latent - middle
+        power = _power_of(latent - middle)
+        moved = np.ldexp(latent - middle, -power)
         moments = np.einsum("ij,ij->", (moved.T @ moved) / max(1, len(latent)), directions.T @ directions)
-        return cls(factors, middle, np.sqrt(max(0.0, float(moments)) / max(1, len(text))))
+        return cls(factors, middle, np.ldexp(np.sqrt(max(0.0, float(moments)) / max(1, len(text))), power))
 
     def mean(self, text: LabelText, strength: float, level: float) -> LabelMean:
         """Give the known scores of labels; see :meth:`LabelText.mean`."""
@@ -332,7 +334,7 @@ def _embedded(texts: list[str], embedding: Any) -> Array:
         return static_embeddings(texts)
     is_own = callable(embedding) and not isinstance(embedding, type)
     found = numbers_of(embedding(texts) if is_own else embedding, "embedding")
-    found = np.asarray(found, dtype=np.float64)
+    found = np.array(found, dtype=np.float64)
     if found.ndim != 2 or len(found) != len(texts) or not found.shape[1] or not np.isfinite(found).all():
         raise ValueError(
             f"embedding gave shape {found.shape} for {len(texts)} texts, or is not finite; give one "
@@ -353,6 +355,12 @@ def _feature_embeddings(features: Any, embedding: Embedding | None) -> Array:
     return _embedded([""] * len(given), given)
 
 
+def _power_of(table: Array) -> int:
+    """Give the power of two by which numbers are divided so that their squares are finite; bits stay."""
+    return int(np.frexp(np.abs(table).max(initial=0.0))[1])
+
+
 def _unit(table: Array) -> Array:
+    """Bring rows to length 1; 0 where a row of what is at most 1 seems to be rounding."""
     lengths = np.linalg.norm(table, axis=1, keepdims=True)
     return np.asarray(table / np.where(lengths > 1e-12, lengths, 1.0))
