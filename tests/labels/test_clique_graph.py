@@ -30,7 +30,7 @@ def test_names_and_indices_in_any_order():
     assert graph.cliques == ((0, 3), (1, 3), (0, 1, 2))
     assert graph.edges == ((0, 3), (1, 3))
     assert graph.table_starts.tolist() == [0, 4, 8, 16]
-    assert repr(graph) == "CliqueGraph(4 labels, 3 cliques: 2 pairs, 1 triples; width 2)"
+    assert repr(graph) == "CliqueGraph(4 labels, 3 cliques: 2 pairs, 1 triples)"
     assert graph.first(1) == CliqueGraph(4, [(0, 3)], _NAMES)
     assert hash(graph.first(1)) == hash(CliqueGraph(4, [(0, 3)], _NAMES))
     assert graph != graph.first(2)
@@ -42,6 +42,18 @@ def test_the_complete_and_the_empty_graph():
     assert (complete.n_cliques, complete.width, complete.components) == (10, 4, ((0, 1, 2, 3, 4),))
     assert (empty.n_cliques, empty.width, empty.components) == (0, 0, ((0,), (1,), (2,)))
     assert repr(empty) == "CliqueGraph(3 labels, no cliques)"
+
+
+def test_words_about_a_large_graph_take_no_elimination(monkeypatch):
+    graph = CliqueGraph.complete(400)
+    monkeypatch.setattr("labelweave.labels.clique_graph.graph.elimination_order", None)
+    assert repr(graph) == "CliqueGraph(400 labels, 79800 cliques: 79800 pairs)"
+
+
+def test_less_than_no_cliques_are_refused():
+    assert CliqueGraph.complete(4).first(0).n_cliques == 0
+    with pytest.raises(ValueError, match=r"count is -1; .* 0 or more"):
+        CliqueGraph.complete(4).first(-1)
 
 
 @pytest.mark.parametrize(
