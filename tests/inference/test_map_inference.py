@@ -204,6 +204,14 @@ def test_certificates_of_tiny_scores_are_as_strict(scale):
     assert 10 < found.proven.sum() < 55
 
 
+@pytest.mark.parametrize("size", [1e3, 1e12, 1e14])
+def test_combinations_may_be_forbidden_by_large_scores(size):
+    generator, graph = np.random.default_rng(0), CliqueGraph.complete(12)
+    unary, tables = draw_scores(generator, graph, 20)
+    tables[:, 4 * generator.choice(graph.n_cliques, 15, replace=False) + 3] = -size
+    assert_best(graph, unary, tables, searching(graph, states=0).solve(unary, tables))
+
+
 @pytest.mark.parametrize("exact_width", [0, 12])
 def test_threads_do_not_change_a_bit(exact_width):
     generator = np.random.default_rng(7)
