@@ -1,6 +1,7 @@
 """MAP inference against enumeration, on its own budgets, and from compiled loops."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -179,6 +180,15 @@ def test_loss_augmented_inference_adds_the_costs_of_observed_labels():
     alone = MapInference(graph).loss_augmented(unary[7:8], tables[0], truth[7:8], (costs[0][7:8], costs[1]))
     assert shared.values[7] == alone.values[0]
     assert (constants[~(truth == 1).any(axis=1)] == 0).all()
+
+
+def test_true_labels_are_found_by_name():
+    inference = MapInference(CliqueGraph(2, [(0, 1)], ["a", "b"]))
+    expected = inference.loss_augmented([[5.0, -5.0]], np.zeros(4), [[0, 1]])
+    for truth in (pd.DataFrame({"b": [1], "a": [0]}), pd.DataFrame([[0, 1]])):
+        assert inference.loss_augmented([[5.0, -5.0]], np.zeros(4), truth).values == expected.values
+    with pytest.raises(ValueError, match="truth has a column 'c', which is no label"):
+        inference.loss_augmented([[5.0, -5.0]], np.zeros(4), pd.DataFrame({"b": [1], "c": [0]}))
 
 
 def test_the_size_of_the_scores_does_not_matter():

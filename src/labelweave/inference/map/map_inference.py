@@ -15,6 +15,7 @@ from labelweave.arrays import Workers, panels
 from labelweave.inference.map.plan import ComponentOrder, compile_plan, component_orders
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.label_matrix import LabelMatrix
+from labelweave.labels.label_names import columns_by_name
 from labelweave.labels.label_tables import shown_name
 
 _METHODS = ("auto", "exact", "message_passing")
@@ -218,7 +219,8 @@ class MapInference:
         tables : array-like of shape (T,) or (n, T)
             See :meth:`solve`.
         truth : LabelMatrix, or what it reads
-            The true labels; what is unobserved costs nothing.
+            The true labels, columns with names found by name; what is unobserved, or as likely as not, costs
+            nothing.
         costs : pair of float or of array-like that broadcasts to (n, L), default=(1.0, 1.0)
             The costs of saying 1 where the truth is 0, and of saying 0 where it is 1.
         workers : Workers or None, default=None
@@ -235,14 +237,22 @@ class MapInference:
             If shapes do not fit, or scores, their sums or costs are not finite.
         """
         own, _ = _checked_scores(self.graph, unary, tables)
-        signs = LabelMatrix.from_any(truth).to_signs()
-        if signs.shape != own.shape:
-            raise ValueError(
-                f"truth has shape {signs.shape} but unary has shape {own.shape}; give the same rows."
-            )
+        signs = self._signs(truth, own.shape)
         shifted, constants = shift_by_costs(own, signs, *_checked_costs(costs, own.shape))
         found = self.solve(shifted, tables, workers=workers)
         return MapResult(found.labels, found.values + constants, found.bounds + constants)
+
+    def _signs(self, truth: Any, shape: tuple[int, ...]) -> npt.NDArray[np.int8]:
+        """Read true labels as signs, 0 where unobserved, with the columns of the graph's labels."""
+        labels = LabelMatrix.from_any(truth).likelier()
+        if labels.shape != shape:
+            raise ValueError(
+                f"truth has shape {labels.shape} but unary has shape {shape}; give the same rows."
+            )
+        signs = np.empty(shape, np.int8)
+        names, n_labels = self.graph.label_names, self.graph.n_labels
+        signs[:, columns_by_name(labels.names, names, n_labels, "truth")] = labels.to_signs()
+        return signs
 
     def _on_panels(
         self, work: Callable[[MapWorkspace, slice], None], n_rows: int, workers: Workers | None
