@@ -160,16 +160,19 @@ class LabelGraphModel(ThresholdedClassifier):
         """
         self.ridge_ = float("nan")
         self.__dict__.pop("kernel_", None)
+        used = features if len(kept) == len(features) else features.rows(kept)
         if self.kernel == "linear" and self.inputs == "features":
-            return features if len(kept) == len(features) else features.rows(kept), None
+            return used, None
         if self.gamma == "learn":
-            self.kernel_ = self._learned_kernel(features.rows(kept), targets, seed, workers)
-            source: GramSource = KernelSource(self.kernel_, features)
+            self.kernel_ = self._learned_kernel(used, targets, seed, workers)
+            source: GramSource = KernelSource(self.kernel_, used)
+        elif self._is_precomputed:
+            source = RowsOfSource(self._read_kernel(features, seed)[0], kept)
         else:
-            source, _ = self._read_kernel(features, seed)
-        used, of_scores = RowsOfSource(source, kept), targets if self.inputs == "scores" else None
+            source, _ = self._read_kernel(used, seed)
+        of_scores = targets if self.inputs == "scores" else None
         values, places, table, constant, self.ridge_ = kernel_inputs(
-            used, self.n_components, of_scores, seed, workers
+            source, self.n_components, of_scores, seed, workers
         )
         kernel = getattr(self, "kernel_", None)
         rows = None if kernel is None else features.rows(kept[places]).data
