@@ -275,6 +275,14 @@ def test_the_tree_is_that_of_chow_and_liu():
     assert tree.width == 1
 
 
+@pytest.mark.parametrize("scale", [1e-9, 1e15])
+def test_the_tree_does_not_depend_on_the_scale_of_weights(scale):
+    X, Y = rows()
+    weights = np.random.default_rng(0).integers(1, 4, len(X)).astype(float)
+    whole, scaled = (model("chow-liu").fit(X, Y, weights * by) for by in (1.0, scale))
+    assert whole.label_graph_.cliques == scaled.label_graph_.cliques
+
+
 def test_known_labels_are_kept_and_move_the_others():
     X, Y = rows()
     fitted = model("full").fit(X, pd.DataFrame(Y, columns=NAMES))

@@ -2,6 +2,7 @@
 
 import itertools
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -254,6 +255,22 @@ def test_weighted_rows_count_like_repetitions(missing):
     repeated = chow_liu(LabelMatrix.from_any(np.repeat(Y, times, axis=0)))
     assert weighted.cliques == repeated.cliques
     np.testing.assert_allclose(weighted.weights, repeated.weights)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_a_tree_needs_some_numbers_a_pair_of_labels(monkeypatch, missing):
+    generator = np.random.default_rng(3)
+    Y = (generator.random((50, 300)) < 0.1).astype(float)
+    Y[generator.random(Y.shape) < missing] = np.nan
+    labels = LabelMatrix.from_any(Y)
+    whole = chow_liu(labels)
+    monkeypatch.setitem(chow_liu.__globals__, "_PAIRS_AT_ONCE", 1000)
+    tracemalloc.start()
+    tree = chow_liu(labels)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert tree == whole
+    assert peak < 64 * 300 * 299 / 2
 
 
 def test_a_tree_of_a_thousand_sparse_labels_is_quick():

@@ -21,6 +21,7 @@ _MOST = 2 / 3
 _ROUNDING = 1e-9  # of the sizes of the states' weights
 _VALUES_AT_ONCE = 16_000_000
 _USUAL_SHARE = 1e-3
+_BYTES_A_PAIR = 40.0  # of labels, of which a tree is chosen
 _PASSES, _COPIES = 20, 3  # of a fit at least; of its weights, at the same time
 
 
@@ -29,7 +30,7 @@ def choose_graph(graph: Any, data: GraphData, names: Array | None) -> CliqueGrap
     labels = data.labels
     if isinstance(graph, str) and graph in GRAPHS:
         if graph == "chow-liu":
-            return chow_liu(labels, sample_weight=data.weights)
+            return _tree(data)
         make = CliqueGraph.complete if graph == "full" else CliqueGraph.empty
         return make(labels.n_labels)
     if isinstance(graph, CliqueGraph):
@@ -40,6 +41,14 @@ def choose_graph(graph: Any, data: GraphData, names: Array | None) -> CliqueGrap
             "networkx.Graph, or a list of tuples of labels."
         )
     return CliqueGraph.from_edges(graph, names, labels.n_labels)
+
+
+def _tree(data: GraphData) -> CliqueGraph:
+    """Make the tree of Chow and Liu, of weights with mean 1: their scale does not count in the fit either."""
+    n_labels, weights = data.labels.n_labels, data.weights
+    pairs = n_labels * (n_labels - 1) / 2
+    warn_of_memory(f"A tree of {n_labels} labels", _BYTES_A_PAIR * pairs, "give the tree's pairs as graph.")
+    return chow_liu(data.labels, sample_weight=weights / weights[weights > 0].mean())
 
 
 def _fitting(graph: CliqueGraph, n_labels: int, names: Array | None) -> CliqueGraph:
