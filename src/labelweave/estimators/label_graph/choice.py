@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,10 @@ def choose_graph(graph: Any, data: GraphData, names: Array | None) -> CliqueGrap
         return make(labels.n_labels)
     if isinstance(graph, CliqueGraph):
         return _fitting(graph, labels.n_labels, names)
+    if isinstance(graph, Iterator):
+        raise ValueError(
+            f"graph is a {type(graph).__name__}, which one fit uses up; give a list of its tuples of labels."
+        )
     if isinstance(graph, str) or not (isinstance(graph, Iterable) or hasattr(graph, "edges")):
         raise ValueError(
             f"graph is {graph!r}; it is one of {', '.join(map(repr, GRAPHS))}, a CliqueGraph, a "

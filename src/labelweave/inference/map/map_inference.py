@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from labelweave._loops.map.arrays import Limits, MapPlan, MapWorkspace, allocate_workspace
 from labelweave.arguments import checked
 from labelweave.array_types import Array, Floats, PerLabel
-from labelweave.arrays import Workers, panels
+from labelweave.arrays import Workers, numbers_of, panels
 from labelweave.inference.map.plan import ComponentOrder, compile_plan, component_orders
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.label_matrix import LabelMatrix
@@ -282,18 +283,18 @@ def _refuse_wide(graph: CliqueGraph, orders: list[ComponentOrder], exact_width: 
             raise ValueError(
                 f"The graph has a component of {len(component.labels)} labels and width {width}, above "
                 f"exact_width={exact_width}; raise exact_width (up to 20), leave out cliques, or use "
-                'method="auto", which says for every example whether its labels are proven best.'
+                '"auto" in place of "exact", which says for every example whether its labels are proven best.'
             )
 
 
 def _checked_scores(graph: CliqueGraph, unary: Any, tables: Any) -> tuple[Floats, Floats]:
     """Check the scores of labels (n, L), and of all states of all cliques: (1, T) or (n, T)."""
-    own, n_entries = np.ascontiguousarray(unary, np.float64), int(graph.table_starts[-1])
+    own, n_entries = _read_scores(unary, "unary"), int(graph.table_starts[-1])
     if own.ndim != 2 or own.shape[1] != graph.n_labels:
         raise ValueError(
             f"unary has shape {own.shape}; it must be (rows, {graph.n_labels}), a column a label."
         )
-    shared = np.ascontiguousarray(tables, np.float64)
+    shared = _read_scores(tables, "tables")
     if shared.shape not in ((n_entries,), (len(own), n_entries)):
         raise ValueError(
             f"tables has shape {shared.shape}; the cliques have {n_entries} states together, so it must be "
@@ -306,6 +307,12 @@ def _checked_scores(graph: CliqueGraph, unary: Any, tables: Any) -> tuple[Floats
     return own, shared
 
 
+def _read_scores(scores: Any, name: str) -> Floats:
+    if sp.issparse(scores):
+        raise ValueError(f"{name} is a sparse matrix; give an array, as {name}.toarray() does.")
+    return np.ascontiguousarray(numbers_of(scores, name), np.float64)
+
+
 def _refuse_large(scores: Floats, name: str, largest: float, graph: CliqueGraph | None) -> None:
     fine = (scores <= largest) & (scores >= -largest)
     if not fine.all():
@@ -313,7 +320,8 @@ def _refuse_large(scores: Floats, name: str, largest: float, graph: CliqueGraph 
         place = f"entry {column}" if graph is None else f"label {shown_name(graph.label_names, column)}"
         raise ValueError(
             f"{name} at row {row}, {place} is {scores[row, column]}; scores are finite, and at most "
-            f"{largest:.1e} here, so that sums are. To forbid or force a label use clamp."
+            f"{largest:.1e} here, so that sums are; scale features, costs or scores, or use clamp to "
+            "forbid or force a label."
         )
 
 
