@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pytest
 
-from labelweave import LabelCovariance, metrics
+from labelweave import CliqueGraph, LabelCovariance, metrics
 from labelweave.arguments import ArgumentError, checked
+from labelweave.inference.map import MapInference
 
 
 @checked
@@ -20,6 +21,11 @@ def test_iterators_are_not_used_up():
         _called(names=iter(["a"]))
     Y = np.eye(3, dtype=int)
     assert metrics.score_table(Y, Y + 0.1, k=iter([1])) == metrics.score_table(Y, Y + 0.1, k=[1])
+
+
+def test_whole_numbers_that_are_too_large_are_told_so():
+    with pytest.raises(ArgumentError, match=r"max_nodes is 1000.*; .* a whole number, and of at most 18 dig"):
+        MapInference(CliqueGraph.empty(2), max_nodes=10**30)
 
 
 def test_numbers_and_flags_are_told_apart():

@@ -44,7 +44,8 @@ def checked(function: F) -> F:
         given = signature.bind(*args, **options).arguments
         for name, (is_one, words) in kinds().items():
             if name in given and not is_one(given[name]):
-                raise ArgumentError(f"{name} is {shown(given[name])}; it needs to be {words}.")
+                value = given[name]
+                raise ArgumentError(f"{name} is {shown(value)}; it needs to be {words}{_limit(value)}.")
         return function(*args, **options)
 
     return call  # type: ignore[return-value]
@@ -78,6 +79,12 @@ def _is_number(value: Any) -> bool:
 def _is_whole(value: Any) -> bool:
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     return is_whole and -_MOST <= int(value) < _MOST
+
+
+def _limit(value: Any) -> str:
+    """Say how large a number may be that is too large."""
+    is_large = isinstance(value, Integral) and not -_MOST <= int(value) < _MOST
+    return ", and of at most 18 digits" if is_large else ""
 
 
 def _is_text(value: Any) -> bool:

@@ -275,6 +275,14 @@ def test_the_tree_is_that_of_chow_and_liu():
     assert tree.width == 1
 
 
+@pytest.mark.parametrize("scale", [1e-9, 1e15])
+def test_the_tree_does_not_depend_on_the_scale_of_weights(scale):
+    X, Y = rows()
+    weights = np.random.default_rng(0).integers(1, 4, len(X)).astype(float)
+    whole, scaled = (model("chow-liu").fit(X, Y, weights * by) for by in (1.0, scale))
+    assert whole.label_graph_.cliques == scaled.label_graph_.cliques
+
+
 def test_known_labels_are_kept_and_move_the_others():
     X, Y = rows()
     fitted = model("full").fit(X, pd.DataFrame(Y, columns=NAMES))
@@ -289,6 +297,25 @@ def test_known_labels_are_kept_and_move_the_others():
     np.testing.assert_array_equal(by_name.labels, held.labels)
     truth = fitted.predict_map(X, pd.DataFrame(Y, columns=NAMES)[NAMES[::-1]])
     np.testing.assert_array_equal(truth.labels, Y)
+
+
+def test_known_labels_of_a_frame_are_found_by_number_where_labels_have_no_names():
+    X, Y = rows()
+    fitted = model("full").fit(X, Y)
+    by_place = np.full(Y.shape, np.nan)
+    by_place[:, 2] = 1 - fitted.predict(X)[:, 2]
+    expected = fitted.predict_map(X, by_place).labels
+    for columns in ([2, 3, 4, 0, 1], [2], [0, 1, 2, 3, 4]):
+        known = pd.DataFrame(by_place[:, columns], columns=columns)
+        np.testing.assert_array_equal(fitted.predict_map(X, known).labels, expected)
+
+
+def test_of_probabilities_the_likelier_value_is_known():
+    X, Y = rows()
+    fitted = model("full").fit(X, Y)
+    shares = LabelMatrix.from_probabilities(np.tile([0.5, 0.9, np.nan, 0.2, 1.0], (len(X), 1)))
+    known = np.tile([np.nan, 1.0, np.nan, 0.0, 1.0], (len(X), 1))
+    np.testing.assert_array_equal(fitted.predict_map(X, shares).labels, fitted.predict_map(X, known).labels)
 
 
 def test_any_number_of_threads_gives_the_same_bits():

@@ -28,6 +28,7 @@ def refused(
         ("abc", r"graph is 'abc'; it is one of 'learn', 'chow-liu', 'full', 'none', a CliqueGraph"),
         (5, r"graph is 5; it is one of"),
         (None, r"graph is None; it is one of"),
+        (zip([0], [1], strict=True), r"graph is a zip, which one fit uses up; give a list of its tuples"),
         (["sea", "boat"], r"The edge at position 0 is 'sea'; give a pair of labels"),
         ([5], r"The edge at position 0 is 5; give a pair of labels"),
         ([("sea", "see")], r"unknown label name 'see'; labels are the names 'sea', 'sand', 'boat', 'city'"),

@@ -118,6 +118,17 @@ def test_a_given_matrix_is_the_kernel_and_rows_of_weight_0_are_absent(inputs):
     assert np.mean(alone.predict(X) == named.predict(X)) > 0.97
 
 
+@pytest.mark.parametrize("inputs", ["features", "scores"])
+def test_rows_of_weight_0_do_not_choose_the_width(inputs):
+    X, Y = rows()
+    with_more = np.r_[X, 100.0 * X[:20]], np.r_[Y, Y[:20]]
+    weights = np.r_[np.ones(len(X)), np.zeros(20)]
+    whole = model(kernel="rbf", inputs=inputs).fit(*with_more, sample_weight=weights)
+    alone = model(kernel="rbf", inputs=inputs).fit(X, Y)
+    assert whole.kernel_.gamma == alone.kernel_.gamma
+    np.testing.assert_allclose(whole.decision_function(X), alone.decision_function(X))
+
+
 def test_fewer_pivots_are_an_approximation():
     X, Y = rows()
     few = model(kernel="rbf", n_components=5).fit(X, Y)

@@ -2,6 +2,7 @@
 
 import itertools
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ def test_names_and_indices_in_any_order():
     assert graph.cliques == ((0, 3), (1, 3), (0, 1, 2))
     assert graph.edges == ((0, 3), (1, 3))
     assert graph.table_starts.tolist() == [0, 4, 8, 16]
-    assert repr(graph) == "CliqueGraph(4 labels, 3 cliques: 2 pairs, 1 triples; width 2)"
+    assert repr(graph) == "CliqueGraph(4 labels, 3 cliques: 2 pairs, 1 triples)"
     assert graph.first(1) == CliqueGraph(4, [(0, 3)], _NAMES)
     assert hash(graph.first(1)) == hash(CliqueGraph(4, [(0, 3)], _NAMES))
     assert graph != graph.first(2)
@@ -42,6 +43,18 @@ def test_the_complete_and_the_empty_graph():
     assert (complete.n_cliques, complete.width, complete.components) == (10, 4, ((0, 1, 2, 3, 4),))
     assert (empty.n_cliques, empty.width, empty.components) == (0, 0, ((0,), (1,), (2,)))
     assert repr(empty) == "CliqueGraph(3 labels, no cliques)"
+
+
+def test_words_about_a_large_graph_take_no_elimination(monkeypatch):
+    graph = CliqueGraph.complete(400)
+    monkeypatch.setattr("labelweave.labels.clique_graph.graph.elimination_order", None)
+    assert repr(graph) == "CliqueGraph(400 labels, 79800 cliques: 79800 pairs)"
+
+
+def test_less_than_no_cliques_are_refused():
+    assert CliqueGraph.complete(4).first(0).n_cliques == 0
+    with pytest.raises(ValueError, match=r"count is -1; .* 0 or more"):
+        CliqueGraph.complete(4).first(-1)
 
 
 @pytest.mark.parametrize(
@@ -242,6 +255,22 @@ def test_weighted_rows_count_like_repetitions(missing):
     repeated = chow_liu(LabelMatrix.from_any(np.repeat(Y, times, axis=0)))
     assert weighted.cliques == repeated.cliques
     np.testing.assert_allclose(weighted.weights, repeated.weights)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_a_tree_needs_some_numbers_a_pair_of_labels(monkeypatch, missing):
+    generator = np.random.default_rng(3)
+    Y = (generator.random((50, 300)) < 0.1).astype(float)
+    Y[generator.random(Y.shape) < missing] = np.nan
+    labels = LabelMatrix.from_any(Y)
+    whole = chow_liu(labels)
+    monkeypatch.setitem(chow_liu.__globals__, "_PAIRS_AT_ONCE", 1000)
+    tracemalloc.start()
+    tree = chow_liu(labels)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert tree == whole
+    assert peak < 64 * 300 * 299 / 2
 
 
 def test_a_tree_of_a_thousand_sparse_labels_is_quick():

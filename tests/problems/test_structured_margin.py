@@ -11,7 +11,7 @@ from labelweave.problems.structured_margin import RidgePenalty, RoundPenalty
 from labelweave.problems.structured_margin.margin_model import grown_shares
 from labelweave.solvers import Status
 from labelweave.solvers.passes import BlockFrankWolfe
-from reference.structured_problems import TRIANGLE, margin_data, rows, structured
+from reference.structured_problems import TRIANGLE, AtPoint, margin_data, rows, structured
 from reference.structured_twin import StructuredTwin
 
 
@@ -181,6 +181,24 @@ def test_unobserved_labels_alone_drop_out():
     np.testing.assert_allclose(whole.weights()[:, 4], seen.weights()[:, 4], atol=2e-2)
     whole.complete()
     assert _solve(whole, 1e-6).primal == pytest.approx(point.primal, abs=2e-6)
+
+
+def test_what_is_unobserved_now_keeps_nothing_of_an_earlier_fit():
+    X, Y = rows(12, n=40)
+    hidden = Y.copy()
+    hidden[:15, 4] = np.nan
+    earlier = structured(margin_data(X, Y), (), 0.05)
+    _solve(earlier, 1e-4)
+    kept = earlier.point.means.copy()
+    problem = structured(margin_data(X, hidden), (), 0.05).problem
+    point = problem.continued(earlier.point)
+    cold = structured(margin_data(X[15:], Y[15:, [4]]), (), 0.05 * 40 / 25)
+    assert (earlier.point.means == kept).all()
+    assert (point.means[:15, 4] == point.targets[:15, 4]).all()
+    _solve(cold, 1e-6)
+    warm = AtPoint(problem, point)
+    _solve(warm, 1e-6)
+    np.testing.assert_allclose(warm.weights()[:, 4], cold.weights()[:, 0], atol=2e-2)
 
 
 def test_costs_of_labels_count():

@@ -65,3 +65,24 @@ def columns_by_name(given: Any, names: Sequence[str], what: str) -> Any:
     columns = column_labels(given)
     places = None if columns is None else places_by_name([str(name) for name in columns], names, what)
     return given if places is None else np.asarray(given)[:, places]
+
+
+def labels_of_columns(given: Array | None, names: Array | None, n_labels: int, what: str) -> Array:
+    """Find the labels that the columns of ``what`` are, by name; labels without names are called by numbers.
+
+    Columns without names go by place, and so do those called 0, 1, ... where no label is, and the reverse.
+    Raises ValueError if a name is that of no label.
+    """
+    numbers = [str(number) for number in range(n_labels)]
+    own = numbers if names is None else [str(name) for name in names]
+    columns = None if given is None else [str(name) for name in given]
+    if columns is None or (numbers in (own, columns) and not set(own) & set(columns)):
+        return np.arange(n_labels)
+    place = {name: label for label, name in enumerate(own)}
+    unknown = next((name for name in columns if name not in place), None)
+    if unknown is not None:
+        raise ValueError(
+            f"{what} has a column {unknown!r}, which is no label of the model; leave it out, or name its "
+            "columns like the labels."
+        )
+    return np.array([place[name] for name in columns], np.intp)

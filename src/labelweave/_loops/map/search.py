@@ -15,8 +15,9 @@ from labelweave._loops.map.dead_ends import decide, fix_label, release
 from labelweave._loops.map.labelings import table_entry
 from labelweave._loops.map.parts import settle_part
 from labelweave._loops.map.residual import take_connected
+from labelweave._loops.map.stakes import finest_difference
 
-_ROUNDING = 1e-12  # of the size of all scores: bounds that are closer are equal
+_ROUNDING = 1e-12  # of the size of all scores: bounds that are closer are equal, unless that is too much
 
 
 @njit(**INNER)
@@ -198,12 +199,12 @@ def _climb(cliques, depth, limit, is_spent, search):
 
 @njit(**INNER)
 def search_core(cliques, unary, tables, limits, workspace):
-    """Maximise over the labels last listed and fix them; return the gap to the bound.
+    """Maximise over the labels whose problem was last gathered and fix them; return the gap to the bound.
 
     All labels around them are fixed.  ``search.incumbent`` has labels to start from.
     """
-    search = workspace.search
-    tolerance = _ROUNDING * _list_core(cliques, unary, tables, search, workspace.residual)
+    search, finest = workspace.search, finest_difference(workspace.search, workspace.residual)
+    tolerance = min(finest, _ROUNDING * _list_core(cliques, unary, tables, search, workspace.residual))
     best = _core_score(cliques, unary, tables, search.incumbent, search)
     cut, depth, nodes, length = -np.inf, 0, 0, search.counts.trail
     while True:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ _MOST = 2 / 3
 _ROUNDING = 1e-9  # of the sizes of the states' weights
 _VALUES_AT_ONCE = 16_000_000
 _USUAL_SHARE = 1e-3
+_BYTES_A_PAIR = 40.0  # of labels, of which a tree is chosen
 _PASSES, _COPIES = 20, 3  # of a fit at least; of its weights, at the same time
 
 
@@ -29,17 +30,29 @@ def choose_graph(graph: Any, data: GraphData, names: Array | None) -> CliqueGrap
     labels = data.labels
     if isinstance(graph, str) and graph in GRAPHS:
         if graph == "chow-liu":
-            return chow_liu(labels, sample_weight=data.weights)
+            return _tree(data)
         make = CliqueGraph.complete if graph == "full" else CliqueGraph.empty
         return make(labels.n_labels)
     if isinstance(graph, CliqueGraph):
         return _fitting(graph, labels.n_labels, names)
+    if isinstance(graph, Iterator):
+        raise ValueError(
+            f"graph is a {type(graph).__name__}, which one fit uses up; give a list of its tuples of labels."
+        )
     if isinstance(graph, str) or not (isinstance(graph, Iterable) or hasattr(graph, "edges")):
         raise ValueError(
             f"graph is {graph!r}; it is one of {', '.join(map(repr, GRAPHS))}, a CliqueGraph, a "
             "networkx.Graph, or a list of tuples of labels."
         )
     return CliqueGraph.from_edges(graph, names, labels.n_labels)
+
+
+def _tree(data: GraphData) -> CliqueGraph:
+    """Make the tree of Chow and Liu, of weights with mean 1: their scale does not count in the fit either."""
+    n_labels, weights = data.labels.n_labels, data.weights
+    pairs = n_labels * (n_labels - 1) / 2
+    warn_of_memory(f"A tree of {n_labels} labels", _BYTES_A_PAIR * pairs, "give the tree's pairs as graph.")
+    return chow_liu(data.labels, sample_weight=weights / weights[weights > 0].mean())
 
 
 def _fitting(graph: CliqueGraph, n_labels: int, names: Array | None) -> CliqueGraph:

@@ -27,6 +27,7 @@ from labelweave.features.kernels.distances import GammaKernel
 from labelweave.inference.map import MapInference, MapResult
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
+from labelweave.labels.label_names import labels_of_columns
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import (
     MEASURED,
@@ -159,16 +160,19 @@ class LabelGraphModel(ThresholdedClassifier):
         """
         self.ridge_ = float("nan")
         self.__dict__.pop("kernel_", None)
+        used = features if len(kept) == len(features) else features.rows(kept)
         if self.kernel == "linear" and self.inputs == "features":
-            return features if len(kept) == len(features) else features.rows(kept), None
+            return used, None
         if self.gamma == "learn":
-            self.kernel_ = self._learned_kernel(features.rows(kept), targets, seed, workers)
-            source: GramSource = KernelSource(self.kernel_, features)
+            self.kernel_ = self._learned_kernel(used, targets, seed, workers)
+            source: GramSource = KernelSource(self.kernel_, used)
+        elif self._is_precomputed:
+            source = RowsOfSource(self._read_kernel(features, seed)[0], kept)
         else:
-            source, _ = self._read_kernel(features, seed)
-        used, of_scores = RowsOfSource(source, kept), targets if self.inputs == "scores" else None
+            source, _ = self._read_kernel(used, seed)
+        of_scores = targets if self.inputs == "scores" else None
         values, places, table, constant, self.ridge_ = kernel_inputs(
-            used, self.n_components, of_scores, seed, workers
+            source, self.n_components, of_scores, seed, workers
         )
         kernel = getattr(self, "kernel_", None)
         rows = None if kernel is None else features.rows(kept[places]).data
@@ -222,7 +226,8 @@ class LabelGraphModel(ThresholdedClassifier):
             The rows.
         known : array-like of shape (n, L), DataFrame or LabelMatrix, default=None
             Labels that are known, NaN where they are not; the others are the best given these.  Columns with
-            names are found by name, and may be fewer.
+            names are found by name, and may be fewer; labels without names are called by their numbers.  Of
+            probabilities the likelier value is known, of those of 0.5 nothing.
 
         Returns
         -------
@@ -242,12 +247,10 @@ class LabelGraphModel(ThresholdedClassifier):
     def _held(self, known: Any, n_rows: int) -> Array:
         """Write known labels as 0 and 1, with -1 for the others."""
         try:
-            labels, n_labels = LabelMatrix.from_any(known), len(self.intercept_)
+            labels, n_labels = LabelMatrix.from_any(known).likelier(), len(self.intercept_)
         except ValueError as error:
             raise ValueError(f"known cannot be read as labels: {error}") from None
-        names = self.label_graph_.label_names
-        by_name = labels.names is not None and names is not None
-        columns = self._columns_of(labels.names, names) if by_name else np.arange(n_labels)
+        columns = labels_of_columns(labels.names, self.label_graph_.label_names, n_labels, "known")
         if labels.shape != (n_rows, len(columns)):
             raise ValueError(
                 f"known has shape {labels.shape}; it needs a row for each of the {n_rows} rows of X and a "
@@ -257,17 +260,6 @@ class LabelGraphModel(ThresholdedClassifier):
         signs = labels.to_signs()
         held[:, columns] = np.where(signs == 0, -1, signs > 0)
         return held
-
-    @staticmethod
-    def _columns_of(given: Any, names: Any) -> Array:
-        place = {str(name): column for column, name in enumerate(names)}
-        unknown = next((name for name in given if str(name) not in place), None)
-        if unknown is not None:
-            raise ValueError(
-                f"known has a column {str(unknown)!r}, which is no label of the model; leave it out, or name "
-                "its columns like the training labels."
-            )
-        return np.array([place[str(name)] for name in given], np.intp)
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps; see :meth:`labelweave.estimators.base.LabelClassifier.to_state`."""

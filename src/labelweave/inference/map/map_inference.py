@@ -7,14 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from labelweave._loops.map.arrays import Limits, MapPlan, MapWorkspace, allocate_workspace
 from labelweave.arguments import checked
 from labelweave.array_types import Array, Floats, PerLabel
-from labelweave.arrays import Workers, panels
+from labelweave.arrays import Workers, numbers_of, panels
 from labelweave.inference.map.plan import ComponentOrder, compile_plan, component_orders
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.label_matrix import LabelMatrix
+from labelweave.labels.label_names import labels_of_columns
 from labelweave.labels.label_tables import shown_name
 
 _METHODS = ("auto", "exact", "message_passing")
@@ -218,7 +220,8 @@ class MapInference:
         tables : array-like of shape (T,) or (n, T)
             See :meth:`solve`.
         truth : LabelMatrix, or what it reads
-            The true labels; what is unobserved costs nothing.
+            The true labels, columns with names found by name; what is unobserved, or as likely as not, costs
+            nothing.
         costs : pair of float or of array-like that broadcasts to (n, L), default=(1.0, 1.0)
             The costs of saying 1 where the truth is 0, and of saying 0 where it is 1.
         workers : Workers or None, default=None
@@ -235,14 +238,22 @@ class MapInference:
             If shapes do not fit, or scores, their sums or costs are not finite.
         """
         own, _ = _checked_scores(self.graph, unary, tables)
-        signs = LabelMatrix.from_any(truth).to_signs()
-        if signs.shape != own.shape:
-            raise ValueError(
-                f"truth has shape {signs.shape} but unary has shape {own.shape}; give the same rows."
-            )
+        signs = self._signs(truth, own.shape)
         shifted, constants = shift_by_costs(own, signs, *_checked_costs(costs, own.shape))
         found = self.solve(shifted, tables, workers=workers)
         return MapResult(found.labels, found.values + constants, found.bounds + constants)
+
+    def _signs(self, truth: Any, shape: tuple[int, ...]) -> npt.NDArray[np.int8]:
+        """Read true labels as signs, 0 where unobserved, with the columns of the graph's labels."""
+        labels = LabelMatrix.from_any(truth).likelier()
+        if labels.shape != shape:
+            raise ValueError(
+                f"truth has shape {labels.shape} but unary has shape {shape}; give the same rows."
+            )
+        signs = np.empty(shape, np.int8)
+        names, n_labels = self.graph.label_names, self.graph.n_labels
+        signs[:, labels_of_columns(labels.names, names, n_labels, "truth")] = labels.to_signs()
+        return signs
 
     def _on_panels(
         self, work: Callable[[MapWorkspace, slice], None], n_rows: int, workers: Workers | None
@@ -272,18 +283,18 @@ def _refuse_wide(graph: CliqueGraph, orders: list[ComponentOrder], exact_width: 
             raise ValueError(
                 f"The graph has a component of {len(component.labels)} labels and width {width}, above "
                 f"exact_width={exact_width}; raise exact_width (up to 20), leave out cliques, or use "
-                'method="auto", which says for every example whether its labels are proven best.'
+                '"auto" in place of "exact", which says for every example whether its labels are proven best.'
             )
 
 
 def _checked_scores(graph: CliqueGraph, unary: Any, tables: Any) -> tuple[Floats, Floats]:
     """Check the scores of labels (n, L), and of all states of all cliques: (1, T) or (n, T)."""
-    own, n_entries = np.ascontiguousarray(unary, np.float64), int(graph.table_starts[-1])
+    own, n_entries = _read_scores(unary, "unary"), int(graph.table_starts[-1])
     if own.ndim != 2 or own.shape[1] != graph.n_labels:
         raise ValueError(
             f"unary has shape {own.shape}; it must be (rows, {graph.n_labels}), a column a label."
         )
-    shared = np.ascontiguousarray(tables, np.float64)
+    shared = _read_scores(tables, "tables")
     if shared.shape not in ((n_entries,), (len(own), n_entries)):
         raise ValueError(
             f"tables has shape {shared.shape}; the cliques have {n_entries} states together, so it must be "
@@ -296,6 +307,12 @@ def _checked_scores(graph: CliqueGraph, unary: Any, tables: Any) -> tuple[Floats
     return own, shared
 
 
+def _read_scores(scores: Any, name: str) -> Floats:
+    if sp.issparse(scores):
+        raise ValueError(f"{name} is a sparse matrix; give an array, as {name}.toarray() does.")
+    return np.ascontiguousarray(numbers_of(scores, name), np.float64)
+
+
 def _refuse_large(scores: Floats, name: str, largest: float, graph: CliqueGraph | None) -> None:
     fine = (scores <= largest) & (scores >= -largest)
     if not fine.all():
@@ -303,7 +320,8 @@ def _refuse_large(scores: Floats, name: str, largest: float, graph: CliqueGraph 
         place = f"entry {column}" if graph is None else f"label {shown_name(graph.label_names, column)}"
         raise ValueError(
             f"{name} at row {row}, {place} is {scores[row, column]}; scores are finite, and at most "
-            f"{largest:.1e} here, so that sums are. To forbid or force a label use clamp."
+            f"{largest:.1e} here, so that sums are; scale features, costs or scores, or use clamp to "
+            "forbid or force a label."
         )
 
 

@@ -12,31 +12,48 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from labelweave.array_types import Array
+from labelweave.arrays import panels
 from labelweave.labels.clique_graph.graph import CliqueGraph
 from labelweave.labels.label_matrix import LabelMatrix
+
+_PAIRS_AT_ONCE = 1_000_000
 
 
 def chow_liu(labels: LabelMatrix, smoothing: float = 1.0, sample_weight: Array | None = None) -> CliqueGraph:
     """Build the maximum spanning tree of the pairs' empirical mutual information, strongest edges first.
 
     A pair is counted on the rows where both labels are observed, with ``smoothing`` added to each of its four
-    counts (Laplace).  Tables of L x L are made; the targets stay sparse.  Weights are mutual informations in
-    nats, signs those of the covariance.
+    counts (Laplace).  Some 40 bytes a pair of labels are needed; the targets stay sparse.  Weights are mutual
+    informations in nats, signs those of the covariance.
     """
     if not 0.0 < smoothing < np.inf:
         raise ValueError(f"smoothing is {smoothing!r}; it is added to counts, so give a number above 0.")
     if sample_weight is not None:
         _check_weights(np.asarray(sample_weight), len(labels))
-    both, one, other, rows = _pair_counts(labels, sample_weight)
-    information, covariance = _mutual_information(both, one, other, rows, smoothing)
+    counts = _PairCounts(labels, sample_weight)
+    row, column = _spanning_tree(counts, smoothing)
+    information, covariance = _mutual_information(*counts.of_pairs(row, column), smoothing)
+    order = np.lexsort((column, row, -information))
+    pairs = np.column_stack([row, column])[order]
+    signs = np.sign(covariance[order]).astype(np.int8)
+    return CliqueGraph(labels.n_labels, map(tuple, pairs.tolist()), labels.names, information[order], signs)
+
+
+def _spanning_tree(counts: _PairCounts, smoothing: float) -> tuple[Array, Array]:
+    """Give the labels (L - 1,) that the edges of the maximum spanning tree join, the lower one first."""
+    n_labels = counts.n_labels
+    starts = np.cumsum([0, *range(n_labels - 1, -1, -1)])
+    distances, others = np.empty(starts[-1]), np.empty(starts[-1], np.int32)
+    for part in panels(n_labels, max(1, _PAIRS_AT_ONCE // n_labels)):
+        place = slice(starts[part.start], starts[part.stop])
+        is_above = np.arange(n_labels) > np.arange(part.start, part.stop)[:, None]
+        distances[place] = _mutual_information(*counts.of_labels(part), smoothing)[0][is_above]
+        others[place] = np.nonzero(is_above)[1]
     # the library looks for the least sum and takes 0 for no edge
-    distances = np.triu(information.max(initial=0.0) + 1.0 - information, k=1)
-    tree = minimum_spanning_tree(sp.csr_array(distances)).tocoo()
-    weights = information[tree.row, tree.col]
-    order = np.lexsort((tree.col, tree.row, -weights))
-    pairs = np.column_stack([tree.row, tree.col])[order]
-    signs = np.sign(covariance[pairs[:, 0], pairs[:, 1]]).astype(np.int8)
-    return CliqueGraph(labels.n_labels, map(tuple, pairs.tolist()), labels.names, weights[order], signs)
+    distances /= -(distances.max(initial=0.0) or 1.0)
+    distances += 2.0
+    tree = minimum_spanning_tree(sp.csr_array((distances, others, starts), (n_labels, n_labels))).tocoo()
+    return tree.row, tree.col
 
 
 def _check_weights(weights: Array, n_rows: int) -> None:
@@ -50,17 +67,42 @@ def _check_weights(weights: Array, n_rows: int) -> None:
         raise ValueError(f"sample_weight at row {row} is {weights[row]}; weights are finite and 0 or above.")
 
 
-def _pair_counts(labels: LabelMatrix, sample_weight: Array | None) -> tuple[Array, Array, Array, Array]:
-    """Count, for every pair (k, l): rows with both on, with k on, with l on, and all; each as L x L."""
-    weights = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight, np.float64)
-    positives, times = labels.positives.astype(np.float64), sp.diags_array(weights)
-    both = (positives.T @ times @ positives).toarray()
-    if labels.observed is None:
-        counts = np.broadcast_to(both.diagonal()[:, None], both.shape)
-        return both, counts, counts.T, np.full(both.shape, weights.sum())
-    observed = abs(labels.observed).astype(np.float64)
-    on_seen = (positives.T @ times @ observed).toarray()
-    return both, on_seen, on_seen.T, (observed.T @ times @ observed).toarray()
+class _PairCounts:
+    """Counts of pairs (k, l): rows with both on, with k on, with l on, and all, where both are observed."""
+
+    def __init__(self, labels: LabelMatrix, sample_weight: Array | None) -> None:
+        weights = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+        self.n_labels, self._total = labels.n_labels, weights.sum()
+        self._on = labels.positives.astype(np.float64)
+        self._seen = None if labels.observed is None else abs(labels.observed).astype(np.float64)
+        times = sp.diags_array(weights)
+        self._weighed_on = sp.csr_array(self._on.T @ times)
+        self._weighed_seen = None if self._seen is None else sp.csr_array(self._seen.T @ times)
+        entries = np.repeat(weights, np.diff(self._on.indptr))
+        self._alone = np.bincount(self._on.indices, entries, minlength=self.n_labels)
+
+    def of_labels(self, part: slice | Array) -> tuple[Array, Array, Array, Array]:
+        """Count some labels k with all l; each (k, L)."""
+        both = (self._weighed_on[part] @ self._on).toarray()
+        if self._seen is None or self._weighed_seen is None:
+            both, one, other, rows = np.broadcast_arrays(
+                both, self._alone[part, None], self._alone, self._total
+            )
+            return both, one, other, rows
+        one = (self._weighed_on[part] @ self._seen).toarray()
+        other = (self._weighed_seen[part] @ self._on).toarray()
+        return both, one, other, (self._weighed_seen[part] @ self._seen).toarray()
+
+    def of_pairs(self, row: Array, column: Array) -> tuple[Array, Array, Array, Array]:
+        """Count pairs of labels; each (pairs,)."""
+        parts = panels(len(row), max(1, _PAIRS_AT_ONCE // self.n_labels))
+        found = [self._chosen(row[part], column[part]) for part in parts]
+        both, one, other, rows = np.concatenate(found, axis=1) if found else np.zeros((4, 0))
+        return both, one, other, rows
+
+    def _chosen(self, row: Array, column: Array) -> Array:
+        places = np.arange(len(row)), column
+        return np.stack([table[places] for table in self.of_labels(row)])
 
 
 def _mutual_information(

@@ -76,7 +76,7 @@ class CliqueGraph:
     >>> from labelweave.labels.clique_graph import CliqueGraph
     >>> graph = CliqueGraph.from_edges([("beach", "sea"), ("sea", "boat")], ["beach", "boat", "sea", "urban"])
     >>> graph
-    CliqueGraph(4 labels, 2 cliques: 2 pairs; width 1)
+    CliqueGraph(4 labels, 2 cliques: 2 pairs)
     >>> graph.components
     ((0, 1, 2), (3,))
     """
@@ -216,13 +216,20 @@ class CliqueGraph:
         Parameters
         ----------
         count : int
-            How many.
+            How many, 0 or more; all if there are fewer.
 
         Returns
         -------
         CliqueGraph
             The same labels with fewer cliques.
+
+        Raises
+        ------
+        ValueError
+            If ``count`` is negative.
         """
+        if count < 0:
+            raise ValueError(f"count is {count}; it is how many cliques to keep, 0 or more.")
         weights = None if self.weights is None else self.weights[:count]
         signs = None if self.signs is None else self.signs[:count]
         return type(self)(self.n_labels, self.cliques[:count], self.label_names, weights, signs)
@@ -287,7 +294,7 @@ class CliqueGraph:
         words = {2: "pairs", 3: "triples"}
         kinds = [f"{sizes[m]} {words.get(m, f'of {m} labels')}" for m in np.flatnonzero(sizes).tolist()]
         cliques = f"{self.n_cliques} cliques: {', '.join(kinds)}"
-        return f"CliqueGraph({self.n_labels} labels, {cliques}; width {self.width})"
+        return f"CliqueGraph({self.n_labels} labels, {cliques})"
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""

@@ -121,7 +121,9 @@ class StructuredMargin(MarginModel):
         own_shapes = point.vertices.shape, point.round_shares.shape
         if point.cliques != self.graph.cliques or own_shapes != shapes:
             return None
-        point = replace(point, **self._first_arrays(), gaps=np.zeros(self.n_rows))
+        fresh = self._first_arrays()
+        means = np.where(self._free_of_loss, fresh["targets"], point.means)
+        point = replace(point, **fresh, means=means, gaps=np.zeros(self.n_rows))
         self.mend(point)
         return point
 
@@ -216,13 +218,17 @@ class StructuredMargin(MarginModel):
         return self.record(primal, cost - self.regularization * (labels + self.penalty.dual(squares)))
 
     def complete(self, point: DualMarginPoint) -> bool:
-        """Complete targets as :meth:`MarginModel.complete` does; those alone have no loss."""
+        """Complete targets as :meth:`MarginModel.complete` does, and the means of those alone."""
         changed = super().complete(point)
         if changed:
-            lone = (self.homes < 0)[None, :] & (self.data.arrays.observed == 0)
-            point.means[lone] = point.targets[lone]
+            point.means[self._free_of_loss] = point.targets[self._free_of_loss]
             self.recompute(point)
         return changed
+
+    @cached_property
+    def _free_of_loss(self) -> Array:
+        """Which entries (n, L) are unobserved and alone: their means are their targets."""
+        return np.asarray((self.homes < 0)[None, :] & (self.data.arrays.observed == 0))
 
 
 def _merged_dual(dual: DualPoint, old: tuple[Layout, Array], layout: Layout) -> DualPoint:
