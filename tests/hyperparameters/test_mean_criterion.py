@@ -111,7 +111,7 @@ def test_the_search_lowers_the_mean(workers):
 def test_parts_count_by_their_weights(workers):
     priors = family("shared", RBFKernel(0.3))
     light, heavy = (Problem.drawn(is_softmax=True, seed=seed) for seed in (0, 1))
-    heavy = replace(heavy, weights=heavy.weights * 1e9)
+    heavy = replace(heavy, weights=heavy.weights * 1e7)
     parts = [problem.criterion(priors, InnerSettings(), workers=workers) for problem in (light, heavy)]
-    theta = priors.start - np.log([1e9, 1.0])  # as many times the prior's precision
+    theta = priors.start - np.log([1e7, 1.0])  # as many times the prior's precision
     assert MeanCriterion(parts)(theta).value == pytest.approx(parts[1](theta).value, rel=1e-6)

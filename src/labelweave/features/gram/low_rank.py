@@ -140,10 +140,8 @@ class _GrowingFactor:
         known = self.rows.known(candidates).astype(np.float64)
         corner = self.rows.corner(candidates) - known @ known.T
         self.is_open[candidates[corner.diagonal() <= self.smallest_pivot]] = False
-        repeated = np.setdiff1d(np.arange(len(candidates)), np.unique(candidates, return_index=True)[1])
-        corner[repeated, repeated] = 0.0  # where gamma is huge, rounding keeps a row apart from itself
         room = self.most - len(self.active)
-        accepted, triangle = _accepted(corner, self.smallest_pivot, thresholds, room)
+        accepted, triangle = _accepted(candidates, corner, self.smallest_pivot, thresholds, room)
         if not len(accepted):
             return
         pivots = candidates[accepted]
@@ -216,7 +214,9 @@ def new_entries(residual: Array, triangle: Array, left: Array, slack: float) -> 
     return solved
 
 
-def _accepted(corner: Array, smallest: float, thresholds: Array, room: int) -> tuple[list[int], Array]:
+def _accepted(
+    candidates: Array, corner: Array, smallest: float, thresholds: Array, room: int
+) -> tuple[list[int], Array]:
     """Choose pivots: a candidate is accepted if its residual is above its threshold's share of the first."""
     corner = corner.copy()
     least = np.maximum(smallest, thresholds * corner.diagonal())
@@ -228,6 +228,8 @@ def _accepted(corner: Array, smallest: float, thresholds: Array, room: int) -> t
             corner -= np.outer(column, column)
             factor[:, len(accepted)] = column
             accepted.append(turn)
+            again = np.flatnonzero(candidates == candidates[turn])
+            corner[again, again] = 0.0  # which rounding may not leave where gamma is huge
     return accepted, factor[accepted, : len(accepted)]
 
 
