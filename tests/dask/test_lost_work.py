@@ -14,6 +14,7 @@ import dask
 from labelweave.dask import LowRankClassifier, MaxMarginClassifier
 from labelweave.dask import fit as fit_module
 from labelweave.dask.fit import spread
+from labelweave.dask.parts import Parts
 from labelweave.dask.waiting import gathered, try_again
 
 SETTINGS = {"C": 0.1, "tol": 0.05}
@@ -236,3 +237,24 @@ def test_what_failed_for_what_it_came_from_is_done_again(client):
         future.result()
     try_again(future)
     assert future.result(timeout=10) == 2.0
+
+
+@pytest.mark.parametrize("kind", ["fit", "score"])
+def test_data_that_cannot_be_read_end_a_call(client, tmp_path, kind):
+    X, Y = table()
+    missing = tmp_path / "nothing.npy"
+    rows, targets = [dask.delayed(X), dask.delayed(np.load)(missing)], list(map(dask.delayed, (Y, Y)))
+    model = MaxMarginClassifier(client, **SETTINGS)
+    if kind == "score":
+        model.fit(rows[:1], targets[:1])
+    with pytest.raises(FileNotFoundError, match=missing.name):
+        getattr(model, kind)(rows, targets)
+
+
+def test_a_product_whose_data_cannot_be_read_ends(client):
+    with pytest.raises(ConnectionRefusedError):
+        Parts(client, [client.submit(int, pure=False)], [1]).gathered(refused)
+
+
+def refused(_):
+    raise ConnectionRefusedError("the store of files does not answer")
