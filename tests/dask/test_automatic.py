@@ -124,6 +124,21 @@ def test_partitions_with_other_columns_are_refused(client):
             AutoLabelClassifier(client, members=["linear"]).fit(*given)
 
 
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_frames_of_other_libraries_keep_their_names(client, library):
+    polars = pytest.importorskip("polars")
+    X, Y, _ = table()
+    frames = [polars.DataFrame(X, schema=list("abcdefgh")), polars.DataFrame(Y, schema=list("pqrs"))]
+    frames = [frame if library == "polars" else frame.to_arrow() for frame in frames]
+    rows, labels = ([dask.delayed(frame[a : a + 45]) for a in (0, 45)] for frame in frames)
+    model = AutoLabelClassifier(client, members=["linear"]).fit(rows, labels)
+    assert model.feature_names_in_.tolist() == list("abcdefgh")
+    assert model.classes_.tolist() == list("pqrs")
+    moved = [rows[0], dask.delayed(frames[0][45:].select(list("hgfedcba")))]
+    with pytest.raises(ValueError, match="A partition of X has other columns than the first"):
+        model.fit(moved, labels)
+
+
 def test_targets_without_rows_are_refused(client):
     X, Y, _ = table()
     X[3, 2] = 0.0

@@ -9,6 +9,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from distributed import CancelledError, Client, KilledWorker, LocalCluster
+from distributed.comm import CommClosedError
 
 import dask
 from labelweave.dask import LowRankClassifier, MaxMarginClassifier
@@ -98,7 +99,7 @@ def test_a_block_that_is_always_lost_ends_the_fit(client, apart, monkeypatch):
     monkeypatch.setattr(fit_module, "_MOST_LOSSES", 2)
 
     def lose(fit, block, gap):
-        fit._begin_again(block, OSError("gone"))
+        fit._begin_again(block, CommClosedError("gone"))
 
     monkeypatch.setattr(fit_module.TravellingFit, "_after_round", lose)
     with pytest.raises(RuntimeError, match=r"Workers died each time .*more memory, or make"):

@@ -31,7 +31,8 @@ from labelweave.dask.rows import ReadRows, Sized, aligned, rows_of, size_in_byte
 from labelweave.dask.waiting import LOST, gathered
 from labelweave.estimators.parameters import ClassWeight, FlipRatesLike, RandomState, keep_parameters
 from labelweave.estimators.targets import TargetForm, UnobservedLabelWarning, require_observed
-from labelweave.labels import LabelMatrix
+from labelweave.frames import as_pandas, column_labels, is_frame
+from labelweave.labels import ClassProbabilities, LabelMatrix
 from labelweave.labels.tags import tag_rows
 
 _TIMES = 9  # what rows take of a worker: as they are, in double precision, and in a fit to other folds
@@ -266,6 +267,7 @@ def _on_table(function: Callable[..., Any], rows: _Rows, *given: Any) -> Any:
 
 def _joined(parts: list[Any], name: str) -> Any:
     """Put the rows of partitions below one another, of whatever kind they are."""
+    parts = list(map(as_pandas, parts))
     first = parts[0]
     if first is None:
         return None
@@ -276,19 +278,25 @@ def _joined(parts: list[Any], name: str) -> Any:
         )
     if isinstance(first, LabelMatrix):
         return LabelMatrix.stacked(parts)
+    if isinstance(first, ClassProbabilities):
+        return ClassProbabilities._of(np.concatenate([part.table for part in parts]), first.classes)
     if isinstance(first, (pd.DataFrame, pd.Series)):
         return pd.concat(parts)
+    return _joined_arrays(parts)
+
+
+def _joined_arrays(parts: list[Any]) -> Any:
     if any(map(sp.issparse, parts)):
         return sp.csr_array(sp.vstack([sp.csr_array(part) for part in parts]))
-    if isinstance(first, list):
+    if isinstance(parts[0], list):
         return [row for part in parts for row in part]
-    return np.concatenate(parts)
+    return (np.ma if any(map(np.ma.isMaskedArray, parts)) else np).concatenate(parts)
 
 
 def _columns(part: Any) -> list[Any] | None:
     """Name the columns of a part, of those kinds that have names."""
-    names = part.columns if isinstance(part, pd.DataFrame) else getattr(part, "names", None)
-    return None if names is None else list(names)
+    names = part.classes if isinstance(part, ClassProbabilities) else getattr(part, "names", None)
+    return column_labels(part) if is_frame(part) else None if names is None else list(names)
 
 
 def _brought_together(

@@ -10,7 +10,7 @@ from distributed import Client
 
 import dask
 from labelweave.array_types import Floats
-from labelweave.arrays import panels
+from labelweave.arrays import numbers_of, panels
 from labelweave.dask.partitions import NO_ROWS, row_partitions
 from labelweave.dask.rows import targets_alone
 from labelweave.dask.waiting import gathered
@@ -48,7 +48,7 @@ def _of_partition(of_rows: Any, model: Any, X: Any, y: Any, weights: Any, number
     try:
         if isinstance(y, ValueError):  # of a file that could not be read
             raise y
-        own = np.ones(X.shape[0]) if weights is None else np.asarray(weights, np.float64)
+        own = np.ones(X.shape[0]) if weights is None else numbers_of(weights, "sample_weight")
         if own.shape != (X.shape[0],) or not np.isfinite(own).all() or (own < 0).any():
             raise ValueError(f"sample_weight is not one number from 0 on for each of {X.shape[0]} rows.")
         return of_rows(model, X, y, own, *more)

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.utils import column_or_1d
 
 from labelweave.array_types import Array, RowsByLabels
+from labelweave.arrays import numbers_of, unmasked
 from labelweave.dask.filed import Filed, FiledFeatures, in_memory_or_file, keeps_files, key_of_task
 from labelweave.estimators.class_weights import counts_by_class
 from labelweave.estimators.journal import data_fingerprint
@@ -28,7 +29,7 @@ from labelweave.estimators.targets import (
     weights_of_entries,
 )
 from labelweave.features import FeatureMatrix
-from labelweave.labels import LabelMatrix
+from labelweave.labels import ClassProbabilities, LabelMatrix
 from labelweave.labels.class_probabilities import is_missing
 from labelweave.labels.tags import read_tags, tag_rows
 from labelweave.sklearn_compat import _num_samples
@@ -220,7 +221,12 @@ def targets_alone(y: Any, number: int) -> ValueError | None:
 
 def _classes(y: Any) -> Array:
     """Read one class a row; lists that were turned to text are none."""
-    classes = np.asarray(column_or_1d(y))
+    if isinstance(y, ClassProbabilities):
+        raise ValueError(
+            "y has probabilities of classes, which are read in memory alone; give "
+            "labelweave.LabelMatrix.from_probabilities(y.table, y.classes) for each partition, or classes."
+        )
+    classes = np.asarray(column_or_1d(unmasked(y.astype(object)) if np.ma.isMaskedArray(y) else y))
     known = [entry for entry in classes if not is_missing(entry)] if classes.dtype.kind in "OU" else []
     if known and all(isinstance(entry, str) and entry[:1] + entry[-1:] == "[]" for entry in known):
         raise ValueError(
@@ -254,7 +260,7 @@ def _entries(entry_weight: Any, targets: Any) -> Any:
 
 
 def _weights(given: Any, n_rows: int) -> Array:
-    weights = np.asarray(given, np.float64)
+    weights = numbers_of(given, "sample_weight").astype(np.float64)
     if weights.shape != (n_rows,):
         raise ValueError(
             f"sample_weight has shape {weights.shape}; give one number for each of {n_rows} rows."
