@@ -2,6 +2,7 @@
 
 import dask.array as da
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -181,6 +182,16 @@ def test_what_is_masked_is_unknown(client, name):
     for call in (model.fit, model.score):
         with pytest.raises(ValueError, match="sample_weight"):
             call(partitions(X), partitions(y), partitions(weights))
+
+
+def test_tags_that_are_numbers_are_those_of_all_partitions(client):
+    X, _ = table()
+    tags = pd.Series([[10, 20], [30], []] * 30)
+    model, whole = pair(client, "low-rank")
+    model.fit(partitions(X), partitions(tags))
+    whole.fit(X, tags)
+    assert model.classes_.tolist() == whole.classes_.tolist() == ["10", "20", "30"]
+    assert list(model.predict(X[:9])) == list(whole.predict(X[:9]))
 
 
 def test_probabilities_of_classes_are_refused_where_they_would_be_lost(client):

@@ -38,8 +38,14 @@ from labelweave.dask.tasks import Common
 from labelweave.dask.waiting import gathered, wait_for_some
 from labelweave.estimators.base import refuse_no_weight
 from labelweave.estimators.soft_targets import RATES_OF_CLASSES, rates_by
-from labelweave.estimators.targets import TargetForm, read_targets, require_observed
-from labelweave.labels import LabelCovariance, LabelMatrix
+from labelweave.estimators.targets import (
+    TargetForm,
+    node_name,
+    read_targets,
+    require_observed,
+    taxonomy_of,
+)
+from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.labels.flip_rates import corrected_targets
 from labelweave.labels.tags import read_tags
 from labelweave.problems.travelling_margins import ABREAST, in_tree_order
@@ -217,6 +223,8 @@ def read(
     if any(fact.form is not None and fact.form.container == "tags" for fact in facts):
         rows, facts = _with_labels_of_all(client, [parts[number] for number in kept], rows, facts)
     form, known = _form_of(facts), [facts.counts for facts in facts]
+    if known[0] is None:
+        _refuse_inner_nodes(form.classes, reader)
     counts: Counts = _counted(client, rows, form) if known[0] is None else in_tree_order(known)
     refuse_no_weight(np.array([facts.largest_weight for facts in facts]))
     _refuse_unobserved(counts, facts[0].label_names, is_related=reader._relates_labels)
@@ -241,7 +249,7 @@ def _with_labels_of_all(
             "(labelweave.LabelMatrix.from_any(lists, names) for each partition)."
         )
     found, read_one = dask.delayed(tags_in, pure=False), dask.delayed(with_labels, pure=False)
-    every = [list(set().union(*gathered(client, client.compute([found(part[1]) for part in parts]))))]
+    every = [set().union(*gathered(client, client.compute([found(part[1]) for part in parts])))]
     form, tags = read_targets(every)[1], read_tags(every)[2]
     futures = client.compute(
         [read_one(part, given[1], tags, form) for part, given in zip(rows, parts, strict=True)]
@@ -311,6 +319,21 @@ def _form_of(facts: Sequence[Facts]) -> TargetForm:
                 "others by name; all partitions have the same labels."
             )
     return replace(forms[0], negative=min(form.negative for form in forms))
+
+
+def _refuse_inner_nodes(classes: Array, reader: Any) -> None:
+    """Refuse classes that are inner nodes of the taxonomy of an estimator."""
+    given = getattr(reader, "taxonomy", None)
+    given = taxonomy_of(getattr(reader, "label_covariance", None)) if given is None else given
+    if given is None:
+        return
+    tree = Taxonomy.from_any(given)
+    inner = sorted(set(map(node_name, classes)) & (set(tree.nodes) - set(tree.leaves)))
+    if inner:
+        raise ValueError(
+            f"y names {inner[0]!r}, an inner node of the taxonomy, which is read in memory alone; give "
+            "leaves, None in rows of which less is known, or fit the estimator of labelweave itself."
+        )
 
 
 def _same(one: Array | None, other: Array | None) -> bool:
