@@ -133,7 +133,8 @@ class Facts:
         features, targets, entries = rows.features, rows.targets, rows.entries
         labels = targets if isinstance(targets, LabelMatrix) else None
         classes = None if isinstance(targets, LabelMatrix) else _classes_of(targets)
-        more = [] if entries is None else [sp.csr_array(entries)]
+        # what is not stored of sparse weights is 1
+        more = [] if entries is None else [type(entries).__name__, sp.csr_array(entries)]
         y = labels.parts() if labels is not None else np.asarray(targets).astype(np.str_)
         return cls(
             n_rows=len(features),
@@ -143,7 +144,7 @@ class Facts:
             label_names=None if labels is None else labels.names,
             classes=classes,
             largest_weight=float(rows.weights.max(initial=0.0)),
-            mark=data_fingerprint(features.data, y, rows.weights, *more),
+            mark=data_fingerprint(features.data, y, rows.weights, _names_of(rows), *more),
             n_weighted=None if entries is None else entries.shape[1],
             counts=None if rows.form is None else Counts.of(rows, rows.form),
         )
@@ -164,6 +165,11 @@ class Facts:
     def of_rows(self, n_rows: int) -> Facts:
         """Say what is known of some of the rows."""
         return replace(self, n_rows=n_rows, entries=-(-self.entries * n_rows // self.n_rows))
+
+
+def _names_of(rows: ReadRows) -> list[list[str] | None]:
+    labels = getattr(rows.targets, "names", None)
+    return [None if names is None else list(map(str, names)) for names in (rows.features.names, labels)]
 
 
 def facts_of_features(rows: ReadRows) -> dict[str, Any]:
