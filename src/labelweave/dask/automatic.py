@@ -27,7 +27,7 @@ from labelweave.dask.classifier import PartitionedClassifier
 from labelweave.dask.data import ReadData, megabytes_of_workers
 from labelweave.dask.partitions import row_partitions
 from labelweave.dask.predictions import PartitionedProbabilities
-from labelweave.dask.rows import ReadRows, Sized, aligned, rows_of, size_in_bytes, targets_alone
+from labelweave.dask.rows import ReadRows, Sized, aligned, count_rows, rows_of, size_in_bytes, targets_alone
 from labelweave.dask.waiting import LOST, gathered
 from labelweave.estimators.parameters import ClassWeight, FlipRatesLike, RandomState, keep_parameters
 from labelweave.estimators.targets import TargetForm, UnobservedLabelWarning, require_observed
@@ -236,9 +236,9 @@ class _Rows(Sized):
             for number, (X, y, _) in enumerate(parts):
                 if isinstance(y, ValueError):
                     raise ValueError(f"Partition {number}: {y}")
-                if X.shape[0] == 0 and (error := targets_alone(y, number)):
+                if count_rows(X) == 0 and (error := targets_alone(y, number)):
                     raise error
-            parts = [part for part in parts if part[0].shape[0]]
+            parts = [part for part in parts if count_rows(part[0])]
             if not parts:
                 raise ValueError("X has no rows in any of its partitions; at least one row is needed.")
             names = enumerate(("X", "y", "sample_weight"))
@@ -344,7 +344,7 @@ def _bytes_of(part: tuple[Any, ...]) -> tuple[int, int, int]:
     is_table = len(shape) == 2
     kept = (X, weights) if is_table else part
     found = sum(sizeof(one) if hasattr(one, "iloc") else size_in_bytes(one) for one in kept)
-    return found, X.shape[0], shape[1] if is_table else _n_names(y)
+    return found, count_rows(X), shape[1] if is_table else _n_names(y)
 
 
 def _n_names(y: Any) -> int:

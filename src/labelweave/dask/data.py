@@ -301,7 +301,7 @@ def _form_of(facts: Sequence[Facts]) -> TargetForm:
                 "in the shape (n,)."
             )
     if first.form is None:
-        classes = np.unique(np.concatenate([fact.classes for fact in facts if fact.classes is not None]))
+        classes = np.concatenate([fact.classes for fact in facts if fact.classes is not None])
         form = read_targets(classes)[1]
         n_columns = 1 if form.kind == "binary" else len(form.classes)
         for fact in facts:

@@ -23,9 +23,11 @@ from labelweave.estimators.soft_targets import rows_with_labels, sure_weights
 from labelweave.estimators.targets import (
     TargetForm,
     check_lengths,
+    distinct_classes,
     has_many_labels,
     label_form,
     read_entry_weights,
+    unknown_entries,
     weights_of_entries,
 )
 from labelweave.features import FeatureMatrix
@@ -63,8 +65,6 @@ def size_in_bytes(value: Any) -> int:
     """Add up the arrays that it holds."""
     if isinstance(value, np.ndarray):
         return int(value.nbytes)
-    if sp.issparse(value):
-        return int(value.data.nbytes + value.indices.nbytes + value.indptr.nbytes)
     if isinstance(value, list | tuple):
         return sum(map(size_in_bytes, value))
     inner = value if isinstance(value, dict) else getattr(value, "__dict__", {})
@@ -184,11 +184,7 @@ def facts_of_features(rows: ReadRows) -> dict[str, Any]:
 
 
 def _classes_of(targets: Array) -> Array:
-    if targets.dtype.kind == "f":
-        return np.unique(targets[~np.isnan(targets)])
-    if targets.dtype.kind != "O":
-        return np.unique(targets)
-    return np.unique(targets[[not is_missing(entry) for entry in targets]])
+    return distinct_classes(targets[~unknown_entries(targets)])[0]
 
 
 def read_rows(
@@ -199,10 +195,10 @@ def read_rows(
     Returns None if it has no rows, and an error that names it where it makes no sense: errors that tasks
     raise are written to the logs of workers, and which partition's comes first is chance.
     """
-    if X.shape[0] == 0:
-        return targets_alone(y, number)
-    reader = clone(reader)
     try:
+        if count_rows(X) == 0:
+            return targets_alone(y, number)
+        reader = clone(reader)
         if isinstance(y, ValueError):
             raise y
         features = reader._read_features(X, reset=True)
@@ -217,6 +213,16 @@ def read_rows(
         return ValueError(f"Partition {number}: {error}")
     form = label_form(y, targets) if has_labels else None
     return ReadRows(in_memory_or_file(features), targets, weights, form, entries)
+
+
+def count_rows(X: Any) -> int:
+    """Count the rows of a partition, which may be a list of them."""
+    try:
+        return int(_num_samples(X))
+    except TypeError:
+        raise ValueError(
+            f"X is of type {type(X).__name__}; give each partition as a table of numbers, a row an example."
+        ) from None
 
 
 def targets_alone(y: Any, number: int) -> ValueError | None:
@@ -239,6 +245,8 @@ def _classes(y: Any) -> Array:
             f"y has lists as text, such as {known[0][:40]!r}, as Dask's frames make it; set dask.config.set("
             "{'dataframe.convert-string': False}) before the frame is made."
         )
+    if classes.dtype.kind == "O":
+        _classes_of(classes)  # which refuses text beside numbers
     return classes
 
 
