@@ -45,6 +45,7 @@ from labelweave.estimators.targets import (
     require_observed,
     taxonomy_of,
 )
+from labelweave.frames import FrameForm
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.labels.flip_rates import corrected_targets
 from labelweave.labels.tags import read_tags
@@ -199,11 +200,13 @@ class ReadData:
 
 
 def read(
-    client: Client, reader: Any, parts: Sequence[tuple[Any, Any, Any, Any]], *, is_verbose: bool = False
-) -> ReadData:
+    client: Client, reader: Any, parts: Sequence[tuple[Any, Any, Any, Any]], *, is_verbose: bool = False,
+    known_tags: TargetForm | None = None,
+) -> ReadData:  # fmt: skip
     """Read partitions on the cluster.
 
     reader: an ordinary estimator, which reads rows as it does in a fit.
+    known_tags: the form of the labels of a fitted one; in lists of tags others do not count.
     Raises ValueError if partitions do not go together, or one has entries that make no sense.
     """
     import dask
@@ -221,7 +224,7 @@ def read(
         raise ValueError(NO_ROWS)
     rows, facts = [rows[number] for number in kept], [facts[number] for number in kept]
     if any(fact.form is not None and fact.form.container == "tags" for fact in facts):
-        rows, facts = _with_labels_of_all(client, [parts[number] for number in kept], rows, facts)
+        rows, facts = _with_labels_of_all(client, [parts[number] for number in kept], rows, facts, known_tags)
     form, known = _form_of(facts), [facts.counts for facts in facts]
     if known[0] is None:
         _refuse_inner_nodes(form.classes, reader)
@@ -234,9 +237,10 @@ def read(
 
 
 def _with_labels_of_all(
-    client: Client, parts: Sequence[tuple[Any, Any, Any, Any]], rows: Sequence[Future], facts: list[Facts]
-) -> tuple[list[Future], list[Facts]]:
-    """Read lists of labels again, with those that any partition has."""
+    client: Client, parts: Sequence[tuple[Any, Any, Any, Any]], rows: Sequence[Future], facts: list[Facts],
+    known: TargetForm | None,
+) -> tuple[list[Future], list[Facts]]:  # fmt: skip
+    """Read lists of labels again, with those that any partition has, or those known."""
     import dask
 
     is_listed = [fact.form is not None and fact.form.container == "tags" for fact in facts]
@@ -251,6 +255,9 @@ def _with_labels_of_all(
     found, read_one = dask.delayed(tags_in, pure=False), dask.delayed(with_labels, pure=False)
     every = [set().union(*gathered(client, client.compute([found(part[1]) for part in parts])))]
     form, tags = read_targets(every)[1], read_tags(every)[2]
+    if known is not None:
+        frame = FrameForm("builtins", None if known.frame is None else known.frame.labels)
+        form, tags = replace(form, classes=known.classes, frame=frame), known.classes.tolist()
     futures = client.compute(
         [read_one(part, given[1], tags, form) for part, given in zip(rows, parts, strict=True)]
     )
