@@ -19,6 +19,7 @@ from sklearn.linear_model import LogisticRegression
 import dask
 import labelweave as lw
 from labelweave.dask import AutoLabelClassifier, CalibratedLabelClassifier, MaxMarginClassifier
+from labelweave.dask.rows import size_in_bytes
 
 SIZES = (30, 0, 40, 20)
 
@@ -124,6 +125,21 @@ def test_partitions_with_other_columns_are_refused(client):
             AutoLabelClassifier(client, members=["linear"]).fit(*given)
 
 
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_frames_of_other_libraries_keep_their_names(client, library):
+    polars = pytest.importorskip("polars")
+    X, Y, _ = table()
+    frames = [polars.DataFrame(X, schema=list("abcdefgh")), polars.DataFrame(Y, schema=list("pqrs"))]
+    frames = [frame if library == "polars" else frame.to_arrow() for frame in frames]
+    rows, labels = ([dask.delayed(frame[a : a + 45]) for a in (0, 45)] for frame in frames)
+    model = AutoLabelClassifier(client, members=["linear"]).fit(rows, labels)
+    assert model.feature_names_in_.tolist() == list("abcdefgh")
+    assert model.classes_.tolist() == list("pqrs")
+    moved = [rows[0], dask.delayed(frames[0][45:].select(list("hgfedcba")))]
+    with pytest.raises(ValueError, match="A partition of X has other columns than the first"):
+        model.fit(moved, labels)
+
+
 def test_targets_without_rows_are_refused(client):
     X, Y, _ = table()
     X[3, 2] = 0.0
@@ -132,6 +148,15 @@ def test_targets_without_rows_are_refused(client):
     for fit in (model.fit, AutoLabelClassifier(client, members=["linear"]).fit, model.score):
         with pytest.raises(ValueError, match="Partition 1: X has 0 rows but y has 30"):
             fit(*given)
+
+
+@pytest.mark.parametrize("kind", [sp.coo_array, sp.lil_array, sp.dok_array])
+def test_sparse_partitions_of_any_kind(client, kind):
+    X, Y, _ = table()
+    rows, labels = ([dask.delayed(part[a : a + 45]) for a in (0, 45)] for part in (sp.csr_array(X), Y))
+    model = AutoLabelClassifier(client, members=["linear"]).fit(list(map(dask.delayed(kind), rows)), labels)
+    assert_same(model, AutoLabelClassifier(client, members=["linear"]).fit(rows, labels), X)
+    assert size_in_bytes(sp.coo_array(X)) >= X.size * 8
 
 
 def test_dense_and_sparse_partitions_are_one_table(client):

@@ -181,6 +181,21 @@ def test_a_fitted_model_may_know_more_classes_than_the_rows_have(client):
         there.fit(chunks(X), chunks(np.where(y == "a", "d", y)))
 
 
+@pytest.mark.parametrize("are_numbers", [False, True])
+def test_a_fitted_model_may_know_other_tags_than_the_rows_have(client, are_numbers):
+    X, Y, _ = table()
+    names = np.array([30, 10, 20, 40] if are_numbers else list("srqp"), object)
+    tags = pd.Series([names[row > 0].tolist() for row in Y])
+    given = MaxMarginClassifier(client, **MARGIN).fit(partitions(X), partitions(tags))
+    strange = 99 if are_numbers else "other"
+    others = pd.Series([[strange if name == names[0] else name for name in row] for row in tags])
+    there = cluster.CalibratedLabelClassifier(given, cv="prefit").fit(partitions(X), partitions(others))
+    here = lw.CalibratedLabelClassifier(given.to_local(), cv="prefit").fit(X, others)
+    assert there.classes_.tolist() == here.classes_.tolist()
+    assert np.array_equal(there.predict_proba(X), here.predict_proba(X))
+    assert list(there.predict(X)) == list(here.predict(X))
+
+
 def test_two_classes(client):
     X, *_ = table()
     y = np.where(X[:, 0] + X[:, 1] > 0.5, "yes", "no")

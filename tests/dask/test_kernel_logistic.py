@@ -17,6 +17,7 @@ from labelweave.features.gram.sources import kernel_source
 
 SIZES = (50, 20, 50)
 TREE = {"first": [0, 1], "second": [2]}
+LIVING = lw.Taxonomy.from_any({"all": {"animal": ["cat", "dog"], "plant": []}})
 
 
 def table(n=120, seed=0):
@@ -176,3 +177,12 @@ def test_probabilities_come_when_they_are_asked_for(client):
         np.testing.assert_array_equal(
             model.predict_proba(chunks(X)).compute(), model.to_local().predict_proba(X)
         )
+
+
+@pytest.mark.parametrize("settings", [{"label_covariance": LIVING}, {"taxonomy": LIVING}])
+def test_inner_nodes_are_refused(client, settings):
+    X = table()[0]
+    y = np.array(["dog", "cat", "animal", "plant"])[np.arange(120) % 4]
+    model = (KernelLogisticClassifier if "taxonomy" in settings else LowRankClassifier)(client, **settings)
+    with pytest.raises(ValueError, match=r"y names 'animal', an inner node .* give leaves, None"):
+        model.fit(chunks(X), chunks(y))

@@ -7,13 +7,19 @@ import time
 
 import dask.array as da
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 from distributed import CancelledError, Client, KilledWorker, LocalCluster
+from distributed.comm import CommClosedError
 
 import dask
+import labelweave as lw
 from labelweave.dask import LowRankClassifier, MaxMarginClassifier
 from labelweave.dask import fit as fit_module
 from labelweave.dask.fit import spread
+from labelweave.dask.parts import Parts
+from labelweave.dask.rows import Facts, read_rows
 from labelweave.dask.waiting import gathered, try_again
 
 SETTINGS = {"C": 0.1, "tol": 0.05}
@@ -59,11 +65,12 @@ def test_a_killed_client_goes_on_with_the_same_bits(client, apart, kept_often, m
     monkeypatch.setattr(
         "labelweave.dask.max_margin._Lines.__call__", lambda _, progress: counted.append(progress)
     )
-    other = MaxMarginClassifier(client, checkpoint=checkpoint, **SETTINGS | {"C": 0.2})
-    with pytest.raises(
-        ValueError, match=r"another fit: the parameters differ\); delete that folder, or name"
-    ):
-        other.fit(X, Y)
+    for changed in ({"C": 0.2}, {"memory_budget": 500.0}):  # by which rows are brought together
+        other = MaxMarginClassifier(client, checkpoint=checkpoint, **SETTINGS | changed)
+        with pytest.raises(
+            ValueError, match=r"another fit: the parameters differ\); delete that folder, or name"
+        ):
+            other.fit(X, Y)
     with pytest.raises(ValueError, match="the partitions differ"):
         again.fit(X, chunks(1 - table()[1]))
     again.fit(X, Y)
@@ -97,7 +104,7 @@ def test_a_block_that_is_always_lost_ends_the_fit(client, apart, monkeypatch):
     monkeypatch.setattr(fit_module, "_MOST_LOSSES", 2)
 
     def lose(fit, block, gap):
-        fit._begin_again(block, OSError("gone"))
+        fit._begin_again(block, CommClosedError("gone"))
 
     monkeypatch.setattr(fit_module.TravellingFit, "_after_round", lose)
     with pytest.raises(RuntimeError, match=r"Workers died each time .*more memory, or make"):
@@ -236,3 +243,48 @@ def test_what_failed_for_what_it_came_from_is_done_again(client):
         future.result()
     try_again(future)
     assert future.result(timeout=10) == 2.0
+
+
+def test_a_checkpoint_is_a_folder(client, tmp_path):
+    place = tmp_path / "fit"
+    place.write_text("notes")
+    with pytest.raises(ValueError, match=r"fit' is a file, and .* kept in a folder; name one"):
+        MaxMarginClassifier(client, checkpoint=place).fit(*map(chunks, table()))
+
+
+def test_marks_tell_kinds_of_weights_and_names_apart():
+    X, Y = table()
+    weights = np.where(Y > 0, 2.0, 0.0)  # where they are sparse, what is not stored is 1
+    frame = pd.DataFrame(X).add_prefix("x")
+    given = [
+        (X, Y, None),
+        (X, Y, weights),
+        (X, Y, sp.csr_array(weights)),
+        (frame, Y, None),
+        (frame.add_prefix("y"), Y, None),
+        (X, pd.DataFrame(Y).add_prefix("y"), None),
+    ]
+    reader = lw.MaxMarginClassifier()
+    marks = {Facts.of(read_rows(reader, rows, y, None, entries, 0)).mark for rows, y, entries in given}
+    assert len(marks) == len(given)
+
+
+@pytest.mark.parametrize("kind", ["fit", "score"])
+def test_data_that_cannot_be_read_end_a_call(client, tmp_path, kind):
+    X, Y = table()
+    missing = tmp_path / "nothing.npy"
+    rows, targets = [dask.delayed(X), dask.delayed(np.load)(missing)], list(map(dask.delayed, (Y, Y)))
+    model = MaxMarginClassifier(client, **SETTINGS)
+    if kind == "score":
+        model.fit(rows[:1], targets[:1])
+    with pytest.raises(FileNotFoundError, match=missing.name):
+        getattr(model, kind)(rows, targets)
+
+
+def test_a_product_whose_data_cannot_be_read_ends(client):
+    with pytest.raises(ConnectionRefusedError):
+        Parts(client, [client.submit(int, pure=False)], [1]).gathered(refused)
+
+
+def refused(_):
+    raise ConnectionRefusedError("the store of files does not answer")

@@ -249,12 +249,30 @@ def _with_a_hole(X):
             "Partition 0: y has lists as text",
         ),
         (lambda X, Y: (chunks(X[:0], (0,)), chunks(Y[:0], (0,))), "no rows"),
+        (lambda X, Y: ([dask.delayed(3)], [dask.delayed(Y)]), "Partition 0: X is of type int; give each"),
+        (
+            lambda X, Y: ([dask.delayed(X)], [dask.delayed(np.array(["a", 1, "b"] * 30, object))]),
+            "Partition 0: y mixes entries of the types",
+        ),
     ],
 )
 def test_data_that_make_no_sense_are_refused(client, make, said):
     with pytest.raises(ValueError, match=said) as caught:
         MaxMarginClassifier(client).fit(*make(*table()))
     assert "\n" not in str(caught.value)
+
+
+def test_rows_may_be_lists(client):
+    X, Y = table()
+    model = MaxMarginClassifier(client).fit([dask.delayed(X.tolist())], [dask.delayed(Y)])
+    whole = MaxMarginClassifier(client).fit([dask.delayed(X)], [dask.delayed(Y)])
+    assert np.array_equal(model.coef_, whole.coef_)
+    (found,) = dask.compute(*model.predict([dask.delayed(X.tolist())]))
+    assert np.array_equal(found, whole.predict(X))
+    with pytest.raises(ValueError, match=r"X has the shape \(90,\); give a table"):
+        model.predict(chunks(X[:, 0]))
+    with pytest.raises(ValueError, match="k is 3; it needs to be a list"):
+        model.score_table(chunks(X), chunks(Y), k=3)
 
 
 def test_without_a_client_it_says_so():

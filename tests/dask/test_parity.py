@@ -2,12 +2,13 @@
 
 import dask.array as da
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
 import dask
 import labelweave as lw
-from labelweave.dask import LowRankClassifier, MaxMarginClassifier
+from labelweave.dask import AutoLabelClassifier, LowRankClassifier, MaxMarginClassifier
 from labelweave.metrics import f1_score
 
 MARGIN = {"C": 0.1, "tol": 1e-2}
@@ -54,6 +55,11 @@ def pair(client, name, **more):
             **MARGIN | {"tol": 1e-5}, **more
         )
     return LowRankClassifier(client, **RANK, **more), lw.LowRankClassifier(**RANK, **more)
+
+
+def one_call(client):
+    settings = {"members": ["linear"]}
+    return AutoLabelClassifier(client, **settings), lw.AutoLabelClassifier(**settings)
 
 
 CASES = {
@@ -161,3 +167,39 @@ def test_rates_are_of_labels_not_of_classes(client):
     X, _ = table()
     with pytest.raises(ValueError, match="flip_rates are those of labels"):
         MaxMarginClassifier(client, flip_rates=(0.1, 0.0)).fit(chunks(X), chunks((X[:, 0] > 0).astype(str)))
+
+
+@pytest.mark.parametrize("name", ["max-margin", "one-call"])
+def test_what_is_masked_is_unknown(client, name):
+    X, _ = table()
+    y = np.ma.array(np.arange(90) % 3, mask=np.arange(90) % 5 == 0)
+    model, whole = one_call(client) if name == "one-call" else pair(client, name)
+    model.fit(partitions(X), partitions(y))
+    whole.fit(X, y)
+    assert np.array_equal(model.classes_, whole.classes_)
+    assert np.array_equal(model.predict(X), whole.predict(X))
+    weights = np.ma.array(np.ones(90), mask=y.mask)
+    for call in (model.fit, model.score):
+        with pytest.raises(ValueError, match="sample_weight"):
+            call(partitions(X), partitions(y), partitions(weights))
+
+
+def test_tags_that_are_numbers_are_those_of_all_partitions(client):
+    X, _ = table()
+    tags = pd.Series([[10, 20], [30], []] * 30)
+    model, whole = pair(client, "low-rank")
+    model.fit(partitions(X), partitions(tags))
+    whole.fit(X, tags)
+    assert model.classes_.tolist() == whole.classes_.tolist() == ["10", "20", "30"]
+    assert list(model.predict(X[:9])) == list(whole.predict(X[:9]))
+
+
+def test_probabilities_of_classes_are_refused_where_they_would_be_lost(client):
+    X, _ = table()
+    y = lw.ClassProbabilities(np.random.default_rng(0).dirichlet(np.ones(3), 90))
+    with pytest.raises(ValueError, match=r"Partition 0: y has probabilities .*from_probabilities"):
+        MaxMarginClassifier(client).fit(partitions(X), partitions(y))
+    model, whole = one_call(client)
+    model.fit(partitions(X), partitions(y))
+    whole.fit(X, y)
+    assert np.array_equal(model.predict_proba(X), whole.predict_proba(X))

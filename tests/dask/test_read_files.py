@@ -59,6 +59,7 @@ def test_svmlight_files_count_features_alike(client, tmp_path):
 BAD = {
     "nothing": (lambda folder: "nowhere/rows.txt", {}, "nowhere"),
     "an empty pattern": (lambda folder: f"{folder}/*.none", {}, "found no files"),
+    "no files": (lambda folder: [], {}, "data is an empty list"),
     "a format that is none": (lambda folder: folder, {"format": "x"}, "format is 'x'"),
     "an option of others": (lambda folder: folder, {"labels": "tags"}, "'labels' is no option"),
 }

@@ -27,11 +27,12 @@ from labelweave.dask.classifier import PartitionedClassifier
 from labelweave.dask.data import ReadData, megabytes_of_workers
 from labelweave.dask.partitions import row_partitions
 from labelweave.dask.predictions import PartitionedProbabilities
-from labelweave.dask.rows import ReadRows, Sized, aligned, rows_of, size_in_bytes, targets_alone
+from labelweave.dask.rows import ReadRows, Sized, aligned, count_rows, rows_of, size_in_bytes, targets_alone
 from labelweave.dask.waiting import LOST, gathered
 from labelweave.estimators.parameters import ClassWeight, FlipRatesLike, RandomState, keep_parameters
 from labelweave.estimators.targets import TargetForm, UnobservedLabelWarning, require_observed
-from labelweave.labels import LabelMatrix
+from labelweave.frames import as_pandas, column_labels, is_frame
+from labelweave.labels import ClassProbabilities, LabelMatrix
 from labelweave.labels.tags import tag_rows
 
 _TIMES = 9  # what rows take of a worker: as they are, in double precision, and in a fit to other folds
@@ -235,9 +236,9 @@ class _Rows(Sized):
             for number, (X, y, _) in enumerate(parts):
                 if isinstance(y, ValueError):
                     raise ValueError(f"Partition {number}: {y}")
-                if X.shape[0] == 0 and (error := targets_alone(y, number)):
+                if count_rows(X) == 0 and (error := targets_alone(y, number)):
                     raise error
-            parts = [part for part in parts if part[0].shape[0]]
+            parts = [part for part in parts if count_rows(part[0])]
             if not parts:
                 raise ValueError("X has no rows in any of its partitions; at least one row is needed.")
             names = enumerate(("X", "y", "sample_weight"))
@@ -266,6 +267,7 @@ def _on_table(function: Callable[..., Any], rows: _Rows, *given: Any) -> Any:
 
 def _joined(parts: list[Any], name: str) -> Any:
     """Put the rows of partitions below one another, of whatever kind they are."""
+    parts = list(map(as_pandas, parts))
     first = parts[0]
     if first is None:
         return None
@@ -276,19 +278,25 @@ def _joined(parts: list[Any], name: str) -> Any:
         )
     if isinstance(first, LabelMatrix):
         return LabelMatrix.stacked(parts)
+    if isinstance(first, ClassProbabilities):
+        return ClassProbabilities._of(np.concatenate([part.table for part in parts]), first.classes)
     if isinstance(first, (pd.DataFrame, pd.Series)):
         return pd.concat(parts)
+    return _joined_arrays(parts)
+
+
+def _joined_arrays(parts: list[Any]) -> Any:
     if any(map(sp.issparse, parts)):
         return sp.csr_array(sp.vstack([sp.csr_array(part) for part in parts]))
-    if isinstance(first, list):
+    if isinstance(parts[0], list):
         return [row for part in parts for row in part]
-    return np.concatenate(parts)
+    return (np.ma if any(map(np.ma.isMaskedArray, parts)) else np).concatenate(parts)
 
 
 def _columns(part: Any) -> list[Any] | None:
     """Name the columns of a part, of those kinds that have names."""
-    names = part.columns if isinstance(part, pd.DataFrame) else getattr(part, "names", None)
-    return None if names is None else list(names)
+    names = part.classes if isinstance(part, ClassProbabilities) else getattr(part, "names", None)
+    return column_labels(part) if is_frame(part) else None if names is None else list(names)
 
 
 def _brought_together(
@@ -336,7 +344,7 @@ def _bytes_of(part: tuple[Any, ...]) -> tuple[int, int, int]:
     is_table = len(shape) == 2
     kept = (X, weights) if is_table else part
     found = sum(sizeof(one) if hasattr(one, "iloc") else size_in_bytes(one) for one in kept)
-    return found, X.shape[0], shape[1] if is_table else _n_names(y)
+    return found, count_rows(X), shape[1] if is_table else _n_names(y)
 
 
 def _n_names(y: Any) -> int:

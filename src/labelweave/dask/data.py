@@ -38,8 +38,15 @@ from labelweave.dask.tasks import Common
 from labelweave.dask.waiting import gathered, wait_for_some
 from labelweave.estimators.base import refuse_no_weight
 from labelweave.estimators.soft_targets import RATES_OF_CLASSES, rates_by
-from labelweave.estimators.targets import TargetForm, read_targets, require_observed
-from labelweave.labels import LabelCovariance, LabelMatrix
+from labelweave.estimators.targets import (
+    TargetForm,
+    node_name,
+    read_targets,
+    require_observed,
+    taxonomy_of,
+)
+from labelweave.frames import FrameForm
+from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.labels.flip_rates import corrected_targets
 from labelweave.labels.tags import read_tags
 from labelweave.problems.travelling_margins import ABREAST, in_tree_order
@@ -193,11 +200,13 @@ class ReadData:
 
 
 def read(
-    client: Client, reader: Any, parts: Sequence[tuple[Any, Any, Any, Any]], *, is_verbose: bool = False
-) -> ReadData:
+    client: Client, reader: Any, parts: Sequence[tuple[Any, Any, Any, Any]], *, is_verbose: bool = False,
+    known_tags: TargetForm | None = None,
+) -> ReadData:  # fmt: skip
     """Read partitions on the cluster.
 
     reader: an ordinary estimator, which reads rows as it does in a fit.
+    known_tags: the form of the labels of a fitted one; in lists of tags others do not count.
     Raises ValueError if partitions do not go together, or one has entries that make no sense.
     """
     import dask
@@ -215,8 +224,10 @@ def read(
         raise ValueError(NO_ROWS)
     rows, facts = [rows[number] for number in kept], [facts[number] for number in kept]
     if any(fact.form is not None and fact.form.container == "tags" for fact in facts):
-        rows, facts = _with_labels_of_all(client, [parts[number] for number in kept], rows, facts)
+        rows, facts = _with_labels_of_all(client, [parts[number] for number in kept], rows, facts, known_tags)
     form, known = _form_of(facts), [facts.counts for facts in facts]
+    if known[0] is None:
+        _refuse_inner_nodes(form.classes, reader)
     counts: Counts = _counted(client, rows, form) if known[0] is None else in_tree_order(known)
     refuse_no_weight(np.array([facts.largest_weight for facts in facts]))
     _refuse_unobserved(counts, facts[0].label_names, is_related=reader._relates_labels)
@@ -226,9 +237,10 @@ def read(
 
 
 def _with_labels_of_all(
-    client: Client, parts: Sequence[tuple[Any, Any, Any, Any]], rows: Sequence[Future], facts: list[Facts]
-) -> tuple[list[Future], list[Facts]]:
-    """Read lists of labels again, with those that any partition has."""
+    client: Client, parts: Sequence[tuple[Any, Any, Any, Any]], rows: Sequence[Future], facts: list[Facts],
+    known: TargetForm | None,
+) -> tuple[list[Future], list[Facts]]:  # fmt: skip
+    """Read lists of labels again, with those that any partition has, or those known."""
     import dask
 
     is_listed = [fact.form is not None and fact.form.container == "tags" for fact in facts]
@@ -241,8 +253,11 @@ def _with_labels_of_all(
             "(labelweave.LabelMatrix.from_any(lists, names) for each partition)."
         )
     found, read_one = dask.delayed(tags_in, pure=False), dask.delayed(with_labels, pure=False)
-    every = [list(set().union(*gathered(client, client.compute([found(part[1]) for part in parts]))))]
+    every = [set().union(*gathered(client, client.compute([found(part[1]) for part in parts])))]
     form, tags = read_targets(every)[1], read_tags(every)[2]
+    if known is not None:
+        frame = FrameForm("builtins", None if known.frame is None else known.frame.labels)
+        form, tags = replace(form, classes=known.classes, frame=frame), known.classes.tolist()
     futures = client.compute(
         [read_one(part, given[1], tags, form) for part, given in zip(rows, parts, strict=True)]
     )
@@ -294,7 +309,7 @@ def _form_of(facts: Sequence[Facts]) -> TargetForm:
                 "in the shape (n,)."
             )
     if first.form is None:
-        classes = np.unique(np.concatenate([fact.classes for fact in facts if fact.classes is not None]))
+        classes = np.concatenate([fact.classes for fact in facts if fact.classes is not None])
         form = read_targets(classes)[1]
         n_columns = 1 if form.kind == "binary" else len(form.classes)
         for fact in facts:
@@ -312,6 +327,21 @@ def _form_of(facts: Sequence[Facts]) -> TargetForm:
                 "others by name; all partitions have the same labels."
             )
     return replace(forms[0], negative=min(form.negative for form in forms))
+
+
+def _refuse_inner_nodes(classes: Array, reader: Any) -> None:
+    """Refuse classes that are inner nodes of the taxonomy of an estimator."""
+    given = getattr(reader, "taxonomy", None)
+    given = taxonomy_of(getattr(reader, "label_covariance", None)) if given is None else given
+    if given is None:
+        return
+    tree = Taxonomy.from_any(given)
+    inner = sorted(set(map(node_name, classes)) & (set(tree.nodes) - set(tree.leaves)))
+    if inner:
+        raise ValueError(
+            f"y names {inner[0]!r}, an inner node of the taxonomy, which is read in memory alone; give "
+            "leaves, None in rows of which less is known, or fit the estimator of labelweave itself."
+        )
 
 
 def _same(one: Array | None, other: Array | None) -> bool:

@@ -131,7 +131,10 @@ class PartitionedDecisions(PartitionedPredictions):
         local, client = self._reader(), self._connected()
         reader = innermost(local)
         parts = row_partitions(X, y, sample_weight)
-        data = read(client, clone(reader), parts, is_verbose=bool(reader.verbose))
+        names = local._known
+        is_named = names is not None and names.dtype.kind in "OU"
+        known = local.estimator._form if is_named else None
+        data = read(client, clone(reader), parts, is_verbose=bool(reader.verbose), known_tags=known)
         self._local, self._n_rows = self._fitted_to(client, data), data.n_rows
         return self
 

@@ -137,6 +137,8 @@ def read_files(
     """
     given = [data] if isinstance(data, str | PathLike) else data
     paths = files_of([fspath(path) for path in given])
+    if not paths:
+        raise ValueError("data is an empty list; give files, folders or patterns.")
     chosen = detect_format(paths[0]) if format == "auto" else format
     if chosen == "table":
         raise ValueError(

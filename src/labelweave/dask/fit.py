@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from distributed import Client, Future, KilledWorker
+from distributed.comm import CommClosedError
 
 from labelweave.array_types import Array
 from labelweave.dask.graphs import BlockState, BlockTasks, Place
@@ -248,7 +249,7 @@ class TravellingFit:
         self.waiting.clear()
         self.asked.clear()
         for block in blocks:
-            self._begin_again(block, OSError("a worker is gone"))
+            self._begin_again(block, CommClosedError("a worker is gone"))
 
     def _waits_for_the_lost(self) -> bool:
         """Tell whether tasks may wait for a worker that is gone: those of rows in files have no other."""

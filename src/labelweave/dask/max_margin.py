@@ -319,7 +319,7 @@ class MaxMarginClassifier(PartitionedClassifier):
             )
 
     def _marks(self, local: LocalMaxMarginClassifier, marks: list[str]) -> dict[str, str]:
-        left_out = {"client", "checkpoint", "verbose", "memory_budget"}
+        left_out = {"client", "checkpoint", "verbose"}
         parameters = {
             name: value for name, value in local._storable_parameters().items() if name not in left_out
         }

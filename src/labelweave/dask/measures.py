@@ -10,9 +10,9 @@ from distributed import Client
 
 import dask
 from labelweave.array_types import Floats
-from labelweave.arrays import panels
+from labelweave.arrays import numbers_of, panels
 from labelweave.dask.partitions import NO_ROWS, row_partitions
-from labelweave.dask.rows import targets_alone
+from labelweave.dask.rows import count_rows, targets_alone
 from labelweave.dask.waiting import gathered
 from labelweave.estimators.targets import unknown_entries
 from labelweave.labels import LabelMatrix
@@ -43,14 +43,15 @@ def summed(client: Client, model: Any, of_rows: Any, X: Any, y: Any, sample_weig
 
 
 def _of_partition(of_rows: Any, model: Any, X: Any, y: Any, weights: Any, number: int, *more: Any) -> Any:
-    if X.shape[0] == 0:
-        return targets_alone(y, number)
     try:
+        n_rows = count_rows(X)
+        if n_rows == 0:
+            return targets_alone(y, number)
         if isinstance(y, ValueError):  # of a file that could not be read
             raise y
-        own = np.ones(X.shape[0]) if weights is None else np.asarray(weights, np.float64)
-        if own.shape != (X.shape[0],) or not np.isfinite(own).all() or (own < 0).any():
-            raise ValueError(f"sample_weight is not one number from 0 on for each of {X.shape[0]} rows.")
+        own = np.ones(n_rows) if weights is None else numbers_of(weights, "sample_weight")
+        if own.shape != (n_rows,) or not np.isfinite(own).all() or (own < 0).any():
+            raise ValueError(f"sample_weight is not one number from 0 on for each of {n_rows} rows.")
         return of_rows(model, X, y, own, *more)
     except ValueError as error:
         return ValueError(f"Partition {number}: {error}")
@@ -62,8 +63,8 @@ def table_sums(model: Any, X: Any, y: Any, weights: Floats, k: Sequence[int] | N
     k: for metrics at k; None for those of label sets alone.
     """
     truth = LabelMatrix.from_any(truth_for(y, model))
-    if len(truth) != X.shape[0]:
-        raise ValueError(f"X has {X.shape[0]} rows but y has {len(truth)}.")
+    if len(truth) != count_rows(X):
+        raise ValueError(f"X has {count_rows(X)} rows but y has {len(truth)}.")
     parts = []
     for some in panels(len(truth), max(1, _ENTRIES // max(1, truth.n_labels))):
         rows = X.iloc[some] if hasattr(X, "iloc") else X[some]

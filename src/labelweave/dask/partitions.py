@@ -130,6 +130,8 @@ def lazily(X: Any, of_rows: Callable[..., Any], model: Any, meta: Any, width: in
         parts: Any = _parts_of_frame(X)
         sizes: Any = (np.nan,) * len(parts)
     else:
+        if X.ndim != 2:
+            raise ValueError(f"X has the shape {X.shape}; give a table, with a row an example.")
         X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
         parts, sizes = X.to_delayed().ravel(), X.chunks[0]
     answers = [dask.delayed(of_rows)(part, kept) for part in parts]

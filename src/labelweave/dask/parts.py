@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from distributed import Client, Future
-from distributed.comm import CommClosedError
 
 import dask
 from labelweave.array_types import Array
@@ -116,12 +115,15 @@ class Parts:
         """Send tasks and gather what they give, anew where their tables died with a worker."""
         for _ in range(_MOST_LOSSES):
             try:
-                return gathered(self.client, send())
+                sent = send()
+            except OSError:  # a worker that is sent a table is dying
+                time.sleep(PAUSE)
+                continue
+            try:
+                return gathered(self.client, sent)
             except LostRowsError:
                 if any(part.status == "cancelled" for part in self.futures):
                     raise
-            except (CommClosedError, OSError):  # a worker that is sent a table is dying
-                time.sleep(PAUSE)
         raise RuntimeError(
             f"Workers that had the tables of a product died {_MOST_LOSSES} times; see their logs."
         )

@@ -12,9 +12,11 @@ from distributed import Client, get_client
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
+from labelweave.arguments import checked
 from labelweave.dask.data import ReadData
 from labelweave.dask.measures import right_classes, summed, table_sums
 from labelweave.dask.partitions import is_lazy, is_listed, lazily
+from labelweave.dask.rows import count_rows
 from labelweave.estimators.base import CheckedParameters
 
 
@@ -172,6 +174,7 @@ class PartitionedPredictions(CheckedParameters):
         sums = summed(self._connected(), self._local, table_sums, X, y, sample_weight, None)
         return float(sums.table()["subset_accuracy"])
 
+    @checked
     def score_table(
         self, X: Any, y: Any = None, sample_weight: Any = None, k: Sequence[int] = (1, 3, 5)
     ) -> dict[str, float]:
@@ -255,7 +258,7 @@ def _of_rows(
     rows: Any, model: Any, method: str, empty: Any, k: int | None = None, part: int | None = None
 ) -> Any:
     """Call a method of the model for the rows of a partition, which may be none."""
-    if rows.shape[0] == 0:
+    if count_rows(rows) == 0:
         return empty
     found = getattr(model, method)(rows, *(() if k is None else (k,)))
     return found if part is None else found[part]

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.utils import column_or_1d
 
 from labelweave.array_types import Array, RowsByLabels
+from labelweave.arrays import numbers_of, unmasked
 from labelweave.dask.filed import Filed, FiledFeatures, in_memory_or_file, keeps_files, key_of_task
 from labelweave.estimators.class_weights import counts_by_class
 from labelweave.estimators.journal import data_fingerprint
@@ -22,13 +23,15 @@ from labelweave.estimators.soft_targets import rows_with_labels, sure_weights
 from labelweave.estimators.targets import (
     TargetForm,
     check_lengths,
+    distinct_classes,
     has_many_labels,
     label_form,
     read_entry_weights,
+    unknown_entries,
     weights_of_entries,
 )
 from labelweave.features import FeatureMatrix
-from labelweave.labels import LabelMatrix
+from labelweave.labels import ClassProbabilities, LabelMatrix
 from labelweave.labels.class_probabilities import is_missing
 from labelweave.labels.tags import read_tags, tag_rows
 from labelweave.sklearn_compat import _num_samples
@@ -62,8 +65,6 @@ def size_in_bytes(value: Any) -> int:
     """Add up the arrays that it holds."""
     if isinstance(value, np.ndarray):
         return int(value.nbytes)
-    if sp.issparse(value):
-        return int(value.data.nbytes + value.indices.nbytes + value.indptr.nbytes)
     if isinstance(value, list | tuple):
         return sum(map(size_in_bytes, value))
     inner = value if isinstance(value, dict) else getattr(value, "__dict__", {})
@@ -132,7 +133,8 @@ class Facts:
         features, targets, entries = rows.features, rows.targets, rows.entries
         labels = targets if isinstance(targets, LabelMatrix) else None
         classes = None if isinstance(targets, LabelMatrix) else _classes_of(targets)
-        more = [] if entries is None else [sp.csr_array(entries)]
+        # what is not stored of sparse weights is 1
+        more = [] if entries is None else [type(entries).__name__, sp.csr_array(entries)]
         y = labels.parts() if labels is not None else np.asarray(targets).astype(np.str_)
         return cls(
             n_rows=len(features),
@@ -142,7 +144,7 @@ class Facts:
             label_names=None if labels is None else labels.names,
             classes=classes,
             largest_weight=float(rows.weights.max(initial=0.0)),
-            mark=data_fingerprint(features.data, y, rows.weights, *more),
+            mark=data_fingerprint(features.data, y, rows.weights, _names_of(rows), *more),
             n_weighted=None if entries is None else entries.shape[1],
             counts=None if rows.form is None else Counts.of(rows, rows.form),
         )
@@ -165,6 +167,11 @@ class Facts:
         return replace(self, n_rows=n_rows, entries=-(-self.entries * n_rows // self.n_rows))
 
 
+def _names_of(rows: ReadRows) -> list[list[str] | None]:
+    labels = getattr(rows.targets, "names", None)
+    return [None if names is None else list(map(str, names)) for names in (rows.features.names, labels)]
+
+
 def facts_of_features(rows: ReadRows) -> dict[str, Any]:
     """Look at the features of a partition: their facts, by name."""
     features = rows.features
@@ -177,11 +184,7 @@ def facts_of_features(rows: ReadRows) -> dict[str, Any]:
 
 
 def _classes_of(targets: Array) -> Array:
-    if targets.dtype.kind == "f":
-        return np.unique(targets[~np.isnan(targets)])
-    if targets.dtype.kind != "O":
-        return np.unique(targets)
-    return np.unique(targets[[not is_missing(entry) for entry in targets]])
+    return distinct_classes(targets[~unknown_entries(targets)])[0]
 
 
 def read_rows(
@@ -192,10 +195,10 @@ def read_rows(
     Returns None if it has no rows, and an error that names it where it makes no sense: errors that tasks
     raise are written to the logs of workers, and which partition's comes first is chance.
     """
-    if X.shape[0] == 0:
-        return targets_alone(y, number)
-    reader = clone(reader)
     try:
+        if count_rows(X) == 0:
+            return targets_alone(y, number)
+        reader = clone(reader)
         if isinstance(y, ValueError):
             raise y
         features = reader._read_features(X, reset=True)
@@ -212,6 +215,16 @@ def read_rows(
     return ReadRows(in_memory_or_file(features), targets, weights, form, entries)
 
 
+def count_rows(X: Any) -> int:
+    """Count the rows of a partition, which may be a list of them."""
+    try:
+        return int(_num_samples(X))
+    except TypeError:
+        raise ValueError(
+            f"X is of type {type(X).__name__}; give each partition as a table of numbers, a row an example."
+        ) from None
+
+
 def targets_alone(y: Any, number: int) -> ValueError | None:
     """Give an error where a partition without rows has targets nevertheless."""
     n_targets = 0 if y is None or isinstance(y, ValueError) else _num_samples(y)
@@ -220,13 +233,20 @@ def targets_alone(y: Any, number: int) -> ValueError | None:
 
 def _classes(y: Any) -> Array:
     """Read one class a row; lists that were turned to text are none."""
-    classes = np.asarray(column_or_1d(y))
+    if isinstance(y, ClassProbabilities):
+        raise ValueError(
+            "y has probabilities of classes, which are read in memory alone; give "
+            "labelweave.LabelMatrix.from_probabilities(y.table, y.classes) for each partition, or classes."
+        )
+    classes = np.asarray(column_or_1d(unmasked(y.astype(object)) if np.ma.isMaskedArray(y) else y))
     known = [entry for entry in classes if not is_missing(entry)] if classes.dtype.kind in "OU" else []
     if known and all(isinstance(entry, str) and entry[:1] + entry[-1:] == "[]" for entry in known):
         raise ValueError(
             f"y has lists as text, such as {known[0][:40]!r}, as Dask's frames make it; set dask.config.set("
             "{'dataframe.convert-string': False}) before the frame is made."
         )
+    if classes.dtype.kind == "O":
+        _classes_of(classes)  # which refuses text beside numbers
     return classes
 
 
@@ -236,8 +256,9 @@ def tags_in(y: Any) -> set[Any]:
 
 
 def with_labels(rows: ReadRows, y: Any, names: Sequence[Any], form: TargetForm) -> ReadRows:
-    """Give rows the labels of lists, a column each of these names."""
-    return replace(rows, targets=LabelMatrix(*read_tags(_lists(y), list(names))), form=form)
+    """Give rows the labels of lists, a column each of these names; others do not count."""
+    positives, observed, tags = read_tags(_lists(y), list(names), ignore_others=True)
+    return replace(rows, targets=LabelMatrix(positives, observed, tags), form=form)
 
 
 def _lists(y: Any) -> list[Any]:
@@ -254,7 +275,7 @@ def _entries(entry_weight: Any, targets: Any) -> Any:
 
 
 def _weights(given: Any, n_rows: int) -> Array:
-    weights = np.asarray(given, np.float64)
+    weights = numbers_of(given, "sample_weight").astype(np.float64)
     if weights.shape != (n_rows,):
         raise ValueError(
             f"sample_weight has shape {weights.shape}; give one number for each of {n_rows} rows."

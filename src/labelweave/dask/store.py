@@ -71,15 +71,18 @@ class Store:
 
     place: a path or a URL that fsspec knows; None for a temporary folder.
     marks: what the fit is of, by name; snapshots of another fit are refused.
-    Raises ModelFileError, a ValueError, if the place has such snapshots.
+    Raises ModelFileError, a ValueError, if the place has such snapshots, or is a file.
     """
 
     def __init__(self, place: str | os.PathLike[str] | None, marks: Mapping[str, str]) -> None:
         self.place, self.marks, self._known = place, dict(marks), set[int]()
+        self._files: Any = None
+        if place is not None:
+            self._open(place)
         self._temporary = tempfile.TemporaryDirectory(prefix="labelweave-")
-        if place is None:
-            self._files: Any = None
-            return
+
+    def _open(self, place: str | os.PathLike[str]) -> None:
+        """Look what is at the place."""
         from fsspec.core import url_to_fs
 
         self._files, self._root = url_to_fs(os.fspath(place))
@@ -88,6 +91,11 @@ class Store:
             self._known = {
                 int(name[6:]) for name in names if name.startswith("block-") and name[6:].isdigit()
             }
+        elif self._files.exists(self._root):
+            raise ModelFileError(
+                f"checkpoint={str(place)!r} is a file, and a fit on a cluster is kept in a folder; name one, "
+                "which is made if it does not exist."
+            )
 
     def _local(self, block: int) -> Path:
         return Path(self._temporary.name) / f"block-{block}.lwc"

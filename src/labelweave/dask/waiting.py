@@ -16,8 +16,9 @@ SAY_EVERY = 2.0
 """Seconds between lines on how far a fit is."""
 PAUSE = 0.5
 """Seconds before another try to reach a worker."""
-LOST = (CancelledError, KilledWorker, CommClosedError, OSError, TimeoutError)
-"""What tells that work is gone with the worker that did it."""
+LOST = (CancelledError, KilledWorker, OSError, TimeoutError)
+"""What tells that work is gone, mostly with the worker that did it."""
+_MOST_FAILURES = 3  # times that a task cannot read or write its data before a fit ends
 MOST_KILLS = 2
 """Times that Dask gives a task up, whose worker died four times each, before a fit ends."""
 
@@ -60,9 +61,10 @@ def gathered(
     what: is written to stderr, with how many are done, every two seconds in which
         some were; nothing if it is empty.
     long: tasks before these that take long, and are counted in their place.
-    Raises RuntimeError if workers die again and again, LostRowsError if they had what cannot be made again.
+    Raises RuntimeError if workers die again and again, LostRowsError if they had what cannot be made again,
+    OSError if a task cannot read its data each time that it is done.
     """
-    kills = 0
+    kills = failures = 0
     while True:
         try:
             if long:
@@ -75,11 +77,19 @@ def gathered(
                 refuse_to_go_on(error)
         except CancelledError:
             refuse_lost_rows()
-        except (CommClosedError, OSError):
+        except OSError as error:
+            failures += is_of_data(error) and any(future.status == "error" for future in futures)
+            if failures >= _MOST_FAILURES:
+                raise
             time.sleep(PAUSE)
         for future in futures:
             if future.status == "error":
                 try_again(future)
+
+
+def is_of_data(error: BaseException) -> bool:
+    """Tell an error of data that a task reads or writes from one of a worker that is gone."""
+    return isinstance(error, OSError) and not isinstance(error, CommClosedError)
 
 
 def try_again(future: Future) -> None:
@@ -147,7 +157,9 @@ def refuse_lost_rows() -> NoReturn:
 
 
 def refuse_to_go_on(error: BaseException) -> NoReturn:
-    """Say that workers die again and again."""
+    """Say that workers die again and again; give the error of data as it is."""
+    if is_of_data(error):
+        raise error
     raise RuntimeError(
         f"Workers died each time that a task was done ({type(error).__name__}); see their logs, and give "
         "them more memory, or make partitions smaller."

@@ -356,7 +356,11 @@ def typed(known: Array) -> Array:
     return known
 
 
-def _flat(known: Array, missing: Array) -> ClassTargets:
+def distinct_classes(known: Array) -> tuple[Array, Array]:
+    """List the classes of rows, sorted, and the number of each row's.
+
+    Raises ValueError if some are text and some numbers.
+    """
     try:
         classes, found = np.unique(known, return_inverse=True)
     except TypeError:
@@ -364,6 +368,11 @@ def _flat(known: Array, missing: Array) -> ClassTargets:
         raise ValueError(
             f"y mixes entries of the types {', '.join(kinds)}; give all classes as text or all as numbers."
         ) from None
+    return classes, found
+
+
+def _flat(known: Array, missing: Array) -> ClassTargets:
+    classes, found = distinct_classes(known)
     _require_two(classes)
     codes = np.zeros(len(missing), np.intp)
     codes[~missing] = found
