@@ -289,12 +289,14 @@ def _refuse_wide(graph: CliqueGraph, orders: list[ComponentOrder], exact_width: 
 
 def _checked_scores(graph: CliqueGraph, unary: Any, tables: Any) -> tuple[Floats, Floats]:
     """Check the scores of labels (n, L), and of all states of all cliques: (1, T) or (n, T)."""
-    own, n_entries = _read_scores(unary, "unary"), int(graph.table_starts[-1])
+    if not (type(unary) is type(tables) is np.ndarray and unary.dtype == tables.dtype == np.float64):
+        unary, tables = _numbers(unary, "unary"), _numbers(tables, "tables")
+    own, n_entries = np.ascontiguousarray(unary, np.float64), int(graph.table_starts[-1])
     if own.ndim != 2 or own.shape[1] != graph.n_labels:
         raise ValueError(
             f"unary has shape {own.shape}; it must be (rows, {graph.n_labels}), a column a label."
         )
-    shared = _read_scores(tables, "tables")
+    shared = np.ascontiguousarray(tables, np.float64)
     if shared.shape not in ((n_entries,), (len(own), n_entries)):
         raise ValueError(
             f"tables has shape {shared.shape}; the cliques have {n_entries} states together, so it must be "
@@ -307,10 +309,10 @@ def _checked_scores(graph: CliqueGraph, unary: Any, tables: Any) -> tuple[Floats
     return own, shared
 
 
-def _read_scores(scores: Any, name: str) -> Floats:
+def _numbers(scores: Any, name: str) -> Any:
     if sp.issparse(scores):
         raise ValueError(f"{name} is a sparse matrix; give an array, as {name}.toarray() does.")
-    return np.ascontiguousarray(numbers_of(scores, name), np.float64)
+    return numbers_of(scores, name)
 
 
 def _refuse_large(scores: Floats, name: str, largest: float, graph: CliqueGraph | None) -> None:
