@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from labelweave.datasets.data_file import finite_number
 from labelweave.datasets.decimal_marks import DecimalMarks
+from labelweave.labels.label_names import as_text
 
 __all__ = [
     "Columns",
@@ -177,11 +178,6 @@ def is_missing(cell: Any) -> bool:
 def says_missing(text: str) -> bool:
     """Say whether a text is one of those, such as NA and NULL, that programs write for what is missing."""
     return text.strip().lower() in _MISSING_TEXT
-
-
-def as_text(cell: Any) -> str:
-    """Write a cell as text; whole numbers without a point, as a gap in a column makes integers floats."""
-    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
 
 
 def is_text(column: Any) -> bool:

@@ -23,7 +23,7 @@ from labelweave.frames import FrameForm, frame_values, is_frame, library_of
 from labelweave.labels import ClassProbabilities, LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.labels.class_probabilities import is_missing
 from labelweave.labels.label_matrix import is_plain_array
-from labelweave.labels.label_names import columns_by_name, places_by_name, rows_by_name
+from labelweave.labels.label_names import as_text, columns_by_name, places_by_name, rows_by_name
 from labelweave.labels.tags import numbered_tags, tag_rows
 
 
@@ -345,8 +345,7 @@ def node_name(entry: Any) -> str:
 
     Returns its text; a whole number without a point: 3.0 is 3.
     """
-    is_whole = isinstance(entry, (float, np.floating)) and float(entry).is_integer()
-    return str(int(entry)) if is_whole else str(entry)
+    return as_text(entry)
 
 
 def typed(known: Array) -> Array:

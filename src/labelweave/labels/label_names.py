@@ -11,6 +11,12 @@ from labelweave.array_types import Array
 from labelweave.frames import column_labels
 
 
+def as_text(name: Any) -> str:
+    """Write a name as text; whole numbers without a point, as a gap in a column makes integers floats."""
+    is_whole = isinstance(name, (float, np.floating)) and float(name).is_integer()
+    return str(int(name)) if is_whole else str(name)
+
+
 def checked_names(names: Sequence[Any] | Array | None, n_labels: int | None) -> Array | None:
     """Check that there is one name a label, where that is known, and that names, as text, are distinct."""
     if names is None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from labelweave.array_types import Array, Floats
 from labelweave.frames import column_labels
-from labelweave.labels import Taxonomy
+from labelweave.labels import Taxonomy, label_names
 from labelweave.labels.class_probabilities import is_missing, probability_blocks, read_class_probabilities
 from labelweave.metrics._inputs import read_weights
 
@@ -179,9 +179,7 @@ def _codes_of(values: Any, given: str, classes: Array) -> Codes:
 
 def as_text(value: Any) -> str | None:
     """Write a class as text, whole numbers without a point; None stays None."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return None if value is None else str(value)
+    return None if value is None else label_names.as_text(value)
 
 
 def _are_texts(values: Any) -> bool:

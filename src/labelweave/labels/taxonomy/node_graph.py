@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.labels.class_probabilities import is_missing
+from labelweave.labels.label_names import as_text
 
 Names = Iterable[str] | npt.NDArray[Any]
 # not Sequence: a text is a sequence of texts, and one name
@@ -332,10 +333,8 @@ def ordered_nodes(
 
 def node_name(name: Any, where: str) -> str:
     """Write a name as text, 1.0 as 1; ``where`` it stands is for the message."""
-    if isinstance(name, (float, np.floating)) and float(name).is_integer():
-        name = int(name)  # tables hold whole numbers as floats where a root has no parent
     # a table writes NaN where a root has no parent
-    text = "" if not isinstance(name, str) and is_missing(name) else str(name)
+    text = "" if not isinstance(name, str) and is_missing(name) else as_text(name)
     if not text.strip():
         raise ValueError(
             f"An empty name ({name!r}) stands at {where}; every node of a taxonomy needs a name."
