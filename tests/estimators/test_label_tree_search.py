@@ -1,11 +1,13 @@
 """Searches in random trees with random weights: what is proven is what brute force finds, to the last bit."""
 
+from dataclasses import replace
+
 import numpy as np
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelweave._loops.label_tree import joined
+from labelweave._loops.label_tree import joined, search_by_beam
 from labelweave.estimators.label_tree.scorer import LabelTreeScorer
 from labelweave.estimators.label_tree.weighted_tree import WeightedTree
 from labelweave.features import FeatureMatrix
@@ -69,6 +71,27 @@ def test_what_is_proven_is_what_brute_force_finds(seed, by_margin, has_negatives
     np.testing.assert_array_equal((above.labels >= 0).sum(axis=1), (scores > 0).sum(axis=1))
     beam = weighted.by_beam(rows, k, weighted.tree.n_nodes, by_margin=by_margin)
     np.testing.assert_array_equal(beam[0], order)
+
+
+def test_loops_are_compiled_once_whatever_types_a_file_has():
+    random = np.random.default_rng(3)
+    weighted = _weighted(random, 20)
+    rows = FeatureMatrix(sp.csr_array(random.normal(size=(3, N_FEATURES))))
+    expected = weighted.by_beam(rows, 4, 5, by_margin=True)
+    compiled = len(search_by_beam.signatures)
+    types = {
+        "columns": np.int64,
+        "features": np.uint16,
+        "values": np.int32,
+        "starts": np.int32,
+        "pair_ends": np.uint8,
+    }
+    for name, kind in types.items():
+        other = replace(weighted, **{name: getattr(weighted, name).astype(kind)})
+        for found, same in zip(other.by_beam(rows, 4, 5, by_margin=True), expected, strict=True):
+            np.testing.assert_array_equal(found, same)
+    # values of another type are floats, which are compiled for anyway
+    assert len(search_by_beam.signatures) <= compiled + 1
 
 
 def _beamed(weighted, row, beam):

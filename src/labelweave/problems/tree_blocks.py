@@ -54,6 +54,11 @@ class TreeWeights:
     intercepts: Array
 
 
+def column_type(widest: int) -> npt.DTypeLike:
+    """Give the type that says which column of a node, of ``widest`` at most, a weight is of."""
+    return np.uint8 if widest <= 2**8 else np.uint16 if widest <= 2**16 else np.int32
+
+
 def margin_data(
     features: FeatureMatrix, labels: LabelMatrix, upper: Array, *, intercept: bool, squared: bool = False
 ) -> MarginData:
@@ -124,8 +129,7 @@ class TreeOutline:
         for block in blocks:
             scales[block.labels], intercepts[block.labels] = block.scales, block.intercepts
             of_node[int(tree.owners[block.labels[0]])].append(block)
-        widest = int(np.diff(tree.ends).max())
-        kind = np.uint8 if widest <= 2**8 else np.uint16 if widest <= 2**16 else np.int32
+        kind = column_type(int(np.diff(tree.ends).max()))
         number = np.result_type(np.int16, *{block.values.dtype for block in blocks})
         ends = _ends([sum(len(block.values) for block in some) for some in of_node])
         columns, values = np.empty(ends[-1], kind), np.empty(ends[-1], number)

@@ -15,7 +15,7 @@ from labelweave.features import FeatureMatrix
 from labelweave.labels.label_tree import LabelTree
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import Made, Numbers, places
-from labelweave.problems.tree_blocks import TreeWeights
+from labelweave.problems.tree_blocks import TreeWeights, column_type
 
 SHARPNESS = 3.0  # of the sigmoids that margins become; 2 to 10 rank alike, see docs/benchmarks.md
 _ROWS_AT_ONCE = 4096  # of which those at one node follow each other
@@ -69,7 +69,7 @@ def _are_columns(state: dict[str, Any]) -> bool:
     {
         "tree": Made(LabelTree),
         "pair_ends": places("e"),
-        "features": places("p"),
+        "features": Numbers("p", "iu", 0, 2.0**31 - 1),
         "starts": places("s"),
         "columns": places("w"),
         "values": Numbers("w", "if"),
@@ -203,13 +203,22 @@ class WeightedTree(StoredParameters):
     def _walked(self) -> tuple[tuple[Array, ...], int]:
         """The arrays as loops take them, and the largest number of columns of a node.
 
-        They are read-only as those from a file are, so that loops are compiled for one type.
+        They are read-only as those from a file are, and of the types that a fit gives them, whatever
+        those of a file are, so that loops are compiled for few.
         """
-        whole = (self.tree.ends, self.tree.targets, self.pair_ends)
-        arrays = *(array.astype(np.int64, copy=False) for array in whole), self.features
-        arrays += self.starts.astype(np.int64, copy=False), self.columns, self.values
-        arrays += self.scales, self.intercepts, *self._index()
-        return tuple(_read_only(array) for array in arrays), int(np.diff(self.tree.ends).max())
+        widest = int(np.diff(self.tree.ends).max())
+        is_kept = self.values.dtype.kind == "f" or self.values.dtype == np.int16
+        arrays: tuple[tuple[Array, Any], ...] = (
+            (self.tree.ends, np.int64),
+            (self.tree.targets, np.int64),
+            (self.pair_ends, np.int64),
+            (self.features, np.int32),
+            (self.starts, np.int64),
+            (self.columns, column_type(widest)),
+            (self.values, self.values.dtype if is_kept else np.float64),
+        )
+        taken = *(array.astype(kind, copy=False) for array, kind in arrays), self.scales, self.intercepts
+        return tuple(_read_only(array) for array in (*taken, *self._index())), widest
 
     def _index(self) -> tuple[Array, Array, Array]:
         """Index features by the upper bits of their numbers, a node in no more places than it has features.
