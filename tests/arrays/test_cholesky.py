@@ -52,7 +52,7 @@ def test_same_bits_for_any_number_of_threads(n, dtype):
         np.testing.assert_array_equal(_solve(matrix, right, threads), one)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(1, 40), st.integers(0, 4), st.integers(0, 2**32 - 1))
 def test_small_sizes_with_tiles_to_match(n, n_labels, seed):
     with pytest.MonkeyPatch.context() as patch:

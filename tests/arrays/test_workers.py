@@ -92,7 +92,7 @@ def test_inputs_are_not_changed():
     np.testing.assert_array_equal(right, before[1])
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.integers(0, 30), st.integers(1, 3))
 def test_every_part_is_worked_on_once(parts, threads):
     seen = []

@@ -58,7 +58,7 @@ def test_every_label_is_scikit_learns_fit_of_its_observed_rows(loss, share, cont
         np.testing.assert_allclose(np.r_[model.coef_[label], model.intercept_[label]], expected, atol=1e-5)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(
     loss=st.sampled_from(LOSSES),
     seed=st.integers(0, 100),

@@ -84,7 +84,7 @@ def _dense(form, features, constant):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(
     n=st.sampled_from([1, 2, 63, 64, 65, 129, 200]),
     width=st.integers(1, 3),

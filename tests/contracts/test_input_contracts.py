@@ -23,9 +23,7 @@ _LONG_CALLS = (
     *("display.", "report.", "compare", "AutoLabelClassifier", "LabelGraphClassifier", "LowRankClassifierCV"),
     *("TunedThresholdClassifier", "CalibratedLabelClassifier", "noise."),
 )
-_QUICK = {"max_examples": 4, "derandomize": True}
-_LONG = {"max_examples": 200}
-_COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+_ANY = {"suppress_health_check": list(HealthCheck)}
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +59,7 @@ def test_every_public_name_has_a_contract():
 def test_valid_and_hostile_inputs(name, worlds):
     """A few of each, the same in every run."""
 
-    @settings(**_QUICK, **_COMMON)
+    @settings(max_examples=4, **_ANY)
     @given(data=st.data())
     def few(data):
         _keeps_valid(name, worlds, data)
@@ -74,7 +72,7 @@ def test_valid_and_hostile_inputs(name, worlds):
 @pytest.mark.search
 @pytest.mark.parametrize("name", CONTRACTS)
 def test_many_valid_and_hostile_inputs(name, worlds):
-    @settings(**_LONG, **_COMMON)
+    @settings(max_examples=200, derandomize=False, **_ANY)
     @given(data=st.data())
     def many(data):
         _keeps_valid(name, worlds, data)

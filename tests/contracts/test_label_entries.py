@@ -103,7 +103,7 @@ def case(test):
     @pytest.mark.parametrize("is_transposed", [False, True])
     @pytest.mark.parametrize(("form", "loss"), CASES)
     def run(form, loss, is_transposed):
-        @settings(deadline=None, max_examples=8)
+        @settings(max_examples=8)
         @given(problem=problems(form))
         @example(problem=WITHOUT_WEIGHT)
         def one(problem):

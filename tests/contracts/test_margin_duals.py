@@ -55,7 +55,7 @@ def _by_numpy(dual, point):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(st.integers(0, 2**32), st.booleans())
 def test_any_feasible_variables_give_weak_duality(form, seed, intercept):
     dual = _dual(form, intercept=intercept, seed=seed)

@@ -72,7 +72,7 @@ CASES = [
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("form", "covariance"), CASES)
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 @given(penalty=st.sampled_from([1e-3, 0.1, 1.0, 30.0, 1e4]), seed=st.integers(0, 2**32 - 1))
 def test_solves_are_those_of_the_kronecker_product(form, covariance, dtype, penalty, seed):
     R = COVARIANCES[covariance]

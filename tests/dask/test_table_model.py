@@ -170,7 +170,7 @@ def test_a_row_and_a_label(client):
     assert model.predict(rows).shape == (1, 1)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(cuts=st.lists(st.integers(0, 90), max_size=4), min_df=st.sampled_from([1, 3, 0.2]))
 def test_partitions_do_not_matter(client, cuts, min_df):
     sizes = np.diff([0, *sorted(cuts), 90])

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelweave.datasets import DataFileError, TableColumns, read_table_columns, table, table_files
@@ -20,7 +20,7 @@ from labelweave.datasets.data_file import read_blocks
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
-FILES = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FILES = settings(max_examples=150)
 
 any_text = st.text(alphabet="a1é,;\"\n\r\t'=?x\x00", max_size=40)
 cells = st.one_of(
@@ -82,7 +82,7 @@ def test_usual_files_need_no_careful_reader(rows, quoting):
     assert found.rest == b""
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(texts=st.lists(cells, min_size=1, max_size=5))
 def test_numbers_all_at_once_are_those_of_one_by_one(texts):
     found = numbers(texts)

@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelweave.datasets import (
@@ -78,7 +78,7 @@ def test_cuts_at_every_byte(tmp_path, kind):
             np.testing.assert_array_equal(dense[0], dense[1][: len(part)])
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150)
 @given(kind=st.sampled_from(FORMATS), where=st.floats(0, 1, exclude_max=True), byte=st.integers(0, 255))
 @pytest.mark.filterwarnings("ignore:.*the last row has no line end", "ignore:.*listed values occur before")
 @pytest.mark.filterwarnings("ignore:.*attributes are called as others")

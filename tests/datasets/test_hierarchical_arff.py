@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelweave.datasets import (
@@ -64,7 +64,7 @@ def test_malformed_files_name_the_line(tmp_path, text, line, words):
     assert caught.value.line == line
 
 
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30)
 @given(seed=st.integers(0, 99), where=st.floats(0, 1))
 def test_round_trip_and_cuts(tmp_path, seed, where):
     data = make_taxonomy(4, 2, depth=1 + seed % 3, random_state=seed)

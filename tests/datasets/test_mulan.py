@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelweave.datasets import DataFileError, LabeledData, read_mulan, write_mulan
 from labelweave.labels import LabelMatrix
 
-FILES = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FILES = settings(max_examples=40)
 
 DENSE = """% a comment
 @relation 'toy'

@@ -3,13 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelweave.datasets import DataFileError, LabeledData, read_svmlight, write_svmlight
 from labelweave.labels import LabelMatrix
 
-FILES = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FILES = settings(max_examples=40)
 
 
 def write(path, text):

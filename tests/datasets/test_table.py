@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelweave.datasets import (
@@ -23,7 +23,7 @@ from labelweave.datasets.table_files import escaped, raw_tables
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
-FILES = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FILES = settings(max_examples=40)
 
 ROWS = [
     {"id": "r0", "title": "red apple, sweet", "kind": "a", "size": 1.5, "tags": ["x", "y"]},

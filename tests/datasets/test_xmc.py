@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelweave.datasets import DataFileError, LabeledData, read_xmc, write_xmc
@@ -13,7 +13,7 @@ from labelweave.datasets.data_file import read_blocks
 from labelweave.datasets.xmc import parse_carefully, parse_quickly
 from labelweave.labels import LabelMatrix
 
-FILES = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FILES = settings(max_examples=60)
 
 
 def write(path, text):
@@ -70,7 +70,7 @@ def test_a_cut_file_is_refused_or_whole(tmp_path, data, where, zipped):
     assert (again.Y.positives != data.Y.positives).nnz == 0
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(text=st.text(alphabet="01279:,. \n-e", max_size=30))
 def test_the_quick_parser_agrees_with_the_careful_one(text):
     block = (text + "\n").encode()

@@ -68,7 +68,7 @@ def test_nothing_is_predicted_without_what_is_above_it(around, inside, enforce):
     assert _violations(_GRAPH, shown.numbers) == 0
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(
     graph=taxonomies(),
     seed=st.integers(0, 999),

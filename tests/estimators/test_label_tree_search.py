@@ -51,7 +51,7 @@ def _weighted(random, n_labels=None):
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans())
 def test_what_is_proven_is_what_brute_force_finds(seed, by_margin, has_negatives):
     random = np.random.default_rng(seed)
@@ -115,7 +115,7 @@ def _beamed(weighted, row, beam):
     return found
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.integers(0, 2**32 - 1))
 def test_a_beam_looks_below_the_best_nodes_whatever_other_rows_there_are(seed):
     random = np.random.default_rng(seed)
@@ -140,7 +140,7 @@ def test_a_beam_looks_below_the_best_nodes_whatever_other_rows_there_are(seed):
         np.testing.assert_array_equal(pairs, scores[of_rows, which])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1))
 def test_what_is_proven_of_several_trees_is_what_brute_force_finds(seed):
     random = np.random.default_rng(seed)
@@ -162,7 +162,7 @@ def test_what_is_proven_of_several_trees_is_what_brute_force_finds(seed):
     np.testing.assert_array_equal(found, scores > 0)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1))
 def test_a_search_with_proof_skips_most_nodes_of_rows_that_are_clear(seed):
     """A row at the words of one label needs the path to it, and few others."""

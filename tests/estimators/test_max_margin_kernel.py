@@ -217,7 +217,7 @@ def test_costs_are_margins():
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 @given(
     seed=st.integers(0, 2**32 - 1),
     C=st.sampled_from([0.01, 0.5, 10.0]),

@@ -227,7 +227,7 @@ def test_same_seed_same_bits(world, fitted):
 @given(
     n_classes=st.integers(4, 12), n_folds=st.integers(2, 3), seed=st.integers(0, 99), data=st.data()
 )  # fmt: skip
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_every_class_is_left_out_once(n_classes, n_folds, seed, data):
     if n_classes < 2 * n_folds:
         n_folds = 2

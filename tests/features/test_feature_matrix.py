@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -14,7 +14,6 @@ _TABLES = hnp.arrays(
 )
 
 
-@settings(deadline=None)
 @given(_TABLES)
 def test_dense_and_sparse_rows_say_the_same(table):
     dense, sparse = FeatureMatrix(table), FeatureMatrix(sp.csr_array(table))

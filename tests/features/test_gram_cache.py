@@ -37,7 +37,7 @@ def _cache(n_slots, block_rows=3, constant=0.5, dtype=np.float64):
     return source, CachedRows(source, constant, (n_slots + block_rows) * row_bytes, dtype, block_rows)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.integers(3, _N),
     st.lists(st.lists(st.integers(0, _N - 1), min_size=1, max_size=3), max_size=30),
@@ -53,7 +53,7 @@ def test_rows_are_right_whatever_was_asked_before(n_slots, blocks):
     assert cache.hits + cache.misses == sum(map(len, blocks))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(2, 6), st.lists(st.integers(0, _N - 1), max_size=40))
 def test_the_row_used_longest_ago_gives_way(n_slots, indices):
     source, cache = _cache(n_slots, block_rows=2)

@@ -82,7 +82,7 @@ def test_a_feature_spectrum_is_the_dot_products(case, constant):
     np.testing.assert_array_equal(gram.exact_table[:, : table.shape[1]], table)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.integers(1, 30), st.integers(1, 6), st.integers(0, 4), st.integers(-6, 6), st.integers(0, 2**32 - 1)
 )

@@ -3,7 +3,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.base import BaseEstimator
@@ -38,7 +38,6 @@ def _two_tables(draw):
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(_two_tables(), st.sampled_from([1e-3, 0.1, 5.0]), st.integers(1, 7), st.sampled_from([0.0, 0.7]))
 def test_values_are_those_of_scikit_learn(tables, gamma, degree, coef0):
     peers = [

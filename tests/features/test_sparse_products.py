@@ -36,7 +36,7 @@ def _rows_and_columns(csr):
     return coo.row, coo.col
 
 
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=120)
 @given(
     m=st.sampled_from([0, 1, 2, 9, 60]),
     p=st.sampled_from([1, 2, 7, 50]),
@@ -61,7 +61,7 @@ def test_every_product_is_that_of_dense_matrices(m, p, k, density, dtype, seed):
     assert products.nnz == csr.nnz
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     m=st.integers(1, 40),
     p=st.integers(1, 40),

@@ -15,7 +15,7 @@ def _random_csr(shape, density, seed):
     return sp.random_array(shape, density=density, format="csr", rng=seed)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     n_rows=st.sampled_from([1, 2, 7, 8, 9, 300]),
     n_columns=st.sampled_from([1, 5, 40]),

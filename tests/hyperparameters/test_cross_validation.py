@@ -165,7 +165,7 @@ def test_a_row_that_repeats_has_its_weight(workers):
     np.testing.assert_allclose(weighted.gradient, found.gradient, atol=1e-8)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 10_000), st.sampled_from(FAMILIES), st.booleans())
 def test_loose_fits_are_corrected(seed, name, is_softmax):
     """The value at a gap of 1e-3 is better than the gap."""

@@ -15,7 +15,7 @@ PROBABILITIES = st.lists(st.sampled_from([0.0, 0.01, 0.2, 0.3, 0.5, 0.9, 1.0]), 
 
 
 @given(probabilities=PROBABILITIES, empty=st.sampled_from([0.0, 1.0]))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_no_set_at_all_is_better(probabilities, empty):
     found = expected_f1_sizes([probabilities], empty_value=empty)
     order = np.argsort(-np.array(probabilities), kind="stable")

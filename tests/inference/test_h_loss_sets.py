@@ -21,7 +21,7 @@ def _closed_sets(graph):
     return np.array([row for row in rows if all(row[k] <= row[up] for k in range(len(ups)) for up in ups[k])])
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(graph=taxonomies(most=6, most_parents=1), seed=st.integers(0, 999))
 def test_no_set_has_a_lesser_expected_loss_in_a_tree(graph, seed):
     rng = np.random.default_rng(seed)
@@ -38,7 +38,7 @@ def test_no_set_has_a_lesser_expected_loss_in_a_tree(graph, seed):
     assert expected(found[0]) == pytest.approx(min(expected(row) for row in sets), abs=1e-9)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(graph=taxonomies(most=7), seed=st.integers(0, 999))
 def test_no_set_has_a_lesser_bound_in_a_graph(graph, seed):
     rng = np.random.default_rng(seed)

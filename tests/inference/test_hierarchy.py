@@ -49,7 +49,7 @@ def _is_optimal(graph, names, given_, found, weights):
     return True
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(graph=taxonomies(), seed=st.integers(0, 999))
 def test_the_greatest_score_below_against_a_slow_one(graph, seed):
     rng = np.random.default_rng(seed)
@@ -62,7 +62,7 @@ def test_the_greatest_score_below_against_a_slow_one(graph, seed):
     np.testing.assert_array_equal(enforce_hierarchy(scores, graph, names), expected)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(graph=taxonomies(), seed=st.integers(0, 999), are_ties=st.booleans())
 def test_the_projection_meets_the_conditions_of_a_least_squares_solution(graph, seed, are_ties):
     pytest.importorskip("networkx")

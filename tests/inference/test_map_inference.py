@@ -120,7 +120,7 @@ def test_without_cliques_every_label_follows_its_sign():
     assert inference.solve(unary[:0], np.zeros(0)).labels.shape == (0, 3)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(data=st.data(), n_labels=st.integers(1, 8), is_searched=st.booleans())
 def test_whole_numbers_and_any_clamp_agree_with_enumeration(data, n_labels, is_searched):
     generator = np.random.default_rng(data.draw(st.integers(0, 10**6)))

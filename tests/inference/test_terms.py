@@ -13,7 +13,7 @@ from reference.random_graphs import taxonomies
 _TREE = Taxonomy.from_nested({"animal": {"dog": ["poodle"], "cat": None}, "plant": None})
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(graph=taxonomies(), seed=st.integers(0, 999))
 def test_lists_are_what_the_graph_says_node_by_node(graph, seed):
     rng = np.random.default_rng(seed)

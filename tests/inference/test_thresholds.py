@@ -33,7 +33,7 @@ def as_targets(signs):
 
 @pytest.mark.parametrize("name", ["micro_f1", "macro_f1", "hamming_loss"])
 @given(problem=problems())
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_thresholds_of_labels_are_the_best_of_all(name, problem):
     signs, scores = problem
     has_positive = (signs > 0).any(axis=0)
@@ -47,7 +47,7 @@ def test_thresholds_of_labels_are_the_best_of_all(name, problem):
 @pytest.mark.parametrize("name", twin.MEASURES)
 @given(problem=problems())
 @example(problem=(_NONE_OF_ONE, np.array([[0.0, 4.0], [2.0, 5.0], [1.0, 2.0], [3.0, 4.0], [1.0, 1.0]])))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_thresholds_of_labels_are_never_worse_than_one_for_all(name, problem):
     signs, scores = problem
     own, shared = (
@@ -57,7 +57,7 @@ def test_thresholds_of_labels_are_never_worse_than_one_for_all(name, problem):
 
 
 @given(problem=problems(), seed=st.integers(0, 9))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_no_single_threshold_improves_the_example_f1_score(problem, seed):
     signs, scores = problem
     scores = scores + np.random.default_rng(seed).normal(size=scores.shape)
@@ -81,7 +81,7 @@ def test_labels_that_are_sorted_anew_get_the_same_thresholds(monkeypatch):
 
 @pytest.mark.parametrize("name", twin.MEASURES)
 @given(problem=problems(most_labels=4))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_the_shared_threshold_is_the_best_of_all(name, problem):
     signs, scores = problem
     choice = choose_thresholds(as_targets(signs), scores, name, scope="global")
@@ -93,7 +93,7 @@ def test_the_shared_threshold_is_the_best_of_all(name, problem):
 
 @pytest.mark.parametrize("name", twin.MEASURES)
 @given(problem=problems(most_labels=4))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_top_k_is_the_best_of_all(name, problem):
     signs, scores = problem
     choice = choose_top_k(as_targets(signs), scores, name)
@@ -101,7 +101,6 @@ def test_top_k_is_the_best_of_all(name, problem):
 
 
 @given(problem=problems(most_labels=6), data=st.data())
-@settings(deadline=None)
 def test_shifted_scores_are_positive_for_the_k_best(problem, data):
     scores = problem[1]
     k = data.draw(st.integers(0, scores.shape[1]))
@@ -111,7 +110,7 @@ def test_shifted_scores_are_positive_for_the_k_best(problem, data):
 
 
 @given(problem=problems(most_rows=12), target=st.sampled_from([0.3, 0.5, 0.8, 1.0]))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_target_precision_is_reached_with_the_most_hits(problem, target):
     signs, scores = problem
     choice = choose_thresholds(as_targets(signs), scores, "precision", target=target)
@@ -126,7 +125,7 @@ def test_target_precision_is_reached_with_the_most_hits(problem, target):
 
 
 @given(problem=problems(most_rows=12), target=st.sampled_from([0.3, 0.5, 0.8, 1.0]))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_target_recall_is_reached_with_the_fewest_predictions(problem, target):
     signs, scores = problem
     choice = choose_thresholds(as_targets(signs), scores, "recall", target=target)

@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labelweave.labels import LabelMatrix
@@ -70,7 +70,6 @@ def test_widths_of_known_graphs(n_labels, edges, width):
     assert CliqueGraph(n_labels, edges).width == width
 
 
-@settings(deadline=None)
 @given(graph=graphs())
 def test_an_order_eliminates_every_node_with_the_neighbors_it_has_by_then(graph):
     left = graph.neighbors()
@@ -86,7 +85,6 @@ def test_an_order_eliminates_every_node_with_the_neighbors_it_has_by_then(graph)
         assert elimination_order(graph.neighbors(), graph.width - 1) is None
 
 
-@settings(deadline=None)
 @given(graph=graphs())
 def test_components_are_those_of_networkx(graph):
     networkx = pytest.importorskip("networkx")

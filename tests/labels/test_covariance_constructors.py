@@ -19,7 +19,7 @@ SIGNATURES = pd.DataFrame(
     index=["bear", "dog", "whale"],
     columns=["fur", "big", "fins", "tail"],
 )
-small = settings(deadline=None, max_examples=60)
+small = settings(max_examples=60)
 
 
 def mean_of_outer_products(Y):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -14,7 +14,6 @@ _TABLES = hnp.arrays(
 )
 
 
-@settings(deadline=None)
 @given(_TABLES)
 def test_dense_targets_come_back(table):
     labels = LabelMatrix.from_any(table)
@@ -35,7 +34,6 @@ def test_nan_is_no_positive_entry():
             LabelMatrix(table)
 
 
-@settings(deadline=None)
 @given(_TABLES, st.randoms(use_true_random=False))
 def test_rows_and_labels_are_chosen_as_in_an_array(table, random):
     labels = LabelMatrix.from_any(table, [f"l{k}" for k in range(table.shape[1])])
@@ -165,7 +163,6 @@ _SHARES = hnp.arrays(
 )
 
 
-@settings(deadline=None)
 @given(_SHARES)
 def test_probabilities_come_back(table):
     labels = LabelMatrix.from_probabilities(table)

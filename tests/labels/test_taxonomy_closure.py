@@ -25,7 +25,7 @@ def _slow(graph, names, row, incomplete):
     return [1.0 if name in has else 0.0 if name in lacks else np.nan for name in names]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(graph=taxonomies(), incomplete=st.booleans(), seed=st.integers(0, 999), share=st.floats(0, 1))
 def test_closure_against_a_slow_one(graph, incomplete, seed, share):
     rng = np.random.default_rng(seed)

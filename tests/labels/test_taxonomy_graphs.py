@@ -38,7 +38,7 @@ def test_a_node_is_drawn_once_and_its_other_parents_are_named():
     ]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(graph=taxonomies(), seed=st.integers(0, 99))
 def test_questions_against_networkx(graph, seed):
     other = graph.to_networkx()
@@ -67,7 +67,7 @@ def test_questions_against_networkx(graph, seed):
     assert Taxonomy.from_networkx(other) == graph
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(graph=taxonomies())
 def test_the_order_of_nodes_is_kept_in_model_files(graph):
     again = Taxonomy.from_state(graph.to_state())
@@ -82,7 +82,7 @@ def test_it_survives_a_model_file(tmp_path):
     assert load_object(tmp_path / "graph.lw") == _GRAPH
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(graph=taxonomies(), seed=st.integers(0, 99))
 def test_the_most_specific_class_of_a_row(graph, seed):
     name = graph.nodes[seed % len(graph)]

@@ -25,7 +25,7 @@ def forests(draw):
     )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(tree=forests(), seed=st.integers(0, 99))
 def test_matrices_against_walks_through_the_tree(tree, seed):
     names = np.random.default_rng(seed).permutation(tree.nodes)[: 1 + seed % len(tree)]
@@ -50,7 +50,7 @@ def test_matrices_against_walks_through_the_tree(tree, seed):
         assert (tree.depth(name), tree.top(name)) == (len(tree.path(name)) - 1, tree.path(name)[0])
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(tree=forests(), seed=st.integers(0, 99))
 def test_parts_against_removing_one_node_at_a_time(tree, seed):
     rng = np.random.default_rng(seed)
@@ -66,7 +66,7 @@ def test_parts_against_removing_one_node_at_a_time(tree, seed):
     assert all(part.path(name) == tree.path(name) for name in chosen)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(tree=forests())
 def test_subtree_groups_against_paths(tree):
     numbers, heads = tree.groups("subtree")

@@ -144,7 +144,7 @@ def test_frames_have_parents_and_children_by_name_or_else_by_place(library):
         Taxonomy.from_any(make({"parent": ["a", None], "child": ["b", "a"]}))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     st.recursive(
         st.none(), lambda below: st.dictionaries(st.integers(0, 99), below, max_size=4), max_leaves=12

@@ -39,7 +39,7 @@ _SIZES = {
 }
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(**_SIZES, most_sweeps=st.sampled_from([1, 2, 16]))
 def test_independent_labels_move_as_the_slow_twins(seed, n_rows, n_labels, most_sweeps):
     K, _, box = _problem(seed, n_rows, n_labels)
@@ -53,7 +53,7 @@ def test_independent_labels_move_as_the_slow_twins(seed, n_rows, n_labels, most_
         np.testing.assert_allclose(moved[:, some], expected[1], atol=1e-9)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(**_SIZES, most_sweeps=st.sampled_from([1, 2, 16]))
 def test_coupled_labels_move_as_the_slow_twins(seed, n_rows, n_labels, most_sweeps):
     K, R, box = _problem(seed, n_rows, n_labels)
@@ -65,7 +65,7 @@ def test_coupled_labels_move_as_the_slow_twins(seed, n_rows, n_labels, most_swee
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(**_SIZES)
 def test_a_visit_stays_in_the_box_and_raises_the_dual(dtype, seed, n_rows, n_labels):
     K, R, box = _problem(seed, n_rows, n_labels, dtype)
@@ -78,7 +78,7 @@ def test_a_visit_stays_in_the_box_and_raises_the_dual(dtype, seed, n_rows, n_lab
         np.testing.assert_allclose(moved, (beta - box[2]) @ covariance, atol=1e-3)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(**_SIZES)
 def test_shares_add_up_to_the_duality_gap(seed, n_rows, n_labels):
     _, _, box = _problem(seed, n_rows, n_labels)

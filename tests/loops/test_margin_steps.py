@@ -31,7 +31,7 @@ def _entry(seed, number):
     )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(0, 2**32), st.sampled_from([np.float32, np.float64]), st.sampled_from([None, True]))
 def test_box_step_is_its_slow_twin(seed, number, squared):
     entry, tolerance = _entry(seed, number), 1e-5 if number == np.float32 else 1e-12
@@ -46,7 +46,7 @@ def test_box_step_is_its_slow_twin(seed, number, squared):
     assert totals[1] >= -1e-5
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(0, 2**32), st.sampled_from([np.float32, np.float64]), st.sampled_from([None, True]))
 def test_entry_sums_are_their_slow_twin(seed, number, squared):
     scores, signs, margins, beta, upper, _ = _entry(seed, number)

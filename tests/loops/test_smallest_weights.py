@@ -1,5 +1,5 @@
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -8,7 +8,6 @@ from labelweave._loops.smallest_weights import drop_smallest
 _FEW = st.integers(-3, 3).map(float)  # with ties
 
 
-@settings(deadline=None)  # the loop may be compiled
 @given(arrays(np.float64, (9, 3), elements=_FEW), st.floats(0.0, 1.0), arrays(bool, 3))
 def test_the_smallest_weights_of_active_labels_go(weights, share, active):
     left = weights.copy()

@@ -32,7 +32,7 @@ def sharings(draw):
     return table, sizes, 0, sizes
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(sharings(), st.integers(0, 5))
 def test_parts_are_those_of_the_twin(sharing, seed):
     table, sizes, extras, shares = sharing
@@ -45,7 +45,6 @@ def test_parts_are_those_of_the_twin(sharing, seed):
     assert (np.bincount(parts, minlength=len(sizes)) - sizes).sum() == extras
 
 
-@settings(deadline=None)
 @given(TABLES)
 def test_pairs_are_all_pairs_of_every_row(table):
     csr = sp.csr_array(table)

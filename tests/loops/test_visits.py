@@ -1,11 +1,10 @@
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labelweave._loops.visits import in_runs, rows_above
 
 
-@settings(deadline=None)
 @given(st.integers(0, 70), st.integers(1, 20), st.randoms(use_true_random=False))
 def test_runs_keep_every_row_once_and_neighbours_together(n, length, random):
     rows = np.sort(np.array(random.sample(range(1000), n), dtype=np.int64))
@@ -14,7 +13,6 @@ def test_runs_keep_every_row_once_and_neighbours_together(n, length, random):
     np.testing.assert_array_equal(in_runs(rows, runs, length), expected)
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(0, 2, width=32), max_size=40), st.floats(0, 2, width=32))
 def test_rows_above_are_numpys(gains, threshold):
     gains = np.array(gains, np.float32)

@@ -41,7 +41,7 @@ def _best_of_nine(Q, slopes, old, lower, upper):
     return best
 
 
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=500)
 @given(
     st.tuples(st.floats(0.01, 9), st.floats(0.01, 9), st.floats(-0.999, 0.999)),
     _PAIR, st.tuples(_WIDTH, _WIDTH), st.tuples(_PLACE, _PLACE), _PAIR,
@@ -82,7 +82,7 @@ def _problem(seed, n=12, n_labels=3):
     return K, [targets, random.normal(size=(n_labels, n)), beta, lower, upper]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32))
 def test_the_second_row_is_the_twins(seed):
     K, (targets, scores, beta, lower, upper) = _problem(seed)
@@ -103,7 +103,7 @@ def test_parallel_and_empty_rows_are_never_chosen_together(first):
     assert choose_second(first, K[first], np.diag(K).copy(), slopes, np.empty(len(K))) == -1
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.7, 2.0]))
 def test_a_step_is_the_twins_and_keeps_the_slopes_right(seed, variance):
     K, arrays = _problem(seed)

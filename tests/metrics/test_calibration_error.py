@@ -23,7 +23,7 @@ def slow_error(truth, probabilities, n_bins):
 
 
 @given(seed=st.integers(0, 99), n_bins=st.integers(1, 12))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_it_equals_a_loop(seed, n_bins):
     rng = np.random.default_rng(seed)
     truth = rng.choice([0.0, 1.0, np.nan], (9, 4))

@@ -23,7 +23,7 @@ def _drawn(graph, seed, share, n=6):
     return names, Y, predicted, rng.integers(0, 6, Y.shape) / 5
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(graph=taxonomies(), seed=st.integers(0, 999), share=st.sampled_from([0.0, 0.3]))
 def test_sets_against_slow_ones(graph, seed, share):
     names, Y, predicted, _ = _drawn(graph, seed, share)
@@ -45,7 +45,7 @@ def test_sets_against_slow_ones(graph, seed, share):
     assert metrics.h_loss(*given_, cost="one") == pytest.approx(twin.h_loss(graph, rows, ones))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(graph=taxonomies(), seed=st.integers(0, 999), share=st.sampled_from([0.0, 0.3]))
 def test_fmax_smin_and_information_against_slow_ones(graph, seed, share):
     names, Y, predicted, scores = _drawn(graph, seed, share)

@@ -57,7 +57,7 @@ def slow_mean(values, weights):
 @pytest.mark.parametrize("name", SCORES)
 @pytest.mark.parametrize("average", ["micro", "macro", "samples", None])
 @pytest.mark.parametrize("zero_division", [0.0, 1.0, np.nan])
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(case=label_sets(), weighted=st.booleans())
 def test_equals_scikit_learn(name, average, zero_division, case, weighted):
     Y_true, Y_pred, weights = case
@@ -69,7 +69,6 @@ def test_equals_scikit_learn(name, average, zero_division, case, weighted):
     )
 
 
-@settings(deadline=None)
 @given(case=label_sets(), weighted=st.booleans())
 def test_losses_equal_scikit_learn(case, weighted):
     Y_true, Y_pred, weights = case
@@ -83,7 +82,7 @@ def test_losses_equal_scikit_learn(case, weighted):
 
 
 @pytest.mark.parametrize("name", SCORES)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(case=label_sets(missing=True), zero_division=st.sampled_from([0.0, 1.0, np.nan]))
 def test_missing_entries_are_in_no_count(name, case, zero_division):
     Y_true, Y_pred, weights = case
@@ -104,7 +103,6 @@ def test_missing_entries_are_in_no_count(name, case, zero_division):
         np.testing.assert_allclose(score(Y_true, Y_pred, **options), value, rtol=1e-12)
 
 
-@settings(deadline=None)
 @given(case=label_sets(missing=True))
 def test_losses_skip_missing_entries(case):
     Y_true, Y_pred, weights = case
@@ -122,7 +120,7 @@ def test_losses_skip_missing_entries(case):
     assert metrics.subset_accuracy(Y_true, Y_pred, sample_weight=weights) == pytest.approx(expected)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(case=label_sets(missing=True))
 def test_every_container_gives_the_same(case):
     Y_true, Y_pred, _ = case

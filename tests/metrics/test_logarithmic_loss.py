@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.metrics import log_loss as sklearn_log_loss
@@ -46,7 +46,6 @@ def slow_label_loss(Y, table, weights):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@settings(deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), weighted=st.booleans())
 def test_one_class_a_row_equals_scikit_learn(dtype, seed, weighted):
     generator = np.random.default_rng(seed)
@@ -60,7 +59,6 @@ def test_one_class_a_row_equals_scikit_learn(dtype, seed, weighted):
     assert metrics.log_loss(names, table, NAMES, sample_weight=weights) == pytest.approx(expected, rel=1e-5)
 
 
-@settings(deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_truths_at_inner_nodes_have_the_mass_below(seed):
     generator = np.random.default_rng(seed)
@@ -83,7 +81,6 @@ def label_cases(draw):
     return Y, table, weights
 
 
-@settings(deadline=None)
 @given(case=label_cases())
 def test_many_labels_a_row_equals_loops(case):
     Y, table, weights = case

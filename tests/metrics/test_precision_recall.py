@@ -9,7 +9,7 @@ from labelweave import metrics
 from labelweave.labels import LabelMatrix
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 999),
     share=st.sampled_from([0.0, 0.4]),

@@ -78,7 +78,6 @@ ROW_METRICS = [
 
 
 @pytest.mark.parametrize(("ours", "theirs", "slow"), ROW_METRICS)
-@settings(deadline=None)
 @given(case=rankings(levels=LEVELS[1:]), weighted=st.booleans())
 def test_equals_scikit_learn_with_ties(ours, theirs, slow, case, weighted):
     Y_true, scores = case
@@ -89,7 +88,6 @@ def test_equals_scikit_learn_with_ties(ours, theirs, slow, case, weighted):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("ours", "theirs", "slow"), ROW_METRICS)
-@settings(deadline=None)
 @given(case=rankings(missing=True))
 def test_missing_entries_and_sparse_scores(ours, theirs, slow, case):
     Y_true, scores = case
@@ -99,7 +97,6 @@ def test_missing_entries_and_sparse_scores(ours, theirs, slow, case):
         assert ours(Y_true, given_scores, sample_weight=weights) == pytest.approx(expected)
 
 
-@settings(deadline=None)
 @given(case=rankings(levels=LEVELS[1:]))
 def test_area_equals_scikit_learn(case):
     Y_true, scores = case
@@ -111,7 +108,7 @@ def test_area_equals_scikit_learn(case):
     assert metrics.average_auc(Y_true, scores) == pytest.approx(expected, nan_ok=True)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(case=rankings(missing=True))
 def test_area_skips_missing_entries_and_reads_sparse_scores(case):
     Y_true, scores = case

@@ -72,7 +72,7 @@ def slow_propensity_scored(Y_true, scores, propensity, k):
     return gain / best if best else np.nan
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(case=rankings())
 def test_equals_the_plain_sort_dense_and_sparse(case):
     Y_true, scores, k = case
@@ -86,7 +86,6 @@ def test_equals_the_plain_sort_dense_and_sparse(case):
         )
 
 
-@settings(deadline=None)
 @given(case=rankings(missing=False))
 def test_discounted_gain_equals_scikit_learn(case):
     Y_true, scores, k = case

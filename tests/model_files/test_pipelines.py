@@ -402,7 +402,7 @@ SPOTS = list(_spots(STATE))
 VALUES = [None, True, -1, 10**9, float("nan"), "x", "drop", [], [1], {}, {"__array__": "nothing"}, ["a", "b"]]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(SPOTS), st.sampled_from(VALUES))
 def test_changed_states_are_refused_or_read(spot, value):
     state = copy.deepcopy(STATE)

@@ -68,7 +68,7 @@ def path(tmp_path_factory):
     return tmp_path_factory.mktemp("models") / "model.lw"
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(state=STATES, arrays=st.dictionaries(NAMES, ARRAYS, max_size=3))
 def test_content_comes_back(path, same, state, arrays):
     write_model_file(path, ModelContent("Demo", state, arrays))
@@ -80,7 +80,7 @@ def test_content_comes_back(path, same, state, arrays):
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(state=st.dictionaries(KEYS, RICH, max_size=4))
 def test_encoded_state_comes_back(path, same, state):
     arrays = {}
@@ -89,7 +89,7 @@ def test_encoded_state_comes_back(path, same, state):
     assert same(state, decode(content.state["all"], content.arrays))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(arrays=st.dictionaries(NAMES, hnp.arrays(NUMBERS, SHAPES), max_size=4))
 def test_safetensors_reads_the_same_arrays(path, same, arrays):
     write_model_file(path, ModelContent("Demo", {}, arrays))

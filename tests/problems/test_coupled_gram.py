@@ -145,7 +145,7 @@ def test_products_are_counted_by_the_share_of_groups_in_them():
 
 
 @given(seed=st.integers(0, 2**32 - 1), groups=st.integers(1, 3), name=st.sampled_from(list(COVARIANCES)))
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_groups_do_not_mix(seed, groups, name):
     vectors = np.random.default_rng(seed).normal(size=(N, groups, L))
     together = _gram([name]).product(vectors, np.arange(groups))

@@ -19,7 +19,7 @@ def _point(random, n, capacity, parts):
     return DualPoint(means, vertices, shares)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32), st.sampled_from([(1, 1), (2, 0), (3, 2), (1, 3)]), st.booleans())
 def test_margins_of_parts_are_kept(seed, counts, is_tight):
     random, (n_wide, n_alone), n = np.random.default_rng(seed), counts, 6

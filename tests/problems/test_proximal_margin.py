@@ -22,7 +22,7 @@ def algorithm_3(norms, smoothness):
     return np.divide(lengths, norms, out=np.zeros(len(norms)), where=norms > 0)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     norms=st.lists(st.floats(0.1, 5), min_size=1, max_size=6),
     smoothness=st.sampled_from([0.3, 1.0, 10.0]),

@@ -55,7 +55,7 @@ def test_weights_of_entries_multiply_their_costs():
     assert point.dual - 1e-6 <= best <= point.primal + 1e-6
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     seed=st.integers(0, 10**6),
     capacity=st.sampled_from([2, 4, 16]),

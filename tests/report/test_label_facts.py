@@ -31,7 +31,7 @@ def drawn(seed, n_rows=40, n_labels=5, missing=0.3):
 
 
 @given(st.integers(0, 10_000))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_numbers_are_those_of_scikit_learn_on_observed_entries(seed):
     truth, outcomes = drawn(seed)
     found = label_numbers(outcomes)
@@ -53,7 +53,7 @@ def test_numbers_are_those_of_scikit_learn_on_observed_entries(seed):
 
 
 @given(st.integers(0, 10_000))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_confusions_are_those_of_a_slow_twin(seed):
     truth, outcomes = drawn(seed)
     predicted = outcomes.predicted.toarray()

@@ -98,7 +98,7 @@ def test_the_optimum_is_that_of_the_slow_twin(form, covariance, C):
 
 
 @pytest.mark.parametrize(("form", "covariance"), CASES)
-@settings(deadline=None, max_examples=6)
+@settings(max_examples=6)
 @given(seed=st.integers(0, 2**32 - 1), rounds=st.integers(1, 60))
 def test_a_run_of_any_length_leaves_a_certificate(form, covariance, seed, rounds):
     problem = Problem(form, covariance, seed=seed)

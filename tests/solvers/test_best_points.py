@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labelweave.solvers.box_dual import BestPoints, dual_value
@@ -33,7 +33,6 @@ def test_it_begins_with_the_gap_of_doing_nothing():
     assert best.gap == pytest.approx(1)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 10_000), st.booleans())
 def test_a_dual_point_is_shrunk_to_where_the_dual_is_highest(seed, coupled):
     terms = _Terms(seed, coupled)

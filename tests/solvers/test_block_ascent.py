@@ -61,7 +61,7 @@ def _solved(problem, solver):
     return result.trace[-1], result.answer.kept_scores
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**32),
     n=st.integers(2, 40),

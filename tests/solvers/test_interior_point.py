@@ -29,7 +29,7 @@ def _gap(signed, margins, bounds, a):
     return (primal - (margins @ a - weights @ weights / 2)) / abs(primal)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(0, 10_000), st.integers(1, 40), st.integers(1, 6), st.sampled_from([1e-3, 1.0, 1e3]))
 @example(seed=32, n=32, d=4, scale=1e3)
 @example(seed=175, n=15, d=3, scale=1.0)

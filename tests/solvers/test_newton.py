@@ -151,7 +151,7 @@ def test_other_entry_losses_are_scikit_learns_models(loss, scale):
     max_iter=st.integers(0, 4),
     name=st.sampled_from(list(COVARIANCES)),
 )
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_the_gap_bounds_how_far_the_objective_is_from_the_least(seed, scale, max_iter, name):
     rng = np.random.default_rng(seed)
     problem = _simple(covariance=name, scale=scale)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from labelweave.solvers.trust_region_newton import TrustRegionNewton, descent, truncated_gradients
@@ -36,7 +36,6 @@ def _length(problem, point, direction):
     return np.sqrt(problem.inner(direction, scaled, None))
 
 
-@settings(deadline=None)
 @given(problem=quadratics())
 def test_the_step_solves_the_system(problem):
     point, start = _start(problem)
@@ -47,7 +46,6 @@ def test_the_step_solves_the_system(problem):
     assert step.residual <= 1e-12 or step.n_iter == 1000
 
 
-@settings(deadline=None)
 @given(problem=quadratics(), max_iter=st.integers(1, 5), radius=st.sampled_from([None, 1e-3, 0.3, 10.0]))
 def test_the_decrease_of_the_model_is_exact_and_the_radius_kept(problem, max_iter, radius):
     point, start = _start(problem)
@@ -61,7 +59,6 @@ def test_the_decrease_of_the_model_is_exact_and_the_radius_kept(problem, max_ite
         assert (step.length <= radius * (1 + 1e-9)).all()
 
 
-@settings(deadline=None)
 @given(problem=quadratics())
 def test_a_small_radius_is_used_up(problem):
     point, start = _start(problem)
@@ -113,7 +110,6 @@ def test_directions_without_curvature_are_left_alone():
     assert np.allclose(step.direction @ root.T, 3.0)
 
 
-@settings(deadline=None)
 @given(problem=quadratics(), max_iter=st.integers(1, 40))
 def test_a_quadratic_is_minimised_in_one_step(problem, max_iter):
     factor = np.random.default_rng(0).normal(size=problem.right.shape)

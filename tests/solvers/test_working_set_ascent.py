@@ -80,7 +80,7 @@ def _assert_optimal(dual):
     assert primal - value <= 1e-8 * max(1, primal)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.3]), st.booleans())
 def test_every_step_is_the_slow_twins(seed, missing, independent):
     dual = _dual(seed, n=14, n_labels=4, missing=missing, C=0.7)

@@ -53,7 +53,7 @@ def related_labels(n_rows=300, n_labels=14, seed=0):
     return (levels + noise > np.linspace(0.5, 5, n_labels)).astype(int)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(targets())
 def test_folds_part_the_rows_and_have_one_size(case):
     Y, splitter = case
@@ -62,7 +62,6 @@ def test_folds_part_the_rows_and_have_one_size(case):
     assert np.ptp(sizes) <= 1
 
 
-@settings(deadline=None)
 @given(targets(st.sampled_from([0.0, 0.0, 1.0])))
 def test_the_kind_of_Y_does_not_matter(case):
     Y, splitter = case
@@ -72,7 +71,6 @@ def test_the_kind_of_Y_does_not_matter(case):
         np.testing.assert_array_equal(folds_of(splitter, same), folds)
 
 
-@settings(deadline=None)
 @given(targets())
 def test_gaps_are_the_same_in_a_frame_and_a_label_matrix(case):
     Y, splitter = case
@@ -81,7 +79,7 @@ def test_gaps_are_the_same_in_a_frame_and_a_label_matrix(case):
     np.testing.assert_array_equal(folds_of(splitter, LabelMatrix.from_any(Y)), folds)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(hnp.arrays(float, st.integers(2, 40), elements=ENTRIES), st.integers(2, 6), st.integers(0, 3))
 def test_one_label_is_spread_evenly_by_positives_and_by_observed_negatives(y, n_splits, seed):
     splitter = IterativeStratifiedKFold(min(n_splits, len(y)), shuffle=True, random_state=seed)

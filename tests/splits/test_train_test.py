@@ -19,7 +19,7 @@ def labels(n_rows=200, n_labels=6, seed=0):
     return (generator.random((n_rows, n_labels)) < np.linspace(0.02, 0.7, n_labels)).astype(int)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.integers(2, 30), SIZES, SIZES, st.integers(1, 3))
 def test_sizes_are_scikit_learns(n_rows, train_size, test_size, n_splits):
     X, sizes = np.zeros((n_rows, 1)), {"train_size": train_size, "test_size": test_size}
