@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from labelweave.arguments import checked
+from labelweave.datasets.csv_header import DELIMITERS
 from labelweave.datasets.data_file import DataFileError, PathLike, numbered_lines
 from labelweave.datasets.table_files import distinct_names, json_fault
 from labelweave.datasets.thesaurus_files import FORMATS, thesaurus_terms
@@ -24,7 +25,7 @@ _TAB_SUFFIXES = (".tsv", ".tab")
 _SEPARATOR = "/"
 _WANTED = "a parent and a child, or on every line a path such as a/b/c"
 _QUOTED = re.compile(r'"[^"]*+"?+')
-_HEADERS = (["parent", "child"], ["child", "parent"])
+_HEADER = ("parent", "child")
 
 Line = tuple[int, list[str]]
 Edge = tuple[str, str]
@@ -39,9 +40,10 @@ def read_taxonomy(path: PathLike, relations: Sequence[str] = ("is_a",)) -> Taxon
     path : path-like
         The file, ``.gz`` or not.  By its name an ontology (``.obo``), whose terms are called by their
         identifiers; a thesaurus in RDF (``.ttl``, ``.nt``, ``.rdf``; needs rdflib), whose concepts are called
-        by the end of their address; nested objects and lists (``.json``); else, between commas or tabs
-        (``.tsv``), lines of parent and child, of child and parent where the first line says ``child,parent``,
-        or one path a line, such as ``a/b/c``, by which nodes are named.
+        by the end of their address; nested objects and lists (``.json``); else, between commas, semicolons or
+        tabs, lines of parent and child, which may be any columns where the first line names them ``parent``
+        and ``child``, then with no parent for a root, or one path a line, such as ``a/b/c``, by which nodes
+        are named.
     relations : sequence of str, default=("is_a",)
         Which relations of an ontology lead from child to parent, such as "is_a" and "part_of".
 
@@ -80,10 +82,16 @@ def read_taxonomy(path: PathLike, relations: Sequence[str] = ("is_a",)) -> Taxon
         nodes, source = thesaurus_terms(path, suffix_of(path))
     else:
         lines = list(lines_of_cells(path))
+        if lines and len(lines[0][1]) == 1 and _SEPARATOR not in lines[0][1][0]:
+            lines = list(lines_of_cells(path, DELIMITERS))
         if all(len(cells) == 1 for _, cells in lines) and any(_SEPARATOR in cells[0] for _, cells in lines):
             source, make = [cells[0] for _, cells in lines if cells[0].lower() != "path"], Taxonomy.from_paths
         else:
-            source = list(_pairs(path, lines))
+            pairs = list(_pairs(path, lines))
+            nodes, source = (
+                [below for above, below in pairs if not above],
+                [pair for pair in pairs if pair[0]],
+            )
     try:
         return make(source, nodes) if nodes else make(source)
     except (TypeError, ValueError) as error:
@@ -121,11 +129,13 @@ def lines_of_cells(path: PathLike, delimiters: str = ",") -> Iterator[Line]:
 
 def _pairs(path: PathLike, lines: list[Line]) -> Iterator[Edge]:
     header = [cell.lower() for cell in lines[0][1]] if lines and lines[0][0] == 1 else []
-    for line, cells in lines:
-        if len(cells) != 2 or not all(cells):
+    is_named = all(header.count(name) == 1 for name in _HEADER)
+    names = header if is_named else _HEADER
+    above, below = (names.index(name) for name in _HEADER)
+    for line, cells in lines[is_named:]:
+        if len(cells) != len(names) or not (cells[above] or is_named) or not cells[below]:
             raise DataFileError(path, line, f"{len(cells)} cells", _WANTED)
-        if line > 1 or header not in _HEADERS:
-            yield (cells[1], cells[0]) if header == ["child", "parent"] else (cells[0], cells[1])
+        yield cells[above], cells[below]
 
 
 def _json(path: PathLike) -> Any:
