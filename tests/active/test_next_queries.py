@@ -127,6 +127,11 @@ def test_a_cost_moves_queries_elsewhere(data, fitted):
     X, _, known = data
     found = next_queries(fitted, X, 8, known, cost=[1.0, 1e9, 1.0])
     assert 1 not in found.labels
+    named = [str(name) for name in fitted.classes_]
+    turned = pd.Series([1.0, 1.0, 1e9], index=[named[2], named[0], named[1]])
+    assert list(next_queries(fitted, X, 8, known, cost=turned)) == list(found)
+    rows = pd.DataFrame(np.ones(known.shape), columns=named).assign(**{named[1]: 1e9})
+    assert list(next_queries(fitted, X, 8, known, cost=rows[named[::-1]])) == list(found)
     whole = np.ones(known.shape)
     whole[found.rows[0], found.labels[0]] = 1e9
     moved = next_queries(fitted, X, 8, known, cost=whole)

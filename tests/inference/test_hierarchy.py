@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -139,6 +140,19 @@ def test_labels_that_hang_together_through_other_nodes():
 def test_what_makes_no_sense_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         enforce_hierarchy(*arguments)
+
+
+def test_scores_and_weights_with_names_go_by_name():
+    names, weights = ["animal", "dog", "cat"], [1.0, 3.0, 1.0]
+    scores = pd.DataFrame([[0.2, 0.8, 0.1]], columns=names)
+    expected = enforce_hierarchy(scores.to_numpy(), _TREE, names, "projection", label_weight=weights)
+    turned = pd.Series(weights, index=names).loc[["cat", "animal", "dog"]]
+    found = enforce_hierarchy(
+        scores[["dog", "cat", "animal"]], _TREE, names, "projection", label_weight=turned
+    )
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="'cow', which is no label, and not the label 'cat'"):
+        enforce_hierarchy(scores.rename(columns={"cat": "cow"}), _TREE, names)
 
 
 @pytest.mark.parametrize("weight", [[0.0], [np.inf], [1.0, 2.0]])

@@ -14,6 +14,7 @@ from labelweave.active.pool import Pool, label_correlations, read_pool
 from labelweave.arguments import checked
 from labelweave.array_types import Array, RowsByLabels
 from labelweave.arrays import numbers_of
+from labelweave.labels.label_names import columns_by_name, rows_by_name
 
 Strategy = Literal["expected_error", "uncertainty", "random"]
 _STRATEGIES = ("expected_error", "uncertainty", "random")
@@ -107,7 +108,8 @@ def next_queries(
         "uncertainty": probabilities nearest to where the decision turns, in log-odds.  "random": for
         comparison.
     cost : array-like of shape (L,) or (n, L), default=None
-        What an answer costs, above 0; gains are divided by it.  None for 1.
+        What an answer costs, above 0; gains are divided by it.  None for 1.  Labels that name a Series or
+        the columns of a frame are matched with the model's.
     random_state : int, default=0
         Draws what is left to chance.
 
@@ -158,7 +160,9 @@ def _read_costs(cost: Any, pool: Pool) -> RowsByLabels:
     shape = pool.known.shape
     if cost is None:
         return np.ones(shape)
-    costs = numbers_of(cost, "cost").astype(np.float64)
+    names = [str(name) for name in (range(shape[1]) if pool.names is None else pool.names)]
+    in_order = (columns_by_name if np.ndim(cost) == 2 else rows_by_name)(cost, names, "cost")
+    costs = numbers_of(in_order, "cost").astype(np.float64)
     if costs.shape not in ((pool.n_rows, shape[1]), shape[1:]):
         wanted = f"({shape[1]},) or ({pool.n_rows}, {shape[1]})"
         raise ValueError(f"cost has shape {costs.shape}; it needs to be {wanted}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
@@ -13,7 +14,7 @@ from labelweave.arguments import checked
 from labelweave.array_types import Array, RowsByLabels
 from labelweave.arrays import numbers_of
 from labelweave.labels import LabelMatrix, Taxonomy
-from labelweave.labels.label_names import checked_names
+from labelweave.labels.label_names import checked_names, columns_by_name, rows_by_name
 
 Enforcement = Literal["max", "projection"]
 
@@ -34,7 +35,7 @@ def enforce_hierarchy(
     Parameters
     ----------
     scores : array-like of shape (n, L)
-        The scores or probabilities.
+        The scores or probabilities; columns that name the labels are matched with them.
     taxonomy : Taxonomy
         What is above what; nodes may have several parents.
     label_names : sequence of str
@@ -45,7 +46,7 @@ def enforce_hierarchy(
         for trees and for graphs: blocks of labels are cut in two at their means by maximum flows (Spouge, Wan
         and Wilbur 2003; Luss, Rosset and Shahar 2012).
     label_weight : array-like of shape (L,) or None, default=None
-        Weights of the labels in the projection, above 0.
+        Weights of the labels in the projection, above 0; a Series that names them is matched by name.
 
     Returns
     -------
@@ -71,7 +72,7 @@ def enforce_hierarchy(
     if names is None:
         raise ValueError("label_names is None; give the name of every label, as nodes of the taxonomy.")
     order = LabelOrder.of(taxonomy, names)
-    table = numbers_of(scores, "scores").astype(np.float64)
+    table = numbers_of(columns_by_name(scores, list(map(str, names)), "scores"), "scores").astype(np.float64)
     if table.ndim != 2 or table.shape[1] != len(order.columns):
         raise ValueError(
             f"scores has shape {table.shape}, but there are {len(order.columns)} labels; give a column each."
@@ -81,7 +82,7 @@ def enforce_hierarchy(
     if not np.isfinite(table).all():
         row, label = np.argwhere(~np.isfinite(table))[0]
         raise ValueError(f"scores at row {row}, label {label} is {table[row, label]}; scores must be finite.")
-    weights = None if label_weight is None else _checked_weights(label_weight, len(order.columns))
+    weights = None if label_weight is None else _checked_weights(label_weight, [str(name) for name in names])
     return order.enforced(table, enforce, weights)
 
 
@@ -129,11 +130,11 @@ def h_loss_sets(probabilities: Any, taxonomy: Taxonomy, label_names: Any) -> npt
     return (order.h_loss_gains(table) > 0).astype(np.int8)
 
 
-def _checked_weights(label_weight: Any, n_labels: int) -> Array:
-    weights = numbers_of(label_weight, "label_weight").astype(np.float64)
-    if weights.shape != (n_labels,) or not (np.isfinite(weights) & (weights > 0)).all():
+def _checked_weights(label_weight: Any, names: Sequence[str]) -> Array:
+    weights = numbers_of(rows_by_name(label_weight, names, "label_weight"), "label_weight").astype(np.float64)
+    if weights.shape != (len(names),) or not (np.isfinite(weights) & (weights > 0)).all():
         raise ValueError(
-            f"label_weight is {label_weight!r}; give {n_labels} finite numbers above 0, one a label."
+            f"label_weight is {label_weight!r}; give {len(names)} finite numbers above 0, one a label."
         )
     return weights
 

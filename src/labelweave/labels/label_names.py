@@ -49,8 +49,8 @@ def places_by_name(given: Sequence[str], names: Sequence[str], what: str) -> Arr
         strange = next(name for name in given if name not in ours)
         lacking = next(name for name in names if name not in theirs)
         raise ValueError(
-            f"{what} has a label {strange!r} that y has not, and none {lacking!r}, while other names agree; "
-            "name all labels as y does, or none."
+            f"{what} has {strange!r}, which is no label, and not the label {lacking!r}, while other names "
+            "agree; name all labels, or none."
         )
     return None
 
