@@ -23,7 +23,8 @@ RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(60, 4))
 Y = (X[:, :3] + 0.3 * RANDOM.normal(size=(60, 3)) > 0).astype(int)
 MODELS = [
-    MaxMarginClassifier(), KernelLogisticClassifier(max_learning_iter=3), LowRankClassifier(2),
+    MaxMarginClassifier(), MaxMarginClassifier(hyperparameters="learn", coupling="full"),
+    KernelLogisticClassifier(max_learning_iter=3), LowRankClassifier(2),
     LowRankClassifierCV(ranks=[2]), LabelGraphClassifier(max_rounds=2, tol=0.1), BinaryRelevance(), WSABIE(2),
     LabelTreeClassifier(leaf_size=1, branching=2), PLST(2), CPLST(2), AutoLabelClassifier(members=["linear"]),
     ZeroShotClassifier(None, np.eye(3, dtype=int), temperature=1.0),

@@ -114,7 +114,8 @@ class GapCallback(FitCallback):
         self.fit_number += 1
         self._begin()
         learns = getattr(estimator, "hyperparameters", "fixed") == "learn"
-        self.most_learned = int(estimator.max_learning_iter) if learns else 0
+        # max-margin learns by a fit of another model, which shows no steps
+        self.most_learned = int(getattr(estimator, "max_learning_iter", 0)) if learns else 0
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         if is_whole_fit(context):
@@ -151,10 +152,10 @@ class GapLines(GapCallback):
         self.write = write or _to_stderr
 
     def setup(self, estimator: Any, context: Any) -> None:
+        self.ended = threading.Event()
         super().setup(estimator, context)
         if self.n_fits == 1 or self.fit_number == 1:
             self.started = self.last = time.monotonic()
-        self.ended = threading.Event()
         threading.Thread(target=self._keep_showing, daemon=True).start()
 
     def _keep_showing(self) -> None:
