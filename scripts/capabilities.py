@@ -89,9 +89,18 @@ REASONS = {
     ("new rows and labels (`partial_fit`)", "LabelGraphClassifier"): (
         "the dual point of a row is bound to the graph; `warm_start=True` serves"
     ),
-    ("probabilities", "MaxMarginClassifier"): "margins are none; `CalibratedLabelClassifier` makes them",
-    ("probabilities", "LowRankClassifier"): "scores are none; `CalibratedLabelClassifier` makes them",
-    ("probabilities", "LabelGraphClassifier"): "scores are none; `CalibratedLabelClassifier` makes them",
+    (
+        "probabilities",
+        "MaxMarginClassifier",
+    ): "margins are no probabilities; `CalibratedLabelClassifier` makes them",
+    (
+        "probabilities",
+        "LowRankClassifier",
+    ): "scores are no probabilities; `CalibratedLabelClassifier` makes them",
+    (
+        "probabilities",
+        "LabelGraphClassifier",
+    ): "scores are no probabilities; `CalibratedLabelClassifier` makes them",
     ("a learned label covariance", "LowRankClassifier"): "the learned factors are one: Z = W Hᵀ",
     ("a learned label covariance", "LabelGraphClassifier"): "the learned graph takes its place",
     ("hyper-parameters learned", "LabelGraphClassifier"): (
@@ -105,7 +114,7 @@ REASONS |= {
     (
         "a row known to an inner node",
         "LabelTreeClassifier",
-    ): "a label that a row may have is unobserved in it",
+    ): "inner nodes would be classes of their own; leave such rows out, or give their class as None",
     ("label covariance", "LabelTreeClassifier"): IN_TREES,
     ("taxonomy", "LabelTreeClassifier"): "`tree=` takes one, to search labels by; labels do not covary by it",
     ("a learned label covariance", "LabelTreeClassifier"): IN_TREES,
@@ -122,7 +131,10 @@ REASONS |= {
     ),
     ("warm start", "LabelTreeClassifier"): "no dual variables are kept; a checkpoint goes on",
     ("new rows and labels (`partial_fit`)", "LabelTreeClassifier"): "no dual variables are kept; fit anew",
-    ("probabilities", "LabelTreeClassifier"): "margins are none; `CalibratedLabelClassifier` makes them",
+    (
+        "probabilities",
+        "LabelTreeClassifier",
+    ): "margins are no probabilities; `CalibratedLabelClassifier` makes them",
 }
 
 

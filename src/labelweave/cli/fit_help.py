@@ -21,7 +21,7 @@ _SECTIONS = {
     "DATA in other formats": ("format", "xml", "n_labels", "labels_at", "n_features", "zero_based"),
 }  # fmt: skip
 _SECTION_OF = {name: title for title, names in _SECTIONS.items() for name in names}
-_ANY, _SEVERAL, _USUAL = "Any model", "Several models", "Options"
+_ANY, _SEVERAL, _USUAL = "Most models", "Several models", "Options"
 
 
 class FitCommand(click.Command):

@@ -64,7 +64,7 @@ _TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the val
         "what inner nodes mean and what mistakes cost.",
     "hyperparameters": "Learn scales and kernel parameters, or keep them; low-rank: the regularization and "
         "kernel parameters, for the squared loss with the ridge penalty.",
-    "cv": "Folds to learn them on, or to choose a rank on.",
+    "cv": "Folds to learn them on, or to choose a rank on (2 for that by default).",
     "learning_rows": ("ROWS", "Learn them on so many rows [all]."),
     "learning_blocks": ("NUMBER", "On so many disjoint blocks of them."),
     "max_learning_iter": "Largest number of evaluations to learn them.",
@@ -88,9 +88,9 @@ _TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the val
         "5,000 rows, one fifth of more]; label-graph: for the loss after every round [none; 0.1 to stop "
         "early]."),
     "ranks": ("NUMBER|SHARE,...", "Choose among these by cross-validation, such as 0.2,0.4 or 50,100 [where "
-        "anything is chosen: --rank if given, or 0.2,0.4,0.6,0.8,1.0]."),
+        "anything is chosen: --rank if given, or 100]."),
     "regularizations": ("COUNT|NUMBER,...", "Choose among these too, such as 0.1,1,10, or among so many that "
-        "are found from the data [--regularization if given, or 10]."),
+        "are found from the data [--regularization if given, or 10,1]."),
     "scoring": "What is to be best on held-out rows.",
     "rule": "Take the best pair, or the smallest rank within a standard error of it.",
     "n_components": ("ROWS", "Let so many rows stand for all in the kernel's features [all, at most 4,000]."),
