@@ -37,9 +37,9 @@ ATTACKERS = {
     "certificates": (
         "--problems 500",
         "Random small problems of the estimators named below (label trees are not among them): what duality "
-        "gaps claim, against an independent solver (CLARABEL).  Where gaps are shares of the objective, thirteen fits take as many rounds as where "
-        "they were shares of 1 below it, and 0.86 to 1.10 of the seconds (`python -m benchmarks.before_after "
-        "--before` the source of dfcd53b^).",
+        "gaps claim, against an independent solver (CLARABEL).  Where gaps are shares of the objective, "
+        "thirteen fits take as many rounds as where they were shares of 1 below it, and 0.86 to 1.10 "
+        "of the seconds (`python -m benchmarks.before_after --before` the source of dfcd53b^).",
     ),
     "sparse_arrays": (
         "--trials 100000",

@@ -50,8 +50,8 @@ def run(model: str, data: str, out: str | None, key: bytes | None, **options: An
         note(f"every entry of {data} is known or was asked about; there is nothing to ask.")
     elif out not in (None, "-"):
         note(
-            f"{len(found)} of {left} unknown entries are in {out}; fill in the column 'answer' with yes, no or "
-            "unknown, and give it to labelweave fit with --answers."
+            f"{len(found)} of {left} unknown entries are in {out}; fill in the column 'answer' with yes, no "
+            "or unknown, and give it to labelweave fit with --answers."
         )
 
 

@@ -313,7 +313,8 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
         if self._form.kind == "labels":
             raise ValueError(
                 f"class_weight is given, but y has many labels a row, of which {type(self).__name__} has one "
-                "weight for all; give sample_weight, or use MaxMarginClassifier, BinaryRelevance or LowRankClassifier."
+                "weight for all; give sample_weight, or use MaxMarginClassifier, LowRankClassifier or "
+                "BinaryRelevance."
             )
         found, factors = self._weighted_by_class(labels, weights)
         if factors is not None:
