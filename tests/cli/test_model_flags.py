@@ -244,7 +244,8 @@ def test_a_killed_fit_goes_on_from_its_checkpoint(run, matrix_files, tmp_path):
 def test_help_has_a_section_a_model_and_shows_one_model_alone(run):
     whole = run("fit", "--help").out
     titles = ["Options:", "Most models:", "Several models:", "--model kernel-logistic:",
-              "--model label-graph:", "How labels go together:", "From scores to decisions:", "DATA that is a table:"]  # fmt: skip
+              "--model label-graph:", "How labels go together:", "From scores to decisions:",
+              "DATA that is a table:"]  # fmt: skip
     places = [whole.index(f"\n{title}\n") for title in titles]
     assert places == sorted(places)
     assert whole.rindex("  --coupling") < whole.index("\n--model low-rank:") < whole.rindex("  --ranks")
