@@ -85,7 +85,12 @@ def fit_method(fit: _Method) -> _Method:
     def fit_and_raise(self: Any, *arguments: Any, **options: Any) -> Any:
         _refuse_lazy_arguments(arguments, options)
         is_part = hasattr(self, "_parent_callback_ctx")  # of a search of scikit-learn's
-        with _raised_at_the_end(is_part=is_part), Workers().running(), _shown(self):
+        with (
+            _as_before_if_refused(self),
+            _raised_at_the_end(is_part=is_part),
+            Workers().running(),
+            _shown(self),
+        ):
             return checked(self, *arguments, **options)
 
     return cast(_Method, fit_and_raise)
@@ -98,7 +103,7 @@ def meta_fit_method(fit: _Method) -> _Method:
     @wraps(fit)
     def shown_fit(self: Any, *arguments: Any, **options: Any) -> Any:
         _refuse_lazy_arguments(arguments, options)
-        with _shown(self):
+        with _as_before_if_refused(self), _shown(self):
             return checked(self, *arguments, **options)
 
     return cast(_Method, shown_fit)
@@ -107,6 +112,20 @@ def meta_fit_method(fit: _Method) -> _Method:
 def _refuse_lazy_arguments(arguments: tuple[Any, ...], options: Mapping[str, Any]) -> None:
     for name, value in [*zip(("X", "y", "sample_weight"), arguments, strict=False), *options.items()]:
         refuse_lazy(value, name)
+
+
+@contextmanager
+def _as_before_if_refused(estimator: Any) -> Iterator[None]:
+    """Leave a fitted estimator as it was where a fit is refused."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, Warning):  # of a fit that is done
+            raise
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 @contextmanager
@@ -377,7 +396,8 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
         self.__dict__.pop("label_mean_", None)
         if self.label_mean is None:
             return None
-        mean = read_label_mean(self.label_mean, [str(name) for name in names], features.shape[1])
+        labels = [str(name) for name in names]
+        mean = read_label_mean(self.label_mean, labels, features.shape[1], features.names)
         self.label_mean_ = mean
         return mean
 

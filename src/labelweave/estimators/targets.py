@@ -311,6 +311,8 @@ def read_classes(y: Any, taxonomy: Taxonomy | None = None) -> ClassTargets:
     """
     if isinstance(y, ClassProbabilities):
         return _probable_classes(y, taxonomy)
+    if hasattr(y, "iloc") and np.ndim(y) == 1 and not isinstance(y.dtype, np.dtype) and y.dtype.kind in "iub":
+        y = y.to_numpy(dtype=object)  # whole numbers with gaps, not as floats
     y = column_or_1d(unmasked(y.astype(object)) if np.ma.isMaskedArray(y) else y, warn=True)
     missing = unknown_entries(y)
     known = y[~missing]

@@ -236,6 +236,21 @@ class ThresholdedClassifier(KernelClassifier):
                 f"{len(self.classes_)} classes a row; use threshold='auto', which predicts the class of the "
                 "highest score."
             )
+        if self._form.kind == "binary":
+            self._check_names_of_two()
+
+    def _check_names_of_two(self) -> None:
+        """Refuse what names the first of two classes: by place it would be taken for the second."""
+        first, second = map(str, self.classes_)
+        for what in ("label_mean", "false_negative_cost", "false_positive_cost"):
+            given: Any = getattr(self, what, None)
+            theirs = given.index if hasattr(given, "iloc") else getattr(given, "label_names", None)
+            names = [] if theirs is None else [str(name) for name in theirs]
+            if first in names and names != ["0"]:  # a place, of what has no names
+                raise ValueError(
+                    f"{what} names the class {first!r}, but the one score of two classes is that of "
+                    f"{second!r}; give what is for {second!r} alone."
+                )
 
     def _set_thresholds(
         self,

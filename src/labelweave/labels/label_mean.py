@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerLabel, RowsByLabels
 from labelweave.arrays import numbers_of
-from labelweave.labels.label_names import checked_names, places_by_name, rows_by_name
+from labelweave.labels.label_names import checked_names, columns_by_name, places_by_name, rows_by_name
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import Maybe, Names, Numbers, Optional
 
@@ -178,15 +178,21 @@ class LabelMean(StoredParameters):
         return {name: getattr(self, name) for name in kept} | names
 
 
-def read_label_mean(given: Any, names: Sequence[str], n_features: int) -> LabelMean | None:
-    """Read a mean of scores: one by name is put into the order of the labels.
+def read_label_mean(
+    given: Any, names: Sequence[str], n_features: int, feature_names: Array | None = None
+) -> LabelMean | None:
+    """Read a mean of scores: one by name is put into the order of the labels, and of the features.
 
-    given: a LabelMean, weights (L, d), in a frame with the labels' names as its index or not, or None.
+    given: a LabelMean, weights (L, d), in a frame that may name labels and features, or None.
     Raises ValueError if it is of other labels or features.
     """
     if given is None:
         return None
-    mean = given if isinstance(given, LabelMean) else LabelMean(rows_by_name(given, names, "label_mean"))
+    if not isinstance(given, LabelMean):
+        given = rows_by_name(given, names, "label_mean")
+        if feature_names is not None:
+            given = columns_by_name(given, [str(name) for name in feature_names], "label_mean", "feature")
+    mean = given if isinstance(given, LabelMean) else LabelMean(given)
     if mean.n_labels != len(names) or mean.n_features != n_features:
         raise ValueError(
             f"label_mean is of {mean.n_labels} labels and {mean.n_features} features, but there are "
@@ -199,7 +205,7 @@ def read_label_mean(given: Any, names: Sequence[str], n_features: int) -> LabelM
 
 def _table(given: Any, name: str) -> Array:
     table = given.toarray() if sp.issparse(given) else numbers_of(given, name)
-    found: Array = np.asarray(table, dtype=np.float64)
+    found = np.array(table, dtype=np.float64)  # a copy, which stays as it is
     if found.ndim != 2 or not np.isfinite(found).all():
         raise ValueError(
             f"{name} has shape {found.shape}, or a number that is not finite; give a table of finite numbers."

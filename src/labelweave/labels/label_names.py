@@ -34,7 +34,9 @@ def checked_names(names: Sequence[Any] | Array | None, n_labels: int | None) -> 
     return array
 
 
-def places_by_name(given: Sequence[str], names: Sequence[str], what: str) -> Array | None:
+def places_by_name(
+    given: Sequence[str], names: Sequence[str], what: str, kind: str = "label"
+) -> Array | None:
     """Find the labels of y, by name, among given ones of the argument ``what``; None where they go by place.
 
     They do where none has a name of y, or one side has numbers from 0 on in the place of names.
@@ -49,8 +51,8 @@ def places_by_name(given: Sequence[str], names: Sequence[str], what: str) -> Arr
         strange = next(name for name in given if name not in ours)
         lacking = next(name for name in names if name not in theirs)
         raise ValueError(
-            f"{what} has {strange!r}, which is no label, and not the label {lacking!r}, while other names "
-            "agree; name all labels, or none."
+            f"{what} has {strange!r}, which is no {kind}, and not the {kind} {lacking!r}, while other names "
+            f"agree; name all {kind}s, or none."
         )
     return None
 
@@ -66,10 +68,10 @@ def rows_by_name(given: Any, names: Sequence[str], what: str) -> Any:
     return given if places is None else given.iloc[places]
 
 
-def columns_by_name(given: Any, names: Sequence[str], what: str) -> Any:
-    """Put the columns of a frame into the order of the labels they name; see :func:`rows_by_name`."""
+def columns_by_name(given: Any, names: Sequence[str], what: str, kind: str = "label") -> Any:
+    """Put the columns of a frame into the order of the labels, or other kind, they name; see rows_by_name."""
     columns = column_labels(given)
-    places = None if columns is None else places_by_name([str(name) for name in columns], names, what)
+    places = None if columns is None else places_by_name([str(name) for name in columns], names, what, kind)
     return given if places is None else np.asarray(given)[:, places]
 
 

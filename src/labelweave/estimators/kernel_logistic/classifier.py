@@ -8,6 +8,7 @@ in :mod:`labelweave.problems.kernel_likelihood`, the learning of hyper-parameter
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from numbers import Real
 from os import PathLike
@@ -147,8 +148,8 @@ class KernelLogisticClassifier(KernelProbabilities):
     hyperparameters : {"learn", "fixed"}, default="learn"
         Whether scales and kernel parameters are learned or kept.
     cv : int, splitter, iterable or None, default=5
-        The folds on which they are learned: a number of random parts, stratified by labels (None for 5), or
-        splits of all rows; where rows belong together ``list(GroupKFold(5).split(X, y, groups))``.
+        The folds on which they are learned: a number of random parts (None for 5; stratified where rows have
+        many labels), or splits; where rows belong together ``list(GroupKFold(5).split(X, y, groups))``.
     learning_rows : int or None, default=None
         Learn hyper-parameters on so many rows, drawn at random, and fit all with them; None for all.
     learning_blocks : int, default=1
@@ -418,7 +419,7 @@ class KernelLogisticClassifier(KernelProbabilities):
             features, y, weights, taxonomy=self.taxonomy_, is_flat=is_flat, is_related=self._relates_labels,
             flip_rates=self.flip_rates,
         )  # fmt: skip
-        self.classes_ = self._form.classes
+        self.classes_, self._fitted_loss = self._form.classes, deepcopy(self.loss)
         self._check_decision()
         self._check_threshold()
         self._check_kernel_rank()

@@ -185,6 +185,8 @@ class LikelihoodData:
 
     def label_matrix(self) -> LabelMatrix:
         """Give the labels, or the second of two classes; those of rows that are not certain mean nothing."""
+        if self.signs is None and self.shares is not None:
+            return LabelMatrix.from_probabilities(self.shares[:, 1:])
         if self.signs is None:
             return LabelMatrix.from_any(self.targets[:, None])
         if self.signs.dtype.kind != "f":
@@ -389,7 +391,9 @@ class LikelihoodFit:
         if sum(len(block.rows) for block in blocks) < _MANY * _FIRST_ROWS:
             return None
         order = np.random.default_rng(self.settings.seed).permutation(len(blocks[0].rows))
-        return [blocks[0].part(np.sort(order[:_FIRST_ROWS]))]
+        part = blocks[0].part(np.sort(order[:_FIRST_ROWS]))
+        held = part.held_out.sum(axis=0)  # folds of a user's may hold out few rows, or train on few
+        return [part] if ((held > 0) & (held < len(part.rows))).all() else None
 
     def _criterion(self, family: PriorFamily, blocks: list[LearningBlock]) -> MeanCriterion:
         return MeanCriterion([(self.closed_form or self._part)(family, block) for block in blocks])

@@ -122,7 +122,8 @@ class KernelProbabilities(AddsLabels, LearningClassifier):
         scores = super()._raw_scores(features)
         if self._form.kind == "binary" and scores.shape[1] == 2:
             return scores[:, 1:] - scores[:, :1]
-        return scores if isinstance(self.loss, str) else self.loss.log_odds(scores)
+        loss = getattr(self, "_fitted_loss", self.loss)  # a model from a file has the parameter alone
+        return scores if isinstance(loss, str) else loss.log_odds(scores)
 
     _couples_intercepts = False
 
@@ -144,7 +145,8 @@ class KernelProbabilities(AddsLabels, LearningClassifier):
         # of two classes the most probable one is also the best by the other rules
         if self._form.kind != "multiclass" or self.decision == "most_probable":
             return super()._decide(scores)
-        assert self.taxonomy_ is not None, "checked in fit"
+        self._check_decision()  # it may have been set after the fit
+        assert self.taxonomy_ is not None, "checked"
         probabilities, names = softmax(scores, axis=1), [node_name(name) for name in self.classes_]
         if self.decision == "best_parent":
             return self.classes_[best_parent(probabilities, self.taxonomy_.parents_of(names))]

@@ -376,10 +376,10 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         """Choose thresholds, fit, and keep what makes the scores."""
         features, settings = data.features, self._settings(progress, journal)
         source, explicit, *others = self._read_kernels(features, settings.seed)
-        factor = None
-        if self.kernel_rank is not None:
-            factor = kernel_factor(self, source, explicit, features, settings)
+        factor = kernel_factor(self, source, explicit, features, settings) if self.kernel_rank else None
         if factor is not None:
+            size = 8e-6 * factor.features.shape[1] * data.labels.n_labels  # of the model's own table
+            settings = replace(settings, memory_budget=max(settings.memory_budget, size))
             data = replace(data, features=factor.features)
             source, explicit = KernelSource(make_kernel("linear"), factor.features), factor.features
         covariances: Any = self.label_covariance_ if others else [None]

@@ -152,8 +152,9 @@ class DualVariables:
         columns = carried_columns(self.form, form)
         if columns is None or columns.max(initial=-1) >= shape[1] or len(self.variables) > shape[0]:
             return None
-        variables = np.zeros(shape)
-        variables[: len(self.variables), columns] = self.variables * (C / self.C)
+        variables, ratio = np.zeros(shape), C / self.C
+        if ratio * max(C, self.C) < np.inf:  # no variable is larger; else they are no start
+            variables[: len(self.variables), columns] = self.variables * ratio
         return variables
 
 

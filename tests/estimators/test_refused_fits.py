@@ -1,0 +1,149 @@
+"""A fit that is refused leaves a fitted model as it was; a fitted model keeps what it was given."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+from labelweave import (
+    KernelLogisticClassifier,
+    LabelGraphClassifier,
+    LowRankClassifier,
+    MaxMarginClassifier,
+    TunedThresholdClassifier,
+)
+from labelweave.labels import ClassProbabilities
+from labelweave.losses.entry_losses import LogisticEntryLoss
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(60, 3))
+Y = (X @ RANDOM.normal(size=(3, 4)) > 0).astype(int)
+THREE = np.array(list("abc"))[np.arange(60) % 3]
+TWO = np.where(X[:, 0] > 0, "p", "n")
+
+
+def logistic(**parameters):
+    return KernelLogisticClassifier(hyperparameters="fixed", gamma=0.3, **parameters)
+
+
+class Scaled(LogisticEntryLoss):
+    """The logistic loss of multiplied scores."""
+
+    times = 1.0
+
+    def log_odds(self, scores):
+        return self.times * super().log_odds(scores)
+
+
+@pytest.mark.parametrize(
+    "model", [logistic(), MaxMarginClassifier(), TunedThresholdClassifier(MaxMarginClassifier())]
+)
+def test_a_refused_fit_leaves_a_model_as_it_was(model):
+    with pytest.raises(ValueError, match="59"):
+        model.fit(X, Y[:-1])
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    expected = model.fit(X, Y).predict(X)
+    inner = getattr(model, "estimator", model).set_params(class_weight={"q": 1})
+    with pytest.raises(ValueError, match=r"'q'|3 classes"):
+        model.fit(X, THREE)
+    np.testing.assert_array_equal(model.predict(X), expected)
+    assert len(model.classes_) == 4
+    assert inner.class_weight == {"q": 1}
+
+
+@pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
+def test_a_fit_that_ends_in_a_warning_is_kept():
+    model = MaxMarginClassifier(max_iter=1, tol=1e-9)
+    with pytest.raises(ConvergenceWarning):
+        model.fit(X, Y)
+    assert model.predict(X).shape == Y.shape
+
+
+def test_a_fitted_model_keeps_its_loss():
+    loss = Scaled()
+    model = logistic(loss=loss).fit(X, Y)
+    expected = model.predict_proba(X)
+    loss.times = 3.0
+    np.testing.assert_array_equal(model.predict_proba(X), expected)
+    np.testing.assert_array_equal(model.set_params(loss=Scaled()).predict_proba(X), expected)
+
+
+@pytest.mark.parametrize("model", [logistic(), MaxMarginClassifier(kernel="rbf"), LowRankClassifier(2)])
+def test_a_fitted_model_keeps_its_mean(model):
+    mean = RANDOM.normal(size=(4, 3))
+    expected = model.set_params(label_mean=mean).fit(X, Y).decision_function(X)
+    mean *= 0
+    np.testing.assert_array_equal(model.decision_function(X), expected)
+
+
+@pytest.mark.parametrize("model", [logistic(), MaxMarginClassifier(1e-3), LowRankClassifier(2)])
+def test_features_of_a_mean_go_by_name(model):
+    rows = pd.DataFrame(X, columns=list("uvw"))
+    mean = pd.DataFrame(RANDOM.normal(size=(4, 3)), columns=list("uvw"))
+    expected = model.set_params(label_mean=mean).fit(rows, Y).decision_function(rows)
+    found = model.set_params(label_mean=mean[list("wuv")]).fit(rows, Y).decision_function(rows)
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="'z', which is no feature, and not the feature 'w'"):
+        model.set_params(label_mean=mean.rename(columns={"w": "z"})).fit(rows, Y)
+
+
+def test_a_factor_of_a_kernel_needs_no_budget_for_the_weights_of_its_columns():
+    many = np.random.default_rng(0).random((60, 300)) < 0.05
+    small = MaxMarginClassifier(kernel="rbf", kernel_rank=20, memory_budget=0.04, tol=0.1).fit(X, many)
+    large = MaxMarginClassifier(kernel="rbf", kernel_rank=20, tol=0.1).fit(X, many)
+    np.testing.assert_allclose(small.decision_function(X), large.decision_function(X), atol=0.2)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.EfficiencyWarning")
+def test_a_warm_start_from_a_c_that_is_far_away():
+    model = MaxMarginClassifier(1e-200, warm_start=True).fit(X, Y)
+    with pytest.warns(ConvergenceWarning):
+        far = model.set_params(C=1e120, max_iter=3).fit(X, Y)
+    assert np.isfinite(far.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("kind", [KernelLogisticClassifier, MaxMarginClassifier, LabelGraphClassifier])
+@pytest.mark.parametrize("names", [["n"], ["n", "p"]])
+def test_what_names_the_first_of_two_classes_is_refused(kind, names):
+    words = "names the class 'n', but the one score of two classes is that of 'p'"
+    with pytest.raises(ValueError, match="false_negative_cost " + words):
+        kind(false_negative_cost=pd.Series(9.0, index=names)).fit(X, TWO)
+    if kind is not LabelGraphClassifier:
+        with pytest.raises(ValueError, match="label_mean " + words):
+            kind(label_mean=pd.DataFrame(np.ones((len(names), 3)), index=names)).fit(X, TWO)
+    assert kind(false_negative_cost=pd.Series([9.0])).fit(X, (X[:, 0] > 0) * 1).classes_.tolist() == [0, 1]
+
+
+def test_a_decision_that_is_set_later_is_checked():
+    model = logistic().fit(X, THREE).set_params(decision="best_parent")
+    with pytest.raises(ValueError, match="decision='best_parent' needs a taxonomy"):
+        model.predict(X)
+
+
+def test_thresholds_of_two_probable_classes_are_those_of_one_score():
+    y = ClassProbabilities(RANDOM.dirichlet([1, 1], 60))
+    flat = logistic(scale=20, intercept_variance=2, threshold="f1", tol=1e-10).fit(X, y)
+    tied = logistic(scale=10, label_covariance=np.eye(2), threshold="f1", tol=1e-10).fit(X, y)
+    np.testing.assert_allclose(tied.thresholds_, flat.thresholds_, rtol=1e-6)
+
+
+def test_folds_that_hold_out_one_row_of_many():
+    rows = RANDOM.normal(size=(3100, 2))
+    folds = [(np.arange(1, len(rows)), [0])]
+    model = KernelLogisticClassifier(cv=folds, kernel_rank=10, max_learning_iter=2, tol=1e-2)
+    assert np.isfinite(model.fit(rows, rows[:, 0] > 0).cross_validation_loss_)
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "classes"),
+    [
+        (2**53 + np.arange(60) % 3, "Int64", [2**53, 2**53 + 1, 2**53 + 2]),
+        ([10, 20, None] * 20, "Int64", [10, 20]),
+        ([True, False] * 30, "boolean", [False, True]),
+    ],
+)
+def test_columns_that_may_have_gaps_keep_their_numbers(values, dtype, classes):
+    found = logistic().fit(X, pd.Series(values, dtype=dtype)).classes_
+    assert found.tolist() == classes
+    assert found.dtype.kind == ("b" if dtype == "boolean" else "i")
