@@ -195,9 +195,10 @@ class ConformalLabelClassifier(DecisionClassifier):
             rows = self._accepted(held.weights, data.weights)
             labels, scores = labels[rows], scores[rows]
         if self._one_of is not None:  # rows whose class is not known, or in part, tell nothing
-            rows = np.flatnonzero(np.diff(labels.positives.indptr))
+            rows = np.flatnonzero(np.diff(labels.expected_positives.indptr))
             labels, scores = labels[rows], scores[rows]
         found = control_mistakes(labels, scores, self.control, **limits)
+        self._guaranteed = {**limits, "control": self.control, "cv": self.cv}
         self.threshold_, self.calibration_risk_, self.n_calibration_rows_ = found
         self._close(data)
         return self

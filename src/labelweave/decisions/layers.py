@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,16 +95,21 @@ def chosen_classes(
 
 def guarantee_words(classifier: Any) -> str | None:
     """State what a classifier guarantees of its label sets; None if nothing."""
-    if not isinstance(classifier, ConformalLabelClassifier) or classifier.cv not in (None, "prefit"):
+    if not isinstance(classifier, ConformalLabelClassifier):
+        return None
+    # those of the fit; a model from a file has the parameters that it was saved with
+    settings: Any = SimpleNamespace(
+        **{**classifier.get_params(deep=False), **vars(classifier).get("_guaranteed", {})}
+    )
+    if settings.cv not in (None, "prefit"):
         return None  # of folds none is proven
-    settings: Any = classifier
     share = f"the expected share of {_SHARES[settings.control]}"
-    if settings._one_of is not None:
+    if classifier._one_of is not None:
         share = "the probability that the class is not in the set"
     share += f" is at most {settings.level:g}"
     is_mean = settings.guarantee == "expectation"
     how = "on average" if is_mean else f"with probability {settings.confidence:g}"
-    rows = f"for rows like the {settings.n_calibration_rows_} calibration rows"
+    rows = f"for rows like the {classifier.n_calibration_rows_} calibration rows"
     return f"{rows} {share}, {how} over draws of the calibration rows"
 
 

@@ -38,6 +38,7 @@ Guarantee = Literal["probability", "expectation"]
 
 _RISKS_AT_ONCE = 1024
 _MOST_LABELS = 1000  # of a row whose false discoveries are followed
+_LEAST_LEVEL = 1e-15  # below which no number of rows is counted
 _ROUNDING = 16  # units of the last place of the largest score
 
 
@@ -83,9 +84,10 @@ class _Test(NamedTuple):
     def fewest_rows(self) -> int:
         """Count the rows without which not even a risk of 0 would do."""
         if self.guarantee == "expectation":
-            fewest = int(np.ceil(1.0 / self.level - 1.0))
+            needed = 1.0 / max(self.level, _LEAST_LEVEL) - 1.0
         else:
-            fewest = int(np.ceil(np.log(1.0 - self.confidence) / np.log(1.0 - self.level)))
+            needed = np.log(1.0 - self.confidence) / np.log1p(-max(self.level, _LEAST_LEVEL))
+        fewest = int(np.ceil(needed))
         return fewest + (not self._replace(n_rows=fewest).accepts(np.zeros(1))[0])  # by rounding one too few
 
 
@@ -101,7 +103,9 @@ def control_mistakes(
 ) -> ConformalThreshold:
     """Choose the threshold of the largest or smallest label sets whose mistakes stay below a level.
 
-    For the labels of the calibration rows and their scores see :func:`choose_thresholds`.
+    For the labels of the calibration rows and their scores see :func:`choose_thresholds`.  Labels known by
+    probabilities count as far as they are expected, and the guarantee is for labels that are drawn so; of
+    false negatives among many labels a row, the expected number that is missed is divided by that of all.
 
     Parameters
     ----------
@@ -128,7 +132,7 @@ def control_mistakes(
         If there are too few rows for the level, naming how many are needed, or arguments make no sense.
     """
     _check(control, level, guarantee, confidence)
-    table = read_labeled_scores(labels, scores).certain()
+    table = read_labeled_scores(labels, scores)
     if table.labels.observed is not None:
         table = table.rows(np.flatnonzero(np.diff(table.labels.observed.indptr)))  # without empty rows
     test = _Test(float(level), float(confidence), guarantee, len(table.weights))
@@ -233,10 +237,11 @@ def _walk(scores: Array, changes: Array, order: Array, test: _Test) -> tuple[Arr
 
 def _walk_up(table: LabeledScores, test: _Test) -> tuple[float, float]:
     """Raise the threshold from below all scores while few enough true labels are lost."""
-    counts = table.row_positives()
-    rows = np.repeat(np.arange(test.n_rows), counts)
-    scores = table.scores[rows, table.labels.positives.indices].astype(np.float64)
-    steps, risks, taken = _walk(scores, 1.0 / counts[rows], np.argsort(scores), test)
+    expected, counts = table.labels.expected_positives, table.row_positives()
+    rows, is_some = np.repeat(np.arange(test.n_rows), np.diff(expected.indptr)), expected.data > 0
+    rows, columns, shares = rows[is_some], expected.indices[is_some], expected.data[is_some]
+    scores = table.scores[rows, columns].astype(np.float64)
+    steps, risks, taken = _walk(scores, shares / counts[rows], np.argsort(scores), test)
     if taken == len(steps):
         return float(table.scores.max()), float(risks[-1])
     # a row that is scored again in other company may differ in the last bits; larger sets lose no true label
@@ -248,10 +253,9 @@ def _walk_down(table: LabeledScores, test: _Test) -> tuple[float, float]:
     """Lower the threshold from above all scores while few enough predicted labels are wrong."""
     scores, changes, lowest = _discovery_steps(table)
     steps, risks, taken = _walk(scores, changes, np.argsort(-scores, kind="stable"), test)
-    if taken < len(steps):
-        return max(float(steps[taken]), lowest), float(risks[taken])
-    below = np.nextafter(steps[-1], -np.inf) if len(steps) else table.scores.max()
-    return max(float(below), lowest), float(risks[-1])
+    below = steps[taken] if taken < len(steps) else np.nextafter(np.float64(table.scores.min()), -np.inf)
+    threshold = max(float(below), lowest)
+    return threshold, float(risks[np.count_nonzero(steps > threshold)])
 
 
 def _discovery_steps(table: LabeledScores) -> tuple[Array, Array, float]:

@@ -12,6 +12,7 @@ import numpy as np
 from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
 from labelweave.arrays import numbers_of, panels
 from labelweave.labels import LabelMatrix
+from labelweave.labels.label_names import columns_by_name
 from labelweave.labels.label_tables import shown_name
 
 BLOCK_ENTRIES = 2**20
@@ -133,14 +134,17 @@ def _where_seen(signs: Array, scores: Array) -> Array:
 def read_labeled_scores(labels: Any, scores: Any, sample_weight: Any = None) -> LabeledScores:
     """Check labels, scores (n, L) and weights of rows; refuse what does not fit, naming the place."""
     truth = LabelMatrix.from_any(labels)
+    if truth.names is not None:
+        scores = columns_by_name(scores, [str(name) for name in truth.names], "scores")
     table = read_score_table(scores, truth.names)
     if table.shape != truth.shape:
         raise ValueError(
             f"scores have shape {table.shape} but the labels have shape {truth.shape}; both must be "
             "(rows, labels)."
         )
-    if not len(truth):
-        raise ValueError("There are no rows to choose from; give at least one.")
+    if not table.size:
+        what = "rows" if not len(truth) else "labels"
+        raise ValueError(f"There are no {what} to choose from; give at least one.")
     return LabeledScores(truth, table, _read_weights(sample_weight, len(truth)))
 
 

@@ -181,6 +181,11 @@ async def _answer(session: LabelSession, request: Any) -> Any:
 
 async def _undo(session: LabelSession, request: Any) -> Any:
     from starlette.concurrency import run_in_threadpool
+    from starlette.responses import JSONResponse
 
-    await run_in_threadpool(session.undo)
+    try:
+        await run_in_threadpool(session.undo)
+    except OSError as error:
+        trouble = f"What was taken back could not be written: {error.strerror}"
+        return JSONResponse({"trouble": trouble}, status_code=507)
     return await _state(session, request)

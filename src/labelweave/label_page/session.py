@@ -177,7 +177,7 @@ class LabelSession:
                 model = self.model.fit(self.X, known) if _is_enough(known) else None
                 found = next_queries(model, self.X, _BATCH, self._closed(said))
                 level = None if model is None else _expected_f1(model, self.X, found.cut)
-        except (ValueError, ArithmeticError, MemoryError) as error:
+        except Exception as error:  # whatever a model raises, the page goes on
             self.trouble = f"The model could not be fitted: {error}"
             self._fitted = count
             return

@@ -29,6 +29,8 @@ def above_floor(table: LabeledScores, thresholds: PerLabel, most: float) -> PerL
             ranked, _, predicted, is_end = (part[0] for part in groups)
             fits = np.flatnonzero(is_end & (predicted <= allowed[label]))
             floor = float(ranked[0])
+            if len(fits) and fits[-1] + 1 == len(ranked):  # sums in another order, rounded apart
+                continue
             if len(fits):
                 floor = float(threshold_between(*ranked[[fits[-1] + 1, fits[-1]]].astype(np.float64)))
             raised[label] = max(raised[label], floor)
