@@ -18,6 +18,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from labelweave import (
     CalibratedLabelClassifier,
     ConformalLabelClassifier,
+    HierarchicalClassifier,
     KernelLogisticClassifier,
     LabelMatrix,
     MaxMarginClassifier,
@@ -30,6 +31,8 @@ from labelweave.decisions.layers import (
     guarantee_words,
     innermost,
     layer_words,
+    shown_labels,
+    shown_thresholds,
     with_probabilities,
 )
 from labelweave.estimators import TableModel
@@ -198,3 +201,14 @@ def test_a_model_of_table_rows_finds_the_best_labels_around_a_wrapper():
     labels, scores = TableModel.of_fitted(vectorizer, tuned).predict_top(frame, 1)
     np.testing.assert_array_equal(labels[:, 0], 1 - flower[:, 0])
     assert scores.shape == (40, 1)
+
+
+@pytest.mark.parametrize("inner", [{"objective": "macro_f1"}, {"scope": "top_k"}])
+def test_label_sets_of_a_hierarchy_that_enforces_nothing_are_those_inside(inner):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(80, 3))
+    Y = pd.DataFrame((X + random.normal(size=(80, 3)) > 0.5).astype(int), columns=["animal", "dog", "cat"])
+    tuned = TunedThresholdClassifier(MaxMarginClassifier(), **inner)
+    model = HierarchicalClassifier(tuned, {"animal": ["dog", "cat"]}, enforce="none").fit(X, Y)
+    np.testing.assert_array_equal(shown_labels(model, X).predicted, np.asarray(model.predict(X)) > 0)
+    assert shown_thresholds(model) is None

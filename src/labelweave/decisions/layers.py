@@ -12,6 +12,7 @@ import numpy.typing as npt
 from labelweave.array_types import PerLabel, RowsByClasses, RowsByLabels
 from labelweave.decisions.base import layers
 from labelweave.decisions.conformal_label import ConformalLabelClassifier
+from labelweave.decisions.hierarchical import HierarchicalClassifier
 from labelweave.estimators import KernelLogisticClassifier, MaxMarginClassifier
 from labelweave.labels import Taxonomy
 
@@ -68,8 +69,8 @@ def shown_labels(classifier: Any, X: Any) -> Shown:
 def shown_thresholds(classifier: Any) -> PerLabel | None:
     """Give the thresholds of these numbers; None where label sets are not made by thresholds."""
     has_probabilities = hasattr(classifier, "predict_proba")
-    if getattr(classifier, "_enforces", False):
-        return None
+    if getattr(classifier, "_enforces", False) or isinstance(classifier, HierarchicalClassifier):
+        return None  # what is inside may decide by thresholds of its own
     own = getattr(classifier, "thresholds_", None)
     if own is not None:
         return np.asarray(own if has_probabilities else own - np.min(own))
