@@ -32,7 +32,8 @@ def test_some_names_of_y_among_others_are_refused():
     for what, given in (("label_covariance", R), ("label_mean", mean)):
         for model in (MaxMarginClassifier(), KernelLogisticClassifier(hyperparameters="fixed")):
             with pytest.raises(
-                ValueError, match=f"{what} has a label 'fog' .* none 'rain', while other names"
+                ValueError,
+                match=f"{what} has 'fog', .* not the label 'rain', while other names",
             ):
                 model.set_params(**{what: given}).fit(X, Y)
     numbered = Y.set_axis([1, 2, 3], axis=1)
@@ -93,7 +94,7 @@ def test_costs_rates_and_weights_of_labels_go_by_name(name):
 
     expected = scores(costs.to_numpy(), rates.to_numpy(), entries.to_numpy())
     np.testing.assert_array_equal(scores(costs[order], rates[order], entries[order]), expected)
-    with pytest.raises(ValueError, match=r"entry_weight has a label 'fog' .* none 'rain'"):
+    with pytest.raises(ValueError, match=r"entry_weight has 'fog', .* not the label 'rain'"):
         scores(costs, rates, entries.rename(columns={"rain": "fog"}))
 
 

@@ -21,6 +21,7 @@ from labelweave.estimators.class_weights import SignFactors, class_weight_of_sta
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.parameters import MEAN, Parameters
+from labelweave.estimators.progress import as_before_if_refused
 from labelweave.estimators.scorers import HasScorer, Scorer
 from labelweave.estimators.soft_targets import RATES_OF_CLASSES, corrected_by
 from labelweave.estimators.stored_form import FORM, check_columns
@@ -86,7 +87,7 @@ def fit_method(fit: _Method) -> _Method:
         _refuse_lazy_arguments(arguments, options)
         is_part = hasattr(self, "_parent_callback_ctx")  # of a search of scikit-learn's
         with (
-            _as_before_if_refused(self),
+            as_before_if_refused(self),
             _raised_at_the_end(is_part=is_part),
             Workers().running(),
             _shown(self),
@@ -103,7 +104,7 @@ def meta_fit_method(fit: _Method) -> _Method:
     @wraps(fit)
     def shown_fit(self: Any, *arguments: Any, **options: Any) -> Any:
         _refuse_lazy_arguments(arguments, options)
-        with _as_before_if_refused(self), _shown(self):
+        with as_before_if_refused(self), _shown(self):
             return checked(self, *arguments, **options)
 
     return cast(_Method, shown_fit)
@@ -112,20 +113,6 @@ def meta_fit_method(fit: _Method) -> _Method:
 def _refuse_lazy_arguments(arguments: tuple[Any, ...], options: Mapping[str, Any]) -> None:
     for name, value in [*zip(("X", "y", "sample_weight"), arguments, strict=False), *options.items()]:
         refuse_lazy(value, name)
-
-
-@contextmanager
-def _as_before_if_refused(estimator: Any) -> Iterator[None]:
-    """Leave a fitted estimator as it was where a fit is refused."""
-    before = dict(vars(estimator))
-    try:
-        yield
-    except Exception as error:
-        if isinstance(error, Warning):  # of a fit that is done
-            raise
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
 
 
 @contextmanager

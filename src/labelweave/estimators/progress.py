@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -128,3 +129,17 @@ class FitProgress:
     def _facts(self, record: Any) -> dict[str, Any]:
         X, y, sample_weight = self.arguments
         return {"X": X, "y": y, "metadata": _Metadata(sample_weight, record)}
+
+
+@contextmanager
+def as_before_if_refused(estimator: Any) -> Iterator[None]:
+    """Leave an estimator as it was where an error ends a fit."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, Warning):  # of a fit that is done
+            raise
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
