@@ -78,17 +78,10 @@ def test_the_guarantee_is_that_of_the_fit():
 
 def test_equal_weights_that_are_no_powers_of_two():
     random = np.random.default_rng(56)
-    X, shares = random.normal(size=(25, 3)), random.random(4)
-    Y = (random.random((25, 4)) < shares).astype(int)
-    for weight in (0.1, 0.3, 0.7):
-        for seed in range(20):
-            rows = np.random.default_rng(seed).permutation(25)
-            choose_thresholds(
-                Y[rows], X[rows] @ np.ones((3, 4)), pooling=0.5, sample_weight=np.full(25, weight)
-            )
-    plain = TunedThresholdClassifier(BinaryRelevance()).fit(X, Y)
-    weighted = TunedThresholdClassifier(BinaryRelevance()).fit(X, Y, sample_weight=np.full(25, 0.25))
-    np.testing.assert_allclose(plain.thresholds_.shape, weighted.thresholds_.shape)
+    X = random.normal(size=(25, 3))
+    Y = (random.random((25, 4)) < random.random(4)).astype(int)
+    model = TunedThresholdClassifier(BinaryRelevance()).fit(X, Y, sample_weight=np.full(25, 0.3))
+    assert np.isfinite(model.thresholds_).all()
 
 
 @pytest.mark.parametrize("choose", [choose_thresholds, choose_top_k, calibrate_labels, control_mistakes])

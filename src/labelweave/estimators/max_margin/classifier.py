@@ -378,7 +378,7 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         source, explicit, *others = self._read_kernels(features, settings.seed)
         factor = kernel_factor(self, source, explicit, features, settings) if self.kernel_rank else None
         if factor is not None:
-            size = 8e-6 * factor.features.shape[1] * data.labels.n_labels  # of the model's own table
+            size = 9e-6 * factor.features.shape[1] * data.labels.n_labels  # of the model's own table
             settings = replace(settings, memory_budget=max(settings.memory_budget, size))
             data = replace(data, features=factor.features)
             source, explicit = KernelSource(make_kernel("linear"), factor.features), factor.features
