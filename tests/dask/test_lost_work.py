@@ -1,5 +1,6 @@
 """Killed workers and clients cost their work and nothing else."""
 
+import asyncio
 import os
 import signal
 import threading
@@ -162,6 +163,7 @@ def test_work_that_workers_lose_again_and_again(client, monkeypatch, error, said
     future = Lost(error)
     monkeypatch.setattr("labelweave.dask.waiting.wait", lambda futures, timeout: None)
     monkeypatch.setattr(client, "gather", raising)
+    monkeypatch.setattr("labelweave.dask.waiting.try_again", Lost.retry)
     with pytest.raises(RuntimeError, match=said):
         gathered(client, [future])
     assert future.retried == retried
@@ -243,6 +245,34 @@ def test_what_failed_for_what_it_came_from_is_done_again(client):
         future.result()
     try_again(future)
     assert future.result(timeout=10) == 2.0
+
+
+class LateAnswers:
+    """A scheduler whose answers come after what the client is told of its tasks."""
+
+    def __init__(self, scheduler):
+        self.scheduler = scheduler
+
+    def __getattr__(self, name):
+        return getattr(self.scheduler, name)
+
+    async def retry(self, **asked):
+        answer = await self.scheduler.retry(**asked)
+        await asyncio.sleep(0.5)
+        return answer
+
+
+def test_an_error_that_is_known_before_the_answer_ends_the_wait(client, monkeypatch):
+    def fails():
+        raise OSError("not there")
+
+    future = client.submit(fails, pure=False)
+    with pytest.raises(OSError, match="not there"):
+        future.result(timeout=10)
+    monkeypatch.setattr(client, "scheduler", LateAnswers(client.scheduler))
+    try_again(future)
+    with pytest.raises(OSError, match="not there"):
+        future.result(timeout=10)
 
 
 def test_a_checkpoint_is_a_folder(client, tmp_path):

@@ -94,12 +94,17 @@ def is_of_data(error: BaseException) -> bool:
 
 def try_again(future: Future) -> None:
     """Let the scheduler do a failed task again, with what it came from."""
-    try:
-        future.retry()
-    except (
-        KeyError
-    ):  # of distributed 2026.8: what it came from failed first, of which this client has no future
-        future.client.futures[future.key].retry()
+    future.client.sync(_try_again, future)
+
+
+async def _try_again(future: Future) -> None:
+    """Mark the future as pending, then ask: a quick task may end before the scheduler's answer.
+
+    Future.retry of distributed 2026.8 marks it after the answer, and then waits for ever.
+    """
+    client = future.client
+    client.futures[future.key].retry()
+    await client.scheduler.retry(keys=[future.key], client=client.id)
 
 
 def scattered(client: Client, values: Sequence[Any], worker: str | None = None) -> list[Future]:
