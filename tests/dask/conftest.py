@@ -11,6 +11,13 @@ def client():
         yield made
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """No word on long tasks, as first compilations are on a busy machine: warnings are errors here."""
+    for module in ("waiting", "fit"):
+        monkeypatch.setattr(f"labelweave.dask.{module}.SILENCE", 3600.0)
+
+
 @pytest.fixture
 def apart(monkeypatch):
     """Partitions stay apart, however small they are; few visits, so that tests are quick."""

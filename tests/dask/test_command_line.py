@@ -308,7 +308,8 @@ def test_row_groups_make_parts(tmp_path):
     assert [part.table().first_row for part in parts] == [0, 30, 60, 90]
 
 
-def test_it_is_said_why_nothing_happens(capsys):
+def test_it_is_said_why_nothing_happens(capsys, monkeypatch):
+    monkeypatch.setattr("labelweave.dask.waiting.SILENCE", 60.0)
     client = SimpleNamespace(status="closed", scheduler=SimpleNamespace(address="tcp://10.0.0.1:8786"))
     with _one_line_warnings():
         warn_of_silence(client, stacklevel=1)

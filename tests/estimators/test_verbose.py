@@ -17,6 +17,7 @@ from labelweave import (
     ZeroShotClassifier,
 )
 from labelweave.baselines import CPLST, PLST, WSABIE, BinaryRelevance
+from labelweave.estimators import progress_lines
 from labelweave.estimators.progress_lines import FitCallback, FitLines
 
 RANDOM = np.random.default_rng(0)
@@ -29,6 +30,12 @@ MODELS = [
     LabelTreeClassifier(leaf_size=1, branching=2), PLST(2), CPLST(2), AutoLabelClassifier(members=["linear"]),
     ZeroShotClassifier(None, np.eye(3, dtype=int), temperature=1.0),
 ]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """No line for the time that a fit takes on a busy machine."""
+    monkeypatch.setattr(progress_lines, "_QUIET_SECONDS", 3600.0)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
