@@ -1,6 +1,8 @@
 """Ctrl-C while a baseline is fitted: the model so far where there is one."""
 
+import itertools
 import signal
+import threading
 
 import numpy as np
 import pytest
@@ -65,14 +67,16 @@ def test_binary_relevance_keeps_the_labels_that_were_fitted(loss, monkeypatch, t
 
 def test_binary_relevance_in_threads_keeps_what_is_done(monkeypatch):
     X, Y = _data(n_labels=40)
-    original, done = binary_relevance._fit_label, []
+    original, calls, served = binary_relevance._fit_label, itertools.count(1), threading.Event()
 
     def interrupted(*arguments):
-        found = original(*arguments)
-        done.append(found)
-        if len(done) == 10:
+        number = next(calls)
+        if number == 12:  # the other thread has one in hand: ten are done
             signal.raise_signal(signal.SIGINT)  # which the main thread is to serve
-        return found
+        if number >= 12:
+            served.wait(2.0)
+            served.set()
+        return original(*arguments)
 
     monkeypatch.setattr(binary_relevance, "_fit_label", interrupted)
     model = BinaryRelevance("logistic", n_jobs=2)
