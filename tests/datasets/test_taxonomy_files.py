@@ -115,6 +115,6 @@ def test_an_ontology_of_forty_thousand_terms_loads_in_five_seconds(tmp_path):
     path.write_text("".join(terms))
     clock = time.process_time()
     found = read_taxonomy(path, ["is_a", "part_of"])
-    assert time.process_time() - clock < 20  # 2 s on a usual machine; hours where terms are compared in pairs
+    assert time.process_time() - clock < 5
     assert len(found) == size
     assert found.roots == ["GO:0000000"]
