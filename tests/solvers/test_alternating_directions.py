@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from labelweave import MaxMarginClassifier
 from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.gram.sources import KernelSource
@@ -282,3 +283,16 @@ def test_balancing_keeps_to_the_smallest_penalty(residuals):
         expected = 10 * penalty if residuals[0] == 1 else max(penalty / 10, 0.4)
         assert after.penalty == pytest.approx(expected)
         np.testing.assert_allclose(after.shift * after.penalty, penalty)
+
+
+@pytest.mark.parametrize("shape", [(1200, 1300), (3000, 40)])
+@pytest.mark.parametrize("offset", [10.0, 1000.0])
+def test_features_far_from_zero_are_fitted_as_exactly(shape, offset):
+    random = np.random.default_rng(0)
+    X = random.normal(size=shape)
+    Y = (X @ random.normal(size=(shape[1], 2)) + 3 * random.normal(size=(shape[0], 2)) > 0).astype(int)
+    model = MaxMarginClassifier().fit(X + offset, Y)  # warnings are errors
+    scores = (X + offset) @ model.coef_.T + model.intercept_
+    losses = np.maximum(0, 1 - np.where(Y > 0, 1, -1) * scores).sum()
+    primal = losses + ((model.coef_**2).sum() + (model.intercept_**2).sum()) / 2
+    assert (primal - model.trace_[-1].dual) / primal < 1.1e-3

@@ -130,7 +130,7 @@ class GramMargins:
         return 4.0 * n * (rank + _ENTRY_WORK) * self.operator.n_labels
 
     def low_rank_factor(self) -> Array | None:
-        """Give the features, the intercept's among them, whose dot products are K.
+        """Give the reflected features, the intercept's among them, whose dot products are K.
 
         Returns (n, r): none if K is not made of features, or R couples labels.
         """

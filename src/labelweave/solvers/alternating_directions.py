@@ -53,6 +53,10 @@ _NEWTON = 1e-3  # the gap at which Newton steps are tried
 _FAILED_CHECKS = 3  # in a row without progress in single precision: rounding
 _CLEARLY = 1.5  # times the tolerance, or more, is not within reach of another round or two
 _ROUNDING = 0.05  # ... and at a gap below this
+_UNFOUNDED = 0.3  # share of the gap by which solves may be wrong; beyond it rounding has spoilt them
+_FALL = 5.0  # of the gap, seen in well-conditioned problems where rounds double
+_FORESEEABLE = 1e3  # fall: small problems converge faster from some point on
+_LAST_RESORT = 5.0  # times the work so far that a fit is worth which would end at the limit of rounds
 _PROGRESS = 0.95  # a gap has shrunk if it is below this share of the one before
 _PAUSE = 20  # a check in vain is followed by another after this part of the rounds so far
 _NEAR = 0.03  # a gap above which multipliers of another problem take longer to unlearn than to learn
@@ -260,24 +264,30 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
             refined = state.free + _solve(problem, state, state.scores - free_scores)
             best = best.with_primal(problem, refined, *problem.scores(refined))
         state = replace(state, best=best)
+        claimed, found = (primal_value(problem, state.free, scores) for scores in (state.scores, free_scores))
         record = TraceRecord.of(best.primal, best.dual, active_share=1.0)
         if record.gap <= self.tol:
             record, settled = self._settled(problem, best)
         is_coarse = not is_double(problem.targets)
         if record.gap > self.tol and not is_coarse and state.passed >= state.polish_from:
             state, record, settled = self._polished(problem, state, record)
-        return self._planned(problem, state, record.gap, hoped, before), record, settled
+        unfounded = relative_gap(found, claimed)
+        return self._planned(problem, state, record.gap, hoped, before, unfounded), record, settled
 
     def _planned(
-        self, problem: SplitDual, state: SplitState, gap: float, hoped: float, before: float
+        self, problem: SplitDual, state: SplitState, gap: float, hoped: float, before: float, unfounded: float
     ) -> SplitState:
-        """Decide after a check when to look again, and whether single precision has done what it can."""
+        """Decide after a check when to look again, and whether single precision has done what it can.
+
+        before: the gap of the last check.
+        unfounded: the share of the primal at B that its scores, as the solve gives them, do not show.
+        """
         passed, is_coarse = state.passed, not is_double(problem.targets)
         in_vain = gap > max(self.tol, _PROGRESS * before)
         failed = state.failed + 1 if in_vain and is_coarse and gap < _ROUNDING else 0
         if is_coarse and self.hands_over and gap > self.tol:
-            held = self._is_held_by_rounding(problem, state, hoped, gap)
-            failed = _FAILED_CHECKS if held or _interior_points_pay(problem, passed) else failed
+            held = self._is_held_by_rounding(problem, state, hoped, gap, unfounded)
+            failed = _FAILED_CHECKS if held or self._interior_points_pay(problem, state, gap) else failed
         left = self.max_iter - state.begun
         return replace(
             state,
@@ -287,33 +297,54 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
             next_check=min(2 * passed, max(left, passed + 1)),
         )
 
-    def _is_held_by_rounding(self, problem: SplitDual, state: SplitState, hoped: float, gap: float) -> bool:
-        """Tell whether the residual has fallen far enough and the gap has not followed it.
+    def _is_held_by_rounding(
+        self, problem: SplitDual, state: SplitState, hoped: float, gap: float, unfounded: float
+    ) -> bool:
+        """Tell whether solves are wrong by much of the gap, or the gap has not followed the residual.
 
         Solves that are not exact leave a part of the gap that does not follow the residual either.
         """
+        if not problem.solves.is_exact or gap <= _CLEARLY * self.tol:
+            return False
+        if unfounded > max(_UNFOUNDED * gap, self.tol):
+            return True
         foreseen = _foreseen(state, hoped)
-        reached = problem.solves.is_exact and max(foreseen, hoped) <= self.tol
-        return reached and gap > _CLEARLY * self.tol and gap - hoped > 3 * (foreseen - hoped)
+        return max(foreseen, hoped) <= self.tol and gap - hoped > 3 * (foreseen - hoped)
 
     def _polished(
         self, problem: SplitDual, state: SplitState, record: TraceRecord
     ) -> tuple[SplitState, TraceRecord, Settled | None]:
         """Try a local method for as much work as was done so far, and go on from where it ends if nearer."""
-        spent, factor = state.passed * problem.round_work(), problem.low_rank_factor()
+        factor, again = problem.low_rank_factor(), 0
         if factor is not None:
-            end = interior_steps(problem, factor, self.tol, spent)
+            foreseen = self._work_foreseen(problem, state, record.gap)
+            end = interior_steps(problem, factor, self.tol, foreseen)
+            again = 0 if end is None else self.max_iter + 1  # the same steps end where they did
         elif record.gap <= _NEWTON:
+            spent = state.passed * problem.round_work()
             end = newton_steps(problem, state.best.boxed, state.penalty, self.tol, spent)
+            again = 2 * state.passed
         else:
             return state, record, None
-        state = replace(state, polish_from=2 * state.passed)
+        state = replace(state, polish_from=again)
         if end is None or end.gap >= record.gap:
             return state, record, None
         record, settled = self._settled(problem, replace(state.best, free=end.free, boxed=end.boxed))
         best = BestPoints(end.free, end.boxed, record.primal, record.dual)
         shift = end.gradient / state.penalty
         return replace(state, free=end.free, boxed=end.boxed, shift=shift, best=best), record, settled
+
+    def _interior_points_pay(self, problem: SplitDual, state: SplitState, gap: float) -> bool:
+        factor, foreseen = problem.low_rank_factor(), self._work_foreseen(problem, state, gap)
+        return factor is not None and interior_work(problem, factor) <= foreseen
+
+    def _work_foreseen(self, problem: SplitDual, state: SplitState, gap: float) -> float:
+        """Foresee the operations to the end, from the rounds so far and the gap that is left."""
+        fall = float(np.clip(gap / self.tol, 1.0, _FORESEEABLE))
+        rounds = state.passed * 2.0 ** (np.log(fall) / np.log(_FALL))
+        if rounds > self.max_iter - state.begun and 2 * state.rounds >= self.max_iter:
+            rounds = max(rounds, _LAST_RESORT * state.rounds)
+        return float(rounds * problem.round_work())
 
 
 def _solve(problem: SplitDual, state: SplitState, right: Array) -> Array:
@@ -393,8 +424,3 @@ def _foreseen(state: SplitState, hoped: float) -> float:
     """Foresee the gap that a check would find: what it found last, falling like the residual squared."""
     missed, residual = state.missed
     return hoped + missed * min(1.0, (state.residuals[0] / residual) ** 2)
-
-
-def _interior_points_pay(problem: SplitDual, passed: int) -> bool:
-    factor = problem.low_rank_factor()
-    return factor is not None and interior_work(problem, factor) <= passed * problem.round_work()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.linalg as sl
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers, namespace, panels
@@ -158,7 +159,11 @@ class StoredGram(Gram):
 
 
 class FeatureGram(Gram):
-    """The dot products of explicit features that are held densely, never written out."""
+    """The dot products of explicit features that are held densely, never written out.
+
+    exact_table (n, d or d + 1): the features with a column for the constant, reflected: their dot products
+        are the kernel.
+    """
 
     def __init__(
         self, features: FeatureMatrix, constant: float, dtype: npt.DTypeLike, workers: Workers
@@ -170,6 +175,7 @@ class FeatureGram(Gram):
         self.exact_table = np.empty((len(data), width))
         self.exact_table[:, : data.shape[1]] = data
         self.exact_table[:, data.shape[1] :] = np.sqrt(constant)
+        _reflect(self.exact_table, workers)
         self.table = self.exact_table.astype(self.dtype, copy=False)
 
     def diagonal(self) -> npt.NDArray[np.float64]:
@@ -181,6 +187,23 @@ class FeatureGram(Gram):
     def product(self, vectors: Array) -> Array:
         table = self.exact_table if vectors.dtype == np.float64 else self.table
         return self.workers.matmul(table, self.workers.inner(table, vectors))
+
+
+def _reflect(table: Array, workers: Workers) -> None:
+    """Reflect rows in place so that their mean lies along the first axis.
+
+    No dot product changes, but features far from 0 beside their spread become one large column and small
+    ones, where they have a squared mean in every entry of a factor, beside which rounding hides the rest.
+    """
+    mirror = table.mean(axis=0) if len(table) else np.zeros(table.shape[1])
+    largest = np.abs(mirror).max(initial=0.0)
+    if not 0 < largest < np.inf:
+        return
+    mirror /= largest
+    mirror[0] += np.copysign(np.linalg.norm(mirror), mirror[0])
+    mirror *= np.sqrt(2) / np.linalg.norm(mirror)
+    along = workers.matmul(table, mirror[:, None])[:, 0]
+    sl.blas.dger(-1.0, mirror, along, a=table.T, overwrite_a=True)
 
 
 class StoredRows:
