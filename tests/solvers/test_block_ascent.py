@@ -185,6 +185,17 @@ def test_a_tolerance_beyond_the_precision_is_given_up(dtype, tol):
     assert abs(result.gap) < (1e-12 if dtype == np.float64 else 1e-3)
 
 
+def test_a_gap_that_was_small_by_chance_does_not_hide_a_stall():
+    problem, values = (
+        BlockMargins(*_parts(9, 30), _resources(np.float32)),
+        iter([(1.0, 0.0), (0.5, 0.5 - 1e-7)]),
+    )
+    problem.measure = lambda *_: next(values, (1.0 + 1e-3, 1.0))
+    result, _ = BlockAscent(1e-13, 2000).solve(problem)
+    assert result.status is Status.STALLED
+    assert result.n_iter < 500
+
+
 def test_scores_that_drift_are_found_out():
     problem = BlockMargins(*_parts(10, 200), _resources(np.float32))
     measure = problem.measure

@@ -28,6 +28,8 @@ from labelweave.dask.waiting import (
     LOST,
     MOST_KILLS,
     SILENCE,
+    LostRowsError,
+    gathered,
     refuse_lost_rows,
     refuse_to_go_on,
     scattered,
@@ -333,8 +335,8 @@ class TravellingFit:
         if is_dear or begun - block.saved < _SHORTEST:
             return
         try:
-            traveller, *seats = self.client.gather(block.state.parts)
-        except LOST:
+            traveller, *seats = gathered(self.client, block.state.parts)
+        except LostRowsError:
             return  # it is noticed when the next round fails
         snapshot = Snapshot(block.rounds, block.check_below, traveller, tuple(seats))
         self.store.put(block.number, snapshot)

@@ -156,10 +156,10 @@ class GapLines(GapCallback):
         super().setup(estimator, context)
         if self.n_fits == 1 or self.fit_number == 1:
             self.started = self.last = time.monotonic()
-        threading.Thread(target=self._keep_showing, daemon=True).start()
+        threading.Thread(target=self._keep_showing, args=(self.ended,), daemon=True).start()
 
-    def _keep_showing(self) -> None:
-        while not self.ended.wait(max(self._pause(), _SHORTEST_WAIT)):
+    def _keep_showing(self, ended: threading.Event) -> None:
+        while not ended.wait(max(self._pause(), _SHORTEST_WAIT)):
             self.show()
 
     def _pause(self) -> float:

@@ -153,6 +153,8 @@ class BlockAscent(Solver[BlockDual, BlockState]):
             state = replace(state, best_gap=record.gap, best_round=state.rounds, best_dual=record.dual)
         if status is None and _is_stalled(state, record):
             status = Status.STALLED if np.isinf(self.rival) else Status.HANDED_OVER
+        elif _is_late(state):  # the dual rose all the same: look whether it goes on
+            state = replace(state, best_round=state.rounds, best_dual=record.dual)
         if status is None and self._gives_way(state, record):
             status = Status.HANDED_OVER
         return Round(state, record, status, settled)
@@ -190,9 +192,12 @@ def _n_visited(problem: BlockDual) -> int:
 def _is_stalled(state: BlockState, record: TraceRecord) -> bool:
     """Whether the gap has stopped falling, though no longer because the dual rises."""
     rise = record.dual - state.best_dual
-    is_late = state.rounds > _PATIENCE + 2 * state.best_round
     is_flat = rise <= _RISING * min(abs(record.primal - record.dual), abs(record.dual))
-    return state.failed >= _FAILED_CHECKS or (is_late and is_flat)
+    return state.failed >= _FAILED_CHECKS or (_is_late(state) and is_flat)
+
+
+def _is_late(state: BlockState) -> bool:
+    return state.rounds > _PATIENCE + 2 * state.best_round
 
 
 def _record(problem: BlockDual, primal: float, dual: float) -> TraceRecord:
