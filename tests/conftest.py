@@ -1,5 +1,6 @@
 """What all tests share: modules to import, settings of Hypothesis, what `make slow` is left, a browser."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+os.environ["MPLBACKEND"] = "agg"  # no test opens a window
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(1, str(Path(__file__).parents[1] / "scripts"))
 

@@ -60,10 +60,14 @@ def test_hierarchical_files():
 
 
 def test_sparse_files_are_read_quickly(tmp_path):
-    start = time.perf_counter()
-    data = read_any(DATA / "mulan" / "delicious" / "delicious-train.arff")
+    path, start = DATA / "mulan" / "delicious" / "delicious-train.arff", time.process_time()
+    data = read_any(path)
     write_xmc(data, tmp_path / "t.txt")
     again = read_xmc(tmp_path / "t.txt")
-    assert time.perf_counter() - start < 10
+    read = time.process_time()
+    for line in path.read_text().splitlines():
+        for cell in line.split(","):
+            cell.split()
+    assert read - start < 60 * (time.process_time() - read)  # about 13
     assert (again.X != data.X).nnz == 0
     assert (again.Y.positives != data.Y.positives).nnz == 0
