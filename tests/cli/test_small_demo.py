@@ -13,12 +13,16 @@ from labelweave.cli import demo
 NAMES = np.array(["game::cards", "game::chess", "net::chat", "net::mail", "net::web", "role::program"])
 
 
+budgets = []
+
+
 class OneCall(MaxMarginClassifier):
     """Says of itself what the automatic classifier says."""
 
     def __init__(self, time_budget=1.0, n_jobs=1):
         super().__init__(n_jobs=n_jobs)
         self.time_budget = time_budget
+        budgets.append(time_budget)
         self.left_out_value_, self.left_out_error_ = 0.5, 0.25
         self.members_ = [{"name": "margins", "weight": 1.0}, {"name": "trees", "weight": 0.0}]
 
@@ -39,7 +43,9 @@ def _packages():
 def test_models_are_compared_and_tags_proposed(monkeypatch, capsys):
     monkeypatch.setattr(demo, "load_debtags", _packages)
     monkeypatch.setattr(demo, "AutoLabelClassifier", OneCall)
+    budgets.clear()
     demo.run(jobs=1, rows=None, quiet=True)
+    assert max(budgets) <= 10  # what takes longest of the demonstration
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Debian packages: 40 to learn from, 10 to test on."
     assert lines[1] == "8 features; 6 tags in 3 facets."
