@@ -107,7 +107,8 @@ def attack(
     is_complete = _is_model(after, folder) if command.out.endswith(".lw") else after == whole.content
     if after != before and not is_complete:
         wrong.append(f"{command.out} is neither the earlier file nor a complete one")
-    if process.returncode not in (0, 130, -number, 128 + number):
+    began = "KeyboardInterrupt" not in said or _STARTING in said
+    if process.returncode not in (0, 130, -number, 128 + number) and began:  # else Python itself ends with 1
         wrong.append(f"it ended with {process.returncode}")
     if "Traceback" in said and _STARTING in said:
         wrong.append(f"it wrote a traceback: {said}")
