@@ -27,6 +27,7 @@ import pytest
 from scipy.special import logit
 
 import labelweave
+from labelweave.estimators.scorers import FactorScorer
 
 FIRST, *LATER = (Path(__file__).parent / f"written_by_{at}" for at in ("e10e487", "3ff55f0", "7136370"))
 INDEX = {folder: json.loads((folder / "index.json").read_text()) for folder in (FIRST, *LATER)}
@@ -123,7 +124,7 @@ def _as_earlier(model, name, found, X):
 
 
 @models
-def test_an_earlier_file_has_the_same_fitted_attributes(name):
+def test_an_earlier_file_has_the_same_fitted_attributes(name, same_machine):
     model = labelweave.load(FOLDERS[name] / f"{name}.lw")
     earlier = dict(ENTRIES[name]["attributes"])
     if FOLDERS[name] == FIRST and hasattr(model, "predict_proba") and "thresholds_" in earlier:
@@ -133,6 +134,8 @@ def test_an_earlier_file_has_the_same_fitted_attributes(name):
             np.testing.assert_allclose(np.unique(odds), LOG_ODDS[name], atol=5e-5)
         else:
             model.thresholds_ = odds
+    if isinstance(getattr(model, "scorer_", None), FactorScorer) and not same_machine[FOLDERS[name]]:
+        earlier.pop("coef_", None)  # a product of what is stored, which rounds
     found = written.attributes(model)
     assert {key: found.get(key) for key in earlier} == earlier
 
