@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
+# A test that hangs shows where, and fails.
+NO_HANGS := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true --max-worker-restart=0
+
 PEERS := .venv-peers/pyvenv.cfg
 BENCHMARK_PROBLEM := $(if $(wildcard ../shared/data/rcv1),rcv1,debtags)
 
@@ -19,10 +22,10 @@ demo: $(STAMP)
 	$(BIN)/labelweave demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow and not search" -n 2 --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not slow and not search" -n 2 --dist loadfile $(NO_HANGS) $(PYTEST_ARGS)
 
 slow: $(STAMP)
-	$(BIN)/python -m pytest -m slow -n 2 --dist loadfile tests $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m slow -n 2 --dist loadfile $(NO_HANGS) tests $(PYTEST_ARGS)
 
 # Random inputs against the contracts of all public names, at length: what it finds is not the same in every run.
 contracts: $(STAMP)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from distributed import CancelledError, Client, KilledWorker, LocalCluster
+from distributed import CancelledError, Client, KilledWorker, LocalCluster, wait
 from distributed.comm import CommClosedError
 
 import dask
@@ -273,6 +273,30 @@ def test_an_error_that_is_known_before_the_answer_ends_the_wait(client, monkeypa
     try_again(future)
     with pytest.raises(OSError, match="not there"):
         future.result(timeout=10)
+
+
+def test_what_came_with_another_task_is_not_made_again(client, tmp_path):
+    """A task that is done again is so for all that failed with it."""
+
+    def fails_once():
+        if not (tmp_path / "tried").exists():
+            (tmp_path / "tried").touch()
+            raise OSError("not there")
+
+    def counted(_, name):
+        with (tmp_path / name).open("a") as file:
+            file.write("x")
+
+    cause = client.submit(fails_once, pure=False)
+    futures = [client.submit(counted, cause, name) for name in "ab"]
+    with client.as_current():
+        wait(futures)
+    assert [future.status for future in futures] == ["error", "error"]
+    for future in futures:
+        try_again(future)
+        assert [one.result(timeout=10) for one in futures] == [None, None]
+    time.sleep(0.5)
+    assert [(tmp_path / name).read_text() for name in "ab"] == ["x", "x"]
 
 
 def test_a_checkpoint_is_a_folder(client, tmp_path):

@@ -103,7 +103,7 @@ async def _try_again(future: Future) -> None:
     Future.retry of distributed 2026.8 marks it after the answer, and then waits for ever.
     """
     client = future.client
-    if future.status != "error":  # another future of its task was tried again
+    if future.status != "error":  # it came with another task that was tried again
         return
     client.futures[future.key].retry()
     await client.scheduler.retry(keys=[future.key], client=client.id)
