@@ -285,6 +285,15 @@ def test_balancing_keeps_to_the_smallest_penalty(residuals):
         np.testing.assert_allclose(after.shift * after.penalty, penalty)
 
 
+@pytest.mark.parametrize("cost", [1.0, 1e2, 1e4])
+@pytest.mark.parametrize("shape", [(30, 5), (60, 3), (300, 20)])
+def test_small_problems_of_any_cost_end_in_time(shape, cost):
+    random = np.random.default_rng(0)
+    X = 10 * random.normal(size=shape)
+    Y = (X @ random.normal(size=(shape[1], 3)) + 20 * random.normal(size=(shape[0], 3)) > 0).astype(int)
+    assert MaxMarginClassifier(C=cost).fit(X, Y).converged_  # warnings are errors
+
+
 @pytest.mark.parametrize("shape", [(1200, 1300), (3000, 40)])
 @pytest.mark.parametrize("offset", [10.0, 1000.0])
 def test_features_far_from_zero_are_fitted_as_exactly(shape, offset):

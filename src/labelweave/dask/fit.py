@@ -43,6 +43,7 @@ _OPEN_PER_THREAD = 3  # blocks under way for each thread, so that none waits for
 _SHORTEST = 5.0  # seconds between two snapshots of a block ...
 _COST_SHARE = 0.1  # ... which take this share of the whole time at most
 _LOOK_EVERY = 5.0  # seconds between two looks at where partitions are
+_MOST_SECONDS = 60.0  # for a result that was there to come
 _MOST_LOSSES = 20  # of one block before it gets further than before
 
 
@@ -233,7 +234,7 @@ class TravellingFit:
             return []
         block, kind = self.waiting.pop(future)
         try:
-            result = future.result(timeout=SILENCE)
+            result = self._fetched(future)
         except LOST as error:
             self._begin_again(block, error)
             return []
@@ -244,6 +245,17 @@ class TravellingFit:
         else:
             return self._after_certificate(block, result)
         return []
+
+    def _fetched(self, future: Future) -> Any:
+        """Fetch a result; raise TimeoutError where it went with a worker that would have to make it again."""
+        begun = time.monotonic()
+        while True:
+            try:
+                return future.result(timeout=1.0)
+            except TimeoutError:
+                is_late = time.monotonic() - begun > _MOST_SECONDS
+                if is_late or future.status == "error" or self._waits_for_the_lost():
+                    raise
 
     def _leave_lost_workers(self) -> None:
         """Begin blocks again whose tasks may wait for a worker that is gone."""
