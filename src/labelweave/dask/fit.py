@@ -8,6 +8,7 @@ what it came from; and where that is gone too, from the block's last snapshot.
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import time
 import uuid
@@ -28,8 +29,6 @@ from labelweave.dask.waiting import (
     LOST,
     MOST_KILLS,
     SILENCE,
-    LostRowsError,
-    gathered,
     refuse_lost_rows,
     refuse_to_go_on,
     scattered,
@@ -43,7 +42,7 @@ _OPEN_PER_THREAD = 3  # blocks under way for each thread, so that none waits for
 _SHORTEST = 5.0  # seconds between two snapshots of a block ...
 _COST_SHARE = 0.1  # ... which take this share of the whole time at most
 _LOOK_EVERY = 5.0  # seconds between two looks at where partitions are
-_MOST_SECONDS = 60.0  # for a result that was there to come
+_MOST_SECONDS = 60.0  # for results that are there to come
 _MOST_LOSSES = 20  # of one block before it gets further than before
 
 
@@ -234,7 +233,7 @@ class TravellingFit:
             return []
         block, kind = self.waiting.pop(future)
         try:
-            result = self._fetched(future)
+            (result,) = self._fetched([future])
         except LOST as error:
             self._begin_again(block, error)
             return []
@@ -246,16 +245,21 @@ class TravellingFit:
             return self._after_certificate(block, result)
         return []
 
-    def _fetched(self, future: Future) -> Any:
-        """Fetch a result; raise TimeoutError where it went with a worker that would have to make it again."""
+    def _fetched(self, futures: Sequence[Future]) -> list[Any]:
+        """Fetch results; raise TimeoutError where only a worker that is gone could make them again."""
+        coming = self.client.gather(list(futures), asynchronous=True)
+        answer = asyncio.run_coroutine_threadsafe(coming, self.client.loop.asyncio_loop)
         begun = time.monotonic()
-        while True:
-            try:
-                return future.result(timeout=1.0)
-            except TimeoutError:
-                is_late = time.monotonic() - begun > _MOST_SECONDS
-                if is_late or future.status == "error" or self._waits_for_the_lost():
-                    raise
+        try:
+            while True:
+                try:
+                    return list(answer.result(timeout=1.0))
+                except TimeoutError:
+                    is_late = time.monotonic() - begun > _MOST_SECONDS
+                    if answer.done() or is_late or self._waits_for_the_lost():
+                        raise
+        finally:
+            answer.cancel()
 
     def _leave_lost_workers(self) -> None:
         """Begin blocks again whose tasks may wait for a worker that is gone."""
@@ -347,8 +351,8 @@ class TravellingFit:
         if is_dear or begun - block.saved < _SHORTEST:
             return
         try:
-            traveller, *seats = gathered(self.client, block.state.parts)
-        except LostRowsError:
+            traveller, *seats = self._fetched(block.state.parts)
+        except LOST:
             return  # it is noticed when the next round fails
         snapshot = Snapshot(block.rounds, block.check_below, traveller, tuple(seats))
         self.store.put(block.number, snapshot)
