@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from html import unescape
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -31,6 +32,7 @@ from labelweave import (
 from labelweave.baselines import PLST
 from labelweave.datasets import make_text_like
 from labelweave.facts import fact_lines, model_facts
+from labelweave.facts.lines import label_lines
 from labelweave.facts.words import changed_parameters, plain_parameters
 
 EVIL = "<script>alert('x')</script>"
@@ -127,3 +129,8 @@ def test_what_stands_for_missing_features_is_said():
     model.feature_means_ = np.full(4, 0.25)
     assert model_facts(model).imputed == "training means stand for missing features, of 4 features"
     assert fact_lines(model_facts(model))["missing"].startswith("training means")
+
+
+def test_names_with_commas_are_told_apart():
+    facts = SimpleNamespace(labels=["big, heavy", "new"], one_class_a_row=False, unobserved=[], features=None)
+    assert label_lines(facts) == {"labels": "2: 'big, heavy', new"}

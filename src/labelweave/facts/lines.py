@@ -41,8 +41,8 @@ def parameter_words(parameters: dict[str, Any]) -> str:
 
 def label_lines(facts: ModelFacts) -> Lines:
     """Name the first labels or classes, and count the features."""
-    names, more = ", ".join(facts.labels[:_MOST_NAMES]), " ..." if len(facts.labels) > _MOST_NAMES else ""
-    lines = {"classes" if facts.one_class_a_row else "labels": f"{len(facts.labels)}: {names}{more}"}
+    count = f"{len(facts.labels)}: {_first(facts.labels)}"
+    lines = {"classes" if facts.one_class_a_row else "labels": count}
     if facts.unobserved:
         lines["unobserved"] = unobserved_words(facts.unobserved)
     if facts.features is None:
@@ -52,11 +52,16 @@ def label_lines(facts: ModelFacts) -> Lines:
 
 def unobserved_words(names: list[str]) -> str:
     """Name the labels that no training row told of, and say what their scores are worth."""
-    shown, more = ", ".join(names[:_MOST_NAMES]), " ..." if len(names) > _MOST_NAMES else ""
     return (
-        f"{len(names)} by no training row: {shown}{more}; scores order rows by what relates these labels to "
-        "others, and how often they are there is a guess"
+        f"{len(names)} by no training row: {_first(names)}; scores order rows by what relates these labels "
+        "to others, and how often they are there is a guess"
     )
+
+
+def _first(names: list[str]) -> str:
+    """List the first names, in quotation marks where a comma would make one look like two."""
+    shown = ", ".join(repr(name) if "," in name else name for name in names[:_MOST_NAMES])
+    return shown + " ..." * (len(names) > _MOST_NAMES)
 
 
 def fact_lines(facts: ModelFacts, factor_lines: Lines | None = None) -> Lines:
