@@ -54,3 +54,13 @@ def test_carriage_returns_alone_are_no_line_ends(tmp_path):
     path.write_text("f,y\r1,a\r2,b\r", newline="")
     with pytest.raises(DataFileError, match="found a line end CR alone; expected line ends LF or CRLF; save"):
         frame_of(path)
+
+
+@pytest.mark.parametrize("quoted", ["", '"'])
+def test_names_of_columns_among_the_rows_are_refused(tmp_path, quoted):
+    path, rows = tmp_path / "t.csv", "1.5,a\n2.5,b\n" * 100
+    path.write_text(f"f,y\n{rows}{quoted}f{quoted},y\n{rows}")
+    with pytest.raises(DataFileError, match=r"t.csv:202: found the names of the columns again; .* leave out"):
+        frame_of(path)
+    path.write_text(f"f,y\n{rows}f,a\n1.5,y\n")
+    assert frame_of(path, categorical="f")["f"].tolist()[-2:] == ["f", "1.5"]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.array_types import Array
 from labelweave.datasets.data_file import finite_number
 from labelweave.datasets.decimal_marks import DecimalMarks
 from labelweave.labels.label_names import as_text
@@ -265,6 +266,15 @@ def has_any(column: Any, text: str, *, at_start: bool = False) -> bool:
 
     found = compute.starts_with(column, text) if at_start else compute.equal(column, text)
     return bool(compute.any(found).as_py())
+
+
+def are_equal(column: Any, text: str) -> Array:
+    """Say which cells of a column of text are a text."""
+    if isinstance(column, list):
+        return np.array([cell == text for cell in column], bool)
+    from pyarrow import compute
+
+    return np.asarray(compute.equal(column, text).to_numpy(), bool)
 
 
 def filled(column: Any) -> Any:

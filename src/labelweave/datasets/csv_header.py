@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from itertools import chain, count
 from typing import Any
 
-from labelweave.datasets.columns import as_list, filled
+import numpy as np
+
+from labelweave.array_types import Array
+from labelweave.datasets.columns import are_equal, as_list, filled
 from labelweave.datasets.data_file import DataFileError, PathLike
 
 DELIMITERS = ",;\t|"  # of CSV files, whose header has most of one
@@ -35,6 +38,17 @@ def with_row_index(header: Sequence[str]) -> list[str]:
         return list(header)
     names = chain([ROW_INDEX], (f"{ROW_INDEX}.{number}" for number in count(1)))
     return [next(name for name in names if name not in header), *header[1:]]
+
+
+def refuse_header_again(path: PathLike, header: Sequence[str], columns: Sequence[Any], lines: Array) -> None:
+    """Refuse a line of names among the rows, as files that were joined to one have."""
+    are_names = np.full(len(lines), len(header) > 1)
+    for name, column in zip(header, columns, strict=True):
+        if not are_names.any():
+            return
+        are_names &= are_equal(column, name)
+    for line in lines[are_names][:1]:
+        raise DataFileError(path, int(line), "the names of the columns again", "rows; leave out such lines")
 
 
 def named_columns(path: PathLike, line: int, header: Sequence[str], columns: Sequence[Any]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from labelweave.datasets.columns import (
     joined,
     text_column,
 )
-from labelweave.datasets.csv_header import delimiter_of, named_columns, with_row_index
+from labelweave.datasets.csv_header import delimiter_of, named_columns, refuse_header_again, with_row_index
 from labelweave.datasets.csv_tokens import tokenized
 from labelweave.datasets.data_file import (
     DataFileError,
@@ -204,13 +204,15 @@ class _Records(NamedTuple):
 def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None) -> Iterator[RawTable]:
     batches = _csv_batches(path, kind)
     first = next(batches, _Records(np.ones(1, np.int64), [], ","))
-    header = with_row_index([_unescaped(as_list(column[:1])[0]) for column in first.columns])
+    written = [as_list(column[:1])[0] for column in first.columns]
+    header = with_row_index([*map(_unescaped, written)])
     line = int(first.lines[0])
     _check_header(path, line, [*filter(None, header)])
     # as spreadsheets write where commas are no delimiters
     marks = DecimalMarks(path) if first.delimiter == ";" else None
     first_row, rest = 0, _with_warning(path, chain([first.part(1)], batches))
     for records in _chunks_of_records(rest, chunk_rows):
+        refuse_header_again(path, written, records.columns, records.lines)
         cells = named_columns(path, line, header, [*map(_without_escapes, records.columns)])
         yield RawTable(path, Columns(cells, marks), records.lines, first_row)
         first_row += len(records.lines)
