@@ -15,7 +15,7 @@ def client():
 def patient(monkeypatch):
     """No word on long tasks, as first compilations are on a busy machine: warnings are errors here."""
     for module in ("waiting", "fit"):
-        monkeypatch.setattr(f"labelweave.dask.{module}.SILENCE", 3600.0)
+        monkeypatch.setattr(f"labelweave.dask.{module}.SILENCE", 300.0)
 
 
 @pytest.fixture
