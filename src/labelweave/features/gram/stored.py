@@ -190,7 +190,7 @@ class FeatureGram(Gram):
 
 
 def _reflect(table: Array, workers: Workers) -> None:
-    """Reflect rows in place so that their mean lies along the first axis.
+    """Reflect rows in place so that their mean lies along the axis that it is nearest to.
 
     No dot product changes, but features far from 0 beside their spread become one large column and small
     ones, where they have a squared mean in every entry of a factor, beside which rounding hides the rest.
@@ -200,7 +200,8 @@ def _reflect(table: Array, workers: Workers) -> None:
     if not 0 < largest < np.inf:
         return
     mirror /= largest
-    mirror[0] += np.copysign(np.linalg.norm(mirror), mirror[0])
+    axis = np.abs(mirror).argmax()
+    mirror[axis] += np.copysign(np.linalg.norm(mirror), mirror[axis])
     mirror *= np.sqrt(2) / np.linalg.norm(mirror)
     along = workers.matmul(table, mirror[:, None])[:, 0]
     sl.blas.dger(-1.0, mirror, along, a=table.T, overwrite_a=True)
