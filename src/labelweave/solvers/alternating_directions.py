@@ -315,7 +315,7 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
     def _polished(
         self, problem: SplitDual, state: SplitState, record: TraceRecord
     ) -> tuple[SplitState, TraceRecord, Settled | None]:
-        """Try a local method for no more work than is foreseen without it, and go on from its end if nearer."""
+        """Try a local method for as much work as rounds would take; go on from its end if that is nearer."""
         factor, again = problem.low_rank_factor(), 0
         if factor is not None:
             foreseen = self._work_foreseen(problem, state, record.gap)
