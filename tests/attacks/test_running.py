@@ -105,21 +105,27 @@ def test_memory_does_not_grow():
     assert soak.grown(*soak.run(1500)) == []
 
 
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """Scores by two threads, and where the model files are that other processes score with."""
+    folder = tmp_path_factory.mktemp("here")
+    return processors.scores_under({"OPENBLAS_NUM_THREADS": "2"}, list(small_fits.KINDS), folder), folder
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("threads", processors.THREADS)
-def test_processes_with_other_numbers_of_threads_give_the_same_bits(threads, tmp_path):
-    here = processors.scores_under({"OPENBLAS_NUM_THREADS": "2"}, list(small_fits.KINDS), tmp_path)
-    there = processors.scores_under(processors.THREADS[threads], list(small_fits.KINDS), tmp_path)
-    assert processors.wrong_with_threads(here, there) == []
+def test_processes_with_other_numbers_of_threads_give_the_same_bits(threads, here):
+    scores, folder = here
+    there = processors.scores_under(processors.THREADS[threads], list(scores), folder)
+    assert processors.wrong_with_threads(scores, there) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("processor", ["OpenBLAS for Nehalem", "NumPy for SSE4"])
-def test_scores_on_other_processors_differ_by_rounding(processor, tmp_path):
+def test_scores_on_other_processors_differ_by_rounding(processor, here):
     names = ["margins, rbf", "logistic, fixed", "low rank, logistic", "graph, given"]
-    here = processors.scores_under({}, names, tmp_path)
-    there = processors.scores_under(processors.PROCESSORS[processor], names, tmp_path)
-    assert processors.wrong_on_processors(here, there) == []
+    there = processors.scores_under(processors.PROCESSORS[processor], names, here[1])
+    assert processors.wrong_on_processors({name: here[0][name] for name in names}, there) == []
 
 
 def test_differences_are_found():
