@@ -265,14 +265,16 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
             refined = state.free + _solve(problem, state, state.scores - free_scores)
             best = best.with_primal(problem, refined, *problem.scores(refined))
         state = replace(state, best=best)
-        claimed, found = (primal_value(problem, state.free, scores) for scores in (state.scores, free_scores))
         record = TraceRecord.of(best.primal, best.dual, active_share=1.0)
         if record.gap <= self.tol:
             record, settled = self._settled(problem, best)
         is_coarse = not is_double(problem.targets)
         if record.gap > self.tol and not is_coarse and state.passed >= state.polish_from:
             state, record, settled = self._polished(problem, state, record)
-        unfounded = relative_gap(found, claimed)
+        unfounded = 0.0
+        if record.gap > self.tol and is_coarse:
+            values = [primal_value(problem, state.free, scores) for scores in (free_scores, state.scores)]
+            unfounded = relative_gap(*values)
         return self._planned(problem, state, record.gap, hoped, before, unfounded), record, settled
 
     def _planned(
