@@ -115,11 +115,10 @@ def test_a_block_that_is_always_lost_ends_the_fit(client, apart, monkeypatch):
 def test_results_that_a_dead_worker_would_make_are_not_waited_for(client, monkeypatch):
     fit = object.__new__(fit_module.TravellingFit)
     fit.client, fit._waits_for_the_lost = client, lambda: looks.append(0) or len(looks) == 2
-    looks, future = [], client.submit(time.sleep, 8, pure=False)
-    begun = time.monotonic()
+    looks, future = [], client.submit(time.sleep, 20, pure=False)
     with pytest.raises(TimeoutError):
         fit._fetched([future])
-    assert time.monotonic() - begun < 7
+    assert future.status == "pending"
     done = client.map(abs, [-1, -2])
     assert fit._fetched(done) == [1, 2]
 

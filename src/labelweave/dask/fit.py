@@ -246,7 +246,7 @@ class TravellingFit:
         return []
 
     def _fetched(self, futures: Sequence[Future]) -> list[Any]:
-        """Fetch results; raise TimeoutError where only a worker that is gone could make them again."""
+        """Fetch results; raise TimeoutError where only a dead worker could make them, or after a minute."""
         coming = self.client.gather(list(futures), asynchronous=True)
         answer = asyncio.run_coroutine_threadsafe(coming, self.client.loop.asyncio_loop)
         begun = time.monotonic()
