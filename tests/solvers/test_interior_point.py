@@ -11,6 +11,7 @@ from sklearn.svm import LinearSVC
 
 from labelweave import MaxMarginClassifier
 from labelweave.solvers import interior_point as interior
+from labelweave.solvers.box_dual import box_loss
 from labelweave.solvers.interior_point import interior_point, interior_steps, interior_work
 
 STEPS = 188  # of 18 problems together; 182 were measured
@@ -23,10 +24,9 @@ def _data(seed=0, n=120, d=4, scale=1.0):
     return X, y
 
 
-def _gap(signed, margins, bounds, a):
-    weights = signed.T @ a
+def _gap(signed, margins, bounds, a, weights):
     primal = weights @ weights / 2 + bounds @ np.maximum(0, margins - signed @ weights)
-    return (primal - (margins @ a - weights @ weights / 2)) / abs(primal)
+    return (primal - (margins @ a - (signed.T @ a) @ (signed.T @ a) / 2)) / abs(primal)
 
 
 @settings(max_examples=60)
@@ -37,10 +37,10 @@ def test_the_gap_is_reached_within_the_box(seed, n, d, scale):
     X, y = _data(seed, n, d, scale)
     generator = np.random.default_rng(seed)
     bounds, margins = generator.random(n) + 0.01, generator.random(n)
-    a = interior_point(y[:, None] * X, margins, bounds, 1e-8)
+    a, weights = interior_point(y[:, None] * X, margins, bounds, 1e-8)
     assert (a >= 0).all()
     assert (a <= bounds).all()
-    assert -1e-9 <= _gap(y[:, None] * X, margins, bounds, a) <= 1e-6
+    assert -1e-9 <= _gap(y[:, None] * X, margins, bounds, a, weights) <= 1e-8
 
 
 def test_steps_are_few(monkeypatch):
@@ -61,9 +61,10 @@ def test_steps_are_few(monkeypatch):
 
 def test_it_is_the_machine_of_liblinear():
     X, y = _data()
-    a = interior_point(y[:, None] * X, np.ones(len(y)), np.full(len(y), 2.0), 1e-10)
+    a, weights = interior_point(y[:, None] * X, np.ones(len(y)), np.full(len(y), 2.0), 1e-10)
     peer = LinearSVC(C=2.0, loss="hinge", fit_intercept=False, tol=1e-8, max_iter=200_000).fit(X, y)
-    np.testing.assert_allclose(X.T @ (y * a), peer.coef_[0], atol=1e-4)
+    np.testing.assert_allclose(weights, peer.coef_[0], atol=1e-4)
+    np.testing.assert_allclose(X.T @ (y * a), weights, atol=1e-4)
 
 
 def test_labels_are_solved_one_by_one_and_unobserved_entries_left_alone():
@@ -73,6 +74,11 @@ def test_labels_are_solved_one_by_one_and_unobserved_entries_left_alone():
     upper[:5], lower[:5] = 0, 0
     terms = SimpleNamespace(targets=np.stack([y, np.zeros_like(y)], axis=1), lower=lower, upper=upper)
     end = interior_steps(terms, X, 1e-9, np.inf)
+    scores, square = X @ end.weights, (end.weights**2).sum()
+    np.testing.assert_allclose(end.gradient, terms.targets - scores)
+    primal = square / 2 + box_loss(terms, scores)
+    dual = (terms.targets * end.boxed).sum() - ((X.T @ end.boxed) ** 2).sum() / 2
+    assert end.gap == pytest.approx((primal - dual) / primal, abs=1e-12)
     assert -1e-12 <= end.gap <= 1e-8
     assert not end.boxed[:5].any()
     assert not end.boxed[:, 1].any()
@@ -146,12 +152,10 @@ def test_steps_end_where_they_bring_nothing_more(monkeypatch, gaps, is_low, step
     class Scripted:
         def __init__(self, *_):
             self.step, self.is_low = 0, is_low
+            self.best_point = self.best_weights = None
 
-        def inside(self):
-            return self.step
-
-        def gap(self, point):
-            return gaps[point]
+        def noted(self):
+            return gaps[self.step]
 
         def advance(self):
             self.step += 1
@@ -160,6 +164,5 @@ def test_steps_end_where_they_bring_nothing_more(monkeypatch, gaps, is_low, step
 
     made = []
     monkeypatch.setattr(interior, "_Interior", Scripted)
-    best = interior_point(None, None, None, 4e-10)
+    interior_point(None, None, None, 4e-10)
     assert len(made) == steps
-    assert gaps[best] == min(gaps[: len(made) + 1])

@@ -10,13 +10,14 @@ the scores of the training rows being ``K B R``.  An unobserved entry has the bo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import is_
 
 import numpy as np
 import numpy.typing as npt
 
 from labelweave.array_types import Array, RowsByLabels
 from labelweave.arrays import namespace
-from labelweave.arrays.linear_algebra import as_type, copied, like, to_numpy
+from labelweave.arrays.linear_algebra import as_type, copied, inner_product, like, to_numpy
 from labelweave.features.gram import FeatureGram, Gram, StoredGram
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.problems.coupled_gram import CoupledGram
@@ -92,7 +93,7 @@ class GramMargins:
         self.dtype = np.dtype(dtype)
         self.targets, self.lower, self.upper = box.parts(dtype)
         self.solves = solves
-        self._last: tuple[Array, Array, Settled] | None = None
+        self._last: tuple[Array, Array, Array | None, Settled] | None = None
 
     def first_penalty(self) -> float:
         """Guess a penalty: scores are near the margins, variables near their bounds."""
@@ -151,23 +152,40 @@ class GramMargins:
             entries *= self.only.covariance.block(every, every)[np.ix_(places, places)]
         return entries
 
-    def settled(self, free: RowsByLabels, boxed: RowsByLabels, tol: float) -> Settled:
+    def settled(
+        self, free: RowsByLabels, boxed: RowsByLabels, tol: float, weights: Array | None = None
+    ) -> Settled:
         """Give the result at B and V; rows that do not support V get no coefficient where the gap allows it.
 
         tol: the relative duality gap that leaving rows out may come to.
+        weights (r, L): what takes the place of ``G^T B`` for features G.
         """
-        if self._last is not None and self._last[0] is free and self._last[1] is boxed:
-            return self._last[2]
+        if self._last is not None and all(map(is_, self._last, (free, boxed, weights))):
+            return self._last[3]
         xp = namespace(boxed)
         dual = xp.clip(as_type(boxed, np.float64), self.box.lower, self.box.upper)
-        result = self._with_scores(free, dual)
+        gram = None if self.only is None else self.only.gram
+        if isinstance(gram, FeatureGram):
+            result = self._of_features(gram, as_type(free, np.float64), dual, weights)
+        else:
+            result = self._with_scores(free, dual)
         if not (self.is_linear or xp.all(xp.any(boxed, axis=1))):
             near = dual if self.only is None else on_support(self.only.gram, free, boxed)
             narrow = self._with_scores(near, dual)
             if relative_gap(*narrow.values()) <= max(tol, relative_gap(*result.values())):
                 result = narrow
-        self._last = free, boxed, result
+        self._last = free, boxed, weights, result
         return result
+
+    def _of_features(self, gram: FeatureGram, free: Array, dual: Array, weights: Array | None) -> Settled:
+        """Measure by weights, which are the model: rounding can part them from B."""
+        assert self.only is not None, "features make one term"
+        kept = gram.weights(free) if weights is None else weights
+        pairs = [(part, self.only.covariance.matmul(part)) for part in (kept, gram.weights(dual))]
+        scores = [gram.scores(coupled) for _, coupled in pairs]
+        square, dual_square = (inner_product(*pair) for pair in pairs)
+        ends = free, scores[0], dual, scores[1]
+        return Settled(*self.box.parts(), *ends, gram.feature_weights(kept), (square, dual_square))
 
     def _with_scores(self, kept: Array, dual: Array) -> Settled:
         kept = as_type(kept, np.float64)

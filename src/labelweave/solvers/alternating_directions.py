@@ -57,7 +57,7 @@ _UNFOUNDED = 0.3  # share of the gap by which solves may be wrong; beyond it rou
 _CALLS = 4e6  # operations that a round's calls are worth, 0.2 ms on two cores
 _FALL = 5.0  # of the gap, seen in well-conditioned problems where rounds double
 _FORESEEABLE = 1e3  # fall: small problems converge faster from some point on
-_LAST_RESORT = 5.0  # times the work so far that a fit is worth which would end at the limit of rounds
+_LAST_RESORT = 10.0  # times the work so far that a fit is worth which would end at the limit of rounds
 _PROGRESS = 0.95  # a gap has shrunk if it is below this share of the one before
 _PAUSE = 20  # a check in vain is followed by another after this part of the rounds so far
 _NEAR = 0.03  # a gap above which multipliers of another problem take longer to unlearn than to learn
@@ -237,7 +237,7 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
             status = Status.CONVERGED
         elif record.gap < -WRONG:
             status = Status.INDEFINITE
-        elif state.failed >= _FAILED_CHECKS:
+        elif record.gap < 0 or state.failed >= _FAILED_CHECKS:
             status = Status.STALLED
         return Round(state, record, status, settled)
 
@@ -247,11 +247,11 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
         return Certificate(record, Status.CONVERGED if self._is_reached(record.gap) else status, settled)
 
     def _is_reached(self, gap: float) -> bool:
-        return -WRONG <= gap <= self.tol
+        return abs(gap) <= self.tol  # one below 0 is of the size of rounding
 
     def _settled(self, problem: SplitDual, best: BestPoints) -> tuple[TraceRecord, Settled]:
         """Measure the objectives of the result in double precision, on the true operator."""
-        settled = problem.settled(best.free, best.boxed, self.tol)
+        settled = problem.settled(best.free, best.boxed, self.tol, best.weights)
         return TraceRecord.of(*settled.values(), active_share=1.0), settled
 
     def _check(
@@ -332,8 +332,9 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
         state = replace(state, polish_from=again)
         if end is None or end.gap >= record.gap:
             return state, record, None
-        record, settled = self._settled(problem, replace(state.best, free=end.free, boxed=end.boxed))
-        best = BestPoints(end.free, end.boxed, record.primal, record.dual)
+        best = replace(state.best, free=end.free, boxed=end.boxed, weights=end.weights)
+        record, settled = self._settled(problem, best)
+        best = replace(best, primal=record.primal, dual=record.dual)
         shift = end.gradient / state.penalty
         return replace(state, free=end.free, boxed=end.boxed, shift=shift, best=best), record, settled
 

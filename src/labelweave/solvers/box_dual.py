@@ -61,6 +61,8 @@ class Settled:
     targets, lower, upper: the problem's.
     kept, kept_scores: the primal point that is kept, B or one near it, and its scores.
     boxed, boxed_scores: the dual point V and its scores.
+    weights (r, L): where A is made of features, those that give the scores kept, before labels are coupled.
+    squares: ``<B, A B>`` and ``<V, A V>``.
     """
 
     targets: Array
@@ -70,11 +72,15 @@ class Settled:
     kept_scores: Array
     boxed: Array
     boxed_scores: Array
+    weights: Array | None = None
+    squares: tuple[float, float] | None = None
 
     def values(self) -> tuple[float, float]:
         """Compute the primal and the dual objective."""
-        primal = primal_value(self, self.kept, self.kept_scores)
-        return primal, dual_value(self, self.boxed, self.boxed_scores)
+        pairs = (self.kept, self.kept_scores), (self.boxed, self.boxed_scores)
+        square, dual_square = self.squares or tuple(inner_product(*pair) for pair in pairs)
+        primal = square / 2 + box_loss(self, self.kept_scores)
+        return primal, inner_product(self.targets, self.boxed) - dual_square / 2
 
 
 class ShiftedSolves(Protocol):
@@ -112,10 +118,11 @@ class SplitDual(FreeSystems, Protocol):
     def first_penalty(self) -> float:
         """Guess the penalty to begin with."""
 
-    def settled(self, free: Array, boxed: Array, tol: float) -> Settled:
+    def settled(self, free: Array, boxed: Array, tol: float, weights: Array | None = None) -> Settled:
         """Give the result at B and V with its scores in double precision.
 
         tol: the gap that the point kept in place of B may have.
+        weights (r, L): what takes the place of ``G^T B``, G being the low-rank factor.
         """
 
 
@@ -125,13 +132,16 @@ class LocalEnd:
 
     free: B, the best primal point.
     boxed: V, the best dual point.
+    gradient: of the dual, at B.
     gap: the relative duality gap between them.
+    weights (r, L): ``G^T B`` for a factor G, where the method knows it better than the product gives it.
     """
 
     free: RowsByLabels
     boxed: RowsByLabels
     gradient: RowsByLabels
     gap: float
+    weights: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -141,12 +151,15 @@ class BestPoints:
     A run begins with the point 0, which is both, so the relative gap is never above 1.  A dual
     point V may be shrunk towards 0, which stays within the box: for labels that nothing
     couples to others the best share of V is min(1, <T, V> / <V, A V>) over their entries.
+
+    weights: those of the primal point, where a local method gave them.
     """
 
     free: RowsByLabels
     boxed: RowsByLabels
     primal: float
     dual: float
+    weights: Array | None = None
 
     @classmethod
     def at_zero(cls, terms: BoxTerms) -> BestPoints:
@@ -164,7 +177,7 @@ class BestPoints:
         primal = primal_value(terms, free, scores)
         if primal >= self.primal or _is_rounding(terms, primal, self.dual):
             return self
-        return replace(self, primal=primal, free=free)
+        return replace(self, primal=primal, free=free, weights=None)
 
     def with_dual(
         self, terms: FreeSystems, boxed: RowsByLabels, scores: RowsByLabels
@@ -191,10 +204,15 @@ def _is_rounding(terms: FreeSystems, primal: float, dual: float) -> bool:
 
 def primal_value(terms: BoxTerms, variables: RowsByLabels, scores: RowsByLabels) -> float:
     """Compute the primal objective, an upper bound of the optimum."""
+    return inner_product(variables, scores) / 2 + box_loss(terms, scores)
+
+
+def box_loss(terms: BoxTerms, scores: RowsByLabels) -> float:
+    """Compute the support function of the box, for a margin dual the sum of hinge losses."""
     short = terms.targets - scores
     xp = namespace(short)
     loss = xp.maximum(terms.lower * short, terms.upper * short)
-    return inner_product(variables, scores) / 2 + float(xp.sum(loss, dtype=xp.float64))
+    return float(xp.sum(loss, dtype=xp.float64))
 
 
 def dual_value(terms: BoxTerms, boxed: RowsByLabels, scores: RowsByLabels) -> float:

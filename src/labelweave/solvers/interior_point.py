@@ -13,8 +13,9 @@ number of steps on unscaled pixels.  It hardly depends on how ill-conditioned th
 first-order steps crawl: unscaled features, or a large C.
 
 Where features are large, w is a small difference of large terms of a.  Three things keep rounding from
-undoing late steps: w is a variable of its own, so that ``w - G^T a`` is driven to zero like any residual;
-products with G correct the solution of each system; and mu falls no lower than the gap asked for needs.
+undoing late steps: w is a variable of its own, so that ``w - G^T a`` is driven to zero like any residual, and
+the result; products with G correct the solution of each system; and mu falls no lower than the gap asked for
+needs.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ import scipy.linalg as sl
 
 from labelweave.array_types import Array, PerRow
 from labelweave.arrays.linear_algebra import add_to_diagonal
-from labelweave.solvers.box_dual import BoxTerms, LocalEnd, dual_value, primal_value
+from labelweave.solvers.box_dual import BoxTerms, LocalEnd, box_loss
 from labelweave.solvers.frame import relative_gap
 
 _USUAL_STEPS, _MOST_STEPS = 40, 100
-_OVERHEAD = 100  # a step's operations on whole columns, in columns of the factor
+_OVERHEAD = 150  # a step's operations on an entry of the factor, beside
+_SQUARE = 0.25  # ... those of an inner matrix, which take as long as so many of a round's, by its columns
 _CALLS = 4e6  # operations that a step's calls are worth
 _PACE = 2.0  # operations here that one of a round of first-order steps is as fast as
 _TINY = 1e-100
@@ -43,24 +45,23 @@ _FINER = 0.1  # the least sum of the products, in gaps asked for
 _IDLE = 8  # steps at the least mu that may pass without halving the gap
 
 
-def interior_point(factor: Array, margins: PerRow, bounds: PerRow, tol: float) -> PerRow:
+def interior_point(factor: Array, margins: PerRow, bounds: PerRow, tol: float) -> tuple[PerRow, Array]:
     """Maximise the dual of one label.
 
     factor (n, r): G, each row times the sign of its label.
     tol: the relative duality gap to reach.
-    Returns a, within its bounds: of the points met, the one of the smallest gap.
+    Returns a, within its bounds, and w (r,): of the points met, those of the largest dual and of the smallest
+    primal objective.
     """
     state = _Interior(factor, margins, bounds, tol)
-    best, nearest, idle = state.inside(), np.inf, 0
+    gap, idle = np.inf, 0
     for _ in range(_MOST_STEPS):
-        point = state.inside()
-        gap = state.gap(point)
-        idle = 0 if gap < nearest / 2 else idle + state.is_low
-        if gap < nearest:
-            best, nearest = point, gap
-        if nearest <= tol or idle >= _IDLE or not state.advance():
+        nearer = state.noted()
+        idle = 0 if nearer < gap / 2 else idle + state.is_low
+        gap = nearer
+        if gap <= tol or idle >= _IDLE or not state.advance():
             break
-    return best
+    return state.best_point, state.best_weights
 
 
 def interior_steps(terms: BoxTerms, factor: Array, tol: float, allowance: float) -> LocalEnd | None:
@@ -74,7 +75,7 @@ def interior_steps(terms: BoxTerms, factor: Array, tol: float, allowance: float)
     """
     if interior_work(terms, factor) > allowance:
         return None
-    boxed = np.zeros_like(terms.targets)
+    boxed, weights = np.zeros_like(terms.targets), np.zeros((factor.shape[1], terms.targets.shape[1]))
     for label in range(boxed.shape[1]):
         bounds = terms.upper[:, label] - terms.lower[:, label]
         rows = np.flatnonzero(bounds > 0)
@@ -83,21 +84,23 @@ def interior_steps(terms: BoxTerms, factor: Array, tol: float, allowance: float)
         signs = np.where(terms.upper[rows, label] > 0, 1.0, -1.0)
         margins = signs * terms.targets[rows, label]
         signed = signs[:, None] * factor[rows]
-        boxed[rows, label] = signs * interior_point(signed, margins, bounds[rows], tol / 2)
-    scores = factor @ (factor.T @ boxed)
-    gap = relative_gap(primal_value(terms, boxed, scores), dual_value(terms, boxed, scores))
-    return LocalEnd(boxed, boxed, terms.targets - scores, gap)
+        point, weights[:, label] = interior_point(signed, margins, bounds[rows], tol / 2)
+        boxed[rows, label] = signs * point
+    scores, made = factor @ weights, factor.T @ boxed
+    primal = float(np.vdot(weights, weights)) / 2 + box_loss(terms, scores)
+    dual = float(np.vdot(terms.targets, boxed) - np.vdot(made, made) / 2)
+    return LocalEnd(boxed, boxed, terms.targets - scores, relative_gap(primal, dual), weights)
 
 
 def interior_work(terms: BoxTerms, factor: Array) -> float:
     """Estimate the operations of :func:`interior_steps`, as those of a round are counted.
 
-    The constants were fitted to the times of 100 to 5,000 rows with factors of 5 to 250 columns.
+    The constants were fitted to the times of 300 to 5,000 rows with factors of 5 to 2,000 columns.
 
     Shapes: factor (n, r).
     """
     n, rank = factor.shape
-    step = float(n) * rank * (rank + _OVERHEAD) + _CALLS
+    step = float(n) * rank * (_SQUARE * rank + _OVERHEAD) + _CALLS
     return float(_PACE * _USUAL_STEPS * terms.targets.shape[1] * step)
 
 
@@ -158,6 +161,19 @@ class _Interior:
         self.below = np.maximum(gradient, 0) + spare
         self.above = np.maximum(-gradient, 0) + spare
         self.is_low = False
+        self.best_point, self.best_weights = np.zeros_like(bounds), np.zeros(factor.shape[1])
+        self.best_primal, self.best_dual = self.primal(self.best_weights), 0.0
+
+    def noted(self) -> float:
+        """Take note of the point and the weights, and give the gap between the best of them so far."""
+        point = self.inside()
+        made = self.factor.T @ point
+        for weights in (made, self.weights):
+            if (primal := self.primal(weights)) < self.best_primal:
+                self.best_primal, self.best_weights = primal, weights
+        if (dual := float(self.margins @ point) - float(made @ made) / 2) > self.best_dual:
+            self.best_dual, self.best_point = dual, point
+        return relative_gap(self.best_primal, self.best_dual)
 
     def gradient(self) -> Array:
         """Give G w - m."""
@@ -168,13 +184,10 @@ class _Interior:
         near = np.where(self.point <= self.room, self.point, self.bounds - self.room)
         return np.asarray(np.clip(near, 0, self.bounds))
 
-    def gap(self, point: Array) -> float:
-        """Compute the relative duality gap at a point."""
-        weights = self.factor.T @ point
-        square = float(weights @ weights)
+    def primal(self, weights: Array) -> float:
+        """Compute the primal objective at weights."""
         loss = float(self.bounds @ np.maximum(0, self.margins - self.factor @ weights))
-        dual = float(self.margins @ point) - square / 2
-        return relative_gap(square / 2 + loss, dual)
+        return float(weights @ weights) / 2 + loss
 
     def advance(self) -> bool:
         """Take one step; false if no step could be taken."""

@@ -24,8 +24,8 @@ from labelweave.estimators.added_labels import AddsLabels, widened_covariance
 from labelweave.estimators.base import given_weights, refuse_no_weight
 from labelweave.estimators.class_weights import entries_by_sign
 from labelweave.estimators.journal import Journal
+from labelweave.estimators.max_margin.dual_variables import DualVariables
 from labelweave.estimators.max_margin.fit import (
-    DualVariables,
     MarginFit,
     MarginSettings,
     MarginTask,

@@ -18,10 +18,10 @@ from labelweave.array_types import Array, PerLabel, RowsByLabels
 from labelweave.arrays import Workers
 from labelweave.estimators.held_out import tolerance_of_part
 from labelweave.estimators.journal import Journal
+from labelweave.estimators.max_margin.feature_weights import WIDEST, FeatureWeights, is_mostly_zero, is_thin
 from labelweave.estimators.scorers import LinearScorer, Scorer, kernel_scorer
-from labelweave.estimators.seen_rows import carried_columns
 from labelweave.estimators.sparse_scorer import SparseScorer
-from labelweave.estimators.targets import TargetForm, read_covariance
+from labelweave.estimators.targets import read_covariance
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import StoredGram
 from labelweave.features.gram.sources import GramSource, RowsOfSource
@@ -58,7 +58,6 @@ _SINGLE_PRECISION_GAP = 5e-5  # what rounding leaves of the gap in steps of all 
 _SHORT_TOL = 1e-3  # weights of 16 bits have a gap of some 1e-5 at C = 1; blocks where it is too large keep 64
 _FEW_ROWS = 1000  # for so few, double precision costs nothing
 _FEW_COUPLED_ROWS = 2500
-_WIDEST = 2000  # features of which a square matrix is factorised
 # ADMM took 16 and 19 rounds on Animals with Attributes (85 labels, a share of 0.36 positive), and 18 to 79 on
 # sets of rarer labels; blocks 140, and 58 to 117
 _MANY_LABELS, _BALANCED = 40, 0.25
@@ -124,38 +123,6 @@ class MarginFit:
         parts, support = [part[used] for part in self.coefficients], rows[used]
         vectors = None if kernels[0] is None else features.rows(support).data
         return kernel_scorer(kernels, self.intercepts, parts, support, vectors)
-
-
-@dataclass(frozen=True)
-class DualVariables:
-    """The dual variables of a fit, for one that begins with them.
-
-    variables (n, L): signed, in float64.
-    """
-
-    variables: Array
-    C: float
-    form: TargetForm
-
-    def spread(self, kept: Array, n_rows: int) -> DualVariables:
-        """Say which of more rows these were."""
-        variables = np.zeros((n_rows, self.variables.shape[1]))
-        variables[kept] = self.variables
-        return replace(self, variables=variables)
-
-    def rows(self, which: Array) -> DualVariables:
-        """Keep those of some rows."""
-        return replace(self, variables=self.variables[which])
-
-    def carried(self, shape: tuple[int, int], form: TargetForm, C: float) -> Array | None:
-        """Give the variables of a problem with more rows, more labels or another C; None if labels differ."""
-        columns = carried_columns(self.form, form)
-        if columns is None or columns.max(initial=-1) >= shape[1] or len(self.variables) > shape[0]:
-            return None
-        variables, ratio = np.zeros(shape), C / self.C
-        if ratio * max(C, self.C) < np.inf:  # no variable is larger; else they are no start
-            variables[: len(self.variables), columns] = self.variables * ratio
-        return variables
 
 
 @dataclass(frozen=True)
@@ -226,21 +193,26 @@ class MarginTask:
                 "block_ascent": task.ascend_by_blocks,
                 "working_set": task.ascend_by_pairs,
             }[solver](dual)
-        return self.made(result)
+        by_features = self._by_features()
+        return self.made(result if by_features is None else by_features.certified(result, self.settings.tol))
 
     def made(self, result: SolverResult) -> MarginFit:
         """Make a model of the coefficients that a solver on kernel matrices gives."""
-        settled, explicit = result.answer, self.explicit
-        coefficients = tuple(covariance.matmul(settled.kept) for _, covariance in self.terms)
-        intercepts = self.data.intercept * np.sum([part.sum(axis=0) for part in coefficients], axis=0)
-        if explicit is None:
+        settled, by_features = result.answer, self._by_features()
+        if by_features is None:
+            coefficients = tuple(covariance.matmul(settled.kept) for _, covariance in self.terms)
+            intercepts = self.data.intercept * np.sum([part.sum(axis=0) for part in coefficients], axis=0)
             return MarginFit(result, intercepts, lambda: settled.boxed, coefficients=coefficients)
+        weights, intercepts = by_features.of(settled)
         if self.data.mean is not None:
             intercepts = intercepts + self.data.mean.intercepts
-        weights = np.ascontiguousarray(np.asarray(explicit.data.T @ coefficients[0]).T)
-        if self.data.mean is not None:
             weights += self.data.mean.weights()
         return MarginFit(result, intercepts, lambda: settled.boxed, weights=weights)
+
+    def _by_features(self) -> FeatureWeights | None:
+        if self.explicit is None:
+            return None
+        return FeatureWeights(self.explicit.data, float(self.data.intercept), self.data.covariance)
 
     @property
     def walks_rows(self) -> bool:
@@ -271,12 +243,12 @@ class MarginTask:
         """
         n, d = features.shape
         budget = 1e6 * self.settings.memory_budget
-        if features.is_sparse:
+        if is_mostly_zero(features):
             is_coupled = not self.data.covariance.is_diagonal
             return is_coupled and n <= _FEW_COUPLED_ROWS and 36.0 * n * n <= budget
         if n <= d:
             return 16.0 * n * n <= budget
-        return d <= _WIDEST and feature_bytes(n, d) <= budget
+        return d <= WIDEST and feature_bytes(n, d) <= budget
 
     def _is_by_blocks(self, solver: str) -> bool:
         """Tell whether labels are fitted block after block, with sparse weights.
@@ -350,8 +322,7 @@ class _GramTask:
         self.task, self.settings, self.workers = task, task.settings, workers
         data = task.data
         self.features = data.features if task.explicit is None else task.explicit
-        n, d = self.features.shape
-        self.is_thin = task.explicit is not None and d < n and d <= _WIDEST
+        self.is_thin = task.explicit is not None and is_thin(task.explicit, 1e6 * self.settings.memory_budget)
         self.parts = (task.source, float(data.intercept), data.covariance)
         known = None if data.mean is None else data.mean.products(self.features.data)
         self.box = MarginBox.make(data.labels, data.upper, data.margins, known)
@@ -445,10 +416,10 @@ class _GramTask:
 
     def first_precision(self) -> Any:
         settings, upper = self.settings, self.task.data.upper
-        if settings.precision != "auto" and upper.max(initial=0.0) < _LARGEST_SINGLE:
+        small = self.features.squared_norms().max(initial=0.0) < _LARGEST_SINGLE
+        if settings.precision != "auto" and small and upper.max(initial=0.0) < _LARGEST_SINGLE:
             return np.dtype(settings.precision)
         few = len(self.features) <= _FEW_ROWS
-        small = self.features.squared_norms().max(initial=0.0) < _LARGEST_SINGLE
         # the gap that rounding leaves was seen to grow with the bound of the variables
         reachable = _SINGLE_PRECISION_GAP * max(1.0, upper.max(initial=0.0) / 2)
         single = settings.tol >= reachable and small and not few

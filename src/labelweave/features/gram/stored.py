@@ -162,7 +162,7 @@ class FeatureGram(Gram):
     """The dot products of explicit features that are held densely, never written out.
 
     exact_table (n, d or d + 1): the features with a column for the constant, reflected: their dot products
-        are the kernel.
+        are the kernel.  Of features that are wider than their rows are many, turned into (n, n).
     """
 
     def __init__(
@@ -175,7 +175,12 @@ class FeatureGram(Gram):
         self.exact_table = np.empty((len(data), width))
         self.exact_table[:, : data.shape[1]] = data
         self.exact_table[:, data.shape[1] :] = np.sqrt(constant)
-        _reflect(self.exact_table, workers)
+        self._mirror, self._turn = _reflect(self.exact_table, workers), None
+        if len(data) < width:
+            self._turn, lower = sl.qr(
+                self.exact_table.T, mode="economic", overwrite_a=True, check_finite=False
+            )
+            self.exact_table = np.ascontiguousarray(lower.T)
         self.table = self.exact_table.astype(self.dtype, copy=False)
 
     def diagonal(self) -> npt.NDArray[np.float64]:
@@ -188,23 +193,39 @@ class FeatureGram(Gram):
         table = self.exact_table if vectors.dtype == np.float64 else self.table
         return self.workers.matmul(table, self.workers.inner(table, vectors))
 
+    def weights(self, variables: Array) -> Array:
+        """Give the weights of the table's columns that variables of the rows make, in double precision."""
+        return self.workers.inner(self.exact_table, variables)
 
-def _reflect(table: Array, workers: Workers) -> None:
+    def scores(self, weights: Array) -> Array:
+        """Score the rows by weights of the table's columns."""
+        return self.workers.matmul(self.exact_table, weights)
+
+    def feature_weights(self, weights: Array) -> Array:
+        """Give weights of the features and the constant, shape (d or d + 1, L), for those of the table."""
+        turned = weights if self._turn is None else self._turn @ weights
+        return turned if self._mirror is None else turned - self._mirror[:, None] * (self._mirror @ turned)
+
+
+def _reflect(table: Array, workers: Workers) -> Array | None:
     """Reflect rows in place so that their mean lies along the axis that it is nearest to.
 
     No dot product changes, but features far from 0 beside their spread become one large column and small
     ones, where they have a squared mean in every entry of a factor, beside which rounding hides the rest.
+
+    Returns the normal of the mirror, of length sqrt(2); None where nothing was reflected.
     """
     mirror = table.mean(axis=0) if len(table) else np.zeros(table.shape[1])
     largest = np.abs(mirror).max(initial=0.0)
     if not 0 < largest < np.inf:
-        return
+        return None
     mirror /= largest
     axis = np.abs(mirror).argmax()
     mirror[axis] += np.copysign(np.linalg.norm(mirror), mirror[axis])
     mirror *= np.sqrt(2) / np.linalg.norm(mirror)
     along = workers.matmul(table, mirror[:, None])[:, 0]
     sl.blas.dger(-1.0, mirror, along, a=table.T, overwrite_a=True)
+    return np.asarray(mirror)
 
 
 class StoredRows:
