@@ -162,7 +162,7 @@ class FeatureGram(Gram):
     """The dot products of explicit features that are held densely, never written out.
 
     exact_table (n, d or d + 1): the features with a column for the constant, reflected: their dot products
-        are the kernel.  Of features that are wider than their rows are many, turned into (n, n).
+        are the kernel.  Of more columns than rows it is the square factor of an LQ factorisation.
     """
 
     def __init__(
