@@ -135,6 +135,20 @@ def _in_site(app: Any, name: str, content: list[str]) -> None:
         content[0] = re.sub(rf"\]\((\.\./)?{file}\.md", f"]({file.lower()}.md", content[0])
 
 
+def _in_page(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Let links to pictures show them, pictures link to themselves, and headers break within names."""
+    body = context.get("body", "")
+    body = re.sub(r' download=""(?= href="[^"]*\.png")', "", body)
+    if not page.startswith("gallery/"):
+        body = re.sub(r'<img [^>]*src="([^"]*\.png)"[^>]*>', r'<a href="\1">\g<0></a>', body)
+    context["body"] = re.sub(r"<th\b.*?</th>", _with_breaks, body, flags=re.DOTALL)
+
+
+def _with_breaks(header: re.Match[str]) -> str:
+    between = re.compile(r"(?<=[a-z])(?=[A-Z])")
+    return re.sub(r'(?<="pre">)[^<]*', lambda code: between.sub("<wbr>", code[0]), header[0])
+
+
 def _formula(self: Any, node: Any) -> None:
     self.body.append(latex2mathml.converter.convert(node.astext()))
     raise nodes.SkipNode
@@ -152,6 +166,7 @@ def setup(app: Any) -> None:
     _write_reference()
     tutorial_notebook.main(str(Path(__file__).parent / "notebooks" / "tutorial.ipynb"))
     app.connect("sphinx-click-process-description", _examples)
+    app.connect("html-page-context", _in_page)
     app.connect("source-read", _in_site)
     app.connect("source-read", _list_commands)
     app.connect("include-read", lambda app, path, name, content: _in_site(app, name, content))
