@@ -136,17 +136,18 @@ def _in_site(app: Any, name: str, content: list[str]) -> None:
 
 
 def _in_page(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
-    """Let links to pictures show them, pictures link to themselves, and headers break within names."""
+    """Let links to pictures show them, pictures link to themselves, and tables break within names."""
     body = context.get("body", "")
     body = re.sub(r' download=""(?= href="[^"]*\.png")', "", body)
     if not page.startswith("gallery/"):
         body = re.sub(r'<img [^>]*src="([^"]*\.png)"[^>]*>', r'<a href="\1">\g<0></a>', body)
-    context["body"] = re.sub(r"<th\b.*?</th>", _with_breaks, body, flags=re.DOTALL)
+    body = body.replace('<span class="pre">--', '<span class="pre flag">--')
+    context["body"] = re.sub(r"<t[hd]\b.*?</t[hd]>", _with_breaks, body, flags=re.DOTALL)
 
 
-def _with_breaks(header: re.Match[str]) -> str:
-    between = re.compile(r"(?<=[a-z])(?=[A-Z])")
-    return re.sub(r'(?<="pre">)[^<]*', lambda code: between.sub("<wbr>", code[0]), header[0])
+def _with_breaks(cell: re.Match[str]) -> str:
+    between = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[a-z]\.)(?=[a-z])")
+    return re.sub(r'(?<="pre">)[^<]*', lambda code: between.sub("<wbr>", code[0]), cell[0])
 
 
 def _formula(self: Any, node: Any) -> None:
