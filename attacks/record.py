@@ -32,6 +32,7 @@ from attacks.peers import LIBRARIES, OUTCOMES
 _RESULTS = Path(__file__).with_name("results")
 _PAGE = Path(__file__).resolve().parents[1] / "docs" / "trust.md"
 _LAST_LINES = 12
+_FEW = 3  # runs of an attacker whose lines stand on the page; of more only the last one of each does
 # the arguments of every attacker, and what its trials are
 ATTACKERS = {
     "certificates": (
@@ -39,7 +40,7 @@ ATTACKERS = {
         "Random small problems of the estimators named below (label trees are not among them): what duality "
         "gaps claim, against an independent solver (CLARABEL).  Where gaps are shares of the objective, "
         "thirteen fits take as many rounds as where they were shares of 1 below it, and 0.86 to 1.10 "
-        "of the seconds (`python -m benchmarks.before_after --before` the source of dfcd53b^).",
+        "of the seconds (`python -m benchmarks.before_after`).",
     ),
     "sparse_arrays": (
         "--trials 100000",
@@ -150,14 +151,24 @@ def page() -> str:
     for name, (_, what) in ATTACKERS.items():
         parts.append(f"## {name.replace('_', ' ').capitalize()}\n\n{what}\n")
         kept = [_RESULTS / f"{name}.json", *sorted(_RESULTS.glob(f"{name}.*.json"))]
-        runs = [_said(name, json.loads(place.read_text())) for place in kept if place.exists()]
-        parts += runs or ["Not run yet.\n"]
+        runs = [json.loads(place.read_text()) for place in kept if place.exists()]
+        parts += _said_in_short(runs) if len(runs) > _FEW else [_said(name, one) for one in runs]
+        parts += [] if runs else ["Not run yet.\n"]
     parts += [coverage.section(), mutants.section()]
     trials = _RESULTS / "peer_trials.json"
     if trials.exists():
         parts.append(_peer_table(json.loads(trials.read_text())["trials"]))
     parts.append(_LIMITS)
     return "\n".join(parts)
+
+
+def _said_in_short(runs: list[dict[str, Any]]) -> list[str]:
+    """Write the last line of every run, and all that those said which ended otherwise than they should."""
+    lines = ["| run | day | seconds | its last line |", "|---|---|---|---|"]
+    for one in runs:
+        said = "; ".join(one["said"] if one["exit"] else one["said"][-1:])
+        lines.append(f"| `{one['command']}` | {one['date']} | {one['seconds']} | {said} |")
+    return ["\n".join([*lines, ""])]
 
 
 def _said(name: str, kept: dict[str, Any]) -> str:

@@ -42,7 +42,7 @@ def measure(name: str, n_jobs: int) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        Of each budget its plan, left-out loss, seconds, micro-F1 and micro-averaged precision.
+        Of each budget its plan, left-out loss, seconds, micro-F1 and micro-AUPRC.
     """
     X, Y, X_test, Y_test = load(name)
     truth, found, known = Y_test.positives.toarray(), [], dict[str, dict[str, Any]]()
@@ -85,7 +85,7 @@ def draw(results: dict[str, list[dict[str, Any]]], path: Path) -> None:
         budgets = [one["budget"] for one in found]
         for measure_name, words, color in (
             ("micro_f1", "micro-F1", "#14538f"),
-            ("micro_auprc", "micro-averaged precision", "#c0392b"),
+            ("micro_auprc", "micro-AUPRC", "#c0392b"),
         ):
             values = [one[measure_name] for one in found]
             ax.semilogx(budgets, values, "o-", color=color, label=words, drawstyle="steps-post")

@@ -203,7 +203,7 @@ def drawn(model: CostModel, path: Path) -> list[str]:
     axes.set(xscale="log", yscale="log", xlabel="workers of one thread", ylabel=f"hours of {_ROUNDS} rounds")
     axes.set_xticks(2 ** np.arange(0, 11), [str(2**power) for power in range(11)])
     axes.legend(frameon=False)
-    axes.set_title(f"$10^8$ rows of {by_row} features, $10^6$ features, $10^4$ labels, {places} places")
+    axes.set_title(f"$10^8$ rows, {by_row} of $10^6$ features in each, $10^4$ labels, {places} places")
     figure.savefig(path, dpi=120)
     lines = []
     for count, part, whole in zip(workers, found, total, strict=True):

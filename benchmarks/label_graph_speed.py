@@ -167,6 +167,7 @@ def _draw(runs: list[Run], path: Path) -> None:
                 run["width"], (x, y), (-3, lift), textcoords="offset points", color=color, fontsize=8
             )
     axis.set(xlabel="edges (at each point: the width)", ylabel="milliseconds per pass over 2,000 rows")
+    axis.margins(y=0.12)  # room for the numbers
     axis.legend(frameon=False)
     axis.grid(True, alpha=0.3)
     path.parent.mkdir(parents=True, exist_ok=True)

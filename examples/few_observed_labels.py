@@ -56,9 +56,9 @@ def _models() -> dict[str, Any]:
 
 def _size(model: Any) -> int:
     """Count the weights that a model keeps."""
-    if hasattr(model, "coef_"):
-        return int(model.coef_.size)
-    return int(model.feature_factors_.size + model.label_factors_.size)
+    if hasattr(model, "feature_factors_"):
+        return int(model.feature_factors_.size + model.label_factors_.size)
+    return int(model.coef_.size)
 
 
 def _frequent_tags() -> tuple[Any, Any, Any, Any]:

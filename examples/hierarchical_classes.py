@@ -9,7 +9,7 @@ tree model gives every node a function of its own, and a class the sum of those 
 so that sisters learn from each other.  Both learn their kernel widths and scales by
 cross-validation on the training rows.  Then the tree model is asked for the class of least expected
 taxonomic loss, and to leave out rows of which it is not sure: the curve of the error
-against the share of such rows goes into a picture (with matplotlib installed).
+against the share of such rows goes into FILE (with matplotlib installed).
 Run ``python examples/hierarchical_classes.py [FILE.png]``; it takes a few seconds.
 """
 
@@ -17,8 +17,6 @@ Run ``python examples/hierarchical_classes.py [FILE.png]``; it takes a few secon
 from __future__ import annotations
 
 import sys
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from labelweave import KernelLogisticClassifier, datasets, inference, metrics
@@ -115,10 +113,10 @@ def draw(models: dict[str, Any], data: LabeledData, test: slice) -> str:
         X, y = data.X[test], data.classes[test]
         display = ErrorRejectDisplay.from_estimator(model, X, y, name=name, ax=axes)
         axes = display.ax_
-    given = sys.argv[1] if len(sys.argv) > 1 else None
-    path = Path(given) if given else Path(tempfile.mkdtemp()) / "error_reject.png"
-    display.figure_.savefig(path, dpi=150)
-    return f"error against rejected rows: {path}"
+    if len(sys.argv) < 2:
+        return "error against rejected rows: drawn into a file that is named after the command"
+    display.figure_.savefig(sys.argv[1], dpi=150)
+    return f"error against rejected rows: {sys.argv[1]}"
 
 
 if __name__ == "__main__":

@@ -260,9 +260,7 @@ def _fit_labels(X: Any, Y: Any, X_test: Any, C: float) -> Any:
 def table(runs: list[dict[str, Any]]) -> str:
     """Write a line a method."""
     lines = [f"{'':36s}{'missing':>8s}" + "".join(f"{title:>10s}" for title in _COLUMNS.values())]
-    lines += [_line(run) for run in runs]
-    goal = "".join(f"{100 * value:10.1f}" for value in _GOAL)
-    return "\n".join([*lines, f"{'goal':44s}{goal}"])
+    return "\n".join([*lines, *map(_line, runs)])
 
 
 def _line(run: dict[str, Any]) -> str:

@@ -133,8 +133,8 @@ def table(runs: list[dict[str, Any]]) -> str:
 
 def _shown(name: str, values: list[float]) -> str:
     factor = 100.0 if "accuracy" in name else 1.0
-    mean, deviation = factor * float(np.mean(values)), factor * float(np.std(values))
-    return f"{mean:11.3f} ({deviation:.3f})".rjust(18)
+    mean = f"{factor * np.mean(values):.3f}"
+    return (mean if len(values) == 1 else f"{mean} ({factor * np.std(values):.3f})").rjust(18)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Mercer kernels, by the name users know them by; see :mod:`labelweave.features.kernels`."""
+"""Mercer kernels: the usual ones, sums, products and multiples of them, and functions as kernels."""
 
 from labelweave.features.kernels import *  # noqa: F403
 from labelweave.features.kernels import __all__  # noqa: F401

@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 
-from attacks import killed_commands, killed_fits, processors, small_fits, soak, stress
+from attacks import killed_commands, killed_fits, processors, record, small_fits, soak, stress
 from labelweave.estimators import journal
 
 ONE_THREAD = pytest.mark.skipif(
@@ -193,3 +193,10 @@ def test_a_file_that_is_not_complete_is_found(tmp_path):
         killed_commands.COMMANDS["convert"], late, tmp_path, np.random.default_rng(0)
     )
     assert found == ("done", ["d.svm is neither the earlier file nor a complete one"])
+
+
+def test_a_page_of_many_runs_has_a_line_of_each_and_all_that_a_failed_one_said():
+    run = {"command": "python -m attacks.soak", "date": "2026-11-26", "seconds": 3, "said": ["a", "b"]}
+    (table,) = record._said_in_short([run | {"exit": 0}, run | {"exit": 1}])
+    lines = [line.rpartition(" | 3 | ")[2] for line in table.splitlines()]
+    assert lines[2:] == ["b |", "a; b |"]

@@ -19,7 +19,8 @@ IN_A_LINE = re.compile(r"`(labelweave [^`\n]*)`")
 def commands(page):
     """List the calls of the program on a page, those within sentences too."""
     text = page.read_text(encoding="utf-8")
-    shown = [line.removeprefix("$ ") for block in CONSOLE.findall(text) for line in block.splitlines()]
+    blocks = [block.replace("\\\n", " ") for block in CONSOLE.findall(text)]
+    shown = [line.removeprefix("$ ") for block in blocks for line in block.splitlines()]
     found = [line for line in shown if line.startswith("labelweave ")] + IN_A_LINE.findall(text)
     return [shlex.split(line.split("#")[0]) for line in found]
 

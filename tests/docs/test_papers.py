@@ -96,6 +96,19 @@ def test_leml_stands_as_it_was_measured():
         assert ", ".join(auc) in text
     ranks = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
     assert ", ".join(f"{100 * low_rank('squared', rank, 0.2):.1f}" for rank in ranks) in text
+    full = [f"{100 * low_rank('squared', rank, 1.0):.1f}" for rank in (0.2, 0.4, 0.6, 1.0)]
+    assert f"rank 20 to 100 %: {', '.join(full)};" in text
+
+
+def test_the_losses_on_delicious_stand_in_the_index_as_they_were_measured():
+    top = {
+        loss: [100 * low_rank(loss, rank, 1.0, of="delicious") for rank in (0.2, 0.4, 0.6)]
+        for loss in ("wsabie", "squared", "logistic", "squared_hinge")
+    }
+    wsabie = top.pop("wsabie")
+    ours = [value for values in top.values() for value in values]
+    spans = [f"{min(values):.1f} to {max(values):.1f}" for values in (wsabie, ours)]
+    assert f"| {spans[0]} against {spans[1]} |" in prose("index")
 
 
 def test_where_low_rank_wins_stands_as_it_was_measured():
@@ -152,6 +165,8 @@ def test_graphs_stand_as_they_were_measured():
     trees = losses("label_graphs", "hamming", set="scene", method="Chow-Liu")
     assert f"Chow-Liu (SSVM-CT): Hamming loss | same | 0.100 ± 0.002 | {mean(trees):.3f} |" in text
     toy = record("clique_toy")["runs"]
+    full = [run["hamming"] for run in toy if run["method"] == "full"]
+    assert f"| 0.028 | {min(full):.3f} to {max(full):.3f}," in text
     for method in ("none", "Chow-Liu"):
         assert f"{mean(run['hamming'] for run in toy if run['method'] == method):.3f}" in text
 
@@ -190,6 +205,16 @@ def test_margins_for_f_stand_as_they_were_measured():
             for ways in found
         ]
         assert "; ".join(", ".join(one) for one in sets) in text
+
+
+def test_preconditioners_stand_as_they_were_measured():
+    (found,) = losses("later_methods", "figures", part="nystrom")
+    pairs = [
+        f"{mean(found['landmarks'][case]):.0f} and {products:.0f}"
+        for case, products in found["leading eigenvectors"].items()
+    ]
+    none = [f"{products:.0f}" for products in found["no preconditioner"].values()]
+    assert f"{', '.join(pairs)} (none: {', '.join(none)})" in prose("later")
 
 
 def unseen(method):

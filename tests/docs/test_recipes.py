@@ -16,11 +16,13 @@ pytest.importorskip("matplotlib")
 DOCS = Path(__file__).parents[2] / "docs"
 RECIPES = DOCS / "recipes.md"
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+OUTPUT = re.compile(r"\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NUMBER = re.compile(r"\d+\.\d+")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["recipes", "tutorial", "what_you_have", "extending"])
-def test_pages_run(name, tmp_path, monkeypatch):
+def test_pages_run(name, tmp_path, monkeypatch, capsys):
     page = DOCS / f"{name}.md"
     monkeypatch.chdir(tmp_path)
     text = page.read_text(encoding="utf-8")
@@ -31,6 +33,9 @@ def test_pages_run(name, tmp_path, monkeypatch):
         # blank lines before the code make a traceback name the line of the page
         code = "\n" * text.count("\n", 0, block.start(1)) + block[1]
         exec(compile(code, str(page), "exec"), variables)
+        printed = capsys.readouterr().out
+        if shown := OUTPUT.match(text, block.end()):
+            assert NUMBER.sub("0", printed) == NUMBER.sub("0", shown[1])
 
 
 @pytest.mark.slow
