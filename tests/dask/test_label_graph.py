@@ -13,6 +13,7 @@ X = RANDOM.normal(size=(90, 6))
 Y = (X @ RANDOM.normal(size=(6, 5)) + RANDOM.normal(size=(90, 5)) > 0).astype(float)
 Y[:, 2] = Y[:, 0] != Y[:, 1]
 MISSING = np.where(RANDOM.random(Y.shape) < 0.1, np.nan, Y)
+MISSING[[5, 50]] = np.nan
 
 
 def chunks(values):

@@ -17,6 +17,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 
 from labelweave import CalibratedLabelClassifier, MaxMarginClassifier  # noqa: E402
 from labelweave.display import CalibrationCurveDisplay  # noqa: E402
+from labelweave.labels import LabelMatrix  # noqa: E402
 from labelweave.metrics import expected_calibration_error  # noqa: E402
 
 
@@ -60,6 +61,13 @@ def test_chosen_labels_without_unobserved_entries(case):
     assert display.curves[0].counts.sum() == 300
     errors = expected_calibration_error(frame, table, n_bins=10, average=None)
     assert legend_texts(display) == [f"b: ECE {errors[1]:.3f}", f"c: ECE {errors[2]:.3f}"]
+
+
+def test_labels_by_probabilities_count_as_far_as_they_are_expected():
+    table = np.linspace(0.06, 0.45, 60).reshape(20, 3)
+    drawn = CalibrationCurveDisplay.from_predictions(LabelMatrix.from_probabilities(table), table)
+    np.testing.assert_allclose(drawn.curves[0].observed, drawn.curves[0].predicted)
+    assert drawn.curves[0].error == pytest.approx(0, abs=1e-12)
 
 
 def test_bins_of_few_entries_are_hollow_and_empty_ones_left_out():

@@ -228,13 +228,18 @@ def test_costs_move_the_predictions():
     assert (eager >= even).all()
 
 
-def test_unobserved_labels_pull_nothing():
+@pytest.mark.parametrize("parameters", [{}, {"regularization": "auto"}, {"threshold": "f1"}])
+@pytest.mark.parametrize("graph", ["learn", "none"])
+@pytest.mark.parametrize("kind", ["labels", "classes"])
+def test_rows_of_which_nothing_is_known_are_as_good_as_absent(graph, parameters, kind):
     X, Y = rows()
-    without = model("none", tol=1e-6, max_iter=20000).fit(X[:40], Y[:40, [3]])
-    Y = Y[:, [3]].astype(float)
-    Y[40:] = np.nan
-    fitted = model("none", regularization=0.05 * 40 / 60, tol=1e-6, max_iter=20000).fit(X, Y)
-    np.testing.assert_allclose(fitted.coef_, without.coef_, atol=0.01)
+    Y = Y[:, 3].astype(str).astype(object) if kind == "classes" else Y.astype(float)
+    Y[40:] = None
+    fitted = model(graph, **parameters).fit(X, Y)
+    alone = model(graph, **parameters).fit(X[:40], Y[:40])
+    np.testing.assert_array_equal(fitted.coef_, alone.coef_)
+    np.testing.assert_array_equal(fitted.thresholds_, alone.thresholds_)
+    assert fitted.regularization_ == alone.regularization_
 
 
 @pytest.mark.parametrize(

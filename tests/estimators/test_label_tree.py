@@ -273,6 +273,18 @@ def test_rows_of_weight_0_might_as_well_not_be_there():
     np.testing.assert_array_equal(weighted.decision_function(X), short.decision_function(X))
 
 
+def test_the_tree_sees_a_row_of_weight_2_as_two_rows():
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(60, 8))
+    labels, weights = rows @ random.normal(size=(8, 12)) > 1.5, random.choice([1, 5], 60)
+    kept, how = np.repeat(np.arange(60), weights), {**SMALL, "leaf_size": 2, "branching": 2}
+    weighted = LabelTreeClassifier(**how).fit(rows, labels, weights).label_trees_[0]
+    repeated = LabelTreeClassifier(**how).fit(rows[kept], labels[kept]).label_trees_[0]
+    np.testing.assert_array_equal(weighted.targets, repeated.targets)
+    heavy = LabelTreeClassifier(**how).fit(rows, labels, 0.3 * weights).label_trees_[0]
+    np.testing.assert_array_equal(weighted.targets, heavy.targets)
+
+
 def test_the_same_bits_for_any_number_of_threads_and_from_files(model, tmp_path):
     other = LabelTreeClassifier(**SMALL, n_jobs=2).fit(X, Y)
     np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))

@@ -1,6 +1,7 @@
 """Decisions from class probabilities, against loops over rows and classes."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -183,3 +184,14 @@ def test_sparse_probabilities_are_refused():
 def test_what_cannot_be_decided_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call([[0.5, 0.5]])
+
+
+def test_losses_and_parents_are_matched_by_name():
+    table = pd.DataFrame([[0.3, 0.31, 0.39], [0.1, 0.1, 0.8]], columns=["a", "b", "c"])
+    losses = pd.DataFrame([[0, 1, 2], [1, 0, 2], [2, 2, 0]], index=["a", "b", "c"])
+    assert least_expected_loss(table, losses.loc[["c", "a", "b"]]).tolist() == [1, 2]
+    parents = pd.Series({"c": "dogs", "b": "cats", "a": "cats"})
+    assert best_parent(table, parents).tolist() == [1, 2]
+    with pytest.raises(ValueError, match="parent_of_class has 'd', which is no class"):
+        best_parent(table, parents.rename({"a": "d"}))
+    assert best_parent(table.to_numpy(), parents[["a", "b", "c"]]).tolist() == [1, 2]

@@ -42,6 +42,17 @@ def test_probabilities_come_with_terms_the_greatest_first():
     assert term_lists(LabelMatrix.from_any(labels), _TREE) == [["poodle", "plant"], []]
 
 
+def test_columns_are_matched_by_name():
+    labels = pd.DataFrame({"poodle": [1], "dog": [0], "animal": [0], "plant": [0]})
+    numbers = pd.DataFrame({"plant": [0.1], "animal": [0.9], "dog": [0.8], "poodle": [0.7]})
+    found = [[("animal", 0.9), ("dog", 0.8), ("poodle", 0.7)]]
+    for names in (None, list(labels), list(numbers)):
+        assert term_lists(labels, _TREE, names, "closed", probabilities=numbers) == found
+    assert term_lists(labels.to_numpy(), _TREE, list(labels), "closed", probabilities=numbers) == found
+    with pytest.raises(ValueError, match="probabilities has 'cat', which is no label"):
+        term_lists(labels, _TREE, probabilities=numbers.rename(columns={"dog": "cat"}))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

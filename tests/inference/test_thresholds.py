@@ -71,6 +71,31 @@ def test_no_single_threshold_improves_the_example_f1_score(problem, seed):
             assert twin.measure("example_f1", signs, scores > other) <= choice.value + 1e-5
 
 
+def _best_of(columns, labels, name):
+    average = name.split("_")[0]
+    return max(metrics.f1_score(labels, predicted, average=average) for predicted in columns)
+
+
+@pytest.mark.parametrize("name", ["micro_f1", "macro_f1", "example_f1"])
+def test_labels_by_probabilities_count_as_far_as_they_are_expected(name):
+    random = np.random.default_rng(0)
+    shares = np.where(random.random((60, 4)) < 0.1, np.nan, 0.45 * random.random((60, 4)))
+    labels, scores = LabelMatrix.from_probabilities(shares), random.normal(size=shares.shape)
+    top = choose_top_k(labels, scores, name)
+    assert top.value == pytest.approx(
+        _best_of((scores_above_top_k(scores, k) > 0 for k in range(1, 5)), labels, name)
+    )
+    alike = choose_thresholds(labels, scores, name, scope="global")
+    assert alike.value == pytest.approx(_best_of((scores > cut for cut in scores.ravel()), labels, name))
+    found = choose_thresholds(labels, scores, name)
+    assert found.value == pytest.approx(_best_of([scores > found.thresholds], labels, name))
+    others = (
+        scores > np.where(np.arange(4) == label, cut, found.thresholds)
+        for label in range(4) for cut in scores[:, label]
+    )  # fmt: skip
+    assert _best_of(others, labels, name) <= found.value + 1e-5
+
+
 def test_labels_that_are_sorted_anew_get_the_same_thresholds(monkeypatch):
     random = np.random.default_rng(0)
     labels, scores = random.random((300, 7)) < 0.2, random.normal(size=(300, 7)).round(1)

@@ -205,3 +205,12 @@ def test_bad_offset_of_propensities_is_refused():
 def test_the_smallest_propensities_are_ratios_too():
     found = metrics.propensity_scored_precision_at_k([[1, 0], [0, 1]], [[1, 0], [1, 0]], [1e-310, 0.5], 1)
     assert found == pytest.approx(1.0)
+
+
+def test_propensities_are_matched_by_name():
+    Y = pd.DataFrame([[1, 0, 1], [0, 1, 1]], columns=["a", "b", "c"])
+    scores, propensity = [[3, 2, 1], [1, 3, 2]], pd.Series({"c": 0.9, "a": 0.1, "b": 0.5})
+    expected = metrics.propensity_scored_precision_at_k(Y, scores, [0.1, 0.5, 0.9], 1)
+    assert metrics.propensity_scored_precision_at_k(Y, scores, propensity, 1) == expected
+    with pytest.raises(ValueError, match="propensity has 'd', which is no label"):
+        metrics.propensity_scored_precision_at_k(Y, scores, propensity.rename({"a": "d"}), 1)

@@ -107,6 +107,15 @@ def test_odd_answers():
     assert nothing.sensitivity == pytest.approx([0.8])
 
 
+def test_labels_in_another_order_are_matched_by_name():
+    random = np.random.default_rng(0)
+    given = [pd.DataFrame(random.integers(0, 2, (30, 3)), columns=list("abc")) for _ in range(3)]
+    found = combine_annotators(given)
+    turned = combine_annotators([given[0], given[1][list("cab")], given[2][list("bca")]])
+    np.testing.assert_array_equal(turned.probabilities, found.probabilities)
+    assert turned.labels.names.tolist() == list("abc")
+
+
 @pytest.mark.parametrize(
     ("answers", "options", "words"),
     [
@@ -124,7 +133,7 @@ def test_odd_answers():
             "other labels",
         ),
         (
-            [np.eye(2), *(pd.DataFrame(np.eye(2), columns=list(names)) for names in ("ab", "ba"))],
+            [np.eye(2), *(pd.DataFrame(np.eye(2), columns=list(names)) for names in ("ab", "bc"))],
             {},
             "annotator '2' name other labels than those of '1'",
         ),

@@ -204,3 +204,15 @@ def test_nonsense_about_entries_is_refused(world):
     ):
         with pytest.raises(ValueError, match=words):
             call()
+
+
+def test_columns_of_scores_are_matched_by_name(world):
+    scores, recorded, _ = world
+    names = [f"label {k}" for k in range(L)]
+    frame, table = (pd.DataFrame(given, columns=names) for given in (recorded, scores))
+    found, turned = (
+        find_label_errors(None, frame, scores=given, related=False) for given in (table, table[names[::-1]])
+    )
+    np.testing.assert_array_equal(turned.probabilities, found.probabilities)
+    with pytest.raises(ValueError, match="scores has 'other', which is no label"):
+        find_label_errors(None, frame, scores=table.rename(columns={names[0]: "other"}))

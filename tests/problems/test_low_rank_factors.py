@@ -44,7 +44,7 @@ def _pair(
         made = KernelMap(choose_gram(source, None, rank, 1e6, workers, dtype=np.dtype(dtype), constant=0.0))
     entries = choose_entries(LabelMatrix.from_any(Y), loss, np.ones(len(Y), dtype), 1.0, workers)
     tied = () if root is None else (DenseMap(root.astype(dtype), workers),)
-    size = L if root is None else root.shape[1]
+    size = Y.shape[1] if root is None else root.shape[1]
     return _Pair(entries, made, penalty, lam, random.normal(size=(size, rank)).astype(dtype), workers, *tied)
 
 
@@ -403,6 +403,25 @@ def test_columns_near_zero_are_begun_anew_and_no_others():
     assert np.linalg.norm(found.labels[:, 2]) > 1.0
     lively = given._replace(labels=labels[:, [0, 1, 1]])
     assert pair.problem.revived(lively, lambda: np.ones((L, 3))) is lively
+
+
+@pytest.mark.parametrize("root", [None, np.diag([2.0, 1.0])])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rows", ["all", "few"])
+def test_a_rank_lost_in_the_first_round_comes_back(root, dtype, rows):
+    """Labels with the same positives have one gradient at first; what is observed of them differs."""
+    X = np.random.default_rng(0).normal(size=(N, D))
+    Y = np.where(X[:, :1] + X[:, 1:2] > 1, 1.0, np.where(X[:, 2:4] > 0, 0.0, np.nan))
+    if rows == "few":  # of less rank than the factors
+        X, Y = np.outer(X[:, 0], np.arange(D)), Y * [1, 0]
+    pair = _pair(X, Y, penalty="ridge", rank=2, dtype=dtype, root=root)
+    result = _run(pair, 100, 1e-12 if dtype == np.float64 else 1e-7)
+    assert result.status is Status.CONVERGED
+    whitening, seen = np.eye(2) if root is None else root, ~np.isnan(Y)
+    A = np.concatenate([np.kron(X[seen[:, k]], whitening[k]) for k in range(2)])
+    y = np.concatenate([Y[seen[:, k], k] for k in range(2)])
+    best = 0.5 * y @ (y - A @ np.linalg.solve(A.T @ A + 0.5 * np.eye(A.shape[1]), A.T @ y))
+    assert pair.objective() == pytest.approx(best, rel=1e-8 if dtype == np.float64 else 1e-5)
 
 
 @pytest.mark.parametrize("n_labels", [1, 2, 3, L])

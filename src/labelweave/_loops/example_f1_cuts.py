@@ -6,12 +6,13 @@ from labelweave._loops.compiling import njit
 
 
 @njit(nogil=True, cache=True)
-def move_cuts(starts, rows, scores, is_positive, positives, above, hits, labels, weights):
+def move_cuts(starts, rows, scores, shares, positives, above, hits, labels, weights):
     """Move labels to cuts that raise the weighted sum of the rows' F1 scores; the others stay fixed.
 
     Label l has ``rows[starts[l]:starts[l + 1]]``, of falling ``scores``, the first ``above[l]`` of these
-    above its threshold, ``positives[l]`` of all positive.  ``hits`` has 2 hits of every row, ``labels`` its
-    predicted and positive labels.  Only below a positive row, and above all rows, can a cut be best.
+    above its threshold, ``positives[l]`` of all positive, as far as their ``shares`` say.  ``hits`` has 2
+    hits of every row, ``labels`` its predicted and positive labels.  Only below a positive row, and above
+    all rows, can a cut be best.
     """
     for label in range(len(above)):
         start, stop, now = starts[label], starts[label + 1], above[label]
@@ -21,7 +22,7 @@ def move_cuts(starts, rows, scores, is_positive, positives, above, hits, labels,
             count = place - start + 1
             if left == 0 and not is_fresh and count > now:
                 break
-            row, twice = rows[place], 2.0 if is_positive[place] else 0.0
+            row, twice = rows[place], 2.0 * shares[place]
             hit, total = hits[row], labels[row]
             if count <= now:
                 hit, total = hit - twice, total - 1.0
@@ -41,6 +42,5 @@ def move_cuts(starts, rows, scores, is_positive, positives, above, hits, labels,
             for place in range(start + min(best, now), start + max(best, now)):
                 row = rows[place]
                 labels[row] += sign
-                if is_positive[place]:
-                    hits[row] += 2.0 * sign
+                hits[row] += 2.0 * shares[place] * sign
             above[label] = best

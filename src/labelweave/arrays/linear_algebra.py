@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg as sl
+import scipy.sparse.linalg as ssl
 from threadpoolctl import ThreadpoolController
 
 from labelweave.array_types import Array
@@ -32,6 +33,7 @@ PANEL = 512  # rows of a panel
 _NARROW = 128  # columns of a right factor up to which its transpose goes first
 _ENTRIES = 2**15  # of each array in a panel: 256 KB in float64
 _SMALLEST, _LARGEST = 16, 4096  # rows
+_RITZ_TOL = 1e-4
 _TILE = 256  # columns of a Cholesky factor
 
 
@@ -165,6 +167,35 @@ def eigh(matrix: Array) -> tuple[Array, Array]:
     """Compute the eigenvalues of a symmetric matrix, ascending and NumPy's, and its eigenvectors."""
     values, vectors = namespace(matrix).linalg.eigh(matrix)
     return to_numpy(values), vectors
+
+
+def largest_root(
+    forth: Callable[[Array], Array], back: Callable[[Array], Array], size: int, dtype: np.dtype[Any]
+) -> float:
+    """Find the root of the largest eigenvalue of ``back forth``, which is positive semi-definite.
+
+    Both are multiplied by a power of 2, so that the square of a tiny or huge root is a usual number.
+    Returns infinity if that takes too long.
+    """
+    start = np.random.default_rng(0).standard_normal(size).astype(dtype)
+    largest = float(np.abs(forth(start)).max(initial=0.0))
+    if not largest:
+        return 0.0
+    power = int(np.frexp(largest)[1])
+
+    def multiply(vector: Array) -> Array:
+        return np.ldexp(back(np.ldexp(forth(vector), -power)), -power)
+
+    if size < 3:
+        columns = [multiply(column) for column in np.eye(size, dtype=dtype)]
+        found = float(np.linalg.eigvalsh(np.array(columns, dtype=np.float64)).max(initial=0.0))
+        return float(np.ldexp(np.sqrt(max(0.0, found)), power))
+    operator = ssl.LinearOperator((size, size), matvec=multiply, dtype=dtype)
+    try:
+        values = ssl.eigsh(operator, k=1, which="LA", v0=start, tol=_RITZ_TOL, return_eigenvectors=False)
+    except ssl.ArpackError:
+        return np.inf
+    return float(np.ldexp(np.sqrt(max(0.0, float(values[0]) * (1 + _RITZ_TOL))), power))
 
 
 def panels(length: int, size: int = PANEL) -> list[slice]:

@@ -194,7 +194,7 @@ class HeldRows(Sized):
 
 def _requested(held: HeldRows, given: Any, names: list[str], settings: TreeSettings) -> Request:
     with Workers().running():
-        return Request(settings, make_trees(given, held.rows.features, held.rows.labels, names, settings))
+        return Request(settings, make_trees(given, held.rows, names, settings))
 
 
 def _outlines(held: HeldRows, request: Request) -> tuple[list[TreeOutline], float]:

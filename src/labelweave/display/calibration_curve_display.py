@@ -160,7 +160,7 @@ class CalibrationCurveDisplay:
             If shapes disagree, a probability is outside 0 to 1, a label is not there or nothing of it was
             observed.
         """
-        truth = named_labels(Y_true, probabilities, label_names)
+        truth = named_labels(Y_true, probabilities, label_names, keeps_doubts=True)
         table, names = score_table(probabilities, truth), names_of(truth)
         if labels is None:
             name = f"all {truth.n_labels} labels" if truth.n_labels > 1 else names[0]

@@ -34,9 +34,11 @@ def fitted_model(estimator: Any) -> Any:
     return model
 
 
-def named_labels(Y: Any, other: Any = None, names: Sequence[Any] | Array | None = None) -> LabelMatrix:
+def named_labels(
+    Y: Any, other: Any = None, names: Sequence[Any] | Array | None = None, *, keeps_doubts: bool = False
+) -> LabelMatrix:
     """Read true labels; names that are not given are those of a frame or model beside them, or numbers."""
-    labels = read_targets(Y)
+    labels = read_targets(Y, keeps_doubts=keeps_doubts)
     if names is None and labels.names is None:
         found = _names_of(other) or []
         names = found if len(found) == labels.n_labels else names_of(labels)
@@ -70,7 +72,7 @@ def model_truth(estimator: Any, y: Any) -> LabelMatrix:
     model = fitted_model(estimator)
     if not has_many_labels(y):
         return one_hot(read_values(y, "y"), estimator.classes_, "y")
-    labels = named_labels(y, model)
+    labels = named_labels(y, model, keeps_doubts=True)
     known, names = _names_of(model), names_of(labels)
     # other names altogether are another naming habit, not another order
     if known is not None and set(known) == set(names) and known != names:

@@ -18,7 +18,9 @@ import scipy.sparse as sp
 from labelweave.arguments import checked
 from labelweave.array_types import Array
 from labelweave.arrays import numbers_of
+from labelweave.frames import column_labels
 from labelweave.labels.class_probabilities import is_missing, probability_blocks, read_class_probabilities
+from labelweave.labels.label_names import rows_by_name
 
 Integers = npt.NDArray[np.intp]
 
@@ -63,7 +65,7 @@ def least_expected_loss(probabilities: Any, losses: Any) -> Integers:
 
     Parameters
     ----------
-    losses : array-like of shape (C, D)
+    losses : array-like of shape (C, D) or DataFrame by class
         The loss of each decision (column) for each true class (row); ``taxonomy.distances(classes)`` for the
         taxonomic loss.  More columns stand for more decisions, such as to abstain at a fixed loss.
 
@@ -82,7 +84,7 @@ def least_expected_loss(probabilities: Any, losses: Any) -> Integers:
     [1, 2]
     """
     table = read_class_probabilities(probabilities)
-    loss_table = _read_losses(losses, table.shape[1])
+    loss_table = _read_losses(_by_class(losses, probabilities, "losses"), table.shape[1])
     tolerance = _ROUNDING * float(np.abs(loss_table).max())
 
     def decide(block: Array) -> Array:
@@ -102,7 +104,7 @@ def best_parent(probabilities: Any, parent_of_class: Sequence[Any] | Array) -> I
 
     Parameters
     ----------
-    parent_of_class : sequence of length C
+    parent_of_class : sequence of length C or Series by class
         The parent of every class, as ``taxonomy.parents_of(classes)`` gives them; a class without one, None
         or NaN, is a group of its own.
 
@@ -121,7 +123,8 @@ def best_parent(probabilities: Any, parent_of_class: Sequence[Any] | Array) -> I
     [1]
     """
     table = read_class_probabilities(probabilities)
-    groups = _group_numbers(parent_of_class, table.shape[1])
+    parents = _by_class(parent_of_class, probabilities, "parent_of_class")
+    groups = _group_numbers(parents, table.shape[1])
     membership = sp.csr_array((np.ones(len(groups)), (np.arange(len(groups)), groups)))
 
     def decide(block: Array) -> Array:
@@ -183,6 +186,12 @@ def _by_row(
     for rows, block in probability_blocks(table, width):
         result[rows] = decide(block)
     return result
+
+
+def _by_class(given: Any, probabilities: Any, what: str) -> Any:
+    """Put rows of a frame or Series into the order of the classes that the probabilities' columns name."""
+    columns = column_labels(probabilities)
+    return given if columns is None else rows_by_name(given, [str(name) for name in columns], what, "class")
 
 
 def _read_losses(losses: Any, n_classes: int) -> npt.NDArray[np.float64]:

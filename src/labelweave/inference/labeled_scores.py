@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -121,10 +121,6 @@ class LabeledScores:
     def positive_weights(self) -> PerLabel:
         """Add the weights of every label's positive rows."""
         return np.asarray(self.labels.expected_positives.T @ self.weights, dtype=np.float64)
-
-    def certain(self) -> LabeledScores:
-        """Take the likelier labels; those that are as likely as not are unobserved."""
-        return self if self.labels.doubts is None else replace(self, labels=self.labels.likelier())
 
 
 def _where_seen(signs: Array, scores: Array) -> Array:

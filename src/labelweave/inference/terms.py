@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from labelweave.arguments import checked
 from labelweave.arrays import numbers_of
 from labelweave.labels import LabelMatrix, Taxonomy
-from labelweave.labels.label_names import checked_names
+from labelweave.labels.label_names import checked_names, columns_by_name
 
 Terms = Literal["predicted", "closed", "specific"]
 
@@ -38,11 +38,12 @@ def term_lists(
     taxonomy : Taxonomy
         What is above what; nodes may have several parents.
     label_names : sequence of str or None, default=None
-        The labels, each the name of a node; None where ``labels`` has names.
+        The labels, each the name of a node; None where ``labels`` has names.  Columns that have the same
+        names are put into this order.
     terms : {"predicted", "closed", "specific"}, default="predicted"
         Which of them: the sets as they are; with all labels above them; or those without another of the set
         below them.
-    probabilities : array-like of shape (n, L) or None, default=None
+    probabilities : DataFrame or array-like of shape (n, L), or None, default=None
         Probabilities or scores of the labels, listed with them.
 
     Returns
@@ -71,14 +72,18 @@ def term_lists(
     names = checked_names(label_names, sets.n_labels) if label_names is not None else sets.names
     if names is None:
         raise ValueError("labels has no names, by which they are found in the taxonomy; give label_names.")
-    taxonomy._numbers([str(name) for name in names], "label")
+    words = [str(name) for name in names]
+    taxonomy._numbers(words, "label")
+    if sets.names is not None and set(words) == set(sets.words):
+        sets = sets.select_labels([sets.words.index(word) for word in words])
     if terms not in get_args(Terms):
         raise ValueError(f"terms={terms!r}; give 'predicted', 'closed' or 'specific'.")
     chosen = sp.csr_array(chosen_terms(sets.positives, taxonomy, names, terms))
     rows = [chosen.indices[a:b] for a, b in zip(chosen.indptr, chosen.indptr[1:], strict=False)]
     if probabilities is None:
         return [[str(names[k]) for k in np.sort(row)] for row in rows]
-    numbers = numbers_of(probabilities, "probabilities")
+    own = words if sets.names is None else sets.words
+    numbers = numbers_of(columns_by_name(probabilities, own, "probabilities"), "probabilities")
     if numbers.shape != sets.shape:
         raise ValueError(
             f"probabilities has shape {numbers.shape}, but labels {sets.shape}; give one a label."

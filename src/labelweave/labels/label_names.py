@@ -57,14 +57,14 @@ def places_by_name(
     return None
 
 
-def rows_by_name(given: Any, names: Sequence[str], what: str) -> Any:
+def rows_by_name(given: Any, names: Sequence[str], what: str, kind: str = "label") -> Any:
     """Put what a Series or a frame with labels in its index says into their order, see places_by_name.
 
     Anything else is given as it is.
     """
     if not hasattr(given, "iloc"):
         return given
-    places = places_by_name([str(name) for name in given.index], names, what)
+    places = places_by_name([str(name) for name in given.index], names, what, kind)
     return given if places is None else given.iloc[places]
 
 

@@ -218,7 +218,7 @@ def expected_calibration_error(
             f"n_bins is {n_bins!r}; it must be a whole number of at least 1, and at most "
             f"{_MOST_BINS:,}, since every label has that many counts."
         )
-    targets = read_targets(Y_true)
+    targets = read_targets(Y_true, keeps_doubts=True)
     table = _read_label_probabilities(probabilities, targets, may_be_sparse=True)
     weights = None if sample_weight is None else read_weights(sample_weight, targets)
     sums = calibration_bins(targets, table, int(n_bins), least, weights)
@@ -232,7 +232,7 @@ def expected_calibration_error(
 def calibration_bins(
     targets: LabelMatrix, table: Scores, n_bins: int, least: float = 0.0, weights: Floats | None = None
 ) -> Floats:
-    """Add up entries, probabilities and positives in bins of probability: shape (3, L, n_bins).
+    """Add up entries, probabilities and expected positives in bins of probability: shape (3, L, n_bins).
 
     table (n, L): dense, or CSR with 0 where nothing is stored.
     least: entries that are not above it are left out; 0 leaves none out.
@@ -240,7 +240,7 @@ def calibration_bins(
     """
     sums = np.zeros((3, targets.n_labels, n_bins))
     for rows in blocks_of_width(*table.shape):
-        signs = targets[rows].to_signs()
+        signs = targets[rows].to_graded_signs()
         block = table[rows].toarray() if sp.issparse(table) else table[rows]
         if least > 0:
             signs[block <= least] = 0
@@ -249,11 +249,12 @@ def calibration_bins(
     return sums
 
 
-def _add_to_bins(sums: Floats, block: Floats, signs: npt.NDArray[np.int8], weights: Any) -> None:
+def _add_to_bins(sums: Floats, block: Floats, signs: npt.NDArray[Any], weights: Any) -> None:
     n_bins = sums.shape[2]
     place = np.minimum((block * n_bins).astype(np.intp), n_bins - 1)
     flat = (np.arange(block.shape[1]) * n_bins + place).ravel()
     seen = (signs != 0) * weights
-    for number, counted in enumerate((seen, seen * block, (signs > 0) * weights)):
+    positive = signs > 0 if signs.dtype.kind == "i" else np.where(signs == 0, 0.0, 0.5 + 0.5 * signs)
+    for number, counted in enumerate((seen, seen * block, positive * weights)):
         found = np.bincount(flat, counted.ravel(), minlength=sums[number].size)
         sums[number] += found.reshape(sums[number].shape)

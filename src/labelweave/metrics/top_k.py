@@ -18,6 +18,7 @@ from labelweave.arguments import checked
 from labelweave.array_types import Array, Floats
 from labelweave.arrays import largest_columns, numbers_of, ratios
 from labelweave.labels import LabelMatrix
+from labelweave.labels.label_names import rows_by_name
 from labelweave.metrics._inputs import (
     Scores,
     check_k,
@@ -138,7 +139,7 @@ def propensity_scored_precision_at_k(
 
     Parameters
     ----------
-    propensity : array-like of shape (L,)
+    propensity : array-like of shape (L,) or Series by label
         Above 0 and at most 1, as :func:`propensities` estimates them from the training labels.
     sample_weight : array-like of shape (n,) or None, default=None
         Non-negative weights of the rows, in both sums.
@@ -184,7 +185,8 @@ def _best_gain(targets: LabelMatrix, gains: Floats, weights: Floats, k: int) -> 
 
 
 def _read_propensity(propensity: Any, targets: LabelMatrix) -> Floats:
-    values: Floats = numbers_of(propensity, "propensity").astype(np.float64)
+    in_order = rows_by_name(propensity, targets.words, "propensity")
+    values: Floats = numbers_of(in_order, "propensity").astype(np.float64)
     if values.shape != (targets.n_labels,):
         raise ValueError(
             f"propensity has shape {values.shape} but there are {targets.n_labels} labels; "

@@ -69,7 +69,7 @@ def combine_annotators(answers: Any, *, smoothing: float = 5.0, max_iter: int = 
     ----------
     answers : dict of str to labels, or list of labels
         The labels of every annotator, of the same rows and labels: arrays of 0 and 1 with NaN where an
-        annotator did not answer, frames or LabelMatrix.
+        annotator did not answer, frames or LabelMatrix.  Where labels have names, these say which is which.
     smoothing : float, default=5.0
         How many answers of each kind the prior adds to those of an annotator, four of five of them right,
         and how many rows to those of a label, with the share of all labels.
@@ -184,8 +184,13 @@ def _read_answers(answers: Any) -> tuple[list[str], list[LabelMatrix]]:
                 f"The answers of annotator {name!r} have shape {one.shape}, and those of {names[0]!r} have "
                 f"{given[0].shape}; all need the same rows and labels, NaN where there is no answer."
             )
-        if one.names is not None and (one.names != found[named].names).any():
-            raise ValueError(f"The answers of annotator {name!r} name other labels than those of {named!r}.")
+        theirs, ours = one.words, found[named].words
+        if one.names is not None and theirs != ours:
+            if set(theirs) != set(ours):
+                raise ValueError(
+                    f"The answers of annotator {name!r} name other labels than those of {named!r}."
+                )
+            found[name] = one.select_labels([theirs.index(word) for word in ours])
     if not given[0].shape[0] or not given[0].n_labels:
         raise ValueError("The answers have no rows or no labels; give at least one of each.")
-    return names, given
+    return names, list(found.values())

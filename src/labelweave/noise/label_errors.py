@@ -16,6 +16,7 @@ from labelweave.automatic import LARGEST_TABLE, AutoLabelClassifier
 from labelweave.estimators.targets import has_many_labels
 from labelweave.labels import LabelMatrix
 from labelweave.labels.flip_rates import FlipRates, read_flip_rates
+from labelweave.labels.label_names import columns_by_name
 from labelweave.noise.left_out_scores import as_log_odds, left_out_scores
 from labelweave.noise.noisy_curves import NoisyCurves, fit_noisy_curves
 from labelweave.noise.related_labels import RelatedLabels, label_strengths, relate_labels
@@ -393,7 +394,7 @@ def _scores(
         model = AutoLabelClassifier(random_state=random_state) if scores is None else scores
         found = left_out_scores(model, X, labels, folds, tell)
     else:
-        table = numbers_of(scores, "scores").astype(np.float64)
+        table = numbers_of(columns_by_name(scores, labels.words, "scores"), "scores").astype(np.float64)
         if table.shape != labels.shape:
             raise ValueError(
                 f"scores has shape {table.shape} but y has shape {labels.shape}; they must agree."

@@ -43,11 +43,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-import scipy.sparse.linalg as ssl
 
 from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers, namespace
-from labelweave.arrays.linear_algebra import is_double, like, to_numpy
+from labelweave.arrays.linear_algebra import is_double, largest_root, like, to_numpy
 from labelweave.arrays.tables import add_multiple, column_inner, divided_by_outer, row_inner
 from labelweave.features.factor_maps import FactorMap
 from labelweave.labels import LabelMatrix
@@ -64,13 +63,13 @@ from labelweave.problems.label_entries import (
 from labelweave.problems.label_entries.dense_entries import BUDGET
 from labelweave.problems.label_entries.doubtful import listed_signs, read_doubts
 from labelweave.solvers.alternating_minimization import FactorPair, Improved
-from labelweave.solvers.trust_region_newton import TrustRegionNewton
+from labelweave.solvers.trust_region_newton import FactorSolution, TrustRegionNewton
 
 Penalty = Literal["trace_norm", "ridge"]
 Blocks = Literal["whole", "rows", "columns"]
 
-_RITZ_TOL = 1e-4
 _DEPENDENT = {8: 1e-14, 4: 1e-10}  # eigenvalues of correlations that are noise, by bytes of an entry
+_CLEAR = 1e4  # times these: no noise
 _DEAD = 1e-3  # times the longest column: shorter ones are begun anew; and what counts as above lambda
 _SMALLEST = 1e-4  # root of a singular value as a share of the largest, below which Gram matrices show noise
 
@@ -159,7 +158,27 @@ class LowRankFactors:
         blocks: Blocks = "columns" if self.entries.has_uniform_curvature else "whole"
         step = FactorStep(self.entries, self.map, pair.labels, self.regularization, blocks, self.workers)
         found = solver.minimise(step, pair.features, pair.image)
-        return pair._replace(features=found.factor, image=found.image), found
+        improved = pair._replace(features=found.factor, image=found.image)
+        if self.penalty == "ridge" and not namespace(pair.features).any(pair.features):
+            return self._with_lost_rank(improved, found, lambda: solver.minimise(step, *improved[:2]))
+        return improved, found
+
+    def _with_lost_rank(
+        self, pair: FactorPair, found: FactorSolution, again: Callable[[], FactorSolution]
+    ) -> Improved:
+        """Go on where the first gradient has fewer directions than the next; lost ones never come back."""
+        rank = self._clear_rank(pair)
+        if rank < min(self.map.shape[1], *self.first.shape):
+            more = again()
+            wider = pair._replace(features=more.factor, image=more.image)
+            if self._clear_rank(wider) > rank:
+                return wider, replace(more, n_iter=found.n_iter + more.n_iter)
+        return pair, found
+
+    def _clear_rank(self, pair: FactorPair) -> int:
+        """Count directions of the features' factor that are no noise, which would be brought to length 1."""
+        turned = _orthonormal(self._feature_gram(pair), self.dtype, _CLEAR)[0]
+        return int(turned.any(axis=0).sum())
 
     def improve_labels(self, pair: FactorPair, solver: TrustRegionNewton) -> Improved:
         pair = self._suited_features(pair)
@@ -208,7 +227,7 @@ class LowRankFactors:
             found = self.label_map.gradient(gradients.adjoint(self.map.image(moved)))
             return np.asarray(found).ravel()
 
-        return _largest_root(forth, back, self.label_map.shape[1], self.dtype)
+        return largest_root(forth, back, self.label_map.shape[1], self.dtype)
 
     def settled(self, pair: FactorPair) -> FactorPair:
         """Take the pair of least penalty of a trace norm, the column of the largest singular value first."""
@@ -438,7 +457,7 @@ def choose_entries(
     return DenseEntries(entry_loss, table, workers, budget)
 
 
-def _orthonormal(gram: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+def _orthonormal(gram: Array, dtype: np.dtype[Any], above: float = 1.0) -> tuple[Array, Array]:
     """Find what gives a factor with this Gram matrix orthonormal columns, and what its partner needs then.
 
     Columns are first brought to one length, so that features of very different sizes do no harm.
@@ -447,7 +466,7 @@ def _orthonormal(gram: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
     lengths = np.sqrt(np.diag(gram))
     lengths = np.where(lengths > 0, lengths, 1.0)[:, None]
     values, vectors = np.linalg.eigh(gram / lengths / lengths.T)
-    kept = values > _DEPENDENT[dtype.itemsize] * values.max(initial=0.0)
+    kept = values > above * _DEPENDENT[dtype.itemsize] * values.max(initial=0.0)
     roots = np.sqrt(np.where(kept, values, 0.0))
     inverse = np.divide(1.0, roots, out=np.zeros_like(roots), where=kept)
     return vectors * inverse / lengths, vectors * roots * lengths
@@ -464,32 +483,3 @@ def _balanced(features: Array, labels: Array, dtype: np.dtype[Any]) -> tuple[Arr
     sizes = np.maximum(sizes, _SMALLEST * sizes.max(initial=0.0))
     sizes = np.where(sizes > 0, sizes, 1.0)
     return of_features @ (turn / sizes), of_labels @ (turn * sizes)
-
-
-def _largest_root(
-    forth: Callable[[Array], Array], back: Callable[[Array], Array], size: int, dtype: np.dtype[Any]
-) -> float:
-    """Find the root of the largest eigenvalue of ``back forth``, which is positive semi-definite.
-
-    Both are multiplied by a power of 2, so that the square of a tiny or huge root is a usual number.
-    Returns infinity if that takes too long.
-    """
-    start = np.random.default_rng(0).standard_normal(size).astype(dtype)
-    largest = float(np.abs(forth(start)).max(initial=0.0))
-    if not largest:
-        return 0.0
-    power = int(np.frexp(largest)[1])
-
-    def multiply(vector: Array) -> Array:
-        return np.ldexp(back(np.ldexp(forth(vector), -power)), -power)
-
-    if size < 3:
-        columns = [multiply(column) for column in np.eye(size, dtype=dtype)]
-        found = float(np.linalg.eigvalsh(np.array(columns, dtype=np.float64)).max(initial=0.0))
-        return float(np.ldexp(np.sqrt(max(0.0, found)), power))
-    operator = ssl.LinearOperator((size, size), matvec=multiply, dtype=dtype)
-    try:
-        values = ssl.eigsh(operator, k=1, which="LA", v0=start, tol=_RITZ_TOL, return_eigenvectors=False)
-    except ssl.ArpackError:
-        return np.inf
-    return float(np.ldexp(np.sqrt(max(0.0, float(values[0]) * (1 + _RITZ_TOL))), power))

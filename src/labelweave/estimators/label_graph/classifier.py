@@ -96,7 +96,8 @@ class LabelGraphClassifier(LabelGraphModel):
         all pairs, "none" no cliques, which makes labels independent.  Tuples hold two or more label names or
         numbers.  A CliqueGraph whose labels have names is laid over labels with names by these.
     regularization : float or "auto", default="auto"
-        lambda; "auto" is a thousandth of the rows' mean squared norm, the constant feature among them.
+        lambda; "auto" is a thousandth of the mean squared norm of rows with an observed label, the constant
+        feature among them.
     kernel : str, Kernel or callable, default="linear"
         A Mercer kernel by name ("rbf", "polynomial", "laplacian", "cosine", "precomputed"), as an object or a
         function.  The weights are then of a pivoted Cholesky factor of its matrix (Nyström).
@@ -248,6 +249,7 @@ class LabelGraphClassifier(LabelGraphModel):
     Unobserved labels (NaN) have no cost and are maximised over, in the search for the worst labeling and in
     the score of the target: the latent structural SVM of Yu and Joachims (ICML 2009).  The target's part is
     solved by completing labels and solving again, which never raises the objective; it is not convex.
+    Rows of which nothing is known add nothing: the loss is the mean over the others.
 
     The first fit after an installation compiles its loops, for about eight seconds, and the first one with a
     graph that is not narrow for about twenty more.
@@ -372,6 +374,8 @@ class LabelGraphClassifier(LabelGraphModel):
         elif by_sign is not None:
             entry_weight = entries_by_sign(labels, by_sign, read_entry_weights(entry_weight, labels))
         labels, costs = self._read_costs(labels, entry_weight)
+        if labels.observed is not None and (is_seen := np.diff(labels.observed.indptr) > 0) @ weights:
+            weights = weights * is_seen  # the loss is a mean over rows of which something is known
         data, kept = kind(features, labels, weights, costs), np.arange(len(features))
         if not weights.all():  # such rows add nothing, also not to a part of the rows
             kept = np.flatnonzero(weights)

@@ -234,7 +234,7 @@ class LabelTreeClassifier(LabelClassifier):
             Labels 0/1 or -1/1 with NaN where unobserved, or one class a row, None or NaN where it is not
             known.  A row is unobserved at a node whose label it may have and is not known to have.
         sample_weight : array-like of shape (n,), default=None
-            Non-negative weights of the rows' losses.
+            Non-negative weights of the rows' losses, and in the sums of features that make the trees.
         entry_weight : {array-like, sparse matrix, DataFrame by label} of shape (n, L), default=None
             Non-negative weights of single entries' losses; an entry that is not stored has the weight 1.
             Where a node asks whether a row has some label below, the loss has the greatest weight of those

@@ -83,7 +83,7 @@ class TreeRows:
     def problem(
         self, given: Taxonomy | LabelVectors | None, names: list[str], settings: TreeSettings
     ) -> ForestOutline:
-        trees = make_trees(given, self.features, self.labels, names, settings)
+        trees = make_trees(given, self, names, settings)
         problem = tree_problem(trees, self, settings)
         warn_of_size(self.n_labels, len(problem.trees), problem.possible_weights())
         return problem
@@ -132,13 +132,11 @@ class TreeSettings:
 
 
 def make_trees(
-    given: Taxonomy | LabelVectors | None,
-    features: FeatureMatrix,
-    labels: LabelMatrix,
-    names: list[str],
-    settings: TreeSettings,
+    given: Taxonomy | LabelVectors | None, rows: TreeRows, names: list[str], settings: TreeSettings
 ) -> list[LabelTree]:
     """Make the trees: a given one, or of vectors, by default the sums of the features of positive rows.
+
+    A row counts in the sums by its weight.
 
     Raises ValueError if vectors are not one a label, or the taxonomy is no tree over the labels.
     """
@@ -150,16 +148,18 @@ def make_trees(
             )
         return [tree_of_taxonomy(given, names, settings.leaf_size)]
     if given is None:
-        vectors = labels.positives.T.astype(np.float32) @ single_rows(features.data)
+        positives, shares = rows.labels.positives.astype(np.float32), rows.weights / rows.weights.max()
+        positives.data *= np.repeat(shares, np.diff(positives.indptr))
+        vectors = positives.T @ single_rows(rows.features.data)
     else:
         vectors = FeatureMatrix(rows_by_name(given, names, "tree")).data
-        if vectors.shape[0] != labels.n_labels:
+        if vectors.shape[0] != rows.n_labels:
             raise ValueError(
-                f"tree has {vectors.shape[0]} rows but y has {labels.n_labels} labels; give a vector a label."
+                f"tree has {vectors.shape[0]} rows but y has {rows.n_labels} labels; give a vector a label."
             )
     sizes = settings.leaf_size, settings.branching
     n_trees = (
-        settings.n_trees if labels.n_labels > settings.leaf_size else 1
+        settings.n_trees if rows.n_labels > settings.leaf_size else 1
     )  # of one node, which are all alike
     seeds = np.random.SeedSequence(settings.seed).generate_state(n_trees)
     return [cluster_labels(vectors, *sizes, int(seed), settings.workers) for seed in seeds]

@@ -1,8 +1,8 @@
 """The thresholds that are best for a measure, of every label and of all.
 
 Predicting one more row that is not positive raises none of the objectives, so only cuts right below a
-positive row can be best.  Rows of which a probability is known count as far as they are expected to be
-positive; the mean F1 score of rows takes the likelier labels.
+positive row can be best.  Entries of which a probability is known count as far as they are expected to be
+positive.
 
 Micro-averaged F1 with a threshold a label is a ratio of sums over labels.  For a given value F of it, ``sum(2
 hits - F (predicted + positives))`` falls apart into labels, each with an exact best cut.  Setting F to the
@@ -50,7 +50,6 @@ class LabelThresholds(NamedTuple):
 
 def find_label_thresholds(table: LabeledScores, objective: Objective) -> LabelThresholds:
     """Find the best threshold of every label, and of all."""
-    table = table.certain() if objective.name == "example_f1" else table
     shared, cuts = shared_threshold(table, objective), find_label_cuts(table)
     if objective.name in ("micro_f1", "example_f1"):  # for the rows' F1 scores they are starts
         chosen = _micro_f1_cuts(cuts, _predicted_anyway(table, cuts.positives, shared))
@@ -178,7 +177,6 @@ def _cuts_of(lines: ScoreLines, weights: Array) -> tuple[Array, ...]:
 
 def shared_threshold(table: LabeledScores, objective: Objective) -> float:
     """Find the best threshold for all labels; the highest score if nothing is to be predicted."""
-    table = table.certain() if objective.name == "example_f1" else table
     expected = table.labels.expected_positives
     rows = np.repeat(np.arange(len(table.weights)), np.diff(expected.indptr))
     scores = table.scores[rows, expected.indices]
@@ -243,7 +241,7 @@ class _Ranked(NamedTuple):
     starts: Array
     rows: Array
     scores: Array
-    is_positive: Array
+    shares: Array
     positives: Array
 
 
@@ -266,15 +264,14 @@ def best_for_example_f1(table: LabeledScores, starts: Iterable[PerLabel]) -> Per
 
 def _ranked_blocks(table: LabeledScores) -> Iterator[_Ranked]:
     for lines in table.label_blocks():
-        labels = np.flatnonzero((lines.signs > 0).any(axis=1))
+        labels = np.flatnonzero((lines.shares > 0).any(axis=1))
         order = lines.order[labels]
-        signs = np.take_along_axis(lines.signs[labels], order, axis=1)
-        seen = signs != 0
+        shares = np.take_along_axis(lines.shares[labels], order, axis=1)
+        seen = np.take_along_axis(lines.signs[labels], order, axis=1) != 0
         starts = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
         scores = np.take_along_axis(lines.scores[labels], order, axis=1)[seen]
-        is_positive, rows = signs[seen] > 0, order[seen].astype(np.int32)
-        positives = (signs > 0).sum(axis=1)
-        yield _Ranked(lines.which.start + labels, starts, rows, scores, is_positive, positives)
+        rows, positives = order[seen].astype(np.int32), (shares > 0).sum(axis=1)
+        yield _Ranked(lines.which.start + labels, starts, rows, scores, shares[seen], positives)
 
 
 def _ascend(table: LabeledScores, start: PerLabel, kept: list[_Ranked] | None) -> tuple[PerLabel, float]:
@@ -308,6 +305,6 @@ def _count(table: LabeledScores, thresholds: PerLabel) -> _RowCounts:
     hits, labels = np.zeros(len(table.weights)), table.row_positives().astype(np.float64)
     for lines in table.label_blocks():
         above = lines.scores > thresholds[lines.which][:, None]
-        hits += 2.0 * (above & (lines.signs > 0)).sum(axis=0)
+        hits += 2.0 * (above * lines.shares).sum(axis=0)
         labels += above.sum(axis=0)
     return _RowCounts(hits, labels, np.asarray(table.weights, np.float64))

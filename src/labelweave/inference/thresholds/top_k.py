@@ -67,7 +67,7 @@ def best_top_k(table: LabeledScores, objective: Objective) -> int:
     Unobserved labels take places among the k but are neither hits nor misses.  Where a target cannot be
     reached it is the least k that misses least.
     """
-    table, most = table.certain(), min(table.shape[1], _MOST_LABELS)
+    most = min(table.shape[1], _MOST_LABELS)
     if objective.name == "macro_f1":
         values = _label_values(table, most)
     elif objective.name == "example_f1":
@@ -77,18 +77,19 @@ def best_top_k(table: LabeledScores, objective: Objective) -> int:
     return 1 + int(np.argmax(values))
 
 
-def _ranked_signs(table: LabeledScores, most: int) -> Iterator[tuple[slice, Array, Array]]:
-    """Hand out rows, their best labels and their signs."""
+def _ranked_entries(table: LabeledScores, most: int) -> Iterator[tuple[slice, Array, Array, Array]]:
+    """Hand out rows, their best labels, how much these count as positive, and whether they are observed."""
     for lines in table.row_blocks():
         labels = largest_columns(table.scores[lines.which], most)
-        yield lines.which, labels, np.take_along_axis(lines.signs, labels, axis=1)
+        shares, seen = (np.take_along_axis(part, labels, axis=1) for part in (lines.shares, lines.signs != 0))
+        yield lines.which, labels, shares, seen
 
 
 def _entry_values(table: LabeledScores, objective: Objective, most: int) -> Array:
     hits, predicted = np.zeros((2, most))
-    for rows, _, signs in _ranked_signs(table, most):
-        hits += table.weights[rows] @ (signs > 0)
-        predicted += table.weights[rows] @ (signs != 0)
+    for rows, _, shares, seen in _ranked_entries(table, most):
+        hits += table.weights[rows] @ shares
+        predicted += table.weights[rows] @ seen
     hits, predicted = np.cumsum(hits), np.cumsum(predicted)
     values = objective.of_counts(hits, predicted, float(table.positive_weights().sum()))
     return hits if objective.name == "recall" and np.isneginf(values).all() else values
@@ -96,8 +97,8 @@ def _entry_values(table: LabeledScores, objective: Objective, most: int) -> Arra
 
 def _row_values(table: LabeledScores, most: int) -> Array:
     values, positives = np.zeros(most), table.row_positives()
-    for rows, _, signs in _ranked_signs(table, most):
-        hits, predicted = np.cumsum(signs > 0, axis=1), np.cumsum(signs != 0, axis=1)
+    for rows, _, shares, seen in _ranked_entries(table, most):
+        hits, predicted = np.cumsum(shares, axis=1), np.cumsum(seen, axis=1)
         values += table.weights[rows] @ f1_of_counts(hits, predicted, positives[rows][:, None])
     return values
 
@@ -105,9 +106,9 @@ def _row_values(table: LabeledScores, most: int) -> Array:
 def _label_values(table: LabeledScores, most: int) -> Array:
     hits, predicted = np.zeros((2, table.shape[1], most))
     places = np.arange(most)
-    for rows, labels, signs in _ranked_signs(table, most):
+    for rows, labels, shares, seen in _ranked_entries(table, most):
         weights = table.weights[rows][:, None]
-        np.add.at(hits, (labels, places), weights * (signs > 0))
-        np.add.at(predicted, (labels, places), weights * (signs != 0))
+        np.add.at(hits, (labels, places), weights * shares)
+        np.add.at(predicted, (labels, places), weights * seen)
     hits, predicted = np.cumsum(hits, axis=1), np.cumsum(predicted, axis=1)
     return np.asarray(f1_of_counts(hits, predicted, table.positive_weights()[:, None]).sum(axis=0))
