@@ -6,7 +6,7 @@ these, or what stands in ``benchmarks.papers.steps`` where a file has none.  ``-
 all of whose runs were measured with the library and the command as they are now.  A step that fails is
 named at the end and makes the exit code 1; one whose data or programs are missing is left out and named.
 After every step the blocks of ``docs/papers`` between ``<!-- measured: STEP -->`` and ``<!-- end -->`` are
-written anew from the results files.
+written anew from the results files, and those of all items and of their words from the pages' own tables.
 
 Example: ``python -m benchmarks.papers --only usps satimage``.
 """

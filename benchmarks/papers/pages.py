@@ -1,16 +1,46 @@
-"""The papers' pages: blocks of what was measured, written from the results files."""
+"""The papers' pages: blocks of what was measured, written from the results files, and of the pages' items."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.papers.steps import STEPS
 
-__all__ = ["PAGES", "with_blocks", "write_pages"]
+__all__ = ["PAGES", "WORDS", "Item", "items", "with_blocks", "write_pages"]
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "papers"
 _BLOCK = re.compile(r"(<!-- measured: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+WORDS = ("same", "better", "not reproduced", "no data")
+
+
+class Item(NamedTuple):
+    """A row of a page's table of all tables and figures."""
+
+    name: str
+    word: str
+    paper: str
+    here: str
+    command: str
+
+
+def items(text: str) -> list[Item]:
+    """Read a page's table of all tables and figures.
+
+    Parameters
+    ----------
+    text : str
+        The page.
+
+    Returns
+    -------
+    list of Item
+        Its rows; none for a page without such a table.
+    """
+    _, _, rest = text.partition("| item | word |")
+    lines = rest.partition("\n\n")[0].splitlines()[2:]
+    return [Item(*(cell.strip() for cell in line.strip("|").split("|"))) for line in lines]
 
 
 def write_pages() -> list[str]:
@@ -48,8 +78,8 @@ def with_blocks(text: str) -> str:
 
 
 def _block(name: str) -> str:
-    if name == "all steps":
-        return _all_steps()
+    if name in _SUMMARIES:
+        return "\n".join(["", *_SUMMARIES[name](), "", ""])
     step = STEPS[name]
     runs = step.runs()
     if not runs:
@@ -61,11 +91,40 @@ def _block(name: str) -> str:
     return "\n".join(["", head, "", *lines, "", ""])
 
 
-def _all_steps() -> str:
+def _all_steps() -> list[str]:
     """Write a row a step; minutes are those of the records where they have them."""
-    lines = ["", "| step | for | minutes | measured |", "|---|---|---|---|"]
+    lines = ["| step | for | minutes | measured |", "|---|---|---|---|"]
     for step in STEPS.values():
         measured = step.origin().replace("/", ", ") or "not so far"
         lines.append(f"| {step.name} | {step.serves} | {step.minutes():.0f} | {measured} |")
     total = sum(step.minutes() for step in STEPS.values())
-    return "\n".join([*lines, "", f"Together about {total:,.0f} minutes.", "", ""])
+    return [*lines, "", f"Together about {total:,.0f} minutes."]
+
+
+def _papers() -> list[tuple[str, list[Item]]]:
+    """Give the titles of the papers' pages as links, with their items, by year."""
+    pages = sorted(PAGES.glob("*_20*.md"), key=lambda page: page.stem[-4:])
+    texts = {page.name: page.read_text(encoding="utf-8") for page in pages}
+    return [
+        (f"[{text.partition(chr(10))[0].removeprefix('# ')}]({name})", items(text))
+        for name, text in texts.items()
+    ]
+
+
+def _counts() -> list[str]:
+    """Write how many items of each paper have each word."""
+    lines = [f"| paper | {' | '.join(WORDS)} | of the not reproduced, not run |", "|---" * 6 + "|"]
+    for paper, rows in _papers():
+        counts = [sum(row.word == word for row in rows) for word in WORDS]
+        idle = sum(row.here.startswith("not run") for row in rows if row.word == "not reproduced")
+        lines.append(f"| {paper} | {' | '.join(map(str, [*counts, idle]))} |")
+    return lines
+
+
+def _all_items() -> list[str]:
+    """Write a row an item."""
+    rows = [f"| {paper} | {row.name} | {row.word} |" for paper, rows in _papers() for row in rows]
+    return ["| paper | item | word |", "|---|---|---|", *rows]
+
+
+_SUMMARIES = {"all steps": _all_steps, "counts of words": _counts, "all items": _all_items}

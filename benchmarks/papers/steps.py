@@ -21,6 +21,7 @@ __all__ = ["STEPS", "Step"]
 
 _ROOT = Path(__file__).resolve().parents[2]
 _RESULTS = _ROOT / "benchmarks" / "results"
+_OF_MACHINES = {"date", "commit", "processor", "cores", "python", "labelweave"}
 
 Run = dict[str, Any]
 
@@ -80,8 +81,7 @@ class Step:
         file = _read(self.record)
         if self.record.startswith("papers/"):
             return str(import_module(self.words[0]).table(self.runs()))
-        numbers = [f"{name} {value:,.5g}" for name, value in file.items() if isinstance(value, float)]
-        return "\n".join(file.get("table") or [", ".join(numbers)])
+        return "\n".join(file.get("table") or _lines(file))
 
     def origin(self) -> str:
         """Say when, where and at which commits it was measured; empty for never."""
@@ -114,6 +114,25 @@ def _read(record: str) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
+def _lines(file: dict[str, Any]) -> list[str]:
+    """Write the names and values of a results file without a table, a line each."""
+    shown = {
+        name.replace("_", " "): _shown(value)
+        for name, value in file.items()
+        if isinstance(value, bool | int | float | str) and name not in _OF_MACHINES
+    }
+    width = max(map(len, shown), default=0)
+    return [f"{name:{width}}  {value:>12}" for name, value in shown.items()]
+
+
+def _shown(value: bool | float | str) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.5g}"
+
+
 @cache
 def _files(module: str) -> frozenset[str]:
     """Give the files of a benchmark's module and of those that it imports."""
@@ -136,6 +155,7 @@ def _has_present_code(commit: str, files: tuple[str, ...]) -> bool:
 
 
 _LOGISTIC = "'linear, a scale a label' 'linear, coupled labels' 'linear, coupled labels, own scales'"
+_SUSPECTS = "'class, 31 levels' 'class, 10 steps'"
 _OWN = "'class, 3 blocks' 'shared, 3 blocks' 'unit rows, polynomial' 'smooth, polynomial'"
 _NEWTON = ("logistic", "squared_hinge")
 _OTHERS = ("squared", "squared, ridge", "wsabie", "cplst", "binary relevance")
@@ -185,6 +205,14 @@ _ALL = (
         "M3L, Table 3",
         4,
         "mulan rcv1",
+    ),
+    Step(
+        "independent_methods",
+        "benchmarks.papers.independent_methods",
+        "papers/independent_methods",
+        "M3L, Table 3 and section 7.2.1, other methods",
+        10,
+        "awa mulan rcv1",
     ),
     Step(
         "table1_animals",
@@ -259,8 +287,17 @@ _ALL = (
         {"method": ("class",)},
     ),
     Step(
+        "usps_suspects",
+        f"benchmarks.papers.usps_suspects --methods {_SUSPECTS} --seeds 5",
+        "papers/usps",
+        "Seeger, section 6.3, with coarse gray values, and with a search that ends early",
+        30,
+        "usps",
+        {"method": tuple(shlex.split(_SUSPECTS))},
+    ),
+    Step(
         "usps_features",
-        f"benchmarks.papers.usps --methods {_OWN} --seeds 5",
+        f"benchmarks.papers.usps --methods {_OWN} --seeds 3",
         "papers/usps",
         "Seeger, section 6.3 and Figure 4, with other kernels and features",
         55,
@@ -282,6 +319,7 @@ _ALL = (
         "papers/hierarchies_debtags",
         "Seeger, Table 1, Debian packages, 1,000 rows",
         13,
+        of={"method": ("F1", "H2")},
     ),
     Step(
         "hierarchies_all_rows",
@@ -290,7 +328,33 @@ _ALL = (
         "Seeger, Table 1, ImCLEF07A, all rows",
         32,
         "imclef07a",
-        {"rows": (10000,)},
+        {"rows": (10000,), "method": ("F1", "F2c", "H1", "H1w", "H2")},
+    ),
+    Step(
+        "hierarchies_f2_few_rows",
+        "benchmarks.papers.hierarchies_f2 --rows 1000 --splits 0 1 2 3 4",
+        "papers/hierarchies_imclef07a",
+        "Seeger, Table 1, ImCLEF07A, 1,000 rows, F2",
+        4,
+        "imclef07a",
+        {"rows": (1000,), "method": ("F2",)},
+    ),
+    Step(
+        "hierarchies_f2_debian",
+        "benchmarks.papers.hierarchies_f2 --problem debtags --rows 1000 --splits 0 1 2 3 4",
+        "papers/hierarchies_debtags",
+        "Seeger, Table 1, Debian packages, 1,000 rows, F2",
+        1,
+        of={"method": ("F2",)},
+    ),
+    Step(
+        "hierarchies_f2_all_rows",
+        "benchmarks.papers.hierarchies_f2 --splits given",
+        "papers/hierarchies_imclef07a",
+        "Seeger, Table 1, ImCLEF07A, all rows, F2",
+        4,
+        "imclef07a",
+        {"rows": (10000,), "method": ("F2",)},
     ),
     Step(
         "patents_d",
@@ -335,6 +399,14 @@ _ALL = (
         {"set": ("delicious",), "method": _NEWTON},
     ),
     Step(
+        "penalty_path",
+        "benchmarks.papers.penalty_path",
+        "papers/penalty_path",
+        "LEML, Table 4, by penalty and by the length of rows",
+        10,
+        "mulan",
+    ),
+    Step(
         "isotropic",
         "benchmarks.papers.isotropic_features",
         "papers/isotropic_features",
@@ -358,6 +430,13 @@ _ALL = (
         35,
     ),
     Step("clique_toy", "benchmarks.papers.clique_toy", "papers/clique_toy", "CGM, Table 2 and Figure 2", 3),
+    Step(
+        "clique_toy_readings",
+        "benchmarks.papers.clique_toy_readings",
+        "papers/clique_toy_readings",
+        "CGM, Table 2, by what section 5.2 leaves open",
+        5,
+    ),
     Step(
         "label_graphs",
         "benchmarks.papers.label_graphs --sets scene --curve",
@@ -442,6 +521,14 @@ _ALL = (
         "later than LEML: local embeddings of rows (SLEEC)",
         12,
         "mulan",
+    ),
+    Step(
+        "later_methods",
+        "benchmarks.papers.later_methods",
+        "papers/later_methods",
+        "later than the papers: six methods in short",
+        4,
+        "awa mulan imclef07a",
     ),
 )
 STEPS = {step.name: step for step in _ALL}

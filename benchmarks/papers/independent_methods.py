@@ -1,0 +1,168 @@
+"""Other independent methods beside M3L (M3L paper of 2012, section 7.2.1 and Table 3).
+
+Label power sets (one class a set of labels that training rows have, support vector machines, one against
+one), the five nearest rows (a label that most of them have), and ridge regression of the labels on the
+rows, around their means.  The rows are those that ``benchmarks.papers.changed_correlations`` and
+``benchmarks.papers.zero_shot_awa`` draw; penalties and kernel widths are chosen as those choose them for
+independent support vector machines.  BoostTexter and ranking by perceptrons (Crammer and Singer 2003) are
+not here: no kept library has them.
+
+Example: ``python -m benchmarks.papers.independent_methods``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
+
+from benchmarks.needed_data import needs_data
+from benchmarks.papers.animals import Animals, held_out_classes, read_animals, sample_training_rows
+from benchmarks.papers.drawn_problems import (
+    PROBLEMS,
+    RULES,
+    Parameters,
+    Problem,
+    candidates,
+    choose,
+    draw_rows,
+    read,
+)
+from benchmarks.papers.distances import median_distance
+from benchmarks.papers.zero_shot_awa import _PENALTIES, _WIDTHS
+from benchmarks.recorded_runs import RecordedRuns
+
+__all__ = ["main", "table"]
+
+Run = dict[str, Any]
+
+_RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "independent_methods.json"
+_ANIMALS = "animals"
+_CASES = [*product(PROBLEMS, RULES), (_ANIMALS, "unseen classes")]
+_PAPER = {
+    "yeast": {"power set": 32.32, "5-NN": 28.82, "regression": 26.70},
+    "tmc2007": {"power set": 14.01, "5-NN": 12.51, "regression": 11.19},
+    "rcv1": {"power set": 3.71, "5-NN": 4.47, "regression": 4.26},
+    _ANIMALS: {"power set": 32.70, "5-NN": 31.79, "regression": 29.38},
+}
+
+
+@needs_data
+def main() -> None:
+    """Measure, print the table, write the figures."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seeds", type=int, default=5, help="draws of training rows")
+    RecordedRuns.add_options(parser, _RESULTS)
+    arguments = parser.parse_args()
+    record = RecordedRuns(arguments.out, arguments, paper=_PAPER)
+    for name, rule in _CASES if record.measures else ():
+        rows: Any = read_animals() if name == _ANIMALS else read(name)
+        for seed, method in product(range(arguments.seeds), _METHODS):
+            case = {"problem": name, "rule": rule, "seed": seed, "method": method}
+            if record.wants(case):
+                of = _of_unseen_classes if name == _ANIMALS else _of_draw
+                record.add(case, of(rows, rule, seed, method))
+        print(f"{name}, {rule}: measured", flush=True)
+    record.show(table(record.runs))
+
+
+def _of_draw(problem: Problem, rule: str, seed: int, method: str) -> Run:
+    """Measure a method on rows whose labels go together otherwise than those of the test set."""
+    scores_of, has_choice = _METHODS[method]
+    draw = draw_rows(problem, rule, seed)
+    chosen = choose(draw, candidates(draw), scores_of, seed) if has_choice else {}
+    scores = scores_of(chosen, draw.X, draw.Y, problem.X_test)
+    return {"hamming": 100.0 * float(_is_wrong(scores, problem.Y_test).mean()), **chosen}
+
+
+def _of_unseen_classes(animals: Animals, _: str, seed: int, method: str) -> Run:
+    """Measure a method on images of classes that it has not seen, chosen on training classes left out."""
+    scores_of, has_choice = _METHODS[method]
+    rows = sample_training_rows(animals, seed)
+    X, classes = animals.X[rows], animals.classes[rows]
+    Y, truth = (animals.signatures[of] > 0 for of in (classes, animals.classes_test))
+    grid: list[Parameters] = (
+        [{"C": C, "gamma": gamma} for width in _WIDTHS for C in _PENALTIES for gamma in [width / median_distance(X)]] if has_choice else [{}]
+    )
+    wrong = np.zeros(len(grid))
+    for held in held_out_classes(animals, classes, seed) if has_choice else ():
+        left = held.rows
+        for number, one in enumerate(grid):
+            wrong[number] += _is_wrong(scores_of(one, X[~left], Y[~left], X[left]), Y[left]).sum()
+    chosen = grid[int(np.argmin(wrong))]
+    scores = scores_of(chosen, X, Y, animals.X_test)
+    return {"hamming": 100.0 * float(_is_wrong(scores, truth).mean()), **chosen}
+
+
+def _is_wrong(scores: Any, truth: Any) -> Any:
+    return (scores > 0) != (truth > 0)
+
+
+def _power_set(parameters: Parameters, X: Any, Y: Any, X_new: Any) -> Any:
+    sets, classes = np.unique(Y > 0, axis=0, return_inverse=True)
+    machine = SVC(C=parameters["C"], **_kernel(parameters))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The number of unique classes")  # many sets are of one row
+        machine.fit(X, classes.ravel())
+    return sets[machine.predict(X_new)] - 0.5
+
+
+def _nearest(parameters: Parameters, X: Any, Y: Any, X_new: Any) -> Any:
+    return KNeighborsClassifier(5).fit(X, Y > 0).predict(X_new) - 0.5
+
+
+def _regression(parameters: Parameters, X: Any, Y: Any, X_new: Any) -> Any:
+    signs = np.where(Y > 0, 1.0, -1.0)
+    means = signs.mean(axis=0)
+    model = KernelRidge(alpha=0.5 / parameters["C"], **_kernel(parameters))
+    return model.fit(X, signs - means).predict(X_new) + means
+
+
+def _kernel(parameters: Parameters) -> dict[str, Any]:
+    return {"kernel": "rbf", "gamma": parameters["gamma"]} if "gamma" in parameters else {"kernel": "linear"}
+
+
+_METHODS = {"power set": (_power_set, True), "5-NN": (_nearest, False), "regression": (_regression, True)}
+
+
+def table(runs: list[Run]) -> str:
+    """Write means over the draws, with deviations, beside the paper's losses.
+
+    Parameters
+    ----------
+    runs : list of dict
+        The runs.
+
+    Returns
+    -------
+    str
+        The lines.
+    """
+    lines = [f"{'test Hamming loss %':26s}" + "".join(f"{f'{name} (paper)':>28s}" for name in _METHODS)]
+    for problem, rule in _CASES:
+        cells = ""
+        for method in _METHODS:
+            losses = [
+                run["hamming"]
+                for run in runs
+                if (run["problem"], run["rule"], run["method"]) == (problem, rule, method)
+            ]
+            if losses:
+                paper = _PAPER[problem][method]
+                cells += f"{f'{np.mean(losses):.2f} ± {np.std(losses):.2f} ({paper:.2f})':>28s}"
+        if cells:
+            lines.append(f"{f'{problem}, {rule}':26s}{cells}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
