@@ -102,7 +102,7 @@ def test_sparse_blocks_of_unknown_sizes(client):
     _, blocks = sparse_blocks(X, [30, 40, 20])
     _, labels = sparse_blocks(np.asarray(Y), [30, 40, 20])
     model = MaxMarginClassifier(client, C=0.1).fit(blocks, labels)
-    whole = lw.MaxMarginClassifier(C=0.1, solver="coordinate_ascent").fit(sp.csr_array(X), sp.csr_array(Y))
+    whole = lw.MaxMarginClassifier(C=0.1).fit(sp.csr_array(X), sp.csr_array(Y))
     assert np.array_equal(model.coef_, whole.coef_)
     predicted = client.compute(model.predict(blocks).to_delayed().ravel()[0]).result()
     assert (predicted != whole.predict(sp.csr_array(X[:30]))).nnz == 0
