@@ -279,8 +279,8 @@ def _parts(data: GraphData, share: float, seed: int) -> tuple[Array, Array]:
     n_rows = len(data.labels)
     if math.ceil(share * n_rows) >= n_rows:
         raise ValueError(
-            f"Holding out a share of {share:g} of {n_rows} rows leaves none to learn from; give more rows with "
-            "an observed label, or validation_fraction=None and early_stopping=False."
+            f"Holding out a share of {share:g} of {n_rows} rows leaves none to learn from; give more rows "
+            "with an observed label, or validation_fraction=None and early_stopping=False."
         )
     train, held_out = hold_out(data.labels, share, seed)
     if not data.labels[held_out].observed_counts().any():
