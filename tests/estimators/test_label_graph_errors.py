@@ -128,7 +128,7 @@ def test_targets_and_weights():
 
 
 def test_too_few_rows_to_hold_some_out():
-    refused(r"0.1 of 1 rows leaves none to learn from; give more rows, or", features=X[:1], targets=Y[:1],
+    refused(r"0.1 of 1 rows leaves none to learn from; give more rows with", features=X[:1], targets=Y[:1],
             early_stopping=True)  # fmt: skip
     unseen = np.where(np.arange(30)[:, None] < 1, Y, np.nan)
     refused(r"0.2 of 1 rows leaves none to learn from; give more rows with an observed label", features=X[:8],
