@@ -40,6 +40,8 @@ FITS = {
     "fewer rows than columns": (*_rows(40, 100, 2, 1e5), {"C": 100.0}),
     "as many rows as columns": (*_rows(5, 5, 1, 3e5, seed=80), {"C": 100.0, "tol": 1e-6}),
     "many rows, more columns": (*_rows(520, 600, 2, 1e3), {}),
+    "sparse form of few rows": (sp.csr_array(_rows(40, 100, 2, 1e5)[0]), _rows(40, 100, 2, 1e5)[1], {}),
+    "sparse form of many rows": (sp.csr_array(_rows(520, 600, 2, 1e3)[0]), _rows(520, 600, 2, 1e3)[1], {}),
     "sparse form of dense rows": (sp.csr_array(_rows(300, 5, 2, 100.0)[0]), _rows(300, 5, 2, 100.0)[1], {}),
 }
 

@@ -85,9 +85,11 @@ def is_thin(features: FeatureMatrix, budget: float) -> bool:
     n, d = features.shape
     if d < n:
         return d <= WIDEST
-    if n > WIDEST or features.is_sparse or feature_bytes(n, d) > budget:
+    if n > WIDEST or is_mostly_zero(features) or feature_bytes(n, d) > budget:
         return False
-    return n <= _FEW_WIDE_ROWS or features.squared_norms().max() > _FAR * features.data.var(axis=0).sum()
+    norms = features.squared_norms()
+    variance = norms.mean() - np.square(features.data.mean(axis=0)).sum()
+    return bool(n <= _FEW_WIDE_ROWS or norms.max() > _FAR * variance)
 
 
 def _status(status: Status, *, is_reached: bool) -> Status:
