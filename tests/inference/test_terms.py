@@ -70,3 +70,8 @@ def test_what_makes_no_sense_is_refused(arguments, message):
 def test_a_number_for_every_label():
     with pytest.raises(ValueError, match=r"probabilities has shape \(1, 2\), but labels"):
         term_lists([[1]], _TREE, ["dog"], probabilities=[[0.1, 0.2]])
+
+
+def test_names_that_are_numbers_are_those_of_columns_without_names():
+    tree = Taxonomy([("2", "0"), ("2", "1")])
+    assert term_lists([[1, 0]], tree, ["1", "0"]) == [["1"]]

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from labelweave.arguments import checked
 from labelweave.arrays import numbers_of
 from labelweave.labels import LabelMatrix, Taxonomy
-from labelweave.labels.label_names import checked_names, columns_by_name
+from labelweave.labels.label_names import checked_names, columns_by_name, places_by_name
 
 Terms = Literal["predicted", "closed", "specific"]
 
@@ -74,8 +74,8 @@ def term_lists(
         raise ValueError("labels has no names, by which they are found in the taxonomy; give label_names.")
     words = [str(name) for name in names]
     taxonomy._numbers(words, "label")
-    if sets.names is not None and set(words) == set(sets.words):
-        sets = sets.select_labels([sets.words.index(word) for word in words])
+    places = None if sets.names is None else places_by_name(sets.words, words, "labels")
+    sets = sets if places is None else sets.select_labels(places)
     if terms not in get_args(Terms):
         raise ValueError(f"terms={terms!r}; give 'predicted', 'closed' or 'specific'.")
     chosen = sp.csr_array(chosen_terms(sets.positives, taxonomy, names, terms))

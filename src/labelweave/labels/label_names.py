@@ -46,7 +46,8 @@ def places_by_name(
     if list(given) == list(names) or not len(given) == len(names) == len(ours):
         return None
     if theirs == ours:
-        return np.array([given.index(name) for name in names])
+        place_of = {name: place for place, name in enumerate(given)}
+        return np.array([place_of[name] for name in names])
     if theirs & ours and {str(number) for number in range(len(names))} not in (theirs, ours):
         strange = next(name for name in given if name not in ours)
         lacking = next(name for name in names if name not in theirs)
