@@ -28,6 +28,7 @@ import numpy as np
 import scipy.sparse as sp
 from click.testing import CliRunner
 
+from attacks.public_names import is_of_library
 from labelweave.cli.program import main as labelweave
 from labelweave.datasets import LabeledData, read_any
 
@@ -203,7 +204,7 @@ def violation(seed: int, folder: Path) -> str | None:
         said, last = str(error), traceback.extract_tb(error.__traceback__)[-1]
         if "\n" in said or len(said) > _LONGEST_MESSAGE:
             return f"a message of {len(said)} characters: {said[:100]!r}"
-        return None if "/labelweave/" in last.filename else f"a bare {type(error).__name__} of {last}: {said}"
+        return None if is_of_library(last.filename) else f"a bare {type(error).__name__} of {last}: {said}"
     except (Exception, SystemExit) as error:
         return f"a bare {type(error).__name__}: {error} at {traceback.extract_tb(error.__traceback__)[-1]}"
 

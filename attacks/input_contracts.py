@@ -32,6 +32,7 @@ import scipy.sparse as sp
 
 import labelweave as lw
 from attacks.contract_table import CONTRACTS, Contract, ContractWorld
+from attacks.public_names import is_of_library
 
 _SECONDS = 30
 _MOST_BYTES = 2 << 30
@@ -177,7 +178,7 @@ def fault(error: Exception, shown: str) -> str | None:
         return f"{where}: {str(error)[:150]}"
     if any(found.co_filename.endswith("sklearn/utils/validation.py") for found, _ in frames):
         return None  # what scikit-learn's own checks of estimators ask for
-    is_ours = "/labelweave/" in code.co_filename or "/sklearn/" in code.co_filename
+    is_ours = is_of_library(code.co_filename) or "/sklearn/" in code.co_filename
     if not is_ours or code.co_code[at] != _RAISE:
         return f"came upon a {where}: {str(error)[:150]}"
     said = (str(error).replace(shown, "") if shown else str(error)).strip()

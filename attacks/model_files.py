@@ -49,6 +49,7 @@ import labelweave
 from attacks.edited_checkpoints import checkpoint_files, fit_from, is_checkpoint
 from attacks.edited_pipelines import pipeline_files, rows_for_pipeline
 from attacks.edits import edited, one_of
+from attacks.public_names import is_of_library
 from labelweave.estimators import TableModel
 from labelweave.model_files import ModelFileError
 from labelweave.model_files.schema import MULTIPLE
@@ -209,7 +210,7 @@ def _where(error: BaseException) -> str:
     trace, place = error.__traceback__, ""
     while trace is not None:
         code = trace.tb_frame.f_code
-        if "labelweave" in code.co_filename:
+        if is_of_library(code.co_filename):
             place = f"{Path(code.co_filename).name}:{code.co_name}"
         trace = trace.tb_next
     return place

@@ -50,7 +50,7 @@ _CHOOSES = {
 _ROOT = Path(__file__).parents[1]
 
 
-def _numpy_features(level: int) -> str:
+def numpy_features(level: int) -> str:
     """Name what NumPy is to do without: all that it chooses at run time but the first ones."""
     from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 
@@ -61,8 +61,8 @@ THREADS = {f"{n} threads": {"OPENBLAS_NUM_THREADS": str(n), "OMP_NUM_THREADS": s
 PROCESSORS = {
     "OpenBLAS for Haswell": {"OPENBLAS_CORETYPE": "Haswell"},
     "OpenBLAS for Nehalem": {"OPENBLAS_CORETYPE": "Nehalem"},
-    "NumPy for AVX2": {"NPY_DISABLE_CPU_FEATURES": _numpy_features(1)},
-    "NumPy for SSE4": {"NPY_DISABLE_CPU_FEATURES": _numpy_features(0)},
+    "NumPy for AVX2": {"NPY_DISABLE_CPU_FEATURES": numpy_features(1)},
+    "NumPy for SSE4": {"NPY_DISABLE_CPU_FEATURES": numpy_features(0)},
     "Numba for Haswell": {"NUMBA_CPU_NAME": "haswell"},
     "Numba for Nehalem": {"NUMBA_CPU_NAME": "nehalem"},
 }

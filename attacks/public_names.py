@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import labelweave
+
+_PACKAGE = Path(labelweave.__file__).parent
 
 # what only the library makes: methods that take such are those of a part to its neighbour, not a user's
 _OWN_TYPES = ("FeatureMatrix", "Workers", "RawTable")
@@ -27,6 +30,11 @@ def public_names() -> dict[str, Any]:
             if inspect.isclass(value):
                 found |= {f"{prefix}{name}.{method}": function for method, function in _methods(value)}
     return found
+
+
+def is_of_library(filename: str) -> bool:
+    """Return whether a file of source is labelweave's, whatever the folders above the package are called."""
+    return Path(filename).is_relative_to(_PACKAGE)
 
 
 def _modules() -> Iterator[tuple[str, Any]]:

@@ -21,8 +21,14 @@ settings.register_profile("same", settings.get_profile("search"), derandomize=Tr
 settings.load_profile("same")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--backwards", action="store_true", help="run the last test first")
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--backwards"):
+        items.reverse()
     listed = set((Path(__file__).parent / "slow_tests.txt").read_text().splitlines())
     for item in items:
         if not listed.isdisjoint((item.nodeid, item.nodeid.partition("[")[0])):

@@ -98,7 +98,8 @@ def test_callbacks_get_the_gap_of_every_step(name, rows):
     assert len(steps) >= 10
     known = [gap for gap in gaps if gap is not None]
     assert len(known) >= len(gaps) / 2  # steps that a part's fit did not take have none
-    assert model.duality_gap_ <= known[-1] <= 10 * model.duality_gap_
+    # the last gap is of the same variables, its sums are computed anew: they may differ by rounding
+    assert model.duality_gap_ * (1 - 1e-9) <= known[-1] <= 10 * model.duality_gap_
     assert known[0] > known[-1]
     root, X, y, metadata, fitted = watch.seen[-1]
     assert root.parent is None

@@ -11,7 +11,7 @@ from labelweave.model_files.container import CHECKSUM_PLACE
 
 
 def _same(a, b):
-    """Equal in value and type, all the way down; floats by their bits, but NaN is NaN outside arrays."""
+    """Equal in value, type and layout, all the way down; floats by their bits, but NaN is NaN outside arrays."""
     if type(a) is not type(b):
         return False
     if sp.issparse(a):
@@ -21,7 +21,8 @@ def _same(a, b):
         return bool(np.isnan(b))  # as for Python's floats: one number in JSON has no spare bits
     if isinstance(a, np.ndarray | np.generic):
         little = a.dtype.newbyteorder("<")
-        return b.dtype == little and a.shape == b.shape and a.astype(little).tobytes() == b.tobytes()
+        is_as_long = b.dtype == little and a.shape == b.shape and a.flags.fnc == b.flags.fnc
+        return is_as_long and a.astype(little).tobytes() == b.tobytes()
     if isinstance(a, list | tuple):
         return len(a) == len(b) and all(map(_same, a, b))
     if isinstance(a, dict):

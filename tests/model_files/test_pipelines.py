@@ -224,9 +224,6 @@ BAD = {
     "a further attribute": lambda state, scaler, _: scaler["fitted"].update({"transform": 1}),
     "a missing attribute": lambda state, scaler, _: scaler["fitted"].pop("mean_"),
     "text for numbers": lambda state, scaler, _: scaler["fitted"].update({"mean_": "0"}),
-    "text transposed": lambda state, scaler, _: scaler["fitted"].update(
-        {"mean_": {"__kept__": "transposed", "value": "0"}}
-    ),
     "another length": lambda state, scaler, _: scaler.update({"n_features": 3}),
     "a length below 0": lambda state, scaler, _: scaler.update({"n_features": -1}),
     "a step too many": lambda state, scaler, _: state["fitted"]["parts"].append(["pca", "passthrough"]),
@@ -251,7 +248,7 @@ INT = {"__kept__": "type", "value": "<i8"}
 
 
 def _falling(name):
-    return lambda state, arrays: arrays.update({name: np.sort(arrays[name])[..., ::-1]})
+    return lambda state, arrays: arrays.update({name: np.sort(arrays[name], axis=0)[::-1]})
 
 
 HARMFUL = {
@@ -259,10 +256,10 @@ HARMFUL = {
     "moments that it uses": (
         preprocessing.StandardScaler(), lambda state, _: state["fitted"].update(mean_=None),
     ),
-    "infinite axes": (PCA(2), lambda state, arrays: arrays["fitted.components_.value"].fill(np.inf)),
+    "infinite axes": (PCA(2), lambda state, arrays: arrays["fitted.components_"].fill(np.inf)),
     "falling quantiles": (
         preprocessing.QuantileTransformer(n_quantiles=5),
-        _falling("fitted.quantiles_.value"),
+        _falling("fitted.quantiles_"),
     ),
     "rows that miss more": (
         impute.KNNImputer(), lambda state, arrays: arrays["fitted._mask_fit_X"].fill(False),

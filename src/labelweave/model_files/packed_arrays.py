@@ -22,6 +22,7 @@ from labelweave.model_files.schema import MULTIPLE, is_bounded
 _SPARSE_CLASSES: dict[str, Any] = {
     kind.__name__: kind for kind in (sp.csr_array, sp.csc_array, sp.csr_matrix, sp.csc_matrix)
 }
+_DENSE = "dense", "transposed"
 _INDEX_TYPES = ("<i4", "<i8")
 _SPARSE_PARTS = ("data", "indices", "indptr")
 _TEXT_LIMIT = 2**32  # bytes of all text arrays of a file once padded to their widths
@@ -78,6 +79,8 @@ def _pack(name: str, array: Any) -> tuple[Layout, Tensors]:
     if array.dtype.kind == "U":
         return _pack_text(name, array)
     _check_dtype(name, array)
+    if array.flags.fnc:  # the last bits of a matrix product depend on the order of the numbers in memory
+        return {"type": "transposed"}, {name: array.T}
     return {"type": "dense"}, {name: array}
 
 
@@ -133,10 +136,10 @@ def unpack_arrays(layout: Layout, tensors: Mapping[str, Tensor]) -> dict[str, An
 
 def _check_entry(name: str, entry: Any) -> None:
     """Check what arithmetic is done with later; a file may say anything."""
-    known = isinstance(entry, dict) and entry.get("type") in ("dense", "text", *_SPARSE_CLASSES)
+    known = isinstance(entry, dict) and entry.get("type") in (*_DENSE, "text", *_SPARSE_CLASSES)
     if not known or not is_array_name(name):
         raise ModelFileError(f"its list of arrays has an entry {name!r} that cannot be understood.")
-    if entry["type"] == "dense":
+    if entry["type"] in _DENSE:
         return
     shape, width = entry["shape"], entry.get("width", 1)
     if not isinstance(shape, list) or len(shape) > _MOST_DIMENSIONS:
@@ -151,8 +154,8 @@ def _check_entry(name: str, entry: Any) -> None:
 
 
 def _unpack(name: str, entry: Layout, left: Tensors) -> Any:
-    if entry["type"] == "dense":
-        return left.pop(name)
+    if entry["type"] in _DENSE:
+        return left.pop(name) if entry["type"] == "dense" else left.pop(name).T
     if entry["type"] == "text":
         return _unpack_text(name, entry, left.pop(f"{name}:text"), left.pop(f"{name}:offsets"))
     return _unpack_sparse(name, entry, [left.pop(f"{name}:{part}") for part in _SPARSE_PARTS])

@@ -210,9 +210,6 @@ def _is_plain(value: Any) -> bool:
 
 def _packed(value: Any, place: str) -> Any:
     """Turn a value into what a model file holds; what it cannot hold is refused by name."""
-    if isinstance(value, np.ndarray) and value.flags.fnc and _is_plain(value):
-        # the last bits of a matrix product depend on the order of the numbers in memory
-        return {_MARK: "transposed", "value": value.T}
     if _is_plain(value):
         return value
     if isinstance(value, (list, tuple)):
@@ -268,8 +265,6 @@ def _unmarked(kind: str, content: Any) -> Any:
         return FUNCTIONS[content]
     if kind == "step":
         return _made(content)
-    if kind == "transposed" and isinstance(content, np.ndarray):
-        return content.T
     raise ModelFileError(f"a step of it has a value of the unknown kind {kind!r}.")
 
 
