@@ -16,7 +16,7 @@ OLDEST_TESTS := tests/test_package.py tests/metrics tests/splits tests/estimator
 	tests/estimators/test_class_weight.py tests/estimators/test_verbose.py tests/model_files/test_pipelines.py \
 	tests/decisions/test_scikit_learn.py
 
-.PHONY: demo test slow contracts boundscheck coverage mutants docs browser lint papers benchmark peers oldest sdist clean
+.PHONY: demo test slow portable contracts boundscheck coverage mutants docs browser lint papers benchmark peers oldest sdist clean
 
 demo: $(STAMP)
 	$(BIN)/labelweave demo
@@ -26,6 +26,10 @@ test: $(STAMP)
 
 slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow -n 2 --dist loadfile $(NO_HANGS) tests $(PYTEST_ARGS)
+
+# The fast tests as other machines run them: other folders, processors, threads, languages, versions of Python.
+portable: $(STAMP)
+	$(BIN)/python -m attacks.portable $(PORTABLE_ARGS)
 
 # Random inputs against the contracts of all public names, at length: what it finds is not the same in every run.
 contracts: $(STAMP)

@@ -148,9 +148,7 @@ MACHINES: dict[str, Callable[[Path], Machine]] = {
         for version in ("3.11", "3.12", "3.13", "3.14")
     },
 }
-SHORT = {
-    "as it is": NAMED, OLD_KERNEL: NUMERICAL, NEW_KERNEL: NUMERICAL, "sums by shape": NUMERICAL,
-}  # fmt: skip
+SHORT = {"as it is": NAMED, **dict.fromkeys((OLD_KERNEL, NEW_KERNEL, "sums by shape"), NUMERICAL)}
 
 
 def _copy(folder: Path) -> None:
@@ -170,7 +168,7 @@ def _interpreter(machine: Machine, folder: Path) -> list[str]:
     """Return the Python that runs the tests: this one, or another version's with what the tests need."""
     if machine.python is None:
         return [sys.executable]
-    made = folder / ".venv"
+    made = folder.parent / Path(machine.python).resolve().name
     subprocess.run([machine.python, "-m", "venv", made], check=True)
     pip = [made / "bin" / "python", "-m", "pip", "install", "--quiet"]
     subprocess.run([*pip, "--upgrade", "pip>=25.1"], check=True)
@@ -189,17 +187,9 @@ def run(name: str, tests: list[str], within: Path) -> bool:
     folder = within / machine.folder
     if not folder.exists():
         _copy(folder)
-    command = [
-        *_interpreter(machine, folder),
-        "-m",
-        "pytest",
-        "-m",
-        "not slow and not search",
-        "-q",
-        "-n",
-        "2",
-    ]
-    command += ["--dist", "loadfile", "-p", "no:cacheprovider", *machine.arguments, *tests]
+    words = "-m pytest -q -n 2 --dist loadfile -p no:cacheprovider".split()
+    command = [*_interpreter(machine, folder), *words, "-m", "not slow and not search"]
+    command += [*machine.arguments, *tests]
     if name == "another user":
         subprocess.run(["chown", "-R", str(_NOBODY), within], check=True)
     done = subprocess.run(
@@ -208,9 +198,8 @@ def run(name: str, tests: list[str], within: Path) -> bool:
     )  # fmt: skip
     lines = done.stdout.strip().splitlines() or [done.stderr]
     said = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
-    print(
-        f"{name}: {lines[-1].strip('= ')} ({time.monotonic() - start:.0f} s)", *said, sep="\n  ", flush=True
-    )
+    taken = f"{time.monotonic() - start:.0f} s"
+    print(f"{name}: {lines[-1].strip('= ')} ({taken})", *said, sep="\n  ", flush=True)
     if done.returncode and not said:
         print(done.stdout[-3000:], done.stderr[-3000:], flush=True)
     return done.returncode == 0

@@ -11,7 +11,7 @@ from labelweave.model_files.container import CHECKSUM_PLACE
 
 
 def _same(a, b):
-    """Equal in value, type and layout, all the way down; floats by their bits, but NaN is NaN outside arrays."""
+    """Equal in value, type and layout, at any depth; floats by their bits, but NaN is NaN outside arrays."""
     if type(a) is not type(b):
         return False
     if sp.issparse(a):
