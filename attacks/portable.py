@@ -187,7 +187,7 @@ def run(name: str, tests: list[str], within: Path) -> bool:
     folder = within / machine.folder
     if not folder.exists():
         _copy(folder)
-    words = "-m pytest -q -n 2 --dist loadfile -p no:cacheprovider".split()
+    words = ["-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider"]
     command = [*_interpreter(machine, folder), *words, "-m", "not slow and not search"]
     command += [*machine.arguments, *tests]
     if name == "another user":
