@@ -7,6 +7,10 @@ STAMP := $(VENV)/.installed
 # A test that hangs shows where, and fails.
 NO_HANGS := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true --max-worker-restart=0
 
+# The compiled loops, made once for all processes that run tests; Numba looks at the file of a loop alone.
+COMPILED := $(VENV)/.compiled
+LOOPS := $(shell find src/labelweave/_loops -name '*.py')
+
 PEERS := .venv-peers/pyvenv.cfg
 BENCHMARK_PROBLEM := $(if $(wildcard ../shared/data/rcv1),rcv1,debtags)
 
@@ -21,10 +25,16 @@ OLDEST_TESTS := tests/test_package.py tests/metrics tests/splits tests/estimator
 demo: $(STAMP)
 	$(BIN)/labelweave demo
 
-test: $(STAMP)
+test: $(COMPILED)
 	$(BIN)/python -m pytest -m "not slow and not search" -n 2 --dist loadfile $(NO_HANGS) $(PYTEST_ARGS)
 
-slow: $(STAMP)
+$(COMPILED): $(STAMP) $(LOOPS)
+	find src -name '*.nb[ic]' -delete
+	@echo "The loops are compiled, which takes a minute or two, once."
+	$(BIN)/python -m attacks.bounds --compile
+	touch $@
+
+slow: $(COMPILED)
 	$(BIN)/python -m pytest -m slow -n 2 --dist loadfile $(NO_HANGS) tests $(PYTEST_ARGS)
 
 # The fast tests as other machines run them: other folders, processors, threads, languages, versions of Python.

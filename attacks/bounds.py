@@ -1,14 +1,16 @@
 """Run every compiled loop with Numba's bounds checks, on short problems.
 
     NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.numba-boundscheck python -m attacks.bounds
+    python -m attacks.bounds --compile    # no checks, only the usual cache filled, before ``make test``
 
-``make boundscheck`` does.  The cache has to be another one than usual, since code that is found there is not
-compiled again.  An index out of range raises IndexError.  Loops that did not run are failures too.  The few
-steps that are written in LLVM code by ``_loops/vector_code.py`` have no such checks.
+``make boundscheck`` does the first.  Its cache has to be another one than usual, since code that is found there
+is not compiled again.  An index out of range raises IndexError.  Loops that did not run are failures too.  The
+few steps that are written in LLVM code by ``_loops/vector_code.py`` have no such checks.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import itertools
 import multiprocessing
@@ -235,24 +237,35 @@ def has_run(loop: CPUDispatcher) -> bool:
     return bool(loop.overloads) or any(written)
 
 
-def _run(number: int) -> float:
-    """Run one of the problems on three worlds; give the seconds, which go to compiling."""
+def _run(number: int, worlds: int) -> float:
+    """Run one of the problems on some worlds; return the seconds, which go to compiling."""
     warnings.simplefilter("ignore")
     begin = time.perf_counter()
-    for world in range(3):
+    for world in range(worlds):
         PROBLEMS[number](World(world))
     return time.perf_counter() - begin
 
 
+def run_all(worlds: int, said: str) -> None:
+    """Run all problems, several at the same time."""
+    with ProcessPoolExecutor(_PROCESSES, multiprocessing.get_context("spawn")) as pool:
+        found = pool.map(_run, range(len(PROBLEMS)), itertools.repeat(worlds))
+        for problem, seconds in zip(PROBLEMS, found, strict=True):
+            print(f"{problem.__name__}: {seconds:.0f} s, {said}", flush=True)
+
+
 def main() -> None:
     """Run all, and list what did not run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--compile", action="store_true", help="fill the usual cache, without checks")
+    if parser.parse_args().compile:
+        run_all(1, "its loops are compiled")
+        return
     if not (numba.config.BOUNDSCHECK and numba.config.CACHE_DIR):
         raise SystemExit(
             "Set NUMBA_BOUNDSCHECK=1, and NUMBA_CACHE_DIR to a folder of its own, as make boundscheck does."
         )
-    with ProcessPoolExecutor(_PROCESSES, multiprocessing.get_context("spawn")) as pool:
-        for problem, seconds in zip(PROBLEMS, pool.map(_run, range(len(PROBLEMS))), strict=True):
-            print(f"{problem.__name__}: {seconds:.0f} s, no index out of range", flush=True)
+    run_all(3, "no index out of range")
     found = dict(loops())
     missed = [name for name, loop in found.items() if not has_run(loop)]
     print(f"{len(found) - len(missed)} of {len(found)} loops ran with bounds checks", *missed, sep="\n  ")
