@@ -6,7 +6,7 @@ portable = pytest.importorskip("attacks.portable")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["blank and accent", "sums by shape", "one core", "backwards"])
+@pytest.mark.parametrize("name", ["blank and accent", "sums by shape"])
 def test_a_line_runs_tests_and_tells_of_failures(name, tmp_path, capsys):
     own = tmp_path / "test_own.py"
     own.write_text("def test_good(): pass\ndef test_bad(): assert not 'labelweave'\n")
