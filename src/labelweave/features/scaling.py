@@ -7,14 +7,19 @@ from typing import Any, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import ndtri
 
 from labelweave.array_types import Array
+from labelweave.arrays import panels
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import Maybe, Numbers, OneOf
 
 _MOST_QUANTILES = 1000
 _MOST_ROWS = 20_000  # of which quantiles are taken
+_CELLS_AT_ONCE = 32_768  # that are searched for among quantiles, so that they stay in the processor's cache
+_AT_AN_END = 1e-7  # as near as that to the least or greatest quantile, by scikit-learn
+_ENDS = ndtri(_AT_AN_END - np.spacing(1)), ndtri(1 - (_AT_AN_END - np.spacing(1)))
 
 
 def _has_its_parts(state: dict[str, Any]) -> bool:
@@ -136,15 +141,52 @@ def _quantiles(features: FeatureMatrix) -> Array:
 
 
 def _to_normal(data: Array, quantiles: Array) -> Array:
-    """Map columns to normal quantiles, as scikit-learn does: the same for equal values, cut at the ends."""
-    from sklearn.preprocessing import QuantileTransformer
+    """Map columns to normal quantiles as scikit-learn's QuantileTransformer does, to the same bits.
 
+    All columns are mapped at once; scikit-learn takes them one by one, which is slow for few rows.
+    """
     # what is within 1e-7 of an end is at the end for scikit-learn, so ranges below 1 are brought above it
     lowest, highest = quantiles[0], quantiles[-1]
     is_small = (highest > lowest) & (highest - lowest < 1)
     unit = np.exp2(np.floor(np.log2(np.where(is_small, highest - lowest, 1.0))))
-    table, quantiles = np.clip(data.astype(np.float64), lowest, highest) / unit, quantiles / unit
-    transformer = QuantileTransformer(output_distribution="normal", n_quantiles=len(quantiles))
-    transformer.quantiles_, transformer.references_ = quantiles, np.linspace(0, 1, len(quantiles))
-    transformer.n_features_in_ = quantiles.shape[1]
-    return np.asarray(transformer.transform(table))
+    normal = np.clip(data.astype(np.float64), lowest, highest)
+    for rows in panels(len(normal), max(1, _CELLS_AT_ONCE // max(1, normal.shape[1]))):
+        shares, units = _shares(normal[rows], quantiles, unit), normal[rows] / unit
+        shares[units + _AT_AN_END > highest / unit] = 1.0
+        shares[units - _AT_AN_END < lowest / unit] = 0.0
+        normal[rows] = np.clip(ndtri(shares), *_ENDS)
+    return normal
+
+
+def _shares(table: Array, quantiles: Array, unit: Array) -> Array:
+    """Interpolate between quantiles; what equals several of them lies in the middle of these.
+
+    table (n, d): within the quantiles.  unit (d,): of the columns, by which differences are divided.
+    """
+    count, width = quantiles.shape
+    levels, columns = np.linspace(0, 1, count), np.arange(width)
+    lower = np.maximum(_places(table, quantiles, np.less_equal) - 1, 0)
+    upper = np.minimum(lower + 1, count - 1)
+    below, above = (quantiles.ravel().take(places * width + columns) for places in (lower, upper))
+    before, after, is_one = levels[lower], levels[upper], below == table
+    values, below, above = table / unit, below / unit, above / unit
+    with np.errstate(all="ignore"):  # at the last quantile, which is one
+        # between subnormal numbers a slope may be infinite, of which scikit-learn makes NaN
+        slopes = np.minimum((after - before) / (above - below), np.finfo(np.float64).max)
+        # once from below and once from above, as scikit-learn rounds it
+        shares: Array = 0.5 * (slopes * (values - below) + before - (slopes * (above - values) - after))
+    if is_one.any():
+        first = np.minimum(_places(table, quantiles, np.less), lower)
+        shares = np.where(is_one, 0.5 * (levels[first] + before), shares)
+    return shares
+
+
+def _places(table: Array, quantiles: Array, stands_before: Any) -> Array:
+    """Count the quantiles of its column that stand before each number, by bisection: shape (n, d)."""
+    size, width = quantiles.shape
+    entries, places = quantiles.ravel(), np.tile(np.arange(width), (len(table), 1))
+    while size > 1:
+        half = size // 2
+        places += half * width * stands_before(entries.take(places + (half - 1) * width), table)
+        size -= half
+    return places // width + stands_before(entries.take(places), table)
