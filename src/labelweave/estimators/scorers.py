@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import cache, cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,7 +42,11 @@ class Scorer(StoredParameters, ABC):
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
         """Score every label of every row, with the same bits for any number of threads."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # not what is made of them
+
     @classmethod
+    @cache
     def attributes(cls) -> frozenset[str]:
         """Name what users may read on the model."""
         own = {
@@ -174,12 +179,15 @@ class FactorScorer(Scorer):
         latent = self._latent()
         return _in_panels(features, rows, lambda part: latent(part) @ self.label_factors_.T, self.kernel)
 
+    @cached_property
+    def _support_rows(self) -> FeatureMatrix:
+        return FeatureMatrix.of_model(self.support_vectors)
+
     def _latent(self) -> Callable[[FeatureMatrix], Array]:
         """Give what maps rows into the space of the factors: shape (n, k)."""
         if self.support is None:
             return lambda rows: explicit_features(self.kernel, rows).matmul(self.feature_factors_)
-        support, vectors = self.support, self.support_vectors
-        columns = None if self.kernel is None else FeatureMatrix(vectors)
+        support, columns = self.support, None if self.kernel is None else self._support_rows
 
         def latent(rows: FeatureMatrix) -> Array:
             block = _kernel_values(self.kernel, rows, support, columns)
@@ -260,11 +268,19 @@ class KernelScorer(Scorer):
             raise AttributeError("With a precomputed kernel the features of support rows are not known.")
         return self.support_vectors
 
+    @cached_property
+    def _support_rows(self) -> FeatureMatrix:
+        return FeatureMatrix.of_model(self.support_vectors)
+
+    def _rows_of(self, term: KernelExpansion) -> FeatureMatrix | None:
+        if term.kernel is None:
+            return None
+        if np.array_equal(term.rows, np.arange(len(self.support_))):
+            return self._support_rows
+        return FeatureMatrix(self.support_vectors[term.rows])
+
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
-        columns = [
-            None if term.kernel is None else FeatureMatrix(self.support_vectors[term.rows])
-            for term in self.terms
-        ]
+        columns = [self._rows_of(term) for term in self.terms]
 
         def score(rows: FeatureMatrix) -> Array:
             scores = np.tile(self.intercept_, (len(rows), 1))

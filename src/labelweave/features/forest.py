@@ -51,7 +51,7 @@ def _is_a_forest(state: dict[str, Any]) -> bool:
         ),
     },
 )
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)  # known by what it is, where things are kept for it
 class Forest(StoredParameters):
     """Decision trees, whose nodes stand one tree after the other.
 

@@ -26,8 +26,11 @@ _CSR_PARTS = ("data", "indices", "indptr")
 
 
 def are_same(rows: FeatureMatrix, columns: FeatureMatrix) -> bool:
-    """Tell whether two features are one object, or look at the same place in memory."""
-    if rows is columns or rows.is_sparse != columns.is_sparse or rows.shape != columns.shape:
+    """Tell whether two features are one object, or look at the same place in memory.
+
+    Rows that a model keeps are those of a user in no case, so that copies of rows have the same scores.
+    """
+    if rows is columns or columns.are_of_model or rows.is_sparse != columns.is_sparse or rows.shape != columns.shape:
         return rows is columns
     left, right = rows.data, columns.data
     if not rows.is_sparse:
