@@ -440,8 +440,10 @@ def cells_of(frame: Any, name: str, known: Collection[str] = ()) -> list[str]:
     known: texts such as 10.0, as earlier versions wrote whole numbers, that are to be kept.
     """
     column = frame[name]
-    pairs = zip(column.astype(object).tolist(), column.isna().tolist(), strict=True)
-    cells: list[Any] = ["" if is_missing else cell for cell, is_missing in pairs]
+    cells: list[Any] = column.to_numpy(object).tolist()
+    if set(map(type, cells)) != {str}:
+        pairs = zip(column.astype(object).tolist(), column.isna().tolist(), strict=True)
+        cells = ["" if is_missing else cell for cell, is_missing in pairs]
     if set(map(type, cells)) == {str}:
         return cells
     return [text if (text := str(cell)) in known else as_text(cell) for cell in cells]

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from labelweave.array_types import Array, Floats
-from labelweave.arrays import Workers, checked_csr, numbers_of, refuse_lazy, unmasked
+from labelweave.arrays import Workers, checked_csr, numbers_of, panels, refuse_lazy, unmasked
 from labelweave.costs import warn_caller
 from labelweave.estimators.class_weights import SignFactors, class_weight_of_state, weights_by_class
 from labelweave.estimators.journal import Journal, data_fingerprint
@@ -244,7 +244,12 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
         return tags
 
     def _read_features(self, X: Any, *, reset: bool) -> FeatureMatrix:
-        """Check X: its names and width by scikit-learn, its entries here, where they can be named."""
+        """Check X: its names and width by scikit-learn, its entries here, where they can be named.
+
+        What a model has read is handed to those inside it as a FeatureMatrix, and not checked again.
+        """
+        if isinstance(X, FeatureMatrix):
+            return self._scaled(X)
         checked = self._read_numbers(X, reset=reset)
         if not reset and self.feature_means_ is not None:
             checked = filled(checked, self.feature_means_)
@@ -390,9 +395,12 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
 
     def _score_blocks(self, X: Any, score: Callable[[FeatureMatrix], Array] | None = None) -> Iterator[Array]:
         features = self._read_features(X, reset=False)
-        rows = max(1, _SCORES_AT_ONCE // max(1, len(self.intercept_)))
-        for start in range(0, max(1, len(features)), rows):
-            yield (score or self._wide_scores)(features.rows(slice(start, start + rows)))
+        score, size = score or self._wide_scores, max(1, _SCORES_AT_ONCE // max(1, len(self.intercept_)))
+        if len(features) <= size:  # sparse rows are not sliced
+            yield score(features)
+            return
+        for rows in panels(len(features), size):
+            yield score(features.rows(rows))
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps.
