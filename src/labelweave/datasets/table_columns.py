@@ -234,8 +234,6 @@ def _cells(frame: Any, columns: TableColumns) -> dict[str, list[Any]]:
 
 def refuse_repeated(frame: Any, names: Iterable[Any]) -> None:
     """Refuse names that several columns of a pandas frame have."""
-    if frame.columns.is_unique:
-        return
     twice = set(frame.columns[frame.columns.duplicated()])
     found = next((name for name in names if name in twice), None)
     if found is not None:

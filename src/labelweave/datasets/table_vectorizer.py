@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 
 from labelweave.arguments import checked
 from labelweave.datasets.columns import Columns, as_text
-from labelweave.datasets.csr_parts import csr_from_counts, with_narrow_indices
+from labelweave.datasets.csr_parts import ones_from_counts, with_narrow_indices
 from labelweave.datasets.table_columns import column_names, listed_columns, refuse_repeated
 from labelweave.features.feature_matrix import LARGEST_FEATURE
 from labelweave.frames import as_pandas
@@ -408,18 +408,16 @@ def _numbers_of(frame: Any, name: str) -> npt.NDArray[np.float64]:
 
 def _one_hot(cells: list[str], places: Mapping[str, int]) -> sp.csr_array:
     """Write 1 into the column of each cell's value; other values have none."""
-    columns = np.array([places.get(cell, -1) for cell in cells], np.int64)
-    is_known = columns >= 0
-    return csr_from_counts(np.ones(is_known.sum()), columns[is_known], is_known, len(places))
+    columns = np.array([places[cell] for cell in cells if cell in places], np.int64)
+    return ones_from_counts(columns, [cell in places for cell in cells], len(places))
 
 
 def _known_cells(frame: Any, name: str, known: Mapping[str, Any]) -> list[str]:
     """Give categories as the training rows spell them; warn where none of them is known."""
     cells = cells_of(frame, name, known)
-    found = set(cells)
-    strange = found - known.keys()
+    strange = set(cells) - known.keys()
     others = {text: other for text in strange if (other := _other_spelling(text)) in known}
-    if len(cells) >= _FEWEST_STRANGE and strange == found and not others:
+    if len(cells) >= _FEWEST_STRANGE and not known.keys() & cells and not others:
         said = f"none of {len(cells)} rows has a value of column {name!r} that the training rows had"
         shown = f"{min(strange)[:40]!r} is here and {min(known)[:40]!r} was there"
         warnings.warn(f"{said}, so it tells nothing: {shown}", UserWarning, stacklevel=2)
@@ -441,9 +439,7 @@ def cells_of(frame: Any, name: str, known: Collection[str] = ()) -> list[str]:
     """
     column = frame[name]
     cells: list[Any] = column.to_numpy(object).tolist()
-    if set(map(type, cells)) != {str}:
-        pairs = zip(column.astype(object).tolist(), column.isna().tolist(), strict=True)
-        cells = ["" if is_missing else cell for cell, is_missing in pairs]
     if set(map(type, cells)) == {str}:
         return cells
+    cells = column.astype(object).mask(column.isna(), "").tolist()
     return [text if (text := str(cell)) in known else as_text(cell) for cell in cells]

@@ -244,11 +244,8 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
         return tags
 
     def _read_features(self, X: Any, *, reset: bool) -> FeatureMatrix:
-        """Check X: its names and width by scikit-learn, its entries here, where they can be named.
-
-        What a model has read is handed to those inside it as a FeatureMatrix, and not checked again.
-        """
-        if isinstance(X, FeatureMatrix):
+        """Check X: its names and width by scikit-learn, its entries here, where they can be named."""
+        if isinstance(X, FeatureMatrix) and not reset:  # checked by a model that this one is a part of
             return self._scaled(X)
         checked = self._read_numbers(X, reset=reset)
         if not reset and self.feature_means_ is not None:
@@ -395,12 +392,9 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
 
     def _score_blocks(self, X: Any, score: Callable[[FeatureMatrix], Array] | None = None) -> Iterator[Array]:
         features = self._read_features(X, reset=False)
-        score, size = score or self._wide_scores, max(1, _SCORES_AT_ONCE // max(1, len(self.intercept_)))
-        if len(features) <= size:  # sparse rows are not sliced
-            yield score(features)
-            return
-        for rows in panels(len(features), size):
-            yield score(features.rows(rows))
+        size = max(1, _SCORES_AT_ONCE // max(1, len(self.intercept_)))
+        parts = panels(len(features), size) if len(features) > size else []
+        return map(score or self._wide_scores, map(features.rows, parts) if parts else [features])
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps.

@@ -179,15 +179,12 @@ class FactorScorer(Scorer):
         latent = self._latent()
         return _in_panels(features, rows, lambda part: latent(part) @ self.label_factors_.T, self.kernel)
 
-    @cached_property
-    def _support_rows(self) -> FeatureMatrix:
-        return FeatureMatrix.of_model(self.support_vectors)
-
     def _latent(self) -> Callable[[FeatureMatrix], Array]:
         """Give what maps rows into the space of the factors: shape (n, k)."""
         if self.support is None:
             return lambda rows: explicit_features(self.kernel, rows).matmul(self.feature_factors_)
-        support, columns = self.support, None if self.kernel is None else self._support_rows
+        support, vectors = self.support, self.support_vectors
+        columns = None if self.kernel is None else FeatureMatrix(vectors)
 
         def latent(rows: FeatureMatrix) -> Array:
             block = _kernel_values(self.kernel, rows, support, columns)
@@ -269,22 +266,19 @@ class KernelScorer(Scorer):
         return self.support_vectors
 
     @cached_property
-    def _support_rows(self) -> FeatureMatrix:
-        return FeatureMatrix.of_model(self.support_vectors)
-
-    def _rows_of(self, term: KernelExpansion) -> FeatureMatrix | None:
-        if term.kernel is None:
-            return None
-        if np.array_equal(term.rows, np.arange(len(self.support_))):
-            return self._support_rows
-        return FeatureMatrix(self.support_vectors[term.rows])
+    def _columns(self) -> list[FeatureMatrix | None]:
+        """The rows of every term, checked once and not copied where it has all."""
+        rows, everything = self.support_vectors, np.arange(len(self.support_))
+        return [
+            None if term.kernel is None
+            else FeatureMatrix.of_model(rows if np.array_equal(term.rows, everything) else rows[term.rows])
+            for term in self.terms
+        ]  # fmt: skip
 
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
-        columns = [self._rows_of(term) for term in self.terms]
-
         def score(rows: FeatureMatrix) -> Array:
             scores = np.tile(self.intercept_, (len(rows), 1))
-            for term, vectors in zip(self.terms, columns, strict=True):
+            for term, vectors in zip(self.terms, self._columns, strict=True):
                 term.add_to(scores, _kernel_values(term.kernel, rows, self.support_[term.rows], vectors))
             return scores
 

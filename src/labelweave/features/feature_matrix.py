@@ -33,7 +33,7 @@ class FeatureMatrix:
     """
 
     is_apart = False
-    _kept: dict[Any, Any] | None = None
+    kept: dict[Any, Any] | None = None  # what was made of the rows, where they are those of a fitted model
 
     def __init__(self, X: Any, names: Sequence[str] | None = None, largest: float = _MOST) -> None:
         if names is None and hasattr(X, "columns"):
@@ -72,23 +72,17 @@ class FeatureMatrix:
 
     @classmethod
     def of_model(cls, X: Any) -> FeatureMatrix:
-        """Take rows that a fitted model keeps: what kernels make of them alone is made once."""
+        """Take rows that a fitted model keeps."""
         made = cls(X)
-        made._kept = {}
+        made.kept = {}
         return made
-
-    @property
-    def are_of_model(self) -> bool:
-        """Whether these are rows that a fitted model keeps."""
-        return self._kept is not None
 
     def once(self, what: Any, make: Callable[[], Any]) -> Any:
         """Make something of the rows; only once, where they are those of a model."""
-        if self._kept is None:
-            return make()
-        if what not in self._kept:
-            self._kept[what] = make()
-        return self._kept[what]
+        kept = {} if self.kept is None else self.kept
+        if what not in kept:
+            kept[what] = make()
+        return kept[what]
 
     @property
     def marks(self) -> Any:
@@ -159,9 +153,6 @@ class FeatureMatrix:
 
     def squared_norms(self) -> npt.NDArray[np.float64]:
         """Compute the squared Euclidean norm of every row."""
-        return np.asarray(self.once("squared norms", self._squared_norms))
-
-    def _squared_norms(self) -> npt.NDArray[np.float64]:
         if not self.is_sparse:
             return np.asarray(np.einsum("ij,ij->i", self.data, self.data, dtype=np.float64))
         squares = sp.csr_array(

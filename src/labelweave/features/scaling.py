@@ -141,47 +141,37 @@ def _quantiles(features: FeatureMatrix) -> Array:
 
 
 def _to_normal(data: Array, quantiles: Array) -> Array:
-    """Map columns to normal quantiles as scikit-learn's QuantileTransformer does, to the same bits.
+    """Map columns to normal quantiles by the formula of scikit-learn's QuantileTransformer, all at once.
 
-    All columns are mapped at once; scikit-learn takes them one by one, which is slow for few rows.
+    It takes columns one by one, which is slow for few rows.
     """
     # what is within 1e-7 of an end is at the end for scikit-learn, so ranges below 1 are brought above it
     lowest, highest = quantiles[0], quantiles[-1]
     is_small = (highest > lowest) & (highest - lowest < 1)
     unit = np.exp2(np.floor(np.log2(np.where(is_small, highest - lowest, 1.0))))
-    normal = np.clip(data.astype(np.float64), lowest, highest)
+    normal: Array = np.clip(data.astype(np.float64), lowest, highest)
     for rows in panels(len(normal), max(1, _CELLS_AT_ONCE // max(1, normal.shape[1]))):
-        shares, units = _shares(normal[rows], quantiles, unit), normal[rows] / unit
-        shares[units + _AT_AN_END > highest / unit] = 1.0
-        shares[units - _AT_AN_END < lowest / unit] = 0.0
+        shares, table = _shares(normal[rows], quantiles, unit), normal[rows] / unit
+        shares[table + _AT_AN_END > highest / unit] = 1.0
+        shares[table - _AT_AN_END < lowest / unit] = 0.0
         normal[rows] = np.clip(ndtri(shares), *_ENDS)
     return normal
 
 
 def _shares(table: Array, quantiles: Array, unit: Array) -> Array:
-    """Interpolate between quantiles; what equals several of them lies in the middle of these.
-
-    table (n, d): within the quantiles.  unit (d,): of the columns, by which differences are divided.
-    """
-    count, width = quantiles.shape
-    levels, columns = np.linspace(0, 1, count), np.arange(width)
-    lower = np.maximum(_places(table, quantiles, np.less_equal) - 1, 0)
-    upper = np.minimum(lower + 1, count - 1)
-    below, above = (quantiles.ravel().take(places * width + columns) for places in (lower, upper))
-    before, after, is_one = levels[lower], levels[upper], below == table
-    values, below, above = table / unit, below / unit, above / unit
-    with np.errstate(all="ignore"):  # at the last quantile, which is one
-        # between subnormal numbers a slope may be infinite, of which scikit-learn makes NaN
-        slopes = np.minimum((after - before) / (above - below), np.finfo(np.float64).max)
-        # once from below and once from above, as scikit-learn rounds it
-        shares: Array = 0.5 * (slopes * (values - below) + before - (slopes * (above - values) - after))
-    if is_one.any():
-        first = np.minimum(_places(table, quantiles, np.less), lower)
-        shares = np.where(is_one, 0.5 * (levels[first] + before), shares)
+    """Interpolate between quantiles; what equals several of them gets the middle of their shares."""
+    levels, columns = np.linspace(0, 1, len(quantiles)), np.arange(quantiles.shape[1])
+    places = _places(table, quantiles, np.less_equal) - 1, _places(table, quantiles, np.less)
+    below, above = (quantiles[place, columns] / unit for place in places)
+    before, after = (levels[place] for place in places)
+    with np.errstate(over="ignore"):  # between subnormal numbers, where scikit-learn has NaN
+        slopes = (after - before) / np.where(above > below, above - below, np.inf)
+    slopes, table = np.minimum(slopes, np.finfo(np.float64).max), table / unit
+    shares: Array = 0.5 * (slopes * (table - below) + before - (slopes * (above - table) - after))
     return shares
 
 
-def _places(table: Array, quantiles: Array, stands_before: Any) -> Array:
+def _places(table: Array, quantiles: Array, stands_before: np.ufunc) -> Array:
     """Count the quantiles of its column that stand before each number, by bisection: shape (n, d)."""
     size, width = quantiles.shape
     entries, places = quantiles.ravel(), np.tile(np.arange(width), (len(table), 1))
@@ -189,4 +179,4 @@ def _places(table: Array, quantiles: Array, stands_before: Any) -> Array:
         half = size // 2
         places += half * width * stands_before(entries.take(places + (half - 1) * width), table)
         size -= half
-    return places // width + stands_before(entries.take(places), table)
+    return np.asarray(places // width + stands_before(entries.take(places), table))
