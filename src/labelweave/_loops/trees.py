@@ -6,8 +6,6 @@ import numpy as np
 
 from labelweave._loops.compiling import LOOP, njit
 
-_ROWS = 64  # that walk down one tree, so that rows and tree stay in the processor's cache
-
 
 @njit(**LOOP)
 def find_leaves(rows, roots, feature, threshold, children, missing_left, leaves):
@@ -17,12 +15,11 @@ def find_leaves(rows, roots, feature, threshold, children, missing_left, leaves)
     children (m, 2): where rows go that are at most the threshold, and the others.
     missing_left (m,): whether rows without a number go to the first of them.
     """
-    for first in range(0, rows.shape[0], _ROWS):
-        for t in range(len(roots)):
-            for i in range(first, min(first + _ROWS, rows.shape[0])):
-                node = roots[t]
-                while feature[node] >= 0:
-                    value = rows[i, feature[node]]
-                    is_left = missing_left[node] if np.isnan(value) else value <= threshold[node]
-                    node = children[node, 0] if is_left else children[node, 1]
-                leaves[i, t] = node
+    for t in range(len(roots)):
+        for i in range(rows.shape[0]):
+            node = roots[t]
+            while feature[node] >= 0:
+                value = rows[i, feature[node]]
+                is_left = missing_left[node] if np.isnan(value) else value <= threshold[node]
+                node = children[node, 0] if is_left else children[node, 1]
+            leaves[i, t] = node

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted
 
 from labelweave.arguments import checked
 from labelweave.datasets.columns import Columns, as_text
@@ -149,9 +149,6 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._name_columns(self.text, self.categorical, self.numeric)
         return self
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return self.is_fitted
-
     @property
     def is_fitted(self) -> bool:
         """Whether :meth:`fit` was called."""
@@ -244,7 +241,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ValueError
             If a column is absent or a number is missing, naming row and column.
         """
-        self._check_is_fitted()
+        check_is_fitted(self)
         frame = self._table(frame)
         blocks = [
             vectorizer.transform(cells_of(frame, name))
@@ -255,10 +252,6 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.numeric:
             blocks.append(sp.csr_array(self._scaled(frame)))
         return with_narrow_indices(sp.hstack(blocks, format="csr")).astype(np.float64)
-
-    def fit_transform(self, frame: Any, y: Any = None) -> sp.csr_array:
-        """Learn from rows and make their features; see :meth:`transform`."""
-        return self.fit(frame).transform(frame)
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """Name the features.
@@ -273,7 +266,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of str, shape (d,)
             ``column:word``, ``column=value`` and, for a number, ``column``.
         """
-        self._check_is_fitted()
+        check_is_fitted(self)
         texts = zip(self.text, self.text_vectorizers_, strict=True)
         names = [f"{name}:{word}" for name, words in texts for word in words.get_feature_names_out()]
         categories = zip(self.categorical, self.categories_, strict=True)
@@ -282,7 +275,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
-        self._check_is_fitted()
+        check_is_fitted(self)
         return {
             **{name: list(getattr(self, name)) for name in ("text", "categorical", "numeric", "ngram_range")},
             **{name: getattr(self, name) for name in ("min_df", "sublinear_tf", "missing_numeric")},
@@ -375,10 +368,6 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"The table has no column {absent!r}; give one that it has{has}.")
         refuse_repeated(frame, names)
         return frame
-
-    def _check_is_fitted(self) -> None:
-        if not self.is_fitted:
-            raise NotFittedError("This TableVectorizer is not fitted; call fit with the training rows first.")
 
 
 def refuse_no_scale(names: Sequence[str], counts: Any, variances: Any) -> None:

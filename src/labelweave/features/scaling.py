@@ -93,23 +93,19 @@ class FeatureScaling(StoredParameters):
     def __call__(self, features: FeatureMatrix) -> FeatureMatrix:
         """Scale rows; their precision stays, and they are dense where zeros move."""
         data, names, factor = features.data, cast(Any, features.names), cast(Array, self.factor)
-        if self.kind == "unit":
+        is_unit = self.kind == "unit"
+        if is_unit:
             lengths = np.sqrt(features.squared_norms())
-            factors = 1.0 / np.where(lengths > 0, lengths, 1.0)
-            if features.is_sparse:
-                scaled = data.copy()
-                scaled.data = (scaled.data * np.repeat(factors, np.diff(data.indptr))).astype(data.dtype)
-            else:
-                scaled = (data * factors[:, None]).astype(data.dtype)
-            return FeatureMatrix(scaled, names)
-        if features.is_sparse and self._moves_zeros:
+            factor = 1.0 / np.where(lengths > 0, lengths, 1.0)[:, None]
+        elif features.is_sparse and self._moves_zeros:
             data = data.toarray()
         if sp.issparse(data):
             scaled = data.copy()
-            scaled.data = (scaled.data * factor[scaled.indices]).astype(data.dtype)
+            factors = np.repeat(factor, np.diff(data.indptr)) if is_unit else factor[data.indices]
+            scaled.data = (data.data * factors).astype(data.dtype)
         else:
             table = data if self.quantiles is None else _to_normal(data, self.quantiles)
-            scaled = ((table - self.center) * factor).astype(data.dtype)
+            scaled = ((table if is_unit else table - self.center) * factor).astype(data.dtype)
         return FeatureMatrix(scaled, names)
 
     @property
@@ -141,10 +137,7 @@ def _quantiles(features: FeatureMatrix) -> Array:
 
 
 def _to_normal(data: Array, quantiles: Array) -> Array:
-    """Map columns to normal quantiles by the formula of scikit-learn's QuantileTransformer, all at once.
-
-    It takes columns one by one, which is slow for few rows.
-    """
+    """Map all columns at once to normal quantiles, by the formula of scikit-learn's QuantileTransformer."""
     # what is within 1e-7 of an end is at the end for scikit-learn, so ranges below 1 are brought above it
     lowest, highest = quantiles[0], quantiles[-1]
     is_small = (highest > lowest) & (highest - lowest < 1)
