@@ -110,6 +110,8 @@ def _numbers(part: Any, name: str) -> Array:
 
 def _native(part: Array, dtype: Any) -> Array:
     """Give an array as loops read it, copied only where it is another type, strided or misaligned."""
+    if part.dtype == dtype and part.flags.c_contiguous and part.flags.aligned:  # NumPy takes a while
+        return part
     return np.require(part, dtype, ["C", "A"])
 
 

@@ -131,7 +131,7 @@ class BinaryRelevance(BaselineClassifier):
             fits = fit_liblinear(problem, self.loss, self.tol, self.max_iter, self.n_jobs)
         n_labels, d = data.labels.n_labels, self.n_features_in_
         intercepts = fits.weights[:, d:].sum(axis=1)  # 0 where there is no constant
-        self.scorer_ = LinearScorer(intercepts, fits.weights[:, :d])
+        self.scorer_ = LinearScorer.of_labels(intercepts, fits.weights[:, :d])
         self.threshold_ = 0.5 if self.loss == "squared" else 0.0
         self.n_iter_, self.labels_fitted_ = fits.n_iter, fits.labels_fitted
         self.converged_ = fits.converged and fits.labels_fitted == n_labels

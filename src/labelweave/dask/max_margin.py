@@ -331,7 +331,7 @@ class MaxMarginClassifier(PartitionedClassifier):
     ) -> SolverResult:  # fmt: skip
         """Put the model together."""
         n_labels = sum(map(len, blocks))
-        coefficients, intercepts = np.empty((n_labels, common.n_features)), np.empty(n_labels)
+        coefficients, intercepts = np.empty((common.n_features, n_labels)).T, np.empty(n_labels)
         for labels, end in zip(blocks, ends, strict=True):
             coefficients[labels], intercepts[labels] = end.weights, end.intercepts
         if common.roots is not None:
@@ -339,7 +339,7 @@ class MaxMarginClassifier(PartitionedClassifier):
         if local.label_mean_ is not None:
             intercepts = intercepts + local.label_mean_.intercepts
         if factor is None:
-            local.scorer_ = LinearScorer(intercepts, coefficients, local.kernel_)
+            local.scorer_ = LinearScorer.of_labels(intercepts, coefficients, local.kernel_)
         else:
             local.scorer_ = factor.scorer(local.kernel_, intercepts, coefficients)
         n_rounds = max(end.rounds for end in ends)

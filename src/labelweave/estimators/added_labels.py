@@ -115,9 +115,8 @@ class AddsLabels:
             if new is not None and holds_mean:
                 last = new.columns(np.arange(len(mix), new.n_labels))
                 added, own = added + last.weights(), own + last.intercepts
-            return replace(
-                scorer, intercept_=np.append(scorer.intercept_, own), coef_=np.vstack([scorer.coef_, added])
-            )
+            wider = np.append(scorer.intercept_, own), np.vstack([scorer.coef_, added])
+            return type(scorer).of_labels(*wider, scorer.kernel)
         if isinstance(scorer, FactorScorer):
             factors = np.vstack([scorer.label_factors_, mix.T @ scorer.label_factors_])
             return replace(scorer, intercept_=np.append(scorer.intercept_, own), label_factors_=factors)

@@ -313,7 +313,7 @@ class MarginDual(ABC):
     def solution(self) -> tuple[Array, Array]:
         """Collect the weights of the point last certified: (L, d), without their intercepts, and these."""
         n_labels = self.data.labels.n_labels
-        coefficients = np.empty((n_labels, self.data.features.shape[1]))
+        coefficients = np.empty((self.data.features.shape[1], n_labels)).T  # as scorers keep them
         intercepts = np.empty(n_labels)
         for number, block in enumerate(self.label_blocks):
             wide, constants = self.certified[number]

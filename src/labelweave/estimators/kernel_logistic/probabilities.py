@@ -15,6 +15,7 @@ from labelweave.estimators.kernel_logistic.fit import FittedLikelihood
 from labelweave.estimators.kernel_logistic.prior_choice import paper_gamma
 from labelweave.estimators.scorers import (
     KERNEL,
+    OF_FEATURES,
     SUPPORT,
     KernelExpansion,
     KernelScorer,
@@ -56,7 +57,7 @@ class LikelihoodScorer(KernelScorer):
         return list(self.terms)
 
 
-@storable("LikelihoodWeights", {"intercept_": Numbers("L"), "coef_": Numbers("L d"), "kernel": KERNEL})
+@storable("LikelihoodWeights", {"intercept_": Numbers("L"), "kernel": KERNEL, **OF_FEATURES})
 @dataclass(frozen=True)
 class LikelihoodWeights(LinearScorer):
     """Weights of explicit features; of fits to rows elsewhere, which are not kept."""
@@ -82,7 +83,7 @@ class LikelihoodWeights(LinearScorer):
         for term, matrix in zip(prior.terms, gram.terms, strict=True):
             assert isinstance(matrix.gram, FactorGram), "features are explicit"
             total = total + matrix.gram.map.gradient(np.asarray(term.covariance.matmul(dual)))
-        return cls(intercepts, np.ascontiguousarray(total.T), first)
+        return cls.of_labels(intercepts, total.T, first)
 
 
 def has_weights(gram: CoupledGram) -> bool:

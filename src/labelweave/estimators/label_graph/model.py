@@ -78,6 +78,10 @@ class CliqueScorer(Scorer):
     label_graph: CliqueGraph
     inputs_: KernelInputs | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("coef_", "clique_coef_"):  # as products read them: those of one input side by side
+            object.__setattr__(self, name, np.asfortranarray(getattr(self, name)))
+
     def takes(self, n_features: int) -> bool:
         width = self.coef_.shape[1]
         if self.inputs_ is None:

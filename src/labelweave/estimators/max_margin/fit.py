@@ -118,7 +118,7 @@ class MarginFit:
             weights = found.indptr, found.labels, found.values, found.scales
             return SparseScorer.of_labels(self.intercepts, *weights, kernels[0])
         if self.weights is not None:
-            return LinearScorer(self.intercepts, self.weights, kernels[0])
+            return LinearScorer.of_labels(self.intercepts, self.weights, kernels[0])
         used = np.flatnonzero(np.any([part.any(axis=1) for part in self.coefficients], axis=0))
         parts, support = [part[used] for part in self.coefficients], rows[used]
         vectors = None if kernels[0] is None else features.rows(support).data
