@@ -96,7 +96,6 @@ class HasScorer(Saves):
 KERNEL = Maybe(Made(Kernel))
 ROWS = Maybe(Numbers("m d", "fiu", sparse=True))
 
-
 # of weights, coef_ in files of earlier versions
 OF_FEATURES: dict[str, Field] = {"weights": Missing(Numbers("d L")), "coef_": Missing(Numbers("L d"))}
 
@@ -212,13 +211,13 @@ class FactorScorer(Scorer):
         else:
             of_latent = _products(features, self.feature_factors_)
             rows = _PRODUCTS_AT_ONCE // (of_latent + self.label_factors_.size)
-        latent = self._latent()
 
         def score(part: FeatureMatrix, scores: Array) -> None:
-            np.add(latent(part) @ self.label_factors_.T, constants, out=scores)
+            np.add(self._latent(part) @ self.label_factors_.T, constants, out=scores)
 
         return self._in_panels(features, rows, score, self.kernel)
 
+    @cached_property
     def _latent(self) -> Callable[[FeatureMatrix], Array]:
         """Give what maps rows into the space of the factors: shape (n, k)."""
         if self.support is None:
@@ -316,6 +315,9 @@ class KernelScorer(Scorer):
         ]  # fmt: skip
 
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
+        if self._as_weights is not None:
+            return self._as_weights.scores(features)
+
         def score(rows: FeatureMatrix, scores: Array) -> None:
             scores[:] = self.intercept_
             for term, vectors in zip(self.terms, self._columns, strict=True):
@@ -324,6 +326,17 @@ class KernelScorer(Scorer):
         widest = max((len(term.rows) for term in self.terms), default=1)
         kernels = (term.kernel for term in self.terms)
         return self._in_panels(features, _KERNEL_VALUES_AT_ONCE // max(1, widest), score, *kernels)
+
+    @cached_property
+    def _as_weights(self) -> LinearScorer | None:
+        """The scores as weights of features, of which one kernel has fewer than support rows."""
+        kernel, columns = (self.terms[0].kernel, self._columns[0]) if len(self.terms) == 1 else (None, None)
+        explicit = kernel.explicit_features(columns) if kernel and columns else None
+        if explicit is None or explicit.shape[1] >= len(explicit):
+            return None
+        weights = np.zeros((explicit.shape[1], self.n_labels))
+        self.terms[0].add_to(weights, explicit.data.T)
+        return LinearScorer(self.intercept_, weights, kernel)
 
 
 def label_weights(model: HasScorer, label: int) -> Array:

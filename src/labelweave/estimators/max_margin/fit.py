@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from labelweave.array_types import Array, PerLabel, RowsByLabels
 from labelweave.arrays import Workers
+from labelweave.costs import warn_of_memory
 from labelweave.estimators.held_out import tolerance_of_part
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.max_margin.feature_weights import WIDEST, FeatureWeights, is_mostly_zero, is_thin
@@ -56,6 +57,7 @@ _SINGLE_PRECISION_TOL = 1e-5  # rounding in single precision hides gaps below th
 _SINGLE_PRECISION_BOUND = 1e5  # ... and below the largest dual variable over this
 _SINGLE_PRECISION_GAP = 5e-5  # what rounding leaves of the gap in steps of all variables together
 _SHORT_TOL = 1e-3  # weights of 16 bits have a gap of some 1e-5 at C = 1; blocks where it is too large keep 64
+_LARGE_MODEL = 5e8  # bytes of dense weights, in memory and in a model file
 _FEW_ROWS = 1000  # for so few, double precision costs nothing
 _FEW_COUPLED_ROWS = 2500
 # ADMM took 16 and 19 rounds on Animals with Attributes (85 labels, a share of 0.36 positive), and 18 to 79 on
@@ -298,6 +300,12 @@ class MarginTask:
 
     def _fit_coordinates(self, data: MarginData, start: RowsByLabels | None) -> MarginFit:
         settings, dtype = self.settings, self._precision(self.settings.tol)
+        d, n_labels = data.features.shape[1], data.labels.n_labels
+        if not settings.is_part and data.mean is None and data.covariance.variances() is not None:
+            certified = "prune='certified' keeps what a gap of tol needs, of texts often a twentieth of that."
+            warn_of_memory(
+                f"A model of {d} x {n_labels} weights", 8.0 * d * n_labels, certified, _LARGE_MODEL
+            )
         solver = DualCoordinateAscent(settings.tol, settings.max_iter, settings.seed)
         with Workers(settings.n_threads).running() as workers:
             dual = make_margin_dual(data, dtype, workers)
