@@ -1,9 +1,9 @@
 """How long predictions take, for every estimator and the wrappers, beside the plain product that bounds them.
 
 Rows are texts (20,000 words as frequent as in text, 60 a row, 300 labels), dense rows of 384 columns with 50
-labels, or such rows with an RBF kernel to 2,000 training rows.  Labels are random combinations of the features, and fits
-are short: what is measured does not depend on how good a model is.  Scores of 1, 100 and 10,000 rows are timed in
-memory and from a model file that is mapped; predicted labels, probabilities and the five best labels in memory.
+labels, or such rows with an RBF kernel to 2,000 training rows.  Labels follow random weights, and fits are
+short: what is measured does not depend on how good a model is.  Scores of 1, 100 and 10,000 rows are timed
+in memory and from a model file that is mapped; predictions, probabilities and the five best labels in memory.
 
 The bound is what NumPy or SciPy take for the products alone, with tables ready in the best order: rows by
 weights; by the factors of a low-rank model; by support rows and by coefficients for kernels, without
@@ -20,6 +20,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -82,7 +83,7 @@ def _rows(kind: str, n_rows: int, seed: int) -> Any:
 
 
 def _labels(X: Any, n_labels: int) -> Any:
-    """Give rows the labels with the highest scores under random weights: three each, but two in dense tables."""
+    """Give texts the three labels with the highest scores under random weights, other rows a tenth of all."""
     weights = np.random.default_rng(0).normal(size=(X.shape[1], n_labels))
     scores = X @ weights
     if not sp.issparse(X):
@@ -104,9 +105,13 @@ def _bound(kind: str, model: Any, X: Any, n_labels: int) -> Call:
         return lambda: (X @ features) @ labels
     if hasattr(scorer, "gaps"):
         weights = sp.csr_array(scorer.coef_.T)
-        return lambda: (X @ weights).toarray()
+        return partial(_full_product, X, weights)
     table = random.normal(size=(X.shape[1], n_labels))
     return lambda: X @ table
+
+
+def _full_product(X: Any, weights: Any) -> Any:
+    return (X @ weights).toarray()
 
 
 def _medians(calls: dict[str, Call], seconds: float) -> dict[str, float]:
@@ -139,12 +144,8 @@ def _measure(kind: str, model: Any, runs: RecordedRuns, cases: dict[int, Run], s
     for n_rows, case in cases.items():
         rows = _rows(kind, n_rows, seed=2)
         calls = {"bound": _bound(kind, model, rows, n_labels)}
-        calls |= {
-            name: lambda call=getattr(model, name), rows=rows: call(rows)
-            for name in _METHODS
-            if hasattr(model, name)
-        }
-        calls["from a file"] = lambda loaded=loaded, rows=rows: loaded.decision_function(rows)
+        calls |= {name: partial(getattr(model, name), rows) for name in _METHODS if hasattr(model, name)}
+        calls["from a file"] = partial(loaded.decision_function, rows)
         runs.add(case, {"milliseconds": _medians(calls, seconds)})
 
 
