@@ -131,16 +131,16 @@ def test_the_memory_of_a_tree_is_guessed_in_its_order(monkeypatch):
 
 
 def test_dense_weights_of_many_words_and_labels_are_warned_of(monkeypatch):
-    data = make_text_like(40, 160, 4)
+    data = make_text_like(40, 160, 6)
     X, Y = data.X, data.Y
-    monkeypatch.setattr(fit, "_LARGE_MODEL", 160 * 4 * 8.0)
-    MaxMarginClassifier().fit(X, Y)
-    monkeypatch.setattr(fit, "_LARGE_MODEL", 160 * 4 * 8.0 - 1)
-    with pytest.warns(EfficiencyWarning, match="160 x 4 weights.*prune='certified'") as caught:
-        MaxMarginClassifier(threshold="micro_f1").fit(X, Y)
+    monkeypatch.setattr(fit, "_LARGE_MODEL", 160 * 6 * 8.0)
+    MaxMarginClassifier(solver="coordinate_ascent").fit(X, Y)
+    monkeypatch.setattr(fit, "_LARGE_MODEL", 160 * 6 * 8.0 - 1)
+    with pytest.warns(EfficiencyWarning, match="160 x 6 weights.*prune='certified'") as caught:
+        MaxMarginClassifier(solver="coordinate_ascent", threshold="micro_f1").fit(X, Y)
     assert [warning.filename for warning in caught] == [__file__]
     for model in (
         MaxMarginClassifier(prune="certified"),
-        MaxMarginClassifier(label_covariance=0.5 * np.eye(4) + 0.5),
+        MaxMarginClassifier(solver="coordinate_ascent", label_covariance=0.5 * np.eye(6) + 0.5),
     ):
         model.fit(X, Y)

@@ -1,16 +1,19 @@
 """Scores of linear models: no table of weights is copied, one row reads its own, and the same bits anyhow."""
 
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import labelweave
-from labelweave import LabelGraphClassifier, LowRankClassifier, MaxMarginClassifier
+from labelweave import KernelLogisticClassifier, LabelGraphClassifier, LowRankClassifier, MaxMarginClassifier
 from labelweave.arrays import Workers
 from labelweave.baselines import BinaryRelevance
 from labelweave.estimators import base
 from labelweave.estimators.kernel_logistic.probabilities import LikelihoodWeights
-from labelweave.estimators.scorers import LinearScorer
+from labelweave.estimators.scorers import KernelExpansion, KernelScorer, LinearScorer
 from labelweave.features import FeatureMatrix, sparse_products
 from labelweave.features.kernels import LinearKernel
 
@@ -166,3 +169,54 @@ def test_wider_scorers_keep_their_order(data):
     assert model.scorer_.weights.shape == (30, 6)
     assert model.scorer_.weights.flags.c_contiguous
     np.testing.assert_array_equal(model.coef_[:5], before)
+
+
+def test_a_linear_kernel_of_many_rows_is_scored_by_weights_of_features(data):
+    X, Y = data[0].toarray(), data[1]
+    for rows in (X, data[0]):
+        model = KernelLogisticClassifier(kernel="linear").fit(rows, Y)
+        scorer, (term,) = model.scorer_, model.scorer_.terms
+        block = X @ np.asarray(model.support_vectors_ @ np.eye(30))[term.rows].T
+        expected = block @ term.coefficients + scorer.intercept_
+        found = scorer.scores(FeatureMatrix(rows))
+        assert scorer._as_weights.weights.shape == (30, 5)
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11 * np.abs(expected).max())
+        few = replace(
+            scorer, terms=(replace(term, rows=term.rows[:20], coefficients=term.coefficients[:20]),)
+        )
+        assert few._as_weights is None
+
+
+def test_terms_of_some_rows_and_labels_have_their_columns():
+    random = np.random.default_rng(0)
+    vectors, coefficients = random.normal(size=(50, 4)), random.normal(size=(40, 2))
+    rows, labels = random.permutation(50)[:40], np.array([2, 0])
+    term = KernelExpansion(LinearKernel(), rows, labels, coefficients)
+    scorer = KernelScorer(np.arange(3.0), (term,), np.arange(50), vectors)
+    X = random.normal(size=(6, 4))
+    expected = np.tile(np.arange(3.0), (6, 1))
+    expected[:, labels] += X @ vectors[rows].T @ coefficients
+    np.testing.assert_allclose(scorer.scores(FeatureMatrix(X)), expected, rtol=1e-12, atol=1e-12)
+    several = replace(scorer, terms=(term, term))
+    assert several._as_weights is None
+    expected[:, labels] += X @ vectors[rows].T @ coefficients
+    np.testing.assert_allclose(several.scores(FeatureMatrix(X)), expected, rtol=1e-12, atol=1e-12)
+    none = replace(scorer, terms=())
+    np.testing.assert_array_equal(none.scores(FeatureMatrix(X)), np.tile(np.arange(3.0), (6, 1)))
+
+
+def test_what_scorers_make_of_their_parts_is_made_once_and_not_kept_in_copies(data):
+    X, Y = data[0].toarray(), data[1]
+    for model in (
+        MaxMarginClassifier(kernel="rbf").fit(X, Y),
+        LowRankClassifier(2, kernel="rbf").fit(X, Y),
+        KernelLogisticClassifier(kernel="linear").fit(X, Y),
+    ):
+        before = len(pickle.dumps(model.scorer_))
+        first, expected = model.scorer_, model.decision_function(X)
+        made = {name: value for name, value in vars(first).items() if name.startswith("_")}
+        assert made
+        model.decision_function(X)
+        assert all(vars(first)[name] is value for name, value in made.items())
+        assert len(pickle.dumps(first)) == before
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).decision_function(X), expected)
