@@ -9,8 +9,10 @@ The bound is what NumPy or SciPy take for the products alone, with tables ready 
 weights; by the factors of a low-rank model; by support rows and by coefficients for kernels, without
 exponentials.  Of trees, graphs and combined models it is the product with one weight a feature and label.
 
-Calls take turns, in seconds of the processor on one thread, and medians count:
-``OPENBLAS_NUM_THREADS=1 python -m benchmarks.predictions --rows 1 100 10000``.
+Calls take turns, in seconds of the processor on one thread, and medians count; threads need the clock.
+Examples: ``OPENBLAS_NUM_THREADS=1 python -m benchmarks.predictions``;
+``... --data texts --models MaxMargin --words 50000 --labels 3000 --rows 1 1000 --out large.json``, and with
+``--clock`` and ``OPENBLAS_NUM_THREADS=2``.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ __all__ = ["main"]
 
 _OUT = Path(__file__).resolve().parent / "results" / "predictions.json"
 _METHODS = ("decision_function", "predict", "predict_top", "predict_proba")
-_WORDS, _COLUMNS, _SUPPORT = 20_000, 384, 2000
+_COLUMNS, _SUPPORT = 384, 2000
 _EXPLAINED_FROM = 1.5  # times the bound
 Call = Callable[[], Any]
 
@@ -76,9 +78,9 @@ def _models() -> dict[str, dict[str, Any]]:
     return {"texts": texts, "dense": dense, "kernels": kernels}
 
 
-def _rows(kind: str, n_rows: int, seed: int) -> Any:
+def _rows(kind: str, n_rows: int, n_words: int, seed: int) -> Any:
     if kind == "texts":
-        return text_pattern(n_rows, _WORDS, 60, np.float64, seed)
+        return text_pattern(n_rows, n_words, 60, np.float64, seed)
     return np.random.default_rng(seed).normal(size=(n_rows, _COLUMNS))
 
 
@@ -114,7 +116,7 @@ def _full_product(X: Any, weights: Any) -> Any:
     return (X @ weights).toarray()
 
 
-def _medians(calls: dict[str, Call], seconds: float) -> dict[str, float]:
+def _medians(calls: dict[str, Call], seconds: float, clock: Callable[[], float]) -> dict[str, float]:
     """Time calls in turn until so many seconds have passed, three times at least: milliseconds of each."""
     found: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values():
@@ -122,9 +124,9 @@ def _medians(calls: dict[str, Call], seconds: float) -> dict[str, float]:
     begin = time.perf_counter()
     while len(found["bound"]) < 3 or time.perf_counter() < begin + seconds:
         for name, call in calls.items():
-            start = time.process_time()
+            start = clock()
             call()
-            found[name].append(1e3 * (time.process_time() - start))
+            found[name].append(1e3 * (clock() - start))
     return {name: round(median(times), 4) for name, times in found.items()}
 
 
@@ -134,19 +136,20 @@ def _loaded(model: Any) -> Any:
         return lw.load(Path(folder) / "model.lw", verify=False)  # a mapped file stays while it is mapped
 
 
-def _measure(kind: str, model: Any, runs: RecordedRuns, cases: dict[int, Run], seconds: float) -> None:
-    n_labels = 300 if kind == "texts" else 50
-    X = _rows(kind, 1500 if kind == "texts" else _SUPPORT, seed=1)
+def _measure(kind: str, model: Any, runs: RecordedRuns, cases: dict[int, Run], options: Any) -> None:
+    n_labels = options.labels if kind == "texts" else 50
+    X = _rows(kind, 1500 if kind == "texts" else _SUPPORT, options.words, seed=1)
+    clock = time.perf_counter if options.clock else time.process_time
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of fits that end early
         model.fit(X, _labels(X, n_labels))
     loaded = _loaded(model)
     for n_rows, case in cases.items():
-        rows = _rows(kind, n_rows, seed=2)
+        rows = _rows(kind, n_rows, options.words, seed=2)
         calls = {"bound": _bound(kind, model, rows, n_labels)}
         calls |= {name: partial(getattr(model, name), rows) for name in _METHODS if hasattr(model, name)}
         calls["from a file"] = partial(loaded.decision_function, rows)
-        runs.add(case, {"milliseconds": _medians(calls, seconds)})
+        runs.add(case, {"milliseconds": _medians(calls, options.seconds, clock)})
 
 
 def _lines(runs: list[Run]) -> Iterator[str]:
@@ -173,19 +176,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[1, 100, 10_000])
     parser.add_argument("--data", nargs="+", default=["texts", "dense", "kernels"])
-    parser.add_argument("--models", nargs="+", default=None, help="those whose names begin with one of these")
+    parser.add_argument("--models", nargs="+", default=None, help="the names of some")
     parser.add_argument("--seconds", type=float, default=1.0, help="of each case at least")
+    parser.add_argument("--words", type=int, default=20_000, help="of texts")
+    parser.add_argument("--labels", type=int, default=300, help="of texts")
+    parser.add_argument("--clock", action="store_true", help="time by the clock, for several threads")
     RecordedRuns.add_options(parser, _OUT)
     options = parser.parse_args()
     runs = RecordedRuns(options.out, options)
     for kind in options.data:
         for name, model in _models()[kind].items():
-            if options.models and not name.startswith(tuple(options.models)):
+            if options.models and not name not in options.models:
                 continue
             cases = {n_rows: {"data": kind, "model": name, "rows": n_rows} for n_rows in options.rows}
             wanted = {n_rows: case for n_rows, case in cases.items() if runs.wants(case)}
             if wanted:
-                _measure(kind, model, runs, wanted, options.seconds)
+                _measure(kind, model, runs, wanted, options)
     runs.show("\n".join(_lines(runs.runs)))
 
 
