@@ -223,7 +223,7 @@ class FactorScorer(Scorer):
         if self.support is None:
             return lambda rows: explicit_features(self.kernel, rows).matmul(self.feature_factors_)
         support, vectors = self.support, self.support_vectors
-        columns = None if self.kernel is None else FeatureMatrix(vectors)
+        columns = None if self.kernel is None else FeatureMatrix.of_model(vectors)
 
         def latent(rows: FeatureMatrix) -> Array:
             block = _kernel_values(self.kernel, rows, support, columns)

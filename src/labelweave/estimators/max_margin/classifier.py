@@ -194,8 +194,8 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         it in size (DiSMEC, Babbar and Schölkopf 2017), and "small" those below a fiftieth of the largest of
         their label, whatever the gap is then.  Labels are fitted block
         after block, and the weights are kept sparse: in memory are the data, a block a thread and what is
-        kept.  That is done with "off" too where dense weights would exceed ``memory_budget``.  Such fits
-        begin anew with ``warm_start`` and ``partial_fit``, since no dual variables are kept.
+        kept.  That is done with "off" too where dense weights would exceed ``memory_budget``, and above
+        500 MB it is recommended.  Such fits begin anew with ``warm_start`` and ``partial_fit``.
     n_jobs : int or None, default=None
         Threads; labels (when R is the identity) or panels of the kernel matrix are spread over
         them.  The result is the same to the last bit for any number.
