@@ -186,7 +186,7 @@ def main() -> None:
     runs = RecordedRuns(options.out, options)
     for kind in options.data:
         for name, model in _models()[kind].items():
-            if options.models and not name not in options.models:
+            if options.models and name not in options.models:
                 continue
             cases = {n_rows: {"data": kind, "model": name, "rows": n_rows} for n_rows in options.rows}
             wanted = {n_rows: case for n_rows, case in cases.items() if runs.wants(case)}
