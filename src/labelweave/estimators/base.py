@@ -247,7 +247,7 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
         """Check X: its names and width by scikit-learn, its entries here, where they can be named."""
         if isinstance(X, FeatureMatrix) and not reset:  # checked by a model that this one is a part of
             return self._scaled(X)
-        checked = self._read_numbers(X, reset=reset)
+        checked = X if not reset and self._is_plain(X) else self._read_numbers(X, reset=reset)
         if not reset and self.feature_means_ is not None:
             checked = filled(checked, self.feature_means_)
         return self._scaled(self._checked_features(checked))
@@ -258,8 +258,6 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
     def _read_numbers(self, X: Any, *, reset: bool) -> Any:
         """Read X as an array or CSR, of which entries may still be missing or infinite."""
         refuse_lazy(X, "X")
-        if not reset and self.feature_means_ is None and self._is_plain(X):
-            return X
         if sp.issparse(X):  # before scikit-learn hands it to SciPy's loops
             X = checked_csr(X, "X")
         elif isinstance(X, np.ndarray):
@@ -289,10 +287,10 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
 
     def _is_plain(self, X: Any) -> bool:
         """Say whether scikit-learn would give rows back as they are; it takes longer than to score one."""
-        if not (type(X) is np.ndarray or (sp.issparse(X) and X.format == "csr")) or not X.dtype.isnative:
-            return False
-        is_read = X.dtype in (np.float64, np.float32) and X.ndim == 2 and X.shape[0] > 0
-        return is_read and X.shape[1] == self.n_features_in_ and not hasattr(self, "feature_names_in_")
+        is_array = type(X) is np.ndarray or (sp.issparse(X) and X.format == "csr")
+        is_read = is_array and X.dtype in (np.float64, np.float32) and X.ndim == 2 and X.shape[0] > 0
+        has_more = hasattr(self, "feature_names_in_") or self.feature_means_ is not None
+        return bool(is_read and not has_more and X.shape[1] == self.n_features_in_)
 
     def _scaled(self, features: FeatureMatrix) -> FeatureMatrix:
         """Give features as the model takes them."""
