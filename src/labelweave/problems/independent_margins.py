@@ -110,15 +110,19 @@ class IndependentMargins(MarginDual):
             moves.curvature[number] = np.maximum((1 / self.squared_norms) @ is_free, 1)
 
     def sweep(self, point: MarginPoint, block: int, rows: Array, threshold: float) -> float:
-        from labelweave._loops.coordinate_ascent import sweep_independent
+        from labelweave._loops.coordinate_ascent import sweep_independent, sweep_table
 
         labels, moves = self.label_blocks[block], point.moves
-        gap = sweep_independent(
-            rows, *self.rows, self.squared_norms, labels.signs, point.beta[block], labels.upper,
-            labels.margins, point.weights[block], point.intercepts[block], moves.share[block],
-            self.data.intercept, moves.totals[block], moves.free[block], point.gains[block], threshold,
-            self.keeps_zeros, self.data.squared or None,
+        *csr, table = self.rows
+        common = (
+            self.squared_norms, labels.signs, point.beta[block], labels.upper, labels.margins,
+            point.weights[block], point.intercepts[block], moves.share[block], self.data.intercept,
+            moves.totals[block], moves.free[block], point.gains[block], threshold,
         )  # fmt: skip
+        if table is not None:
+            gap = sweep_table(rows, table, *common)
+        else:
+            gap = sweep_independent(rows, *csr, *common, self.keeps_zeros, self.data.squared or None)
         self._move_intercepts(point, block, len(rows) == self.n_rows, gap)
         return float(gap)
 
@@ -138,10 +142,10 @@ class IndependentMargins(MarginDual):
         from labelweave._loops.coordinate_ascent import round_independent
 
         labels, moves = self.label_blocks[block], point.moves
-        data = *self.rows, self.squared_norms, labels.signs, labels.upper, labels.margins
+        data = self.squared_norms, labels.signs, labels.upper, labels.margins
         points = point.beta[block], point.weights[block], point.intercepts[block], point.gains[block]
         found: tuple[float, float, int] = round_independent(
-            orders, run, hot_gain, idle_gain, mean_gain, data, points, moves.of_block(block),
+            orders, run, hot_gain, idle_gain, mean_gain, *self.rows, data, points, moves.of_block(block),
             int(moves.sweeps[block]), self.data.intercept, self.keeps_zeros, self.data.squared or None,
         )  # fmt: skip
         moves.sweeps[block] += len(orders)
