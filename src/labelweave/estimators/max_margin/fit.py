@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,9 @@ _ENTRY_WORK = 400  # operations on an entry in the passes of a global step
 _SOLVES = 4.0  # products' worth of a global step
 _SPECTRUM = 20.0  # operations for eigenvalues, in cubes of the rows
 _USUAL_ROUNDS = 25  # global steps to a gap of 1e-3
+# of dense rows, in multiplications of a global step: a round of coordinate ascent is so many a column, as if
+# there were so many columns more; passes of a global step, in columns too; calls of one; steps to 1e-3
+_ROUND_WORK, _VISIT, _PASSES, _CALLS, _USUAL_DENSE_ROUNDS = 2.7, 300, 100, 4e6, 150
 _LARGEST_SINGLE = 1e15  # squared norms and bounds of variables whose products leave the range of float32
 
 
@@ -178,8 +182,12 @@ class MarginTask:
         if self._is_by_blocks(solver):
             assert explicit is not None, "blocks of labels are fitted to explicit features"
             return self._fit_blocks(replace(self.data, features=explicit))
-        if explicit is not None and solver == "coordinate_ascent":
-            return self._fit_coordinates(replace(self.data, features=explicit), dual)
+        trace: tuple[TraceRecord, ...] = ()
+        if explicit is not None and solver in ("auto", "coordinate_ascent"):
+            fit = self._fit_coordinates(replace(self.data, features=explicit), dual)
+            if fit.result.status is not Status.HANDED_OVER:
+                return fit
+            dual, trace = fit.dual(), tuple(fit.result.trace)
         if solver == "coordinate_ascent":
             raise ValueError(
                 "solver='coordinate_ascent' walks explicit features, which this kernel does not have; use "
@@ -188,7 +196,7 @@ class MarginTask:
         with Workers(self.settings.n_threads).running() as workers:
             task = _GramTask(self, workers)
             result = {
-                "auto": task.begin_by_blocks,
+                "auto": task.begin_by_blocks if explicit is None else partial(task.alternate, trace=trace),
                 "alternating_directions": task.alternate,
                 "block_ascent": task.ascend_by_blocks,
                 "working_set": task.ascend_by_pairs,
@@ -233,7 +241,9 @@ class MarginTask:
             return "alternating_directions"
         if self.explicit is None:  # a factorisation that is asked for is one of alternating directions
             return "auto" if self.settings.factorization == "auto" else "alternating_directions"
-        return "alternating_directions" if self._has_few_dimensions(self.explicit) else "coordinate_ascent"
+        if not self._has_few_dimensions(self.explicit):
+            return "coordinate_ascent"
+        return "auto" if self.data.covariance.is_diagonal else "alternating_directions"
 
     def _has_few_dimensions(self, features: FeatureMatrix) -> bool:
         """Tell whether one factorisation serves: few features or rows, and features dense or labels coupled.
@@ -298,14 +308,16 @@ class MarginTask:
 
     def _fit_coordinates(self, data: MarginData, start: RowsByLabels | None) -> MarginFit:
         settings, dtype = self.settings, self._precision(self.settings.tol)
-        solver = DualCoordinateAscent(settings.tol, settings.max_iter, settings.seed)
+        rival = _rounds_of_global_steps(*data.features.shape, data.labels.n_labels, settings.tol)
+        rival = rival if settings.solver == "auto" else np.inf
+        solver = DualCoordinateAscent(settings.tol, settings.max_iter, settings.seed, rival=rival)
         with Workers(settings.n_threads).running() as workers:
             dual = make_margin_dual(data, dtype, workers)
             begin = None if start is None else solver.start(dual, dual.start(start))
 
             def made(result: SolverResult, state: Any) -> MarginFit:
-                weights, intercepts = result.answer
-                if data.mean is not None:
+                weights, intercepts = result.answer or (None, np.empty(0))  # none where a run hands over
+                if data.mean is not None and weights is not None:
                     intercepts = intercepts + data.mean.intercepts
                 return MarginFit(result, intercepts, lambda: dual.dual(state.point), weights=weights)
 
@@ -443,6 +455,15 @@ def _rounds_of_the_rival(n: int, n_labels: int, tol: float, *, is_coupled: bool)
     factor = (_SPECTRUM if is_coupled else 1 / 3) * float(n) ** 3
     rounds = _USUAL_ROUNDS * max(1.0, -np.log10(tol) / 3)
     return float((factor + rounds * n * columns * (_SOLVES * n + _ENTRY_WORK)) / block_round)
+
+
+def _rounds_of_global_steps(n: int, d: int, n_labels: int, tol: float) -> float:
+    """Estimate the time of alternating directions on dense rows in rounds of coordinate ascent."""
+    padded = -(-n_labels // _NARROW) * _NARROW
+    a_round = _ROUND_WORK * n * padded * (d + _VISIT)
+    rounds = _USUAL_DENSE_ROUNDS * max(1.0, -np.log10(tol) / 3)
+    factor = float(n) * d * min(n, d) + _SPECTRUM * float(min(n, d)) ** 3
+    return float((factor + rounds * (_SOLVES * n * n_labels * (d + _PASSES) + _CALLS)) / a_round)
 
 
 def read_covariances(
