@@ -149,7 +149,8 @@ def _as_table(
 ) -> Callable[[Path], tuple[Any, Any]]:
     def loaded(data: Path) -> tuple[Any, Any]:
         X, Y = load(data)
-        return X.toarray() if hasattr(X, "toarray") else X, Y[:, :labels]
+        some = np.arange(Y.shape[1] if labels is None else labels)
+        return X.toarray() if hasattr(X, "toarray") else X, Y.select_labels(some)
 
     return loaded
 
@@ -187,6 +188,15 @@ LINEAR = {
     "RCV1 6000 sparse, 1e-3": Problem(_news(6000), {}),
     "RCV1 2000 sparse, coupled, 1e-2": Problem(_news(2000), _COUPLED | {"tol": 1e-2}),
 }
+AFTERWARDS = {
+    "emotions, C = 10, 1e-3": Problem(_as_table(_mulan("emotions")), {"C": 10.0}),
+    "birds, 1e-3": Problem(_as_table(_mulan("birds")), {}),
+    "vectors 8000 x 256 x 100, C = 2, 3e-3": Problem(_vectors(8000, 256, 100), {"C": 2.0, "tol": 3e-3}),
+    "made 20000 x 200 x 3, offset 3, 1e-2": Problem(_made(20000, 200, 3, 3.0), {"tol": 1e-2}),
+    "made 1000 x 128 x 40, C = 0.1, 1e-4": Problem(_made(1000, 128, 40), {"C": 0.1, "tol": 1e-4}),
+    "enron sparse, coupled, 1e-2": Problem(_mulan("enron"), _COUPLED | {"tol": 1e-2}),
+}
+LINEAR |= AFTERWARDS
 
 
 def _measure(X: Any, y: Any, settings: dict[str, Any], solver: str) -> dict[str, Any]:

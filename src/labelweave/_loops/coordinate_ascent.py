@@ -10,10 +10,9 @@ The margin that label l asks of a positive (negative) example is ``margins[0, l]
 
 Rows of ``weights`` are features.  The intercept is a vector of its own.
 
-Rows of sparse features are CSR arrays, and ``table`` is None.  Rows of dense ones are a ``table``, and the
-CSR arrays are None.  Such rows are visited in tiles of ``TILE``, whose scores are one product and whose steps
-move the weights in another one.  The steps are taken one after the other all the same, each seeing those
-before it through the dot products of the tile's rows.
+Rows of sparse features are CSR arrays.  Those of dense ones are a ``table``, and are visited in tiles of
+``TILE``, whose scores are one product and whose steps move the weights in another one.  The steps are taken
+one after the other all the same, each seeing those before it through the dot products of the tile's rows.
 """
 
 from __future__ import annotations
@@ -224,17 +223,17 @@ def move_intercepts(intercept, moves, sweeps, was_full, met_gap, has_intercept):
 
 @njit(**CAREFUL)
 def round_independent(
-    orders, run, hot_gain, idle_gain, mean_gain, indptr, indices, values, table, data, points, moves,
-    sweeps, has_intercept, keeps_zeros, squared,
+    orders, run, hot_gain, idle_gain, mean_gain, data, points, moves, sweeps, has_intercept, keeps_zeros,
+    squared,
 ):  # fmt: skip
     """Sweep all rows and then, ``len(orders) - 1`` times, those whose last gain was not small.
 
     ``orders`` (sweeps, runs): the order of the runs of ``run`` such rows in each sweep.  ``hot_gain``,
     ``idle_gain``: the shares of the mean gain above which rows are visited again, and steps are taken.
-    ``data``: the squared norms of rows, signs, upper bounds and margins; ``points``: beta,
+    ``data``: the arrays of rows, their squared norms, signs, upper bounds and margins; ``points``: beta,
     weights, intercepts and gains.  Returns the gap met by the first sweep, the mean gain, and the visits.
     """
-    squared_norms, signs, upper, margins = data
+    indptr, indices, values, squared_norms, signs, upper, margins = data
     beta, weights, intercept, gains = points
     n_rows, visits, met_gap = len(gains), 0, 0.0
     hot, rows = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
@@ -248,17 +247,11 @@ def round_independent(
             for chosen in range(first, min(first + run, n_hot)):
                 rows[found] = hot[chosen]
                 found += 1
-        if table is not None:
-            gap = sweep_table(
-                rows[:found], table, squared_norms, signs, beta, upper, margins, weights, intercept, moves[0],
-                has_intercept, moves[3], moves[4], gains, idle_gain * mean_gain,
-            )  # fmt: skip
-        if indptr is not None:
-            gap = sweep_independent(
-                rows[:found], indptr, indices, values, squared_norms, signs, beta, upper, margins, weights,
-                intercept, moves[0], has_intercept, moves[3], moves[4], gains, idle_gain * mean_gain,
-                keeps_zeros, squared,
-            )  # fmt: skip
+        gap = sweep_independent(
+            rows[:found], indptr, indices, values, squared_norms, signs, beta, upper, margins, weights,
+            intercept, moves[0], has_intercept, moves[3], moves[4], gains, idle_gain * mean_gain, keeps_zeros,
+            squared,
+        )  # fmt: skip
         visits += found
         move_intercepts(intercept, moves, sweeps + sweep + 1, found == n_rows, gap, has_intercept)
         if sweep == 0:

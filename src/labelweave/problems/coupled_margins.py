@@ -59,7 +59,7 @@ class CoupledMargins(MarginDual):
     def sweep(self, point: MarginPoint, block: int, rows: Array, threshold: float) -> float:
         return float(
             self._sweep(
-                rows, *self.rows[:3], self.squared_norms, self.signs, point.beta, self.upper, self.margins,
+                rows, *self.rows, self.squared_norms, self.signs, point.beta, self.upper, self.margins,
                 point.weights, point.intercepts.reshape(-1), self.bias, *self._structure, point.gains[0],
                 threshold,
             )

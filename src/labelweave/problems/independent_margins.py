@@ -113,16 +113,15 @@ class IndependentMargins(MarginDual):
         from labelweave._loops.coordinate_ascent import sweep_independent, sweep_table
 
         labels, moves = self.label_blocks[block], point.moves
-        *csr, table = self.rows
         common = (
             self.squared_norms, labels.signs, point.beta[block], labels.upper, labels.margins,
             point.weights[block], point.intercepts[block], moves.share[block], self.data.intercept,
             moves.totals[block], moves.free[block], point.gains[block], threshold,
         )  # fmt: skip
-        if table is not None:
-            gap = sweep_table(rows, table, *common)
+        if self.ordered.as_table:
+            gap = sweep_table(rows, *self.rows, *common)
         else:
-            gap = sweep_independent(rows, *csr, *common, self.keeps_zeros, self.data.squared or None)
+            gap = sweep_independent(rows, *self.rows, *common, self.keeps_zeros, self.data.squared or None)
         self._move_intercepts(point, block, len(rows) == self.n_rows, gap)
         return float(gap)
 
@@ -141,11 +140,13 @@ class IndependentMargins(MarginDual):
     ) -> tuple[float, float, int]:  # fmt: skip
         from labelweave._loops.coordinate_ascent import round_independent
 
+        if self.ordered.as_table:  # a sweep over dense rows is long beside what Python adds
+            return super().round(point, block, orders, run, hot_gain, idle_gain, mean_gain)
         labels, moves = self.label_blocks[block], point.moves
-        data = self.squared_norms, labels.signs, labels.upper, labels.margins
+        data = *self.rows, self.squared_norms, labels.signs, labels.upper, labels.margins
         points = point.beta[block], point.weights[block], point.intercepts[block], point.gains[block]
         found: tuple[float, float, int] = round_independent(
-            orders, run, hot_gain, idle_gain, mean_gain, *self.rows, data, points, moves.of_block(block),
+            orders, run, hot_gain, idle_gain, mean_gain, data, points, moves.of_block(block),
             int(moves.sweeps[block]), self.data.intercept, self.keeps_zeros, self.data.squared or None,
         )  # fmt: skip
         moves.sweeps[block] += len(orders)

@@ -117,8 +117,7 @@ class OrderedRows:
     solver may visit neighbours together.
 
     as_table: whether the features, which are dense then, are walked as such.
-    rows, exact_rows: the three CSR arrays of the features and None, or three times None and a table; the
-        latter in double precision.
+    rows, exact_rows: the CSR arrays of the features, or a table alone, the latter in double precision.
     """
 
     def __init__(self, data: MarginData, dtype: npt.DTypeLike, *, as_table: bool = False) -> None:
@@ -139,8 +138,8 @@ class OrderedRows:
 
     def _rows(self, dtype: npt.DTypeLike) -> tuple[Any, ...]:
         if self.as_table:
-            return None, None, None, np.ascontiguousarray(self.data.features.data, dtype)
-        return *self.data.features.sparse_rows(dtype), None
+            return (np.ascontiguousarray(self.data.features.data, dtype),)
+        return self.data.features.sparse_rows(dtype)
 
     def some_labels(self, which: Array) -> OrderedRows:
         """Keep some labels; the features are shared."""
@@ -360,9 +359,9 @@ class MarginDual(ABC):
 
         rows = self.rows if beta.dtype == self.dtype else self.exact_rows
         if self.ordered.as_table:
-            return np.ascontiguousarray(rows[3].T @ beta)
+            return np.ascontiguousarray(rows[0].T @ beta)
         wide = np.zeros((self.data.features.shape[1], WIDTH), beta.dtype)
-        scatter_block(*rows[:3], beta, wide)
+        scatter_block(*rows, beta, wide)
         return wide
 
     def around_known(self, beta: Array, number: int) -> Array:
@@ -386,10 +385,10 @@ class MarginDual(ABC):
         from labelweave._loops.coordinate_ascent import label_sums, table_sums
 
         sums = np.zeros((3, WIDTH))
-        *rows, table = self.rows if weights.dtype == self.dtype else self.exact_rows
+        rows = self.rows if weights.dtype == self.dtype else self.exact_rows
         of_labels = block.signs, beta, block.upper, block.margins, weights, intercept, sums
-        if table is not None:
-            table_sums(table, *of_labels)
+        if self.ordered.as_table:
+            table_sums(*rows, *of_labels)
         else:
             label_sums(*rows, *of_labels, self.data.squared or None)
         return sums

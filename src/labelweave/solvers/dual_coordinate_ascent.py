@@ -24,7 +24,6 @@ import numpy as np
 from labelweave.array_types import Array
 from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord, rounds_foreseen
 
-_TINY = 1e-300
 _HOT_SWEEPS = 4  # sweeps over rows with large gains after each full one
 _HOT_GAIN = 0.3  # a row is visited again if its gain was above this share of the mean
 IDLE_GAIN = 0.02
@@ -86,7 +85,7 @@ class SweepState(State):
     is_open: whether a block is still swept.
     met_gaps: the gap that the last full sweep met.
     check_below: the sum of these at which the gap is measured.
-    falling: this sum after each round, as a share of the primal value last measured.
+    falling: this sum after each round, where the run may hand over.
     """
 
     point: Any
@@ -130,9 +129,8 @@ class DualCoordinateAscent(Solver[BoxDual, SweepState]):
         )
         state = replace(state, rounds=state.rounds + 1)
         met = state.met_gaps.sum()
-        if np.isfinite(self.rival) and state.trace:
-            falling = (*state.falling, float(met / max(abs(state.trace[-1].primal), _TINY)))
-            state = replace(state, falling=falling)
+        if np.isfinite(self.rival):
+            state = replace(state, falling=(*state.falling, float(met)))
         gives_way = len(state.falling) >= _FIRST_LOOK and self._rounds_to_come(state) > self.rival
         if met > state.check_below and not gives_way:
             return Round(state)
@@ -141,7 +139,7 @@ class DualCoordinateAscent(Solver[BoxDual, SweepState]):
         return found._replace(status=Status.HANDED_OVER) if is_over else found
 
     def _rounds_to_come(self, state: SweepState) -> float:
-        return _SLOWING * rounds_foreseen(state.falling, self.tol)
+        return _SLOWING * rounds_foreseen(state.falling, self.tol * abs(state.trace[-1].primal))
 
     def round_of_block(self, problem: BoxDual, state: SweepState, block: int) -> None:
         """Sweep one block: all rows, and then those that still gain."""

@@ -313,12 +313,12 @@ class _Clock:
 
 def rounds_foreseen(gaps: Sequence[float], tol: float) -> float:
     """Foresee the rounds to a gap from how it fell in the last half of the rounds so far."""
-    gaps = np.minimum.accumulate(gaps)
-    if gaps[-1] <= max(tol, 0.0):
+    least = np.minimum.accumulate(gaps)
+    if least[-1] <= max(tol, 0.0):
         return 0.0
-    half = len(gaps) // 2
-    fall = np.log(gaps[half] / gaps[-1]) / max(len(gaps) - 1 - half, 1)
-    return float(np.log(gaps[-1] / tol) / fall) if fall > 0 else np.inf
+    half = len(least) // 2
+    fall = np.log(least[half] / least[-1]) / max(len(least) - 1 - half, 1)
+    return float(np.log(least[-1] / tol) / fall) if fall > 0 else np.inf
 
 
 def stream_of(generator: np.random.Generator) -> dict[str, Any]:

@@ -68,9 +68,10 @@ _ENTRY_WORK = 400  # operations on an entry in the passes of a global step
 _SOLVES = 4.0  # products' worth of a global step
 _SPECTRUM = 20.0  # operations for eigenvalues, in cubes of the rows
 _USUAL_ROUNDS = 25  # global steps to a gap of 1e-3
-# of dense rows, in multiplications of a global step: a round of coordinate ascent is so many a column, as if
-# there were so many columns more; passes of a global step, in columns too; calls of one; steps to 1e-3
-_ROUND_WORK, _VISIT, _PASSES, _CALLS, _USUAL_DENSE_ROUNDS = 2.7, 300, 100, 4e6, 150
+# explicit features, in multiplications of a global step: a round of coordinate ascent takes so many a column, as
+# for so many columns more, and so many a label that it is coupled with; passes of a global step, in columns
+# too, and its calls; global steps to 1e-3, of which 24 to 670 were counted
+_ROUND_WORK, _VISIT, _ACROSS, _PASSES, _CALLS, _USUAL_DENSE_ROUNDS = 2.7, 300, 60, 200, 4e6, 150
 _LARGEST_SINGLE = 1e15  # squared norms and bounds of variables whose products leave the range of float32
 
 
@@ -243,7 +244,9 @@ class MarginTask:
             return "auto" if self.settings.factorization == "auto" else "alternating_directions"
         if not self._has_few_dimensions(self.explicit):
             return "coordinate_ascent"
-        return "auto" if self.data.covariance.is_diagonal else "alternating_directions"
+        # dense rows of coupled labels took longer by coordinates than by global steps wherever it was tried
+        walks = self.data.covariance.is_diagonal or is_mostly_zero(self.explicit)
+        return "auto" if walks else "alternating_directions"
 
     def _has_few_dimensions(self, features: FeatureMatrix) -> bool:
         """Tell whether one factorisation serves: few features or rows, and features dense or labels coupled.
@@ -308,8 +311,7 @@ class MarginTask:
 
     def _fit_coordinates(self, data: MarginData, start: RowsByLabels | None) -> MarginFit:
         settings, dtype = self.settings, self._precision(self.settings.tol)
-        rival = _rounds_of_global_steps(*data.features.shape, data.labels.n_labels, settings.tol)
-        rival = rival if settings.solver == "auto" else np.inf
+        rival = _rounds_of_global_steps(data, settings.tol) if settings.solver == "auto" else np.inf
         solver = DualCoordinateAscent(settings.tol, settings.max_iter, settings.seed, rival=rival)
         with Workers(settings.n_threads).running() as workers:
             dual = make_margin_dual(data, dtype, workers)
@@ -457,13 +459,17 @@ def _rounds_of_the_rival(n: int, n_labels: int, tol: float, *, is_coupled: bool)
     return float((factor + rounds * n * columns * (_SOLVES * n + _ENTRY_WORK)) / block_round)
 
 
-def _rounds_of_global_steps(n: int, d: int, n_labels: int, tol: float) -> float:
-    """Estimate the time of alternating directions on dense rows in rounds of coordinate ascent."""
+def _rounds_of_global_steps(data: MarginData, tol: float) -> float:
+    """Estimate the time of alternating directions on explicit features in rounds of coordinate ascent."""
+    features, n_labels = data.features, data.labels.n_labels
+    (n, d), rank = features.shape, min(features.shape)
     padded = -(-n_labels // _NARROW) * _NARROW
-    a_round = _ROUND_WORK * n * padded * (d + _VISIT)
+    width = features.data.nnz / max(n, 1) if features.is_sparse else d
+    across = 0 if data.covariance.is_diagonal else _ACROSS * padded
+    a_round = _ROUND_WORK * n * padded * (width + _VISIT + across)
     rounds = _USUAL_DENSE_ROUNDS * max(1.0, -np.log10(tol) / 3)
-    factor = float(n) * d * min(n, d) + _SPECTRUM * float(min(n, d)) ** 3
-    return float((factor + rounds * (_SOLVES * n * n_labels * (d + _PASSES) + _CALLS)) / a_round)
+    factor = float(n) * d * rank + _SPECTRUM * float(rank) ** 3
+    return float((factor + rounds * (_SOLVES * n * n_labels * (rank + _PASSES) + _CALLS)) / max(a_round, 1.0))
 
 
 def read_covariances(
