@@ -68,8 +68,8 @@ _ENTRY_WORK = 400  # operations on an entry in the passes of a global step
 _SOLVES = 4.0  # products' worth of a global step
 _SPECTRUM = 20.0  # operations for eigenvalues, in cubes of the rows
 _USUAL_ROUNDS = 25  # global steps to a gap of 1e-3
-# explicit features, in multiplications of a global step: a round of coordinate ascent takes so many a column, as
-# for so many columns more, and so many a label that it is coupled with; passes of a global step, in columns
+# explicit features, in multiplications of a global step: a round of coordinate ascent takes so many a column,
+# as for so many columns more, and so many a label that it is coupled with; passes of a step, in columns
 # too, and its calls; global steps to 1e-3, of which 24 to 670 were counted
 _ROUND_WORK, _VISIT, _ACROSS, _PASSES, _CALLS, _USUAL_DENSE_ROUNDS = 2.7, 300, 60, 200, 4e6, 150
 _LARGEST_SINGLE = 1e15  # squared norms and bounds of variables whose products leave the range of float32
