@@ -56,6 +56,22 @@ def test_features_far_from_0_converge_and_the_gap_is_that_of_the_weights(name):
     assert (primal - model.trace_[-1].dual) / primal <= 1.01 * model.tol
 
 
+def test_dense_rows_are_walked_until_global_steps_are_expected_to_be_faster():
+    X, Y = _rows(400, 30, 3)
+    walked = MaxMarginClassifier(C=0.01, solver="coordinate_ascent").fit(X, Y)
+    same = MaxMarginClassifier(C=0.01).fit(X, Y)
+    np.testing.assert_array_equal(same.coef_, walked.coef_)
+    assert same.n_iter_ == walked.n_iter_
+    with pytest.warns(ConvergenceWarning, match="iteration limit"):
+        late = MaxMarginClassifier(solver="coordinate_ascent", max_iter=300).fit(X + 10.0, Y)
+    model = MaxMarginClassifier(n_jobs=2, max_iter=3000).fit(X + 10.0, Y)
+    assert model.converged_
+    assert [record.iteration for record in model.trace_] == sorted({r.iteration for r in model.trace_})
+    assert model.trace_[0][2:5] == late.trace_[0][2:5]  # it began by walking rows
+    again = MaxMarginClassifier(max_iter=3000).fit(X + 10.0, Y)
+    np.testing.assert_array_equal(model.coef_, again.coef_)
+
+
 @pytest.mark.parametrize("solver", ["alternating_directions", "block_ascent", "working_set"])
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
 @pytest.mark.parametrize("coupling", [0.0, 0.5])

@@ -34,6 +34,7 @@ FITS = {
     "rbf, blocks": {"kernel": "rbf", "solver": "block_ascent"},
     "rbf, pairs": {"kernel": "rbf", "solver": "working_set"},
     "features": {"solver": "alternating_directions"},
+    "features, coordinates first": {"C": 1e4},
 }
 
 

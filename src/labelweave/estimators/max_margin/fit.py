@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,10 @@ _ENTRY_WORK = 400  # operations on an entry in the passes of a global step
 _SOLVES = 4.0  # products' worth of a global step
 _SPECTRUM = 20.0  # operations for eigenvalues, in cubes of the rows
 _USUAL_ROUNDS = 25  # global steps to a gap of 1e-3
+# explicit features, in multiplications of a global step: a round of coordinate ascent takes so many a column,
+# as for so many columns more, and so many a label that it is coupled with; passes of a step, in columns
+# too, and its calls; global steps to 1e-3, of which 24 to 670 were counted
+_ROUND_WORK, _VISIT, _ACROSS, _PASSES, _CALLS, _USUAL_DENSE_ROUNDS = 2.7, 300, 60, 200, 4e6, 150
 _LARGEST_SINGLE = 1e15  # squared norms and bounds of variables whose products leave the range of float32
 
 
@@ -180,8 +185,12 @@ class MarginTask:
         if self._is_by_blocks(solver):
             assert explicit is not None, "blocks of labels are fitted to explicit features"
             return self._fit_blocks(replace(self.data, features=explicit))
-        if explicit is not None and solver == "coordinate_ascent":
-            return self._fit_coordinates(replace(self.data, features=explicit), dual)
+        trace: tuple[TraceRecord, ...] = ()
+        if explicit is not None and solver in ("auto", "coordinate_ascent"):
+            fit = self._fit_coordinates(replace(self.data, features=explicit), dual)
+            if fit.result.status is not Status.HANDED_OVER:
+                return fit
+            dual, trace = fit.dual(), tuple(fit.result.trace)
         if solver == "coordinate_ascent":
             raise ValueError(
                 "solver='coordinate_ascent' walks explicit features, which this kernel does not have; use "
@@ -190,7 +199,7 @@ class MarginTask:
         with Workers(self.settings.n_threads).running() as workers:
             task = _GramTask(self, workers)
             result = {
-                "auto": task.begin_by_blocks,
+                "auto": task.begin_by_blocks if explicit is None else partial(task.alternate, trace=trace),
                 "alternating_directions": task.alternate,
                 "block_ascent": task.ascend_by_blocks,
                 "working_set": task.ascend_by_pairs,
@@ -235,7 +244,11 @@ class MarginTask:
             return "alternating_directions"
         if self.explicit is None:  # a factorisation that is asked for is one of alternating directions
             return "auto" if self.settings.factorization == "auto" else "alternating_directions"
-        return "alternating_directions" if self._has_few_dimensions(self.explicit) else "coordinate_ascent"
+        if not self._has_few_dimensions(self.explicit):
+            return "coordinate_ascent"
+        # dense rows of coupled labels took longer by coordinates than by global steps wherever it was tried
+        walks = self.data.covariance.is_diagonal or is_mostly_zero(self.explicit)
+        return "auto" if walks else "alternating_directions"
 
     def _has_few_dimensions(self, features: FeatureMatrix) -> bool:
         """Tell whether one factorisation serves: few features or rows, and features dense or labels coupled.
@@ -306,14 +319,15 @@ class MarginTask:
             warn_of_memory(
                 f"A model of {d} x {n_labels} weights", 8.0 * d * n_labels, certified, _LARGE_MODEL
             )
-        solver = DualCoordinateAscent(settings.tol, settings.max_iter, settings.seed)
+        rival = _rounds_of_global_steps(data, settings.tol) if settings.solver == "auto" else np.inf
+        solver = DualCoordinateAscent(settings.tol, settings.max_iter, settings.seed, rival=rival)
         with Workers(settings.n_threads).running() as workers:
             dual = make_margin_dual(data, dtype, workers)
             begin = None if start is None else solver.start(dual, dual.start(start))
 
             def made(result: SolverResult, state: Any) -> MarginFit:
-                weights, intercepts = result.answer
-                if data.mean is not None:
+                weights, intercepts = result.answer or (None, np.empty(0))  # none where a run hands over
+                if data.mean is not None and weights is not None:
                     intercepts = intercepts + data.mean.intercepts
                 return MarginFit(result, intercepts, lambda: dual.dual(state.point), weights=weights)
 
@@ -451,6 +465,19 @@ def _rounds_of_the_rival(n: int, n_labels: int, tol: float, *, is_coupled: bool)
     factor = (_SPECTRUM if is_coupled else 1 / 3) * float(n) ** 3
     rounds = _USUAL_ROUNDS * max(1.0, -np.log10(tol) / 3)
     return float((factor + rounds * n * columns * (_SOLVES * n + _ENTRY_WORK)) / block_round)
+
+
+def _rounds_of_global_steps(data: MarginData, tol: float) -> float:
+    """Estimate the time of alternating directions on explicit features in rounds of coordinate ascent."""
+    features, n_labels = data.features, data.labels.n_labels
+    (n, d), rank = features.shape, min(features.shape)
+    padded = -(-n_labels // _NARROW) * _NARROW
+    width = features.data.nnz / max(n, 1) if features.is_sparse else d
+    across = 0 if data.covariance.is_diagonal else _ACROSS * padded
+    a_round = _ROUND_WORK * n * padded * (width + _VISIT + across)
+    rounds = _USUAL_DENSE_ROUNDS * max(1.0, -np.log10(tol) / 3)
+    factor = float(n) * d * rank + _SPECTRUM * float(rank) ** 3
+    return float((factor + rounds * (_SOLVES * n * n_labels * (rank + _PASSES) + _CALLS)) / max(a_round, 1.0))
 
 
 def read_covariances(
