@@ -354,23 +354,6 @@ class LearningClassifier(ThresholdedClassifier):
         "learning_trace_": Optional(Items(Items(MEASURED))),
     }
 
-    @property
-    def _kernel_rank(self) -> int | None:
-        return self.kernel_rank if self.low_rank == "deprecated" else self.low_rank
-
-    def _check_kernel_rank(self) -> None:
-        if self.low_rank == "deprecated":
-            return
-        if self.kernel_rank is not None:
-            raise ValueError(
-                "kernel_rank and low_rank are two names of one parameter; give kernel_rank alone."
-            )
-        message = (
-            f"low_rank is now called kernel_rank, and the old name goes in version 0.2; "
-            f"give kernel_rank={self.low_rank}."
-        )
-        warn_caller(message, FutureWarning)
-
     def _keep_learned(self, learned: LearnedParameters | None) -> None:
         self.cross_validation_loss_ = np.nan if learned is None else learned.value
         self.learning_status_ = "fixed" if learned is None else learned.status
@@ -383,8 +366,6 @@ class LearningClassifier(ThresholdedClassifier):
 
     def _storable_parameters(self) -> dict[str, Any]:
         parameters = super()._storable_parameters()
-        del parameters["low_rank"]
-        parameters["kernel_rank"] = self._kernel_rank
         if not (self.cv is None or isinstance(self.cv, Integral)):
             parameters["cv"] = None  # a splitter has no use after the fit
         return parameters

@@ -159,8 +159,6 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
     verbose : bool or int, default=0
         Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
         the end; 2 for a line at every step.
-    low_rank : int or None
-        The name of ``kernel_rank`` in earlier versions, which goes in version 0.2.
 
     Attributes
     ----------
@@ -260,14 +258,12 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         checkpoint: str | PathLike[str] | None = None, tol: float = 1e-4, max_iter: int = 100,
         precision: str = "float64", kernel_rank: int | None = None, memory_budget: float = 8000.0,
         n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
-        low_rank: Any = "deprecated",
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
     def _fit(self, rows: SeenRows, entries: Any, before: Any, arguments: FitArguments) -> None:
         """Fit to data that were read, from where an earlier fit ended if there was one."""
         labels, features = self._begin(rows), rows.features
-        self._check_kernel_rank()
         self._forget_expansion()
         self.label_covariance_ = self._covariance(labels.n_labels)
         mean = self._mean(features, labels.n_labels)

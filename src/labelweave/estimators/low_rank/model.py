@@ -113,8 +113,8 @@ class LowRankModel(AddsLabels, LearningClassifier):
         n_rows, n_labels = data.labels.shape
         n_labels = n_labels if data.root is None else min(n_labels, data.root.shape[1])
         width = None if data.explicit is None else data.explicit.shape[1]
-        if width is None and self._kernel_rank is not None:
-            width = min(self._kernel_rank, n_rows)
+        if width is None and self.kernel_rank is not None:
+            width = min(self.kernel_rank, n_rows)
         most = largest_rank(n_rows, width, n_labels, self.fit_intercept)
         return min(columns_for_rank(wanted, data.labels.n_labels), most)
 
@@ -161,7 +161,7 @@ class LowRankModel(AddsLabels, LearningClassifier):
         return LowRankSettings(
             rank=rank, loss=self.loss, penalty=self.penalty, regularization=regularization, constant=constant,
             negative_weight=float(self.negative_weight), start=self.start, tol=self.tol,
-            max_iter=self.max_iter, dtype=np.dtype(self.precision), kernel_rank=self._kernel_rank,
+            max_iter=self.max_iter, dtype=np.dtype(self.precision), kernel_rank=self.kernel_rank,
             memory_budget=self.memory_budget, workers=workers, seed=seed, on_round=progress, journal=journal,
         )  # fmt: skip
 
