@@ -115,7 +115,3 @@ class FactorClassifier(BaselineClassifier):
 
     def _wide_scores(self, features: FeatureMatrix) -> Array:
         return self.scorer_.products(features, self.intercept_ - self.threshold_)
-
-    @classmethod
-    def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> FactorScorer:
-        return FactorScorer.of_parts(state["fitted"])

@@ -25,7 +25,7 @@ from labelweave.baselines.ridge import CenteredMatrix, make_ridge
 from labelweave.estimators.class_weights import SignFactors
 from labelweave.estimators.parameters import POSITIVE, SHARED, ClassWeight, keep_parameters
 from labelweave.estimators.progress import FitProgress
-from labelweave.estimators.scorers import LinearScorer, Scorer, scorer_of_parts
+from labelweave.estimators.scorers import LinearScorer
 from labelweave.features.kernels.distances import narrow_csr
 from labelweave.interrupts import note_interrupt
 from labelweave.labels import LabelMatrix
@@ -116,10 +116,6 @@ class BinaryRelevance(BaselineClassifier):
         verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
-
-    @classmethod
-    def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> Scorer:
-        return scorer_of_parts(state["fitted"])
 
     def _learn(self, data: TrainingData, progress: FitProgress) -> tuple[str, str]:
         features = data.features.with_constant(1.0) if self.fit_intercept else data.features

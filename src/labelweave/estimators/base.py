@@ -49,7 +49,6 @@ from labelweave.model_files.schema import (
     count,
     stored_fields,
 )
-from labelweave.model_files.state import made_again
 from labelweave.sklearn_compat import (
     CallbackSupportMixin,
     Interval,
@@ -217,9 +216,6 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
 
     _states: Mapping[str, State] = {}
     _outer_journal: Journal | None = None  # of the fit that this one is a part of
-
-    _earlier_records: ClassVar[dict[int, tuple[str, ...]]] = {6: TraceRecord._fields[:6]}
-    """The fields of trace records in earlier model files, by their number."""
 
     _stored: ClassVar[dict[str, Field]] = {
         "scorer_": Made(Scorer, {"L": "n_labels"}),
@@ -426,27 +422,6 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
         }
 
     @classmethod
-    def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> Scorer | None:
-        """Make the scorer of a model file that had its parts as attributes, and take them out of these."""
-        return None
-
-    @classmethod
-    def _state_of_today(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """Bring what earlier versions wrote into the form that this one writes."""
-        fitted, parameters = state["fitted"], state["parameters"]
-        if parameters.get("class_weight") is not None:
-            parameters["class_weight"] = class_weight_of_state(parameters["class_weight"])
-        if "scorer_" not in fitted:
-            fitted["scorer_"] = made_again(cls._scorer_of_earlier_file(state))
-        if isinstance(fitted["trace_"], list):
-            forms = cls._earlier_records
-            records = [
-                TraceRecord(**dict(zip(forms[len(row)], row, strict=True))) for row in fitted["trace_"]
-            ]
-            fitted["trace_"] = _columns_of_trace(records)
-        return state
-
-    @classmethod
     def _check_state(cls, state: dict[str, Any]) -> None:
         """Refuse a state that this class cannot have."""
         sizes: Sizes = {}
@@ -479,7 +454,9 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
         LabelClassifier
             The model; its arrays are read-only.
         """
-        state = cls._state_of_today(state)
+        given = state["parameters"]
+        if given.get("class_weight") is not None:
+            given["class_weight"] = class_weight_of_state(given["class_weight"])
         cls._check_state(state)
         model = cls(**state["parameters"])
         fitted = state["fitted"]

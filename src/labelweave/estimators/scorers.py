@@ -23,7 +23,6 @@ from labelweave.features.gram import LowRankGram
 from labelweave.features.gram.sources import is_known_semidefinite
 from labelweave.model_files import Saves, StoredParameters, storable
 from labelweave.model_files.schema import LARGEST, Field, Items, Made, Maybe, Numbers, places, reads_numbers
-from labelweave.model_files.schema import Optional as Missing
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 
 _KERNEL_VALUES_AT_ONCE = 2_000_000  # held in memory by each thread, 16 MB and as much to compute them
@@ -96,11 +95,10 @@ class HasScorer(Saves):
 KERNEL = Maybe(Made(Kernel))
 ROWS = Maybe(Numbers("m d", "fiu", sparse=True))
 
-# of weights, coef_ in files of earlier versions
-OF_FEATURES: dict[str, Field] = {"weights": Missing(Numbers("d L")), "coef_": Missing(Numbers("L d"))}
+OF_FEATURES: dict[str, Field] = {"intercept_": Numbers("L"), "weights": Numbers("d L"), "kernel": KERNEL}
 
 
-@storable("LinearScorer", {"intercept_": Numbers("L"), "kernel": KERNEL, **OF_FEATURES})
+@storable("LinearScorer", OF_FEATURES)
 @dataclass(frozen=True)
 class LinearScorer(Scorer):
     """Weights of the features, or of the explicit features of a kernel.
@@ -116,12 +114,6 @@ class LinearScorer(Scorer):
     def of_labels(cls, intercepts: PerLabel, coef: Array, kernel: Kernel | None = None) -> Self:
         """Make one of weights (L, d), whose transpose is copied unless it is contiguous."""
         return cls(intercepts, np.ascontiguousarray(coef.T), kernel)
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        if "weights" in state:
-            return cls(**state)
-        return cls.of_labels(*(state[name] for name in ("intercept_", "coef_", "kernel")))
 
     @property
     def coef_(self) -> Array:
@@ -165,15 +157,6 @@ class FactorScorer(Scorer):
     kernel: Kernel | None = None
     support: Array | None = None
     support_vectors: Any = None
-
-    @classmethod
-    def of_parts(cls, fitted: dict[str, Any]) -> FactorScorer:
-        """Make a scorer of the attributes that earlier model files have, and take them out of these."""
-        intercepts, features, labels = (
-            fitted.pop(name) for name in ("intercept_", "feature_factors_", "label_factors_")
-        )
-        support, vectors = (fitted.pop(name, None) for name in ("support_", "support_vectors_"))
-        return cls(intercepts, features, labels, fitted.get("kernel_"), support, vectors)
 
     @property
     def support_(self) -> Array:
@@ -399,15 +382,6 @@ def _kernel_values(
         return dense_rows(rows)[:, support]
     assert vectors is not None, "a kernel comes with the features of the support rows"
     return kernel.block(rows, vectors)
-
-
-def scorer_of_parts(fitted: dict[str, Any]) -> Scorer:
-    """Make a scorer of the parts that earlier model files have as attributes, and take them out of these."""
-    intercepts, kernel = fitted.pop("intercept_"), fitted.get("kernel_")
-    if "coef_" in fitted:
-        return LinearScorer.of_labels(intercepts, fitted.pop("coef_"), kernel)
-    coefficients, support = fitted.pop("dual_coef_"), fitted.pop("support_")
-    return kernel_scorer([kernel], intercepts, [coefficients], support, fitted.pop("support_vectors_", None))
 
 
 def kernel_scorer(

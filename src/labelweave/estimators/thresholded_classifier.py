@@ -333,14 +333,6 @@ class ThresholdedClassifier(KernelClassifier):
             self._compared(scores) - self.thresholds_ for scores in self._score_blocks(X, self._raw_scores)
         )
 
-    @classmethod
-    def _state_of_today(cls, state: dict[str, Any]) -> dict[str, Any]:
-        state = super()._state_of_today(state)
-        if "thresholds_" not in state["fitted"]:  # files of versions that had none
-            n_columns = 1 if state["form"]["kind"] == "binary" else len(state["classes"])
-            state["fitted"]["thresholds_"] = np.zeros(n_columns)
-        return state
-
 
 class LearningClassifier(ThresholdedClassifier):
     """Base of such classifiers that may learn hyper-parameters, on kernel matrices of low rank too."""
@@ -375,12 +367,6 @@ class LearningClassifier(ThresholdedClassifier):
         state = super().to_state()
         state["fitted"]["learning_trace_"] = [list(record) for record in self.learning_trace_]
         return state
-
-    @classmethod
-    def _state_of_today(cls, state: dict[str, Any]) -> dict[str, Any]:
-        if "low_rank" in state["parameters"]:  # files of versions that called it so
-            state["parameters"]["kernel_rank"] = state["parameters"].pop("low_rank")
-        return super()._state_of_today(state)
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Any:

@@ -47,7 +47,7 @@ from labelweave.model_files.schema import Field, Maybe, Optional
 from labelweave.sklearn_compat import (
     StrOptions,
 )
-from labelweave.solvers import Status, TraceRecord
+from labelweave.solvers import Status
 
 
 @storable("LowRankClassifier")
@@ -228,10 +228,6 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
            [1, 0]])
     """
 
-    _earlier_records: ClassVar = {
-        6: (*TraceRecord._fields[:3], *TraceRecord._fields[-3:]),
-        8: (*TraceRecord._fields[:5], *TraceRecord._fields[-3:]),
-    }
     _stored: ClassVar[dict[str, Field]] = {"label_covariance_": Optional(Maybe(COVARIANCE))}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SHARED,

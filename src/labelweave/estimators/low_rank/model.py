@@ -236,7 +236,3 @@ class LowRankModel(AddsLabels, LearningClassifier):
         if self.learning_status_ == "interrupted":
             settings = replace(settings, journal=Journal())  # what follows is not for going on
         return data, settings
-
-    @classmethod
-    def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> FactorScorer:
-        return FactorScorer.of_parts(state["fitted"])

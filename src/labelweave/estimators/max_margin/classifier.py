@@ -46,7 +46,6 @@ from labelweave.estimators.parameters import (
     keep_parameters,
 )
 from labelweave.estimators.progress import FitArguments, FitProgress
-from labelweave.estimators.scorers import Scorer, scorer_of_parts
 from labelweave.estimators.seen_rows import SeenRows, TakesMoreRows
 from labelweave.estimators.soft_targets import sure_weights
 from labelweave.estimators.sparse_scorer import SparseScorer
@@ -447,10 +446,6 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
 
     def _searches(self, k: int) -> bool:
         return isinstance(self.scorer_, SparseScorer) and self.scorer_.finds(k)
-
-    @classmethod
-    def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> Scorer:
-        return scorer_of_parts(state["fitted"])
 
     @property
     def _is_sum(self) -> bool:
