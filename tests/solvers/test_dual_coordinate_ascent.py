@@ -106,6 +106,8 @@ def test_a_run_hands_over_where_more_rounds_are_foreseen_than_its_rival_takes():
     assert result.n_iter == len(state.falling) < 20
     assert result.trace[-1].iteration == result.n_iter
     assert result.answer is None
+    half, _ = DualCoordinateAscent(1e-9, 60, rival=100.0).solve(_TwoBlocks())
+    assert (half.status, half.n_iter) == (Status.HANDED_OVER, 30)
     late, _ = DualCoordinateAscent(1e-2, 1000, rival=20.0).solve(_TwoBlocks())
     assert late.status is Status.CONVERGED
 

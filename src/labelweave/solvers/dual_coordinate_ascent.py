@@ -131,15 +131,17 @@ class DualCoordinateAscent(Solver[BoxDual, SweepState]):
         met = state.met_gaps.sum()
         if np.isfinite(self.rival):
             state = replace(state, falling=(*state.falling, float(met)))
-        gives_way = len(state.falling) >= _FIRST_LOOK and self._rounds_to_come(state) > self.rival
+        gives_way = len(state.falling) >= _FIRST_LOOK and self._is_late(state)
         if met > state.check_below and not gives_way:
             return Round(state)
         found = self._checked(problem, state)
         is_over = found.status is None and gives_way
         return found._replace(status=Status.HANDED_OVER) if is_over else found
 
-    def _rounds_to_come(self, state: SweepState) -> float:
-        return _SLOWING * rounds_foreseen(state.falling, self.tol * abs(state.trace[-1].primal))
+    def _is_late(self, state: SweepState) -> bool:
+        """Tell whether more rounds are to come than the rival takes, or half of those allowed are used up."""
+        to_come = _SLOWING * rounds_foreseen(state.falling, self.tol * abs(state.trace[-1].primal))
+        return to_come > self.rival or 2 * state.rounds >= self.max_iter
 
     def round_of_block(self, problem: BoxDual, state: SweepState, block: int) -> None:
         """Sweep one block: all rows, and then those that still gain."""

@@ -474,10 +474,10 @@ def _rounds_of_global_steps(data: MarginData, tol: float) -> float:
     padded = -(-n_labels // _NARROW) * _NARROW
     width = features.data.nnz / max(n, 1) if features.is_sparse else d
     across = 0 if data.covariance.is_diagonal else _ACROSS * padded
-    a_round = _ROUND_WORK * n * padded * (width + _VISIT + across)
+    a_round = _ROUND_WORK * n * padded * (width + _VISIT + across) + _CALLS * padded / _NARROW
     rounds = _USUAL_DENSE_ROUNDS * max(1.0, -np.log10(tol) / 3)
     factor = float(n) * d * rank + _SPECTRUM * float(rank) ** 3
-    return float((factor + rounds * (_SOLVES * n * n_labels * (rank + _PASSES) + _CALLS)) / max(a_round, 1.0))
+    return float((factor + rounds * (_SOLVES * n * n_labels * (rank + _PASSES) + _CALLS)) / a_round)
 
 
 def read_covariances(
