@@ -12,7 +12,6 @@ from labelweave import KernelLogisticClassifier, LabelGraphClassifier, LowRankCl
 from labelweave.arrays import Workers
 from labelweave.baselines import BinaryRelevance
 from labelweave.estimators import base
-from labelweave.estimators.kernel_logistic.probabilities import LikelihoodWeights
 from labelweave.estimators.scorers import KernelExpansion, KernelScorer, LinearScorer
 from labelweave.features import FeatureMatrix, sparse_products
 from labelweave.features.kernels import LinearKernel
@@ -78,18 +77,6 @@ def test_weights_of_a_feature_are_side_by_side_and_mapped(data, tmp_path):
             assert one.coef_.shape == (5, 30)
         assert not loaded.scorer_.weights.flags.owndata
         np.testing.assert_array_equal(loaded.decision_function(data[0]), model.decision_function(data[0]))
-
-
-@pytest.mark.parametrize("kind", [LinearScorer, LikelihoodWeights])
-def test_weights_of_earlier_files_are_laid_out_anew(kind):
-    coef = np.arange(12.0).reshape(3, 4)
-    made = kind.from_state({"intercept_": np.zeros(3), "coef_": coef, "kernel": None})
-    assert type(made) is kind
-    assert made.weights.flags.c_contiguous
-    np.testing.assert_array_equal(made.coef_, coef)
-    assert made.takes(4)
-    with pytest.raises(TypeError):
-        kind.from_state(made.to_state() | {"coef_": coef})
 
 
 @pytest.mark.parametrize("n_labels", [1, 7, 64, 400])
