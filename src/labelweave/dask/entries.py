@@ -202,6 +202,8 @@ class EntriesApart(WeighedColumns):
 class TurnedEntriesApart:
     """The same loss from the labels' side: their factor (L, k) moves, and the features' (m, k) is fixed."""
 
+    takes_single = False
+
     def __init__(self, entries: EntriesApart) -> None:
         self.transposed, self.shape = entries, entries.shape[::-1]
         self.is_quadratic, self.has_uniform_curvature = entries.is_quadratic, entries.facts.is_uniform[1]
