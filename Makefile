@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+CORE := $(VENV)/.core-installed
 
 # A test that hangs shows where, and fails.
 NO_HANGS := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true --max-worker-restart=0
@@ -22,7 +23,7 @@ OLDEST_TESTS := tests/test_package.py tests/metrics tests/splits tests/estimator
 
 .PHONY: demo test slow portable contracts boundscheck coverage mutants docs browser lint papers benchmark peers oldest sdist clean
 
-demo: $(STAMP)
+demo: $(CORE)
 	$(BIN)/labelweave demo
 
 test: $(COMPILED)
@@ -128,8 +129,15 @@ peers: $(STAMP)
 $(PEERS):
 	$(MAKE) peers
 
-$(STAMP): pyproject.toml
+# What labelweave itself needs, which is enough for the demo.
+$(CORE): pyproject.toml
+	@echo "Installing labelweave and what it needs into $(VENV), some 500 MB on disk: NumPy, SciPy, scikit-learn, Numba."
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(STAMP): pyproject.toml $(CORE)
+	@echo "Installing the optional parts and the tools of tests: pandas, pyarrow, matplotlib, Dask, pytest and others."
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --editable ".[all]" --group dev
 	touch $@

@@ -1148,10 +1148,6 @@ def _dataset_contracts() -> dict[str, Contract]:
             ),
             {"frame": _get("frame")},
         ),
-        "TableVectorizer.fit_transform": Contract(
-            lambda world, frame, y: datasets.TableVectorizer("words", "kind", "size").fit_transform(frame, y),
-            {"frame": _get("frame"), "y": _of(None)},
-        ),
         "TableVectorizer.transform": Contract(
             lambda world, frame: on_vectorizer(world).transform(frame), {"frame": _get("frame")}
         ),

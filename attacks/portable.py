@@ -152,10 +152,11 @@ SHORT = {"as it is": NAMED, **dict.fromkeys((OLD_KERNEL, NEW_KERNEL, "sums by sh
 
 
 def _copy(folder: Path) -> None:
-    """Copy what git has or would take, the real data beside it as a link."""
+    """Copy what git has or would take and compiled loops, the real data beside it as a link."""
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True).stdout.decode().split("\0")
-    for name in filter(None, names):
+    compiled = (path.relative_to(ROOT) for path in (ROOT / "src").rglob("*.nb[ic]"))
+    for name in (*filter(None, names), *compiled):
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)

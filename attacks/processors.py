@@ -142,7 +142,7 @@ def sums_of_terms(model: Any, X: np.ndarray) -> np.ndarray:
         return _of_labelings(scorer, X)
     if isinstance(scorer, LabelTreeScorer):
         return _of_paths(scorer, X)
-    names = ("coef_",) if isinstance(scorer, LinearScorer) else ("feature_factors_", "label_factors_")
+    names = ("weights",) if isinstance(scorer, LinearScorer) else ("feature_factors_", "label_factors_")
     has_kernel = getattr(scorer, "support", None) is not None
     made = _with_absolute(scorer, "intercept_", *names)
     return np.asarray(made.scores(FeatureMatrix(X if has_kernel else np.abs(X))))

@@ -5,6 +5,10 @@ thread; seconds are of the processor, medians of interleaved rounds.  The data a
 sets; a problem whose file is not there is left out.
 
     python -m benchmarks.solver_choice --rounds 3 --out benchmarks/results/solver_choice.json
+
+``--linear`` does so for linear models, by coordinate ascent in the place of blocks.  Vectors are Debian's
+texts by truncated SVD, of unit length, with their most frequent tags; made rows are those of
+:mod:`benchmarks.unscaled_features`.  The problems of ``AFTERWARDS`` were made after the rule was fixed.
 """
 
 from __future__ import annotations
@@ -13,12 +17,15 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.decomposition import TruncatedSVD
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
 
 from benchmarks.kernel_problems import load_animals
 from benchmarks.logistic_problems import load_class_problem
@@ -26,11 +33,13 @@ from benchmarks.machine import describe_machine
 from benchmarks.needed_data import missing, needs_data
 from benchmarks.problems import DEFAULT_DATA, load_problem
 from benchmarks.results_file import write_json
+from benchmarks.unscaled_features import made_rows
 from labelweave import LabelCovariance, MaxMarginClassifier, datasets
 
 __all__ = ["PROBLEMS", "Problem"]
 
 SOLVERS = ("alternating_directions", "block_ascent", "auto")
+LINEAR_SOLVERS = ("alternating_directions", "coordinate_ascent", "auto")
 
 
 class Problem(NamedTuple):
@@ -105,12 +114,98 @@ PROBLEMS = {
 }
 
 
+@cache
+def _texts(n_columns: int) -> tuple[Any, Any]:
+    X, Y, _, _ = datasets.load_debtags(return_X_y=True)
+    vectors = TruncatedSVD(n_columns, random_state=0).fit_transform(X)
+    frequent = np.argsort(-np.asarray((Y > 0).sum(axis=0)).ravel(), kind="stable")
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12), Y[:, frequent]
+
+
+def _vectors(rows: int, columns: int, labels: int) -> Callable[[Path], tuple[Any, Any]]:
+    def load(data: Path) -> tuple[Any, Any]:
+        X, Y = _texts(columns)
+        return X[:rows], Y[:rows, :labels].toarray()
+
+    return load
+
+
+def _made(rows: int, columns: int, labels: int, offset: float = 0.0) -> Callable[[Path], tuple[Any, Any]]:
+    return lambda data: made_rows(rows, columns, labels, offset)
+
+
+def _pixels(name: str, rows: int, *, scaled: bool) -> Callable[[Path], tuple[Any, Any]]:
+    def load(data: Path) -> tuple[Any, Any]:
+        with np.load(data / name / f"{name}.npz") as file:
+            part = "_train" if name == "usps" else ""
+            X, y = file[f"X{part}"][:rows].astype(float), file[f"y{part}"][:rows]
+        return StandardScaler().fit_transform(X) if scaled else X, (y[:, None] == np.unique(y)).astype(int)
+
+    return load
+
+
+def _as_table(
+    load: Callable[[Path], tuple[Any, Any]], labels: int | None = None
+) -> Callable[[Path], tuple[Any, Any]]:
+    def loaded(data: Path) -> tuple[Any, Any]:
+        X, Y = load(data)
+        some = np.arange(Y.shape[1] if labels is None else labels)
+        return X.toarray() if hasattr(X, "toarray") else X, Y.select_labels(some)
+
+    return loaded
+
+
+_COUPLED = {"label_covariance": "some"}
+LINEAR = {
+    "vectors 15000 x 384 x 50, C = 0.5, 1e-2": Problem(_vectors(15000, 384, 50), {"C": 0.5, "tol": 1e-2}),
+    "vectors 15000 x 384 x 50, C = 0.5, 1e-3": Problem(_vectors(15000, 384, 50), {"C": 0.5}),
+    "vectors 5000 x 384 x 50, C = 5, 1e-3": Problem(_vectors(5000, 384, 50), {"C": 5.0}),
+    "vectors 2000 x 384 x 300, 1e-3": Problem(_vectors(2000, 384, 300), {}),
+    "vectors 3000 x 384 x 10, C = 100, 1e-2": Problem(_vectors(3000, 384, 10), {"C": 100.0, "tol": 1e-2}),
+    "vectors 3000 x 384 x 10, C = 0.01, 1e-4": Problem(_vectors(3000, 384, 10), {"C": 0.01, "tol": 1e-4}),
+    "vectors 3000 x 384 x 10, 1e-5": Problem(_vectors(3000, 384, 10), {"tol": 1e-5}),
+    "vectors 20000 x 64 x 20, 1e-3": Problem(_vectors(20000, 64, 20), {}),
+    "vectors 20000 x 16 x 5, C = 0.1, 1e-3": Problem(_vectors(20000, 16, 5), {"C": 0.1}),
+    "made 50000 x 16 x 5, 1e-2": Problem(_made(50000, 16, 5), {"tol": 1e-2}),
+    "made 50000 x 64 x 1, C = 0.01, 1e-3": Problem(_made(50000, 64, 1), {"C": 0.01}),
+    "made 500 x 1024 x 10, 1e-3": Problem(_made(500, 1024, 10), {}),
+    "made 3000 x 1024 x 5, C = 0.1, 1e-3": Problem(_made(3000, 1024, 5), {"C": 0.1}),
+    "made 3000 x 40 x 6, 1e-3": Problem(_made(3000, 40, 6), {}),
+    "made 3000 x 40 x 6, offset 10, 1e-3": Problem(_made(3000, 40, 6, 10.0), {}),
+    "satimage, 1e-3": Problem(_pixels("satimage", 4435, scaled=False), {}),
+    "satimage scaled, 1e-3": Problem(_pixels("satimage", 4435, scaled=True), {}),
+    "usps 2000, C = 0.1, 1e-3": Problem(_pixels("usps", 2000, scaled=False), {"C": 0.1}),
+    "usps 2000 scaled, C = 0.01, 1e-3": Problem(_pixels("usps", 2000, scaled=True), {"C": 0.01}),
+    "scene, 1e-3": Problem(_as_table(_mulan("scene")), {}),
+    "yeast, 1e-3": Problem(_as_table(_mulan("yeast")), {}),
+    "yeast, C = 100, 1e-3": Problem(_as_table(_mulan("yeast")), {"C": 100.0}),
+    "AwA 3000, 1e-3": Problem(_animals(3000), {}),
+    "delicious 5000 x 500 x 100, C = 0.1, 1e-3": Problem(
+        _as_table(_mulan("delicious", 5000), 100), {"C": 0.1}
+    ),
+    "vectors 5000 x 64 x 20, coupled, 1e-3": Problem(_vectors(5000, 64, 20), _COUPLED),
+    "scene, coupled, 1e-3": Problem(_as_table(_mulan("scene")), _COUPLED),
+    "RCV1 6000 sparse, 1e-3": Problem(_news(6000), {}),
+    "RCV1 2000 sparse, coupled, 1e-2": Problem(_news(2000), _COUPLED | {"tol": 1e-2}),
+}
+AFTERWARDS = {
+    "emotions, C = 10, 1e-3": Problem(_as_table(_mulan("emotions")), {"C": 10.0}),
+    "birds, 1e-3": Problem(_as_table(_mulan("birds")), {}),
+    "vectors 8000 x 256 x 100, C = 2, 3e-3": Problem(_vectors(8000, 256, 100), {"C": 2.0, "tol": 3e-3}),
+    "made 20000 x 200 x 3, offset 3, 1e-2": Problem(_made(20000, 200, 3, 3.0), {"tol": 1e-2}),
+    "made 1000 x 128 x 40, C = 0.1, 1e-4": Problem(_made(1000, 128, 40), {"C": 0.1, "tol": 1e-4}),
+    "enron sparse, coupled, 1e-2": Problem(_mulan("enron"), _COUPLED | {"tol": 1e-2}),
+}
+LINEAR |= AFTERWARDS
+
+
 def _measure(X: Any, y: Any, settings: dict[str, Any], solver: str) -> dict[str, Any]:
     parameters = dict(settings)
     if parameters.get("label_covariance") == "some":
         n_labels = y.shape[1]
         parameters["label_covariance"] = LabelCovariance.dense(0.7 * np.eye(n_labels) + 0.3)
-    model = MaxMarginClassifier(kernel="rbf", solver=solver, n_jobs=1, **parameters)
+    parameters = {"kernel": "rbf", "solver": solver, "n_jobs": 1} | parameters
+    model = MaxMarginClassifier(**parameters)
     begin, wall = time.process_time(), time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -129,15 +224,19 @@ def _measure(X: Any, y: Any, settings: dict[str, Any], solver: str) -> dict[str,
 def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--problems", nargs="*", default=list(PROBLEMS))
-    parser.add_argument("--solvers", nargs="*", default=list(SOLVERS))
+    parser.add_argument("--linear", action="store_true", help="linear models")
+    parser.add_argument("--problems", nargs="*")
+    parser.add_argument("--solvers", nargs="*")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
+    problems = LINEAR if options.linear else PROBLEMS
+    solvers = options.solvers or (LINEAR_SOLVERS if options.linear else SOLVERS)
+    more = {"kernel": "linear", "threshold": 0.0} if options.linear else {}
     found: dict[str, Any] = {}
-    for name in options.problems:
-        problem = PROBLEMS[name]
+    for name in options.problems or problems:
+        problem = problems[name]
         try:
             X, y = problem.load(options.data)
         except (FileNotFoundError, ValueError) as error:
@@ -145,10 +244,10 @@ def main() -> None:
                 raise
             print(f"{name}: left out. {missing(error)}", flush=True)
             continue
-        runs: dict[str, list[dict[str, Any]]] = {solver: [] for solver in options.solvers}
+        runs: dict[str, list[dict[str, Any]]] = {solver: [] for solver in solvers}
         for _ in range(options.rounds):
-            for solver in options.solvers:
-                runs[solver].append(_measure(X, y, problem.settings, solver))
+            for solver in solvers:
+                runs[solver].append(_measure(X, y, problem.settings | more, solver))
         found[name] = runs
         texts = []
         for solver, ends in runs.items():

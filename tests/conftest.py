@@ -27,12 +27,17 @@ def pytest_addoption(parser):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
+    """Mark as slow what ``slow_tests.txt`` names: a test, one of its cases, or with ``[...]`` all but the first."""
+    listed = set((Path(__file__).parent / "slow_tests.txt").read_text().splitlines())
+    seen = set()
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        names = {test, item.nodeid, *([f"{test}[...]"] if test in seen else [])}
+        seen.add(test)
+        if not listed.isdisjoint(names):
+            item.add_marker("slow")
     if config.getoption("--backwards"):
         items.reverse()
-    listed = set((Path(__file__).parent / "slow_tests.txt").read_text().splitlines())
-    for item in items:
-        if not listed.isdisjoint((item.nodeid, item.nodeid.partition("[")[0])):
-            item.add_marker("slow")
 
 
 BROWSERS = (

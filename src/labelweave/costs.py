@@ -21,9 +21,9 @@ def warn_of_time(what: str, seconds: float, remedy: str) -> None:
         warn_caller(message, EfficiencyWarning)
 
 
-def warn_of_memory(what: str, n_bytes: float, remedy: str) -> None:
-    """Warn where something takes more than 4 GB."""
-    if n_bytes > _LARGE:
+def warn_of_memory(what: str, n_bytes: float, remedy: str, least: float | None = None) -> None:
+    """Warn where something takes more bytes than some, by default 4 GB."""
+    if n_bytes > (_LARGE if least is None else least):
         warn_caller(f"{what} takes about {n_bytes / 1e9:.2g} GB of memory; {remedy}", EfficiencyWarning)
 
 

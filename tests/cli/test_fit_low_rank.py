@@ -198,17 +198,6 @@ def test_inspect_describes_a_label(run, matrix_files):
     assert "no label 'x'" in run("inspect", "m.lw", "--label", "x", code=2).err
 
 
-def test_a_flag_is_taken_by_its_earlier_name(run, matrix_files):
-    words = ["fit", "d.txt", *LOW_RANK, "--rank", 3, "--kernel", "rbf", "--gamma", 0.3]
-    said = run(*words, "--low-rank", 25, "-q").err
-    assert said == (
-        "labelweave: --low-rank is now called --kernel-rank, and the old name goes in version 0.2.\n"
-    )
-    assert labelweave.load("m.lw").kernel_rank == 25
-    assert "--low-rank" not in run("fit", "--help").out
-    assert "0 is not in the range" in run(*words, "--low-rank", 0, code=2).err
-
-
 @pytest.mark.parametrize("words", [["--kernel-rank", 25], []])
 def test_inspect_of_a_kernel_measures_in_its_space(run, matrix_files, words):
     run("fit", "d.txt", *LOW_RANK, "--rank", 3, "--kernel", "rbf", "--gamma", 0.3, *words, "-q")

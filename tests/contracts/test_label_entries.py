@@ -311,7 +311,8 @@ def test_shifted_entries_are_those_at_shifted_scores(form, loss, is_transposed):
     np.testing.assert_allclose(point.gradients, twin.gradients(*wide) @ fixed, atol=1e-12)
     direction = random.normal(size=image.shape)
     bent = twin.curvatures(*wide) * (direction @ fixed.T) @ fixed
-    np.testing.assert_allclose(point.curve(direction), bent, atol=1e-12)
+    # curvatures of dense entries are kept in single precision
+    np.testing.assert_allclose(point.curve(direction), bent, atol=1e-6 if form.startswith("dense") else 1e-12)
     operator, gradients = shifted.gradient_operator(image, fixed), twin.gradients(*wide)
     conjugate = twin.conjugate(*wide, 0.5) - 0.5 * (gradients * (known[0] @ known[1].T)).sum()
     np.testing.assert_allclose(operator.conjugate(0.5), conjugate, rtol=1e-6)

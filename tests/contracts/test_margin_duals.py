@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelweave.features import FeatureMatrix
+from labelweave.features.feature_matrix import dense_rows
 from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean
 from labelweave.problems import MarginData, coupled_margins, make_margin_dual
 from reference import margin_twins
@@ -15,6 +17,7 @@ from reference import margin_twins
 _FACTOR = np.random.default_rng(3).normal(size=(18, 2))
 FORMS = {
     "independent": (LabelCovariance.identity(18), 4096),
+    "independent, dense rows": (LabelCovariance.identity(18), 4096),
     "coupled, dense": (LabelCovariance.dense(_FACTOR @ _FACTOR.T + np.eye(18)), 4096),
     "coupled, factor": (LabelCovariance.low_rank(_FACTOR, 1.0), 0),
 }
@@ -26,7 +29,7 @@ def _dual(form, *, intercept, seed=0, dtype=np.float64):
     X = random.normal(size=(20, 5)) * (random.random((20, 5)) < 0.7)
     Y = np.where(random.random((20, 18)) < 0.1, np.nan, random.random((20, 18)) < 0.4)
     data = MarginData(
-        FeatureMatrix(X), LabelMatrix.from_any(Y), covariance,
+        FeatureMatrix(X if "dense rows" in form else sp.csr_array(X)), LabelMatrix.from_any(Y), covariance,
         random.uniform(0, 2, 20), random.uniform(0.5, 2, (2, 18)), intercept,
     )  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
@@ -45,7 +48,7 @@ def _variables(dual, point):
 
 def _by_numpy(dual, point):
     data = dual.data
-    X = data.features.data
+    X = dense_rows(data.features)
     wide = np.c_[X, np.full(len(X), float(data.intercept))]
     signs, R = data.labels.to_signs(), data.covariance.to_dense()
     weights, constants = dual.solution()
@@ -81,7 +84,7 @@ def test_a_certificate_is_the_objectives_at_the_solution(form, intercept, dtype)
     tolerance = 1e-5 if dtype == np.float32 else 1e-10
     np.testing.assert_allclose(primal, slow_primal, rtol=1e-9 if dtype == np.float64 else 1e-6)
     np.testing.assert_allclose(value, slow_value, rtol=tolerance)
-    X, R = dual.data.features.data, dual.data.covariance.to_dense()
+    X, R = dense_rows(dual.data.features), dual.data.covariance.to_dense()
     np.testing.assert_allclose(Z[:-1], X.T @ _variables(dual, point) @ R, atol=tolerance)
     measured = np.sum([dual.measure(point, block) for block in range(dual.n_blocks)], axis=0)
     np.testing.assert_allclose(measured, (primal, value), rtol=tolerance)
@@ -151,7 +154,7 @@ def test_weights_of_entries_are_weights_of_rows_where_they_are_the_same(form, dt
     data = by_row.data
     unordered = data.rows(np.argsort(by_row.row_order))
     entries = np.repeat(unordered.upper[:, None], 18, axis=1)
-    by_entry = type(by_row)(replace(unordered, upper=entries), dtype)
+    by_entry = make_margin_dual(replace(unordered, upper=entries), dtype)
     points = by_row.start(), by_entry.start()
     for seed in range(4):
         for block in range(by_row.n_blocks):
@@ -166,7 +169,7 @@ def test_weights_of_entries_bound_their_own_variables(form):
     plain = _dual(form, intercept=True)
     unordered = plain.data.rows(np.argsort(plain.row_order))
     entries = np.random.default_rng(5).uniform(0, 2, (20, 18)) * (np.arange(18) != 3)
-    dual = type(plain)(replace(unordered, upper=entries), np.float64)
+    dual = make_margin_dual(replace(unordered, upper=entries), np.float64)
     point = dual.start()
     for seed in range(6):
         for block in range(dual.n_blocks):
@@ -205,7 +208,7 @@ def test_scores_known_before_the_fit_are_no_part_of_the_penalty(form, intercept)
             dual.sweep(point, block, np.arange(20), 0.0)
     primal, value = _values(dual, point)
     signs, R = dual.data.labels.to_signs(), dual.data.covariance.to_dense()
-    X, beta = dual.data.features.data, _variables(dual, point)
+    X, beta = dense_rows(dual.data.features), _variables(dual, point)
     wide = np.c_[X, np.full(len(X), float(intercept))]
     margins = np.where(signs > 0, dual.data.margins[0], dual.data.margins[1])
     targets, moved = signs * margins, wide.T @ beta

@@ -44,8 +44,8 @@ def require_equal(found, expected):
 def test_labels_are_compared_as_in_memory(client, table, tuned):
     X, Y = table
     fitted = []
-    on_cluster = {C: MaxMarginClassifier(client, C=C) for C in (0.01, 1.0)}
-    local = {C: lw.MaxMarginClassifier(C=C) for C in (0.01, 1.0)}
+    on_cluster = {C: MaxMarginClassifier(client, C=C, tol=1e-6) for C in (0.01, 1.0)}
+    local = {C: lw.MaxMarginClassifier(C=C, tol=1e-6) for C in (0.01, 1.0)}
     if tuned:
         on_cluster[1.0] = TunedThresholdClassifier(on_cluster[1.0])
         local[1.0] = lw.TunedThresholdClassifier(local[1.0])

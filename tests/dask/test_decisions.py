@@ -112,7 +112,8 @@ def test_a_low_rank_fit_goes_on_from_a_part_as_in_memory(client, case):
         name, client, {"rank": 2, "penalty": "ridge", "tol": 1e-2}, "LowRankClassifier", **settings
     )
     there.fit(chunks(X), chunks(Y))
-    assert_same(there, here.fit(X, Y), X, chunks(X))
+    # of sparse rows, as dense ones in memory take other steps, in their principal axes
+    assert_same(there, here.fit(sp.csr_array(X), Y), X, chunks(X))
 
 
 def test_sparse_rows_by_coordinates(client):

@@ -160,7 +160,7 @@ def test_what_cannot_be_is_refused_in_a_sentence(client, settings, said):
 @pytest.mark.filterwarnings("ignore:The iteration limit")
 def test_kernels_of_low_rank_models(client, settings):
     X, Y, _ = table()
-    settings = {"rank": 2, "kernel": "rbf", "regularization": 0.1, "max_iter": 5, **settings}
+    settings = {"rank": 3, "kernel": "rbf", "regularization": 1.0, "tol": 1e-12, "max_iter": 300, **settings}
     model = LowRankClassifier(client, **settings).fit(chunks(X), chunks(Y))
     whole = lw.LowRankClassifier(**settings).fit(X, Y)
     assert model.objective_ == pytest.approx(whole.objective_, rel=1e-7)

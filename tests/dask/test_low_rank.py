@@ -46,8 +46,12 @@ def test_the_model_is_that_of_one_machine(client, settings, holes):
     Y = with_holes(Y) if holes else Y
     settings = {"rank": 3, **settings}
     model = LowRankClassifier(client, **settings).fit(chunks(X), chunks(Y))
-    whole = lw.LowRankClassifier(**settings).fit(X, Y)
-    share = 1e-3 if settings.get("precision") == "float32" else 1e-7
+    # of sparse rows, as dense ones in memory take other steps, in their principal axes
+    whole = lw.LowRankClassifier(**settings).fit(sp.csr_array(X), Y)
+    is_single = settings.get("precision") == "float32"
+    share = (
+        1e-3 if is_single else 1e-6 if "loss" in settings else 1e-7
+    )  # steps of losses are in single precision
     assert model.objective_ == pytest.approx(whole.objective_, rel=share)
     assert np.allclose(model.coef_, whole.coef_, atol=10 * share)
     assert np.allclose(model.intercept_, whole.intercept_, atol=10 * share)

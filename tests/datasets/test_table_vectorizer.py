@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.preprocessing import OneHotEncoder
 
 from labelweave.datasets import TableVectorizer
+from labelweave.datasets.columns import as_text
+from labelweave.datasets.table_vectorizer import cells_of
 from labelweave.model_files import ModelFileError, save_object
 from labelweave.model_files.storable import made_of_state
 
@@ -40,6 +43,46 @@ def test_blocks_are_scikit_learns():
     np.testing.assert_array_equal(X[:, -5:-2], [[0, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0]])
     np.testing.assert_allclose(X[:, -2], (FRAME["size"] - 3) / np.sqrt(2.5))
     np.testing.assert_array_equal(X[:, -1], 0)
+
+
+@pytest.mark.parametrize("n", [0, 1, 9])
+def test_categories_are_those_of_scikit_learns_encoder(n):
+    draw = np.random.default_rng(n)
+    training, later = (pd.DataFrame(draw.choice(list("abcde"), (9, 2)), columns=["k", "m"]) for _ in "ab")
+    made = TableVectorizer(categorical=["k", "m"]).fit(training)
+    later = later.iloc[:n].replace("a", "?")
+    peer = OneHotEncoder(categories=[np.array(values, object) for values in made.categories_],
+                         handle_unknown="ignore").fit(training.to_numpy(object))  # fmt: skip
+    found = made.transform(later)
+    assert found.dtype == np.float64
+    expected = peer.transform(later.to_numpy(object)).toarray() if n else np.zeros((0, found.shape[1]))
+    np.testing.assert_array_equal(found.toarray(), expected)
+    made.fit(later.assign(m="b") if n else training)  # whose values stand at other places
+    assert made.transform(later.assign(m="b")).shape[1] == sum(map(len, made.categories_))
+
+
+CELLS = {
+    "text": ["a", "", "b"],
+    "text with gaps": ["a", None, np.nan],
+    "text of pandas": pd.array(["a", pd.NA, "b"], dtype="string"),
+    "all missing": [None, None, None],
+    "mixed": ["a", 1, 2.0],
+    "numbers": [1.0, np.nan, 2.5],
+    "whole": [1, 2, 3],
+    "whole with gaps": pd.array([1, pd.NA, 3], dtype="Int64"),
+    "truth": [True, False, True],
+    "times": pd.to_datetime(["2020-01-01", None, "2020-01-03"]),
+    "categories of text": pd.Categorical(["a", "b", None]),
+    "categories": pd.Categorical([1, 2, None]),
+    "text of NumPy": np.array([np.str_("a"), None, "b"], object),
+}
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_cells_are_texts_and_missing_ones_empty(kind):
+    column = pd.Series(CELLS[kind])
+    expected = [as_text(cell) for cell in column.astype(object).mask(column.isna(), "").tolist()]
+    assert cells_of(pd.DataFrame({"column": column}), "column") == expected
 
 
 def test_a_gap_among_whole_numbers_leaves_the_others_what_they_are():

@@ -17,6 +17,7 @@ from labelweave.datasets import make_text_like
 from labelweave.estimators.label_graph.fit import GraphFit
 from labelweave.estimators.label_tree import classifier
 from labelweave.estimators.label_tree.fit import TreeSettings
+from labelweave.estimators.max_margin import fit
 from labelweave.features.gram import choose
 from labelweave.inference.map import MapInference
 from labelweave.inference.map.plan import component_orders, expected_seconds
@@ -127,3 +128,19 @@ def test_the_memory_of_a_tree_is_guessed_in_its_order(monkeypatch):
         model = LabelTreeClassifier(n_trees=1).fit(data.X, data.Y)
     n_bytes = 1e9 * float(str(caught[0].message).split("about ")[1].split(" GB")[0])
     assert n_bytes / 5 < 12 * len(model.scorer_.trees[0].values) < 5 * n_bytes
+
+
+def test_dense_weights_of_many_words_and_labels_are_warned_of(monkeypatch):
+    data = make_text_like(40, 160, 6)
+    X, Y = data.X, data.Y
+    monkeypatch.setattr(fit, "_LARGE_MODEL", 160 * 6 * 8.0)
+    MaxMarginClassifier(solver="coordinate_ascent").fit(X, Y)
+    monkeypatch.setattr(fit, "_LARGE_MODEL", 160 * 6 * 8.0 - 1)
+    with pytest.warns(EfficiencyWarning, match="160 x 6 weights.*prune='certified'") as caught:
+        MaxMarginClassifier(solver="coordinate_ascent", threshold="micro_f1").fit(X, Y)
+    assert [warning.filename for warning in caught] == [__file__]
+    for model in (
+        MaxMarginClassifier(prune="certified"),
+        MaxMarginClassifier(solver="coordinate_ascent", label_covariance=0.5 * np.eye(6) + 0.5),
+    ):
+        model.fit(X, Y)

@@ -166,8 +166,8 @@ def test_thresholds_of_two_classes_are_chosen_without_their_weights():
 @pytest.mark.parametrize("threshold", [*RULES, 0.3])
 def test_thresholds_are_taken_off_the_scores(graph, threshold, tmp_path):
     X, Y = rows()
-    fitted = model(graph=graph, threshold=threshold, max_rounds=2).fit(X, Y)
-    auto = model(graph=graph, max_rounds=2).fit(X, Y)
+    settings = {"graph": graph, "max_rounds": 2, "regularization": 0.05}
+    fitted, auto = model(threshold=threshold, **settings).fit(X, Y), model(**settings).fit(X, Y)
     np.testing.assert_array_equal(fitted.coef_, auto.coef_)
     scores = fitted.decision_function(X)
     raw = scores + fitted.thresholds_.min()

@@ -56,6 +56,22 @@ def test_features_far_from_0_converge_and_the_gap_is_that_of_the_weights(name):
     assert (primal - model.trace_[-1].dual) / primal <= 1.01 * model.tol
 
 
+def test_dense_rows_are_walked_until_global_steps_are_expected_to_be_faster():
+    X, Y = _rows(400, 30, 3)
+    walked = MaxMarginClassifier(C=0.01, solver="coordinate_ascent").fit(X, Y)
+    same = MaxMarginClassifier(C=0.01).fit(X, Y)
+    np.testing.assert_array_equal(same.coef_, walked.coef_)
+    assert same.n_iter_ == walked.n_iter_
+    with pytest.warns(ConvergenceWarning, match="iteration limit"):
+        late = MaxMarginClassifier(solver="coordinate_ascent", max_iter=300).fit(X + 10.0, Y)
+    model = MaxMarginClassifier(n_jobs=2, max_iter=3000).fit(X + 10.0, Y)
+    assert model.converged_
+    assert [record.iteration for record in model.trace_] == sorted({r.iteration for r in model.trace_})
+    assert model.trace_[0][2:5] == late.trace_[0][2:5]  # it began by walking rows
+    again = MaxMarginClassifier(max_iter=3000).fit(X + 10.0, Y)
+    np.testing.assert_array_equal(model.coef_, again.coef_)
+
+
 @pytest.mark.parametrize("solver", ["alternating_directions", "block_ascent", "working_set"])
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
 @pytest.mark.parametrize("coupling", [0.0, 0.5])
@@ -80,7 +96,7 @@ def test_a_linear_kernel_is_never_called_indefinite(monkeypatch, seed):
     X = random.normal(size=(5, 5)) + 3e5
     Y = (random.random((5, 1)) < 0.5).astype(int)
     with pytest.warns(ConvergenceWarning, match="Rounding kept"):
-        model = MaxMarginClassifier(C=100.0, tol=1e-6).fit(X, Y)
+        model = MaxMarginClassifier(C=100.0, tol=1e-6, solver="alternating_directions").fit(X, Y)
     primal = _objective(model, X, Y, 100.0)
     assert model.duality_gap_ == pytest.approx((primal - model.trace_[-1].dual) / primal, abs=1e-5)
 

@@ -123,20 +123,6 @@ def test_the_choice_is_repeatable_and_in_the_file(make, rows, tmp_path):
     )
 
 
-@OURS
-def test_files_without_thresholds_are_read(make, rows):
-    X, Y = rows
-    for y in (Y, Y[:, 0], np.arange(300) % 3):
-        model = make(tol=1e-2).fit(X, y)
-        state = model.to_state()
-        for name in ("thresholds_", "probability_thresholds_"):
-            state["fitted"].pop(name, None)
-        for name in ("threshold", "validation_fraction"):
-            del state["parameters"][name]
-        again = type(model).from_state(state)
-        np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
-
-
 @MODELS
 @pytest.mark.parametrize("threshold", ["f1", "macro_f1"])
 def test_two_classes_have_one_threshold(make, threshold, many_rows):

@@ -121,3 +121,11 @@ def test_features_beyond_the_range_are_named(kind):
         FeatureMatrix(kind(table), largest=1e100)
     assert FeatureMatrix(kind(table)).shape == (2, 3)
     assert FeatureMatrix(kind(np.float32([[3e38, 3e38]])), largest=1e100).shape == (1, 2)
+
+
+def test_what_is_made_of_rows_of_a_model_is_made_once_and_of_others_every_time():
+    for rows, times in (FeatureMatrix(np.eye(2)), 2), (FeatureMatrix.of_model(np.eye(2)), 1):
+        made = []
+        for _ in range(2):
+            assert rows.once("made", lambda made=made: made.append(1) or len(made)) == len(made)
+        assert len(made) == times

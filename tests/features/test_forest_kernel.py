@@ -51,6 +51,20 @@ def test_rows_end_where_scikit_learn_has_them_end(data, kind):
     np.testing.assert_array_equal(kernel.block(sparse, rows), kernel.block(rows, rows))
 
 
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_rows_that_a_model_keeps_are_sent_down_the_trees_once(data, make, monkeypatch):
+    X, Y = data
+    kernel = ForestKernel.of(RandomForestClassifier(5, random_state=0).fit(X, Y))
+    rows, kept = FeatureMatrix(make(X[:7])), FeatureMatrix.of_model(make(X))
+    expected, sent, leaves = kernel.block(rows, FeatureMatrix(make(X))), [], Forest.leaves
+    monkeypatch.setattr(
+        Forest, "leaves", lambda forest, rows: sent.append(rows.shape[0]) or leaves(forest, rows)
+    )
+    for _ in range(2):
+        np.testing.assert_array_equal(kernel.block(rows, kept), expected)
+    assert sent == [7, 120, 7]
+
+
 def test_arrays_of_other_types_walk_the_same_and_compile_nothing(data):
     X, Y = data
     forest = Forest.of_trees([tree.tree_ for tree in RandomForestClassifier(5, random_state=0).fit(X, Y)])

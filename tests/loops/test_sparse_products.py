@@ -7,9 +7,35 @@ from numba.core.errors import TypingError
 
 from labelweave._loops import sparse_products
 from labelweave._loops.sparse_products import WIDTH
+from labelweave.features.sparse_products import _read_only
 from reference import margin_twins
 
-WIDTHS = [1, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 127, 128, 129, 191, 192, 200, 256, 257]
+WIDTHS = [
+    1,
+    15,
+    16,
+    17,
+    31,
+    32,
+    33,
+    47,
+    48,
+    49,
+    63,
+    64,
+    65,
+    127,
+    128,
+    129,
+    191,
+    192,
+    200,
+    256,
+    257,
+    383,
+    384,
+    401,
+]
 
 
 def _problem(number, index, width, room=0):
@@ -27,6 +53,11 @@ def _ends(indptr):
     return indptr[:-1], indptr[1:]
 
 
+def _multiply(*arguments):
+    *arrays, products, far, adds = arguments
+    sparse_products.multiply_table(*_read_only(*arrays), products, far, adds)  # as the library calls it
+
+
 @pytest.mark.parametrize("number", [np.float32, np.float64])
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize(("room", "far"), [(0, False), (5, True)])
@@ -39,7 +70,7 @@ def test_widths_of_every_kind_agree_with_numpy(number, index, room, far):
         np.add.at(expected, rows, values[:, None].astype(np.float64) * table[indices, :width])
         memory = np.full(left.size + 2, 7, number)  # its ends must stay
         products = memory[1:-1].reshape(left.shape)
-        sparse_products.multiply_table(*_ends(indptr), indices, values, table, products, far, False)
+        _multiply(indptr[:-1], indptr[1:], indices, values, table, products, far, False)
         np.testing.assert_allclose(products, expected, **tolerance)
         dots = np.full(len(indices) + 2, 7, number)
         sparse_products.sample_dots(indptr, indices, left, table, dots[1:-1], far)
@@ -51,8 +82,8 @@ def test_widths_of_every_kind_agree_with_numpy(number, index, room, far):
 def test_a_part_of_the_rows_is_computed_as_in_the_whole(number):
     indptr, indices, values, left, table = _problem(number, np.int32, 50)
     whole, part = np.empty_like(left), np.empty_like(left[4:9])
-    sparse_products.multiply_table(*_ends(indptr), indices, values, table, whole, True, False)
-    sparse_products.multiply_table(*_ends(indptr[4:10]), indices, values, table, part, False, False)
+    _multiply(*_ends(indptr), indices, values, table, whole, True, False)
+    _multiply(*_ends(indptr[4:10]), indices, values, table, part, False, False)
     np.testing.assert_array_equal(part, whole[4:9])
     dots, some = np.zeros_like(values), np.zeros_like(values)
     sparse_products.sample_dots(indptr, indices, left, table, dots, True)
@@ -64,14 +95,14 @@ def test_a_part_of_the_rows_is_computed_as_in_the_whole(number):
 
 
 @pytest.mark.parametrize("number", [np.float32, np.float64])
-@pytest.mark.parametrize("width", [3, 40, 90, 257])
+@pytest.mark.parametrize("width", [3, 40, 90, 257, 400])
 def test_parts_of_the_rows_add_up(number, width):
     indptr, indices, values, left, table = _problem(number, np.int32, width)
     whole, products = np.empty_like(left), np.full_like(left, 7)
     starts, stops = _ends(indptr)
     middle = (starts + stops) // 2
-    sparse_products.multiply_table(starts, stops, indices, values, table, whole, False, False)
-    sparse_products.multiply_table(starts, middle, indices, values, table, products, False, False)
+    _multiply(starts, stops, indices, values, table, whole, False, False)
+    _multiply(starts, middle, indices, values, table, products, False, False)
     sparse_products.multiply_table(middle, stops, indices, values, table, products, False, True)
     np.testing.assert_allclose(products, whole, rtol=1e-4, atol=1e-5)
 

@@ -7,10 +7,10 @@ from numba.core.errors import TypingError
 
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelCovariance, LabelMatrix
-from labelweave.problems import MarginData, coupled_margins
+from labelweave.problems import MarginData, coupled_margins, make_margin_dual
 from labelweave.problems.coupled_margins import CoupledMargins
 from labelweave.problems.independent_margins import IndependentMargins
-from labelweave.problems.margin_dual import MarginDual
+from labelweave.problems.margin_dual import MarginDual, OrderedRows
 from reference import margin_twins
 
 _CHANGED = "beta", "weights", "gains", "intercepts"
@@ -28,12 +28,17 @@ def _problem(n_labels, covariance, intercept, seed=0):
     )
 
 
-@pytest.mark.parametrize("squared", [False, True])
-@pytest.mark.parametrize(("intercept", "keeps_zeros"), [(False, False), (True, False), (True, True)])
-def test_independent_sweeps_are_their_slow_twin(intercept, keeps_zeros, squared):
+@pytest.mark.parametrize(
+    ("squared", "keeps_zeros", "as_table"),
+    [(False, False, False), (True, False, False), (False, True, False), (True, True, False),
+     (False, False, True)],
+)  # fmt: skip
+@pytest.mark.parametrize("intercept", [False, True])
+def test_independent_sweeps_are_their_slow_twin(intercept, squared, keeps_zeros, as_table):
     X, data = _problem(5, LabelCovariance.identity(5), intercept)
-    data = replace(data, squared=squared)
-    dual = IndependentMargins(data, np.float64)
+    features = FeatureMatrix(X) if as_table else data.features
+    data = replace(data, squared=squared, features=features)
+    dual = IndependentMargins(OrderedRows(data, np.float64, as_table=as_table), np.float64)
     X, upper, point = X[dual.row_order], data.upper[dual.row_order], dual.start()
     block, value_of, moves = dual.label_blocks[0], point.intercepts[0], point.moves
     beta, weights = point.beta[0].copy(), np.zeros((6, 16))
@@ -87,21 +92,56 @@ def test_coupled_sweeps_are_their_slow_twin(form, n_labels, monkeypatch):
         np.testing.assert_allclose(dual.gains(point, 0)[rows], gains[rows], atol=1e-8)
 
 
-def test_a_sweep_over_mixed_types_is_refused():
-    _, data = _problem(3, LabelCovariance.identity(3), intercept=True)
-    dual = IndependentMargins(data, np.float64)
+@pytest.mark.parametrize("as_table", [False, True])
+def test_a_sweep_over_mixed_types_is_refused(as_table):
+    X, data = _problem(3, LabelCovariance.identity(3), intercept=True)
+    dual = make_margin_dual(replace(data, features=FeatureMatrix(X)) if as_table else data, np.float64)
     point = dual.start()
     mixed = replace(point, weights=point.weights.astype(np.float32))
     with pytest.raises(TypingError):
         dual.sweep(mixed, 0, np.arange(23), 0.0)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n", "d", "n_labels"), [(1, 3, 1), (3, 1, 1), (5, 0, 2), (6, 17, 17), (9, 40, 3)])
+def test_a_table_is_swept_as_its_rows_in_sparse_form(n, d, n_labels, dtype):
+    random = np.random.default_rng(2)
+    X, Y = random.normal(size=(n, d)), random.random((n, n_labels)) < 0.4
+    data = MarginData(
+        FeatureMatrix(sp.csr_array(X)), LabelMatrix.from_any(Y), LabelCovariance.identity(n_labels),
+        random.uniform(0, 2, n), np.ones((2, n_labels)), True,
+    )  # fmt: skip
+    points, values = [], []
+    for part in (data, replace(data, features=FeatureMatrix(X))):
+        dual = make_margin_dual(part, dtype)
+        assert dual.ordered.as_table == (part is not data)
+        point = dual.start()
+        for block in range(dual.n_blocks):
+            for rows in (np.arange(n), np.arange(n)[::-1], np.arange(n // 2)):
+                dual.sweep(point, block, rows, 0.01)
+        points.append(point)
+        values.append(
+            [of_block(point, b) for b in range(dual.n_blocks) for of_block in (dual.measure, dual.certify)]
+        )
+        weights, _ = dual.solution()
+        np.testing.assert_allclose(
+            weights, dual.dual(point).T @ X, atol=1e-5 if dtype == np.float32 else 1e-12
+        )
+    close = 1e-4 if dtype == np.float32 else 1e-11
+    for name in _CHANGED:
+        np.testing.assert_allclose(*(getattr(point, name) for point in points), atol=close)
+    np.testing.assert_allclose(*values, rtol=close)
+
+
+@pytest.mark.parametrize("as_table", [False, True])
 @pytest.mark.parametrize("intercept", [False, True])
-def test_a_compiled_round_is_its_sweeps_one_by_one(intercept):
-    _, data = _problem(5, LabelCovariance.identity(5), intercept)
+def test_a_compiled_round_is_its_sweeps_one_by_one(intercept, as_table):
+    X, data = _problem(5, LabelCovariance.identity(5), intercept)
+    data = replace(data, features=FeatureMatrix(X) if as_table else data.features)
     points = []
     for round_of in (IndependentMargins.round, MarginDual.round):
-        dual, random, mean_gain = IndependentMargins(data, np.float64), np.random.default_rng(1), 0.0
+        dual = IndependentMargins(OrderedRows(data, np.float64, as_table=as_table), np.float64)
+        random, mean_gain = np.random.default_rng(1), 0.0
         point = dual.start()
         for _ in range(6):
             orders = random.permuted(np.tile(np.arange(6), (4, 1)), axis=1)

@@ -158,10 +158,10 @@ def test_a_state_that_a_model_cannot_have(saved, forged, change, said):
 def test_numbers_are_looked_at_with_the_checksum_only(saved):
     content = labelweave.model_files.read_model_file(saved)
     arrays = dict(content.arrays)
-    name = next(name for name in arrays if name.endswith("coef_"))
+    name = next(name for name in arrays if name.endswith("weights"))
     arrays[name] = np.full_like(arrays[name], np.nan)
     write_model_file(saved, ModelContent(content.kind, content.state, arrays))
-    with pytest.raises(ModelFileError, match=r"LinearScorer.coef_ is not all numbers"):
+    with pytest.raises(ModelFileError, match=r"LinearScorer.weights is not all numbers"):
         labelweave.load(saved)
     assert np.isnan(labelweave.load(saved, verify=False).coef_).all()
 

@@ -10,7 +10,8 @@ from labelweave.features.gram import choose_gram
 from labelweave.features.gram.sources import PrecomputedSource, checked_kernel_matrix
 from labelweave.features.sparse_products import SparseProducts
 from labelweave.labels import LabelMatrix
-from labelweave.problems.low_rank_factors import LowRankFactors, choose_entries
+from labelweave.problems.label_entries import DenseEntries
+from labelweave.problems.low_rank_factors import FactorStep, LowRankFactors, choose_entries
 from labelweave.solvers import Status
 from labelweave.solvers.alternating_minimization import AlternatingMinimization, AlternatingState
 from labelweave.solvers.trust_region_newton import TrustRegionNewton
@@ -442,3 +443,55 @@ def test_the_length_of_a_tiny_or_huge_gradient(scale, dtype, n_labels):
     pair = _Pair(pair.entries, pair.map, "trace_norm", 0.5, np.ones((n_labels, 1), dtype), Workers(1))
     length = np.linalg.norm(X.T @ Y[:, :n_labels], 2)
     assert pair.problem.gradient_length(pair.now) / scale == pytest.approx(length, rel=2e-4)
+
+
+def test_correlated_features_take_one_iteration_in_their_axes():
+    """With the squared loss of all labels the estimate of the Hessian is exact there."""
+    X, Y = _data()
+    X = X @ np.random.default_rng(5).normal(size=(D, D)) * 5.0
+    pair = _pair(X, Y, rank=L)
+    result = _run(pair, 3, 1e-12)
+    assert max(record.feature_iterations for record in result.trace) == 1
+    few_rows = DenseMap(X[: D - 1], Workers())
+    assert few_rows.axes(L) is None  # they take longer than they save
+    assert _pair(X, Y, rank=L, dtype=np.float32).map.axes(L) is None
+
+
+@pytest.mark.parametrize("loss", LOSSES[1:])
+@pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
+def test_steps_in_single_precision_end_where_double_ones_do(loss, penalty, monkeypatch):
+    X, Y = _data()
+    seen = set()
+
+    def ended(serves):
+        pair = _pair(X, Y, loss=loss, penalty=penalty)
+        curve = FactorStep.inner
+
+        def spied(step, left, right, image):
+            seen.add(left.dtype)
+            return curve(step, left, right, image)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(FactorStep, "inner", spied)
+            if not serves:
+                patched.setattr("labelweave.problems.low_rank_factors.is_usual", lambda table: False)
+            _run(pair, 200, 1e-13)
+        assert pair.feature_factor.dtype == pair.image.dtype == np.float64
+        return pair.objective()
+
+    assert ended(serves=False) == pytest.approx(ended(serves=True), rel=1e-9)
+    assert seen == {np.dtype(np.float32), np.dtype(np.float64)}
+    huge = _pair(1e13 * X, Y, loss=loss, penalty=penalty)
+    assert not huge.map.takes_single
+
+
+def test_gradients_that_are_not_kept_are_the_same():
+    X, Y = _data()
+    pair = _started(_pair(X, Y, loss="logistic"))
+    entries = pair.entries
+    few = DenseEntries(entries.loss, entries.table, Workers(), 0.0)
+    kept, anew = (each.gradient_operator(pair.image, pair.label_factor) for each in (entries, few))
+    for _ in range(2):
+        np.testing.assert_array_equal(anew.matmul(np.eye(L)), kept.matmul(np.eye(L)))
+        np.testing.assert_array_equal(anew.adjoint(np.eye(N)), kept.adjoint(np.eye(N)))
+    np.testing.assert_allclose(kept.adjoint(np.eye(N)).T, kept.matmul(np.eye(L)))

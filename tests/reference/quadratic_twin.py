@@ -23,6 +23,9 @@ class QuadraticTwin:
     def image(self, factor):
         return self.scale * factor
 
+    def steering(self, gradient):
+        return gradient
+
     def inner(self, left, right, image):
         products = left * right
         if self.blocks == "rows":

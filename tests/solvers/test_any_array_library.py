@@ -153,5 +153,9 @@ def test_half_steps_of_low_rank_learning(loss, penalty, by):
 
     (expected, at), (found, state) = map(fit, LIBRARIES)
     assert found.n_iter == expected.n_iter
-    assert found.trace[-1].primal == pytest.approx(expected.trace[-1].primal, rel=1e-10)
-    _near(state.pair.image @ state.pair.labels.T, at.pair.image @ at.pair.labels.T, 1e-8)
+    is_single = loss == "logistic"  # its steps are solved for in single precision, whose sums differ
+    assert found.trace[-1].primal == pytest.approx(
+        expected.trace[-1].primal, rel=1e-8 if is_single else 1e-10
+    )
+    tol = 1e-4 if is_single else 1e-8
+    _near(state.pair.image @ state.pair.labels.T, at.pair.image @ at.pair.labels.T, tol)

@@ -302,15 +302,3 @@ def test_scores_in_single_precision_are_made_anew_now_and_then():
         np.testing.assert_allclose(after, exact + 0.5, atol=1e-5)
         after = BlockAscent(0.0, 100)._checked(problem, replace(state, rounds=rounds)).state.scores
         np.testing.assert_allclose(after, exact if is_made_anew else exact + 0.5, atol=1e-5)
-
-
-def test_rounds_to_come_are_foreseen_from_how_the_gap_fell():
-    """A gap that halves in every round takes ten rounds for a thousandth, and half as many again."""
-    arrays = {name: np.zeros(1) for name in ("beta", "scores", "shares")}
-    trace = tuple(TraceRecord(gap=2.0**-k) for k in range(8))
-    state = BlockState(**arrays, generator=None, at_hand=None, trace=trace)
-    expected = block_ascent._expected_rounds
-    assert expected(state, TraceRecord(gap=2.0**-8), 2.0**-18) == pytest.approx(1.5 * 10)
-    assert expected(state, TraceRecord(gap=2.0**-8), 2.0**-8) == 0
-    flat = replace(state, trace=(TraceRecord(gap=1.0),) * 8)
-    assert expected(flat, TraceRecord(gap=1.0), 1e-3) == np.inf

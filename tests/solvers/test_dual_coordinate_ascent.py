@@ -96,6 +96,30 @@ def test_the_certificate_is_measured_at_the_solution_returned():
     np.testing.assert_allclose((result.trace[-1].primal, result.trace[-1].dual), certified, rtol=1e-13)
 
 
+def test_a_run_hands_over_where_more_rounds_are_foreseen_than_its_rival_takes():
+    """The gap falls to seven tenths in every round: 58 rounds from 1 to 1e-9."""
+    patient, _ = DualCoordinateAscent(1e-9, 1000, rival=100.0).solve(_TwoBlocks())
+    assert patient.status is Status.CONVERGED
+    problem = _TwoBlocks()
+    result, state = DualCoordinateAscent(1e-9, 1000, rival=20.0).solve(problem)
+    assert result.status is Status.HANDED_OVER
+    assert result.n_iter == len(state.falling) < 20
+    assert result.trace[-1].iteration == result.n_iter
+    assert result.answer is None
+    half, _ = DualCoordinateAscent(1e-9, 60, rival=100.0).solve(_TwoBlocks())
+    assert (half.status, half.n_iter) == (Status.HANDED_OVER, 30)
+    late, _ = DualCoordinateAscent(1e-2, 1000, rival=20.0).solve(_TwoBlocks())
+    assert late.status is Status.CONVERGED
+
+
+def test_a_run_whose_gap_is_hidden_by_rounding_hands_over():
+    dual = _dual(dtype=np.float32)
+    exact = dual.certify
+    dual.certify = lambda point, block: np.array(exact(point, block)) * (1.01, 1.0)
+    assert DualCoordinateAscent(1e-3, 50).solve(dual)[0].status is Status.ITERATION_LIMIT
+    assert DualCoordinateAscent(1e-3, 50, rival=1e9).solve(dual)[0].status is Status.HANDED_OVER
+
+
 def test_the_iteration_limit_ends_with_a_certificate():
     problem = _TwoBlocks()
     result, _ = DualCoordinateAscent(1e-9, 4).solve(problem)

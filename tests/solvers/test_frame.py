@@ -11,7 +11,7 @@ import pytest
 
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.solvers import Round, Solver, State, Status
-from labelweave.solvers.frame import generator_at, stream_of
+from labelweave.solvers.frame import generator_at, rounds_foreseen, stream_of
 
 
 class Record(NamedTuple):
@@ -143,3 +143,12 @@ def test_an_objective_that_is_no_number_is_refused():
         ValueError, match="The objective is inf after 3 rounds, so nothing was learned; scale"
     ):
         Halving(max_iter=3).solve([np.inf])
+
+
+def test_rounds_to_come_are_foreseen_from_how_the_gap_fell():
+    """A gap that halves in every round takes ten rounds for a thousandth."""
+    gaps = [2.0**-k for k in range(9)]
+    assert rounds_foreseen(gaps, 2.0**-18) == pytest.approx(10)
+    assert rounds_foreseen([1.0, *gaps], 2.0**-18) == pytest.approx(10)
+    assert rounds_foreseen(gaps, 2.0**-8) == 0
+    assert rounds_foreseen([1.0] * 9, 1e-3) == rounds_foreseen([1.0], 1e-3) == np.inf

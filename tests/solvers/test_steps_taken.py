@@ -29,7 +29,7 @@ USUAL = {
     "logistic, learned": (3, 33146),
     "logistic, tree": (3, 43202),
     "logistic, pivots": (3, 39130),
-    "low rank": (12, 8050),
+    "low rank": (13, 9656),
     "low rank, logistic": (6, 89576),
     "low rank, learned": (11, 25902),
     "low rank, path": (4, 77297),

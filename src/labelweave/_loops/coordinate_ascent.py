@@ -9,6 +9,10 @@ The margin that label l asks of a positive (negative) example is ``margins[0, l]
 (``margins[1, l]``): half the loss of the paper's equation (5).
 
 Rows of ``weights`` are features.  The intercept is a vector of its own.
+
+Rows of sparse features are CSR arrays.  Those of dense ones are a ``table``, and are visited in tiles of
+``TILE``, whose scores are one product and whose steps move the weights in another one.  The steps are taken
+one after the other all the same, each seeing those before it through the dot products of the tile's rows.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import numpy as np
 
 from labelweave._loops import WIDTH
 from labelweave._loops.compiling import njit
+from labelweave._loops.dense_products import TILE, add_tile, add_to_tile
 from labelweave._loops.margin_steps import add_entry_sums, box_step
 from labelweave._loops.sparse_products import add_rows, add_to_rows, prefetch
 
@@ -45,6 +50,89 @@ def _add_to_nonzeros(weights, indices, values, start, stop, change):
         for label in range(WIDTH):
             move = value * change[label]
             row[label] += move if row[label] != 0 else weights.dtype.type(0)
+
+
+@njit(**LOOP)
+def _cross_products(table, numbers, products):
+    """Compute the dot products of each row of a tile with those after it."""
+    a, b, c, d = table[numbers[0]], table[numbers[1]], table[numbers[2]], table[numbers[3]]
+    zero = table.dtype.type(0)
+    ab, ac, ad, bc, bd, cd = zero, zero, zero, zero, zero, zero
+    for column in range(len(a)):
+        ab += a[column] * b[column]
+        ac += a[column] * c[column]
+        ad += a[column] * d[column]
+        bc += b[column] * c[column]
+        bd += b[column] * d[column]
+        cd += c[column] * d[column]
+    products[0, 1], products[0, 2], products[0, 3] = ab, ac, ad
+    products[1, 2], products[1, 3], products[2, 3] = bc, bd, cd
+
+
+@njit(**LOOP)
+def _score_tile(rows, first, table, weights, intercept, numbers, scores):
+    """Score the tile of rows that begins at a place among ``rows``; return how many it has.
+
+    ``numbers`` become those of its rows and of the next tile's; where there are fewer, the last one's.
+    """
+    for place in range(2 * TILE):
+        numbers[place] = rows[min(first + place, len(rows) - 1)]
+    for place in range(TILE):
+        for label in range(WIDTH):
+            scores[place, label] = intercept[label]
+    add_tile(table, numbers, weights, scores)
+    return min(TILE, len(rows) - first)
+
+
+@njit(**LOOP)
+def sweep_table(
+    rows, table, squared_norms, signs, beta, upper, margins, weights, intercept, intercept_share,
+    has_intercept, totals, free, gains, threshold,
+):  # fmt: skip
+    """Visit the given rows of a table once, tile by tile; see :func:`sweep_independent`."""
+    scores, changes = np.empty((TILE, WIDTH), weights.dtype), np.empty((TILE, WIDTH), weights.dtype)
+    inverse_norms, share = np.empty(WIDTH, weights.dtype), np.empty(WIDTH, weights.dtype)
+    uncounted, products = np.zeros(WIDTH, weights.dtype), np.empty((TILE, TILE), weights.dtype)
+    numbers = np.empty(2 * TILE, np.int64)
+    one = weights.dtype.type(1)
+    largest = intercept_share.max()
+    total_gap = 0.0
+    for first in range(0, len(rows), TILE):
+        count = _score_tile(rows, first, table, weights, intercept, numbers, scores)
+        _cross_products(table, numbers, products)
+        is_moved = False
+        for place in range(TILE):
+            row, change = numbers[place], changes[place]
+            gain = weights.dtype.type(0)
+            if place < count:
+                is_small = has_intercept and squared_norms[row] < _SMALL_NORM
+                fixed = one / squared_norms[row]
+                following = one / (squared_norms[row] + (one if is_small else largest))
+                for label in range(WIDTH):
+                    share[label] = one if is_small else intercept_share[label]
+                    inverse_norms[label] = following if share[label] > 0 else fixed
+                gain, gap = box_step(
+                    scores[place], signs[row], margins, beta[row], upper[row], inverse_norms, change,
+                    uncounted if is_small else free, None,
+                )  # fmt: skip
+                gains[row] = gain
+                total_gap += gap
+            if place >= count or not gain > threshold:
+                for label in range(WIDTH):
+                    change[label] = 0
+                continue
+            is_moved = True
+            for label in range(WIDTH):
+                beta[row, label] += change[label]
+                intercept[label] += share[label] * change[label]
+                totals[label] += change[label]
+            for later in range(place + 1, count):
+                product = products[place, later]
+                for label in range(WIDTH):
+                    scores[later, label] += (product + share[label]) * change[label]
+        if is_moved:
+            add_to_tile(table, numbers, weights, changes)
+    return total_gap
 
 
 @njit(**LOOP)
@@ -196,3 +284,14 @@ def label_sums(indptr, indices, values, signs, beta, upper, margins, weights, in
             scores[label] = intercept[label]
         add_rows(weights, indices, values, indptr[row], indptr[row + 1], scores)
         add_entry_sums(scores, signs[row], margins, beta[row], upper[row], sums, squared)
+
+
+@njit(**LOOP)
+def table_sums(table, signs, beta, upper, margins, weights, intercept, sums):
+    """Add them up for the rows of a table."""
+    rows, numbers = np.arange(len(table)), np.empty(2 * TILE, np.int64)
+    scores = np.empty((TILE, WIDTH), weights.dtype)
+    for first in range(0, len(table), TILE):
+        count = _score_tile(rows, first, table, weights, intercept, numbers, scores)
+        for row in range(first, first + count):
+            add_entry_sums(scores[row - first], signs[row], margins, beta[row], upper[row], sums, None)

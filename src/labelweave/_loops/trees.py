@@ -15,8 +15,8 @@ def find_leaves(rows, roots, feature, threshold, children, missing_left, leaves)
     children (m, 2): where rows go that are at most the threshold, and the others.
     missing_left (m,): whether rows without a number go to the first of them.
     """
-    for i in range(rows.shape[0]):
-        for t in range(len(roots)):
+    for t in range(len(roots)):
+        for i in range(rows.shape[0]):
             node = roots[t]
             while feature[node] >= 0:
                 value = rows[i, feature[node]]

@@ -25,10 +25,10 @@ def checked_csr(given: Any, name: str) -> sp.csr_array:
     Raises ValueError if its indices are out of range or its parts do not fit; the row or column is named.
     """
     kind, parts = _checked_parts(given, name)
-    csr = sp.csr_array(kind(parts, shape=given.shape))
+    csr = kind(parts, shape=given.shape).tocsr()
     values, places = parts[:2]
     if csr.nnz < len(values) and values.dtype.kind in "iu":  # sums of repeated entries may not fit its type
-        csr = sp.csr_array(kind((values.astype(np.int64), places), shape=given.shape))
+        csr = kind((values.astype(np.int64), places), shape=given.shape).tocsr()
     return csr
 
 
@@ -110,6 +110,8 @@ def _numbers(part: Any, name: str) -> Array:
 
 def _native(part: Array, dtype: Any) -> Array:
     """Give an array as loops read it, copied only where it is another type, strided or misaligned."""
+    if part.dtype == dtype and part.flags.c_contiguous and part.flags.aligned:  # NumPy takes a while
+        return part
     return np.require(part, dtype, ["C", "A"])
 
 

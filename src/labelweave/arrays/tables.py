@@ -147,6 +147,7 @@ class WeighedColumns:
 
     column_weights: Array
     least: float = -np.inf
+    takes_single: bool = False
 
     def gram(self, fixed: Array, workers: Workers) -> Floats:
         """Compute ``N^T C N``, shape (k, k)."""

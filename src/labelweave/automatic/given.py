@@ -207,7 +207,8 @@ class EstimatorScorer(Scorer):
         return True
 
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
-        return scores_of(self.estimator, self.response, features.data, self.n_labels) + self.intercept_
+        read = features if isinstance(self.estimator, LabelClassifier) else features.data
+        return scores_of(self.estimator, self.response, read, self.n_labels) + self.intercept_
 
     def to_state(self) -> dict[str, Any]:
         if not isinstance(self.estimator, LabelPredictions):

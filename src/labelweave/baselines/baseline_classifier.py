@@ -114,8 +114,4 @@ class FactorClassifier(BaselineClassifier):
     _stored: ClassVar[dict[str, Field]] = {"scorer_": Made(FactorScorer, {"L": "n_labels"})}
 
     def _wide_scores(self, features: FeatureMatrix) -> Array:
-        return self.scorer_.products(features) + (self.intercept_ - self.threshold_)
-
-    @classmethod
-    def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> FactorScorer:
-        return FactorScorer.of_parts(state["fitted"])
+        return self.scorer_.products(features, self.intercept_ - self.threshold_)

@@ -25,7 +25,7 @@ from labelweave.baselines.ridge import CenteredMatrix, make_ridge
 from labelweave.estimators.class_weights import SignFactors
 from labelweave.estimators.parameters import POSITIVE, SHARED, ClassWeight, keep_parameters
 from labelweave.estimators.progress import FitProgress
-from labelweave.estimators.scorers import LinearScorer, Scorer, scorer_of_parts
+from labelweave.estimators.scorers import LinearScorer
 from labelweave.features.kernels.distances import narrow_csr
 from labelweave.interrupts import note_interrupt
 from labelweave.labels import LabelMatrix
@@ -117,10 +117,6 @@ class BinaryRelevance(BaselineClassifier):
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
-    @classmethod
-    def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> Scorer:
-        return scorer_of_parts(state["fitted"])
-
     def _learn(self, data: TrainingData, progress: FitProgress) -> tuple[str, str]:
         features = data.features.with_constant(1.0) if self.fit_intercept else data.features
         weights, by_sign = self._weighted_by_class(data.labels, data.weights)
@@ -131,7 +127,7 @@ class BinaryRelevance(BaselineClassifier):
             fits = fit_liblinear(problem, self.loss, self.tol, self.max_iter, self.n_jobs)
         n_labels, d = data.labels.n_labels, self.n_features_in_
         intercepts = fits.weights[:, d:].sum(axis=1)  # 0 where there is no constant
-        self.scorer_ = LinearScorer(intercepts, fits.weights[:, :d])
+        self.scorer_ = LinearScorer.of_labels(intercepts, fits.weights[:, :d])
         self.threshold_ = 0.5 if self.loss == "squared" else 0.0
         self.n_iter_, self.labels_fitted_ = fits.n_iter, fits.labels_fitted
         self.converged_ = fits.converged and fits.labels_fitted == n_labels

@@ -10,7 +10,7 @@ from typing import Any
 from labelweave.cli.decision_flags import DECISIONS, refused_decisions
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.messages import flag_of, refuse
-from labelweave.cli.model_flags import FORMER_FLAGS, alternatives, refused_values
+from labelweave.cli.model_flags import alternatives, refused_values
 from labelweave.cli.model_table import model_table
 
 _TREES = ("taxonomy", "data_taxonomy", "class_paths")
@@ -109,7 +109,7 @@ class FitRequest:
 
         Raises click.UsageError if there is any.
         """
-        given = {FORMER_FLAGS.get(name, name): value for name, value in options.items() if value is not None}
+        given = {name: value for name, value in options.items() if value is not None}
         request = cls(
             data,
             out,

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from labelweave.cli.flags import reading
-from labelweave.cli.messages import flag_of, note
+from labelweave.cli.messages import flag_of
 from labelweave.cli.model_table import Parameter, Range, model_table
 
 _TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the value and help
@@ -114,7 +114,6 @@ _WANTED = {  # of flags that take words and numbers
     "coupling": "'full' nor a number of factors from 1 on",
     "rank": "a whole number from 1 on nor a share of the labels between 0 and 1, such as 0.4",
 }
-FORMER_FLAGS = {"low_rank": "kernel_rank"}
 _NOUNS = {"regularization": "a penalty", "threshold": "a probability"}
 _MOST_PREFIXED = 3  # models that the help of a flag names
 _PAIRED_TIES = ("shared", "class", "level", "subtree")
@@ -124,19 +123,7 @@ def model_flag_options() -> list[Callable[[Any], Any]]:
     """Make the flags of all models, those with a text here first."""
     flags = model_table().flags
     order = [*(flag for flag in _TEXTS if flag in flags), *(flag for flag in flags if flag not in _TEXTS)]
-    renamed = [_renamed(former, flag) for former, flag in FORMER_FLAGS.items() if flag in flags]
-    return [*(_option(flag, flags[flag]) for flag in order), *renamed]
-
-
-def _renamed(former: str, flag: str) -> Callable[[Any], Any]:
-    """Take a flag by the name that it had in earlier versions, and say so."""
-
-    def warn(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
-        if value is not None:
-            note(f"{flag_of(former)} is now called {flag_of(flag)}, and the old name goes in version 0.2.")
-        return value
-
-    return click.option(flag_of(former), former, type=click.IntRange(1), callback=warn, hidden=True)
+    return [_option(flag, flags[flag]) for flag in order]
 
 
 def _option(flag: str, owners: dict[str, Parameter]) -> Callable[[Any], Any]:

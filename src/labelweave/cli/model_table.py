@@ -37,7 +37,6 @@ _FLAGS = {"n_jobs": "jobs", "random_state": "seed", "n_epochs": "max_iter",
           "fit_intercept": "no_intercept", "center": "no_intercept"}  # fmt: skip
 _FORMS = {"ranks": "list", "regularizations": "list", "members": "list", "checkpoint": "text"}
 _NO_FLAGS: dict[str, tuple[str, ...] | None] = {
-    "low_rank": None,  # kernel_rank by the name of earlier versions
     "warm_start": None,  # of any model: a process has no earlier fit
     "verbose": None,  # the command shows progress in any case
     "solver": ("kernel-logistic", "label-graph"),

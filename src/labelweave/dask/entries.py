@@ -206,7 +206,7 @@ class TurnedEntriesApart:
         self.transposed, self.shape = entries, entries.shape[::-1]
         self.is_quadratic, self.has_uniform_curvature = entries.is_quadratic, entries.facts.is_uniform[1]
         self.column_weights: Array = np.array([entries.facts.rows])
-        self.least = entries.least
+        self.least, self.takes_single = entries.least, False
 
     def gram(self, fixed: Array, _: Workers) -> npt.NDArray[np.float64]:
         return self.transposed.gram_of("gram", fixed)

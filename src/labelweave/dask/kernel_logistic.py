@@ -154,11 +154,7 @@ class KernelLogisticClassifier(PartitionedProbabilities, PartitionedClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{
-            name: allowed
-            for name, allowed in LocalKernelLogisticClassifier._parameter_constraints.items()
-            if name != "low_rank"
-        },
+        **LocalKernelLogisticClassifier._parameter_constraints,
         "client": [Client, None],
     }
     _ordinary = LocalKernelLogisticClassifier

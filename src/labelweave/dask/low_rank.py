@@ -146,11 +146,7 @@ class LowRankClassifier(PartitionedClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{
-            name: allowed
-            for name, allowed in LocalLowRankClassifier._parameter_constraints.items()
-            if name != "low_rank"
-        },
+        **LocalLowRankClassifier._parameter_constraints,
         "client": [Client, None],
     }
     _ordinary = LocalLowRankClassifier

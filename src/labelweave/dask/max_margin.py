@@ -25,7 +25,7 @@ from labelweave.estimators import MaxMarginClassifier as LocalMaxMarginClassifie
 from labelweave.estimators.class_weights import class_factors
 from labelweave.estimators.held_out import tolerance_of_part
 from labelweave.estimators.journal import Journal, data_fingerprint
-from labelweave.estimators.max_margin.fit import MarginSettings, choose_precision, read_covariances
+from labelweave.estimators.max_margin.fit import MarginSettings, choose_precision
 from labelweave.estimators.max_margin.kernel_factor import KernelFactor, kernel_factor
 from labelweave.estimators.parameters import (
     SHARED,
@@ -40,7 +40,8 @@ from labelweave.estimators.parameters import (
 )
 from labelweave.estimators.scorers import LinearScorer
 from labelweave.features import FeatureMatrix
-from labelweave.labels import LabelMatrix, LabelMean
+from labelweave.labels import LabelMean
+from labelweave.labels.covariance.base import read_covariances
 from labelweave.solvers import SolverResult, Status, TraceRecord
 
 _LARGEST_SINGLE = 1e15  # squared norms beyond which products leave the range of float32
@@ -272,7 +273,7 @@ class MaxMarginClassifier(PartitionedClassifier):
     def _common(self, local: LocalMaxMarginClassifier, data: ReadData, settings: MarginSettings) -> Common:
         form, n_labels = data.form, len(data.counts.positives)
         covariance = local.label_covariance_ = read_covariances(
-            self.label_covariance, None, LabelMatrix(sp.csr_array((1, n_labels), dtype=np.int8)), form.classes
+            self.label_covariance, None, n_labels, form.classes
         )[0]
         local.C_ = float(self.C)
         variances = covariance.variances()
@@ -331,7 +332,7 @@ class MaxMarginClassifier(PartitionedClassifier):
     ) -> SolverResult:  # fmt: skip
         """Put the model together."""
         n_labels = sum(map(len, blocks))
-        coefficients, intercepts = np.empty((n_labels, common.n_features)), np.empty(n_labels)
+        coefficients, intercepts = np.empty((common.n_features, n_labels)).T, np.empty(n_labels)
         for labels, end in zip(blocks, ends, strict=True):
             coefficients[labels], intercepts[labels] = end.weights, end.intercepts
         if common.roots is not None:
@@ -339,7 +340,7 @@ class MaxMarginClassifier(PartitionedClassifier):
         if local.label_mean_ is not None:
             intercepts = intercepts + local.label_mean_.intercepts
         if factor is None:
-            local.scorer_ = LinearScorer(intercepts, coefficients, local.kernel_)
+            local.scorer_ = LinearScorer.of_labels(intercepts, coefficients, local.kernel_)
         else:
             local.scorer_ = factor.scorer(local.kernel_, intercepts, coefficients)
         n_rounds = max(end.rounds for end in ends)

@@ -9,20 +9,21 @@ import inspect
 import re
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted
 
 from labelweave.arguments import checked
 from labelweave.datasets.columns import Columns, as_text
-from labelweave.datasets.csr_parts import with_narrow_indices
+from labelweave.datasets.csr_parts import ones_from_counts, with_narrow_indices
 from labelweave.datasets.table_columns import column_names, listed_columns, refuse_repeated
 from labelweave.features.feature_matrix import LARGEST_FEATURE
 from labelweave.frames import as_pandas
@@ -148,9 +149,6 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._name_columns(self.text, self.categorical, self.numeric)
         return self
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return self.is_fitted
-
     @property
     def is_fitted(self) -> bool:
         """Whether :meth:`fit` was called."""
@@ -211,6 +209,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         texts = zip(self.text, counts, strict=True)
         self.text_vectorizers_ = [self._fitted_text(name, found, n_rows) for name, found in texts]
         self.categories_ = [sorted(values) for values in categories]
+        self.__dict__.pop("_category_places", None)
         self._fit_numbers(np.concatenate(numbers))
         self.decimal_marks_: dict[str, str] = {}
         return self
@@ -242,23 +241,17 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ValueError
             If a column is absent or a number is missing, naming row and column.
         """
-        self._check_is_fitted()
+        check_is_fitted(self)
         frame = self._table(frame)
         blocks = [
             vectorizer.transform(cells_of(frame, name))
             for vectorizer, name in zip(self.text_vectorizers_, self.text, strict=True)
         ]
-        if self.categorical:
-            kinds = zip(self.categorical, map(frozenset, self.categories_), strict=True)
-            cells = np.array([_known_cells(frame, name, values) for name, values in kinds], dtype=object)
-            blocks.append(self._encoder().transform(cells.T))
+        for name, places in zip(self.categorical, self._category_places, strict=True):
+            blocks.append(_one_hot(_known_cells(frame, name, places), places))
         if self.numeric:
             blocks.append(sp.csr_array(self._scaled(frame)))
         return with_narrow_indices(sp.hstack(blocks, format="csr")).astype(np.float64)
-
-    def fit_transform(self, frame: Any, y: Any = None) -> sp.csr_array:
-        """Learn from rows and make their features; see :meth:`transform`."""
-        return self.fit(frame).transform(frame)
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """Name the features.
@@ -273,7 +266,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of str, shape (d,)
             ``column:word``, ``column=value`` and, for a number, ``column``.
         """
-        self._check_is_fitted()
+        check_is_fitted(self)
         texts = zip(self.text, self.text_vectorizers_, strict=True)
         names = [f"{name}:{word}" for name, words in texts for word in words.get_feature_names_out()]
         categories = zip(self.categorical, self.categories_, strict=True)
@@ -282,7 +275,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
-        self._check_is_fitted()
+        check_is_fitted(self)
         return {
             **{name: list(getattr(self, name)) for name in ("text", "categorical", "numeric", "ngram_range")},
             **{name: getattr(self, name) for name in ("min_df", "sublinear_tf", "missing_numeric")},
@@ -332,10 +325,10 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         made.idf_ = np.log((n_rows + 1) / (np.array([counts[word] for word in words], float) + 1)) + 1
         return made
 
-    def _encoder(self) -> OneHotEncoder:
-        categories = [np.array(values, dtype=object) for values in self.categories_]
-        encoder = OneHotEncoder(categories=categories, handle_unknown="ignore")
-        return encoder.fit(np.array([[values[0] for values in categories]], dtype=object))
+    @cached_property
+    def _category_places(self) -> list[dict[str, int]]:
+        """The place of each value among those of its column."""
+        return [{value: place for place, value in enumerate(values)} for values in self.categories_]
 
     def _scaled(self, frame: Any) -> npt.NDArray[np.float64]:
         numbers = self._numbers(frame)
@@ -376,10 +369,6 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         refuse_repeated(frame, names)
         return frame
 
-    def _check_is_fitted(self) -> None:
-        if not self.is_fitted:
-            raise NotFittedError("This TableVectorizer is not fitted; call fit with the training rows first.")
-
 
 def refuse_no_scale(names: Sequence[str], counts: Any, variances: Any) -> None:
     """Refuse numeric columns without numbers, and those whose variance overflows."""
@@ -406,12 +395,18 @@ def _numbers_of(frame: Any, name: str) -> npt.NDArray[np.float64]:
     )
 
 
-def _known_cells(frame: Any, name: str, known: frozenset[str]) -> list[str]:
+def _one_hot(cells: list[str], places: Mapping[str, int]) -> sp.csr_array:
+    """Write 1 into the column of each cell's value; other values have none."""
+    columns = np.array([places[cell] for cell in cells if cell in places], np.int64)
+    return ones_from_counts(columns, [cell in places for cell in cells], len(places))
+
+
+def _known_cells(frame: Any, name: str, known: Mapping[str, Any]) -> list[str]:
     """Give categories as the training rows spell them; warn where none of them is known."""
     cells = cells_of(frame, name, known)
-    strange = set(cells) - known
+    strange = set(cells) - known.keys()
     others = {text: other for text in strange if (other := _other_spelling(text)) in known}
-    if len(cells) >= _FEWEST_STRANGE and not known.intersection(cells) and not others:
+    if len(cells) >= _FEWEST_STRANGE and not known.keys() & cells and not others:
         said = f"none of {len(cells)} rows has a value of column {name!r} that the training rows had"
         shown = f"{min(strange)[:40]!r} is here and {min(known)[:40]!r} was there"
         warnings.warn(f"{said}, so it tells nothing: {shown}", UserWarning, stacklevel=2)
@@ -432,7 +427,8 @@ def cells_of(frame: Any, name: str, known: Collection[str] = ()) -> list[str]:
     known: texts such as 10.0, as earlier versions wrote whole numbers, that are to be kept.
     """
     column = frame[name]
-    cells: list[Any] = column.astype(object).mask(column.isna(), "").tolist()
+    cells: list[Any] = column.to_numpy(object).tolist()
     if set(map(type, cells)) == {str}:
         return cells
+    cells = column.astype(object).mask(column.isna(), "").tolist()
     return [text if (text := str(cell)) in known else as_text(cell) for cell in cells]

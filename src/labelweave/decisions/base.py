@@ -9,7 +9,6 @@ from numbers import Integral
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
-from scipy.special import logit
 from sklearn.base import MetaEstimatorMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, column_or_1d, get_tags, indexable
@@ -26,7 +25,6 @@ from labelweave.decisions.label_scores import (
 )
 from labelweave.estimators.base import CheckedParameters, given_weights, refuse_no_weight
 from labelweave.estimators.held_out import HeldOutScores, Share
-from labelweave.estimators.kernel_logistic.probabilities import KernelProbabilities
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.parameters import SHARED, Parameters
 from labelweave.estimators.soft_targets import corrected_like
@@ -425,20 +423,9 @@ class DecisionClassifier(
         model.__dict__.update(state["fitted"])
         model._keep_estimator(state["estimator"])
         model._set_form(state)
-        if offsets is None:
-            model._decide_as_earlier()
-        elif len(offsets):
+        if offsets is not None and len(offsets):
             model._offsets = offsets
         return model
-
-    def _decide_as_earlier(self) -> None:
-        """Make the decisions of a file of a version whose ``decision_function`` was less all thresholds."""
-        thresholds = getattr(self.estimator_, "thresholds_", np.zeros(1))
-        if isinstance(self.estimator_, KernelProbabilities):
-            # log-odds of 0 and 1 are infinite
-            thresholds = logit(np.clip(thresholds, 1e-300, np.nextafter(1.0, 0.0)))
-        if self._response != "predict_proba" and np.ptp(thresholds):
-            self._offsets = thresholds - thresholds.min()
 
 
 def _scores_of(model: Any) -> Any:

@@ -6,14 +6,12 @@ from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy.special import expit, logit
 from sklearn.utils.metaestimators import available_if
 
 from labelweave.array_types import Array
-from labelweave.decisions.base import DecisionClassifier, layers
+from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.label_scores import decision_level
 from labelweave.estimators.held_out import HeldOutScores, Rule, Share, best_thresholds
-from labelweave.estimators.kernel_logistic.probabilities import PROBABILITY_THRESHOLDS, KernelProbabilities
 from labelweave.estimators.parameters import RandomState
 from labelweave.inference import choose_top_k, scores_above_top_k
 from labelweave.inference.thresholds.objective import ObjectiveName
@@ -192,31 +190,3 @@ class TunedThresholdClassifier(DecisionClassifier):
         """Give the estimator's own probabilities; see :meth:`KernelLogisticClassifier.predict_proba`."""
         table = np.concatenate(list(self._inner_blocks(X)))
         return np.column_stack([1.0 - table, table]) if self._form.kind == "binary" else table
-
-    def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`DecisionClassifier.to_state`."""
-        state = super().to_state()
-        fitted = state["fitted"]
-        if self._response == "predict_proba" and "thresholds_" in fitted:
-            fitted[PROBABILITY_THRESHOLDS] = fitted.pop("thresholds_")
-        return state
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> DecisionClassifier:
-        """Make the object again; see :meth:`DecisionClassifier.from_state`."""
-        fitted = state["fitted"]
-        if PROBABILITY_THRESHOLDS in fitted:
-            fitted["thresholds_"] = fitted.pop(PROBABILITY_THRESHOLDS)
-        return super().from_state(state)
-
-    def _decide_as_earlier(self) -> None:
-        inner = self.estimator_
-        if self._response != "predict_proba":
-            super()._decide_as_earlier()
-        elif self.response_method == "auto" and self.scope != "top_k":  # thresholds were less those inside
-            own: Any = getattr(inner, "thresholds_", np.full(self._n_columns, 0.5))
-            of_odds = isinstance(
-                next(k for k in layers(inner) if not isinstance(k, type(self))), KernelProbabilities
-            )
-            shifted = expit(self.thresholds_ + logit(own)) if of_odds else self.thresholds_ + own
-            self.thresholds_ = shifted

@@ -23,9 +23,10 @@ from sklearn.utils.validation import check_is_fitted
 from labelweave.array_types import Array
 from labelweave.estimators.parameters import CovarianceLike, MeanLike
 from labelweave.estimators.scorers import FactorScorer, KernelScorer, LinearScorer, Scorer
-from labelweave.estimators.targets import TargetForm, as_given, node_name, read_covariance
+from labelweave.estimators.targets import TargetForm, as_given, node_name
 from labelweave.frames import FrameForm
 from labelweave.labels import LabelCovariance, LabelMean
+from labelweave.labels.covariance.base import read_covariance
 from labelweave.labels.label_mean import read_label_mean
 from labelweave.labels.label_names import checked_names
 
@@ -115,9 +116,8 @@ class AddsLabels:
             if new is not None and holds_mean:
                 last = new.columns(np.arange(len(mix), new.n_labels))
                 added, own = added + last.weights(), own + last.intercepts
-            return replace(
-                scorer, intercept_=np.append(scorer.intercept_, own), coef_=np.vstack([scorer.coef_, added])
-            )
+            wider = np.append(scorer.intercept_, own), np.vstack([scorer.coef_, added])
+            return type(scorer).of_labels(*wider, scorer.kernel)
         if isinstance(scorer, FactorScorer):
             factors = np.vstack([scorer.label_factors_, mix.T @ scorer.label_factors_])
             return replace(scorer, intercept_=np.append(scorer.intercept_, own), label_factors_=factors)

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from labelweave.array_types import Array, Floats
-from labelweave.arrays import Workers, checked_csr, numbers_of, refuse_lazy, unmasked
+from labelweave.arrays import Workers, checked_csr, numbers_of, panels, refuse_lazy, unmasked
 from labelweave.costs import warn_caller
 from labelweave.estimators.class_weights import SignFactors, class_weight_of_state, weights_by_class
 from labelweave.estimators.journal import Journal, data_fingerprint
@@ -49,7 +49,6 @@ from labelweave.model_files.schema import (
     count,
     stored_fields,
 )
-from labelweave.model_files.state import made_again
 from labelweave.sklearn_compat import (
     CallbackSupportMixin,
     Interval,
@@ -218,9 +217,6 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
     _states: Mapping[str, State] = {}
     _outer_journal: Journal | None = None  # of the fit that this one is a part of
 
-    _earlier_records: ClassVar[dict[int, tuple[str, ...]]] = {6: TraceRecord._fields[:6]}
-    """The fields of trace records in earlier model files, by their number."""
-
     _stored: ClassVar[dict[str, Field]] = {
         "scorer_": Made(Scorer, {"L": "n_labels"}),
         "n_features_in_": count("d", 1),
@@ -245,7 +241,9 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
 
     def _read_features(self, X: Any, *, reset: bool) -> FeatureMatrix:
         """Check X: its names and width by scikit-learn, its entries here, where they can be named."""
-        checked = self._read_numbers(X, reset=reset)
+        if isinstance(X, FeatureMatrix) and not reset:  # checked by a model that this one is a part of
+            return self._scaled(X)
+        checked = X if not reset and self._is_plain(X) else self._read_numbers(X, reset=reset)
         if not reset and self.feature_means_ is not None:
             checked = filled(checked, self.feature_means_)
         return self._scaled(self._checked_features(checked))
@@ -282,6 +280,13 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
             for name in ("feature_means_", "first_feature_"):
                 self.__dict__.pop(name, None)
         return checked
+
+    def _is_plain(self, X: Any) -> bool:
+        """Say whether scikit-learn would give rows back as they are; it takes longer than to score one."""
+        is_array = type(X) is np.ndarray or (sp.issparse(X) and X.format == "csr")
+        is_read = is_array and X.dtype in (np.float64, np.float32) and X.ndim == 2 and X.shape[0] > 0
+        has_more = hasattr(self, "feature_names_in_") or self.feature_means_ is not None
+        return bool(is_read and not has_more and X.shape[1] == self.n_features_in_)
 
     def _scaled(self, features: FeatureMatrix) -> FeatureMatrix:
         """Give features as the model takes them."""
@@ -390,9 +395,9 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
 
     def _score_blocks(self, X: Any, score: Callable[[FeatureMatrix], Array] | None = None) -> Iterator[Array]:
         features = self._read_features(X, reset=False)
-        rows = max(1, _SCORES_AT_ONCE // max(1, len(self.intercept_)))
-        for start in range(0, max(1, len(features)), rows):
-            yield (score or self._wide_scores)(features.rows(slice(start, start + rows)))
+        size = max(1, _SCORES_AT_ONCE // max(1, len(self.intercept_)))
+        parts = panels(len(features), size) if len(features) > size else []
+        return map(score or self._wide_scores, map(features.rows, parts) if parts else [features])
 
     def to_state(self) -> dict[str, Any]:
         """Give what a model file keeps.
@@ -415,27 +420,6 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
             "feature_names": None if names is None else np.asarray(names, dtype=np.str_),
             **self._form_state(),
         }
-
-    @classmethod
-    def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> Scorer | None:
-        """Make the scorer of a model file that had its parts as attributes, and take them out of these."""
-        return None
-
-    @classmethod
-    def _state_of_today(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """Bring what earlier versions wrote into the form that this one writes."""
-        fitted, parameters = state["fitted"], state["parameters"]
-        if parameters.get("class_weight") is not None:
-            parameters["class_weight"] = class_weight_of_state(parameters["class_weight"])
-        if "scorer_" not in fitted:
-            fitted["scorer_"] = made_again(cls._scorer_of_earlier_file(state))
-        if isinstance(fitted["trace_"], list):
-            forms = cls._earlier_records
-            records = [
-                TraceRecord(**dict(zip(forms[len(row)], row, strict=True))) for row in fitted["trace_"]
-            ]
-            fitted["trace_"] = _columns_of_trace(records)
-        return state
 
     @classmethod
     def _check_state(cls, state: dict[str, Any]) -> None:
@@ -470,7 +454,9 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
         LabelClassifier
             The model; its arrays are read-only.
         """
-        state = cls._state_of_today(state)
+        given = state["parameters"]
+        if given.get("class_weight") is not None:
+            given["class_weight"] = class_weight_of_state(given["class_weight"])
         cls._check_state(state)
         model = cls(**state["parameters"])
         fitted = state["fitted"]

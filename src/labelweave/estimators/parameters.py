@@ -20,7 +20,6 @@ from labelweave.labels.flip_rates import FlipRates
 from labelweave.model_files import ModelFileError
 from labelweave.model_files.schema import Made, Sizes, refuse
 from labelweave.sklearn_compat import (
-    Hidden,
     Interval,
     StrOptions,
     validate_parameter_constraints,
@@ -47,7 +46,6 @@ SHARED: dict[str, list[Any]] = {
     "coef0": [NON_NEGATIVE],
     "scaling": [StrOptions({"none", "auto", "standard", "quantile", "unit"})],
     "kernel_rank": [COUNT, None],
-    "low_rank": [COUNT, None, Hidden(StrOptions({"deprecated"}))],
     "rank": [COUNT, Interval(Real, 0, 1, closed="right")],
     "label_covariance": [LabelCovariance, Taxonomy, "array-like", None],
     "label_mean": [LabelMean, "array-like", "sparse matrix", None],

@@ -9,7 +9,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from functools import cache, cached_property
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,6 +27,7 @@ from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 
 _KERNEL_VALUES_AT_ONCE = 2_000_000  # held in memory by each thread, 16 MB and as much to compute them
 _PRODUCTS_AT_ONCE = 32_000_000  # some milliseconds
+_Score = Callable[[FeatureMatrix, Array], None]
 _FEWEST_ROWS = 16  # of a panel, so that what is done once a panel does not count
 
 
@@ -41,7 +43,11 @@ class Scorer(StoredParameters, ABC):
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
         """Score every label of every row, with the same bits for any number of threads."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # not what is made of them
+
     @classmethod
+    @cache
     def attributes(cls) -> frozenset[str]:
         """Name what users may read on the model."""
         own = {
@@ -53,6 +59,20 @@ class Scorer(StoredParameters, ABC):
     def n_labels(self) -> int:
         """The number of scores of a row."""
         return len(self.intercept_)
+
+    def _in_panels(self, features: FeatureMatrix, size: int, score: _Score, *kernels: Kernel | None) -> Array:
+        """Score panels of rows, each on one thread, on as many as the linear algebra library would take.
+
+        size: the rows of a panel, by the sizes of a model and not by its threads.
+        score: writes the scores of rows.
+        kernels: on which it rests; one of the user's own may not be called by several threads.
+        """
+        scores = np.empty((len(features), self.n_labels))
+        parts = panels(len(features), max(_FEWEST_ROWS, size))
+        is_own = all(kernel is None or is_known_semidefinite(kernel) for kernel in kernels)
+        with (Workers.of_library() if is_own and len(parts) > 1 else Workers()).running() as workers:
+            workers.each(lambda rows: score(features.rows(rows), scores[rows]), parts)
+        return scores
 
     def takes(self, n_features: int) -> bool:
         """Say whether rows of so many features can be scored."""
@@ -75,27 +95,39 @@ class HasScorer(Saves):
 KERNEL = Maybe(Made(Kernel))
 ROWS = Maybe(Numbers("m d", "fiu", sparse=True))
 
+OF_FEATURES: dict[str, Field] = {"intercept_": Numbers("L"), "weights": Numbers("d L"), "kernel": KERNEL}
 
-@storable("LinearScorer", {"intercept_": Numbers("L"), "coef_": Numbers("L d"), "kernel": KERNEL})
+
+@storable("LinearScorer", OF_FEATURES)
 @dataclass(frozen=True)
 class LinearScorer(Scorer):
     """Weights of the features, or of the explicit features of a kernel.
 
-    coef_ (L, d): one row a label.
+    weights (d, L): those of one feature side by side, so that a sparse row reads those of its own features.
     """
 
-    coef_: Array
+    weights: Array
     kernel: Kernel | None = None
     holds_mean = True
 
+    @classmethod
+    def of_labels(cls, intercepts: PerLabel, coef: Array, kernel: Kernel | None = None) -> Self:
+        """Make one of weights (L, d), whose transpose is copied unless it is contiguous."""
+        return cls(intercepts, np.ascontiguousarray(coef.T), kernel)
+
+    @property
+    def coef_(self) -> Array:
+        """The weights, one row a label: a view of shape (L, d)."""
+        return self.weights.T
+
     def takes(self, n_features: int) -> bool:
-        return explicit_width(self.kernel, n_features) == self.coef_.shape[1]
+        return explicit_width(self.kernel, n_features) == len(self.weights)
 
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
-        def score(rows: FeatureMatrix) -> Array:
-            return explicit_features(self.kernel, rows).matmul(self.coef_.T) + self.intercept_
+        def score(rows: FeatureMatrix, scores: Array) -> None:
+            np.add(explicit_features(self.kernel, rows).matmul(self.weights), self.intercept_, out=scores)
 
-        return _in_panels(features, _PRODUCTS_AT_ONCE // max(1, _products(features, self.coef_)), score)
+        return self._in_panels(features, _PRODUCTS_AT_ONCE // _products(features, self.weights), score)
 
 
 @storable(
@@ -126,15 +158,6 @@ class FactorScorer(Scorer):
     support: Array | None = None
     support_vectors: Any = None
 
-    @classmethod
-    def of_parts(cls, fitted: dict[str, Any]) -> FactorScorer:
-        """Make a scorer of the attributes that earlier model files have, and take them out of these."""
-        intercepts, features, labels = (
-            fitted.pop(name) for name in ("intercept_", "feature_factors_", "label_factors_")
-        )
-        support, vectors = (fitted.pop(name, None) for name in ("support_", "support_vectors_"))
-        return cls(intercepts, features, labels, fitted.get("kernel_"), support, vectors)
-
     @property
     def support_(self) -> Array:
         """The support rows, shape (m,)."""
@@ -162,24 +185,28 @@ class FactorScorer(Scorer):
         return takes_support(self.kernel, self.support, self.support_vectors, n_features)
 
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
-        return self.products(features) + self.intercept_
+        return self.products(features, self.intercept_)
 
-    def products(self, features: FeatureMatrix) -> RowsByLabels:
-        """Score rows before intercepts."""
+    def products(self, features: FeatureMatrix, constants: PerLabel) -> RowsByLabels:
+        """Score rows with other constants than the intercepts."""
         if self.support is not None:
             rows = _KERNEL_VALUES_AT_ONCE // max(1, len(self.support))
         else:
-            of_latent = _products(features, self.feature_factors_.T)
-            rows = _PRODUCTS_AT_ONCE // max(1, of_latent + self.label_factors_.size)
-        latent = self._latent()
-        return _in_panels(features, rows, lambda part: latent(part) @ self.label_factors_.T, self.kernel)
+            of_latent = _products(features, self.feature_factors_)
+            rows = _PRODUCTS_AT_ONCE // (of_latent + self.label_factors_.size)
 
+        def score(part: FeatureMatrix, scores: Array) -> None:
+            np.add(self._latent(part) @ self.label_factors_.T, constants, out=scores)
+
+        return self._in_panels(features, rows, score, self.kernel)
+
+    @cached_property
     def _latent(self) -> Callable[[FeatureMatrix], Array]:
         """Give what maps rows into the space of the factors: shape (n, k)."""
         if self.support is None:
             return lambda rows: explicit_features(self.kernel, rows).matmul(self.feature_factors_)
         support, vectors = self.support, self.support_vectors
-        columns = None if self.kernel is None else FeatureMatrix(vectors)
+        columns = None if self.kernel is None else FeatureMatrix.of_model(vectors)
 
         def latent(rows: FeatureMatrix) -> Array:
             block = _kernel_values(self.kernel, rows, support, columns)
@@ -260,21 +287,39 @@ class KernelScorer(Scorer):
             raise AttributeError("With a precomputed kernel the features of support rows are not known.")
         return self.support_vectors
 
-    def scores(self, features: FeatureMatrix) -> RowsByLabels:
-        columns = [
-            None if term.kernel is None else FeatureMatrix(self.support_vectors[term.rows])
+    @cached_property
+    def _columns(self) -> list[FeatureMatrix | None]:
+        """The rows of every term, checked once and not copied where it has all."""
+        rows, everything = self.support_vectors, np.arange(len(self.support_))
+        return [
+            None if term.kernel is None
+            else FeatureMatrix.of_model(rows if np.array_equal(term.rows, everything) else rows[term.rows])
             for term in self.terms
-        ]
+        ]  # fmt: skip
 
-        def score(rows: FeatureMatrix) -> Array:
-            scores = np.tile(self.intercept_, (len(rows), 1))
-            for term, vectors in zip(self.terms, columns, strict=True):
+    def scores(self, features: FeatureMatrix) -> RowsByLabels:
+        if self._as_weights is not None:
+            return self._as_weights.scores(features)
+
+        def score(rows: FeatureMatrix, scores: Array) -> None:
+            scores[:] = self.intercept_
+            for term, vectors in zip(self.terms, self._columns, strict=True):
                 term.add_to(scores, _kernel_values(term.kernel, rows, self.support_[term.rows], vectors))
-            return scores
 
         widest = max((len(term.rows) for term in self.terms), default=1)
         kernels = (term.kernel for term in self.terms)
-        return _in_panels(features, _KERNEL_VALUES_AT_ONCE // max(1, widest), score, *kernels)
+        return self._in_panels(features, _KERNEL_VALUES_AT_ONCE // max(1, widest), score, *kernels)
+
+    @cached_property
+    def _as_weights(self) -> LinearScorer | None:
+        """The scores as weights of features, of which one kernel has fewer than support rows."""
+        kernel, columns = (self.terms[0].kernel, self._columns[0]) if len(self.terms) == 1 else (None, None)
+        explicit = kernel.explicit_features(columns) if kernel and columns else None
+        if explicit is None or explicit.shape[1] >= len(explicit):
+            return None
+        weights = np.zeros((explicit.shape[1], self.n_labels))
+        self.terms[0].add_to(weights, explicit.data.T)
+        return LinearScorer(self.intercept_, weights, kernel)
 
 
 def label_weights(model: HasScorer, label: int) -> Array:
@@ -322,28 +367,11 @@ def explicit_features(kernel: Kernel | None, features: FeatureMatrix) -> Feature
     return explicit
 
 
-def _in_panels(
-    features: FeatureMatrix, size: int, score: Callable[[FeatureMatrix], Array], *kernels: Kernel | None
-) -> Array:
-    """Score panels of rows, each on one thread, on as many as the linear algebra library would take.
-
-    size: the rows of a panel, by the sizes of a model and not by its threads.
-    kernels: on which it rests; one of the user's own may not be called by several threads.
-    """
-    parts = panels(len(features), max(_FEWEST_ROWS, size)) or [slice(0, 0)]
-    if len(parts) == 1:
-        with Workers().running():
-            return score(features)
-    is_own = all(kernel is None or is_known_semidefinite(kernel) for kernel in kernels)
-    with (Workers.of_library() if is_own else Workers()).running() as workers:
-        return np.concatenate(workers.map(lambda rows: score(features.rows(rows)), parts))
-
-
 def _products(features: FeatureMatrix, weights: Array) -> int:
-    """Count the multiplications of a row with weights (labels, features)."""
-    if not features.is_sparse:
-        return weights.size
-    return int(features.data.nnz / max(1, len(features)) * len(weights))  # bits do not depend on panels here
+    """Count the multiplications of a row with weights (features, labels), at least one."""
+    d, n_labels = weights.shape
+    share = features.data.nnz / max(1, len(features)) if features.is_sparse else d
+    return max(1, int(share * n_labels))  # of sparse rows bits do not depend on panels
 
 
 def _kernel_values(
@@ -354,15 +382,6 @@ def _kernel_values(
         return dense_rows(rows)[:, support]
     assert vectors is not None, "a kernel comes with the features of the support rows"
     return kernel.block(rows, vectors)
-
-
-def scorer_of_parts(fitted: dict[str, Any]) -> Scorer:
-    """Make a scorer of the parts that earlier model files have as attributes, and take them out of these."""
-    intercepts, kernel = fitted.pop("intercept_"), fitted.get("kernel_")
-    if "coef_" in fitted:
-        return LinearScorer(intercepts, fitted.pop("coef_"), kernel)
-    coefficients, support = fitted.pop("dual_coef_"), fitted.pop("support_")
-    return kernel_scorer([kernel], intercepts, [coefficients], support, fitted.pop("support_vectors_", None))
 
 
 def kernel_scorer(

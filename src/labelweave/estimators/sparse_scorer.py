@@ -107,9 +107,6 @@ class SparseScorer(Scorer):
         table.eliminate_zeros()
         return table
 
-    def __getstate__(self) -> dict[str, Any]:
-        return self.to_state()
-
     def takes(self, n_features: int) -> bool:
         return explicit_width(self.kernel, n_features) == len(self.indptr) - 1
 

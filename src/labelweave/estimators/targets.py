@@ -20,10 +20,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
 from labelweave.arrays import checked_csr, numbers_of, unmasked
 from labelweave.frames import FrameForm, frame_values, is_frame, library_of
-from labelweave.labels import ClassProbabilities, LabelCovariance, LabelMatrix, Taxonomy
+from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
 from labelweave.labels.class_probabilities import is_missing
 from labelweave.labels.label_matrix import is_plain_array
-from labelweave.labels.label_names import as_text, columns_by_name, places_by_name, rows_by_name
+from labelweave.labels.label_names import as_text, columns_by_name, rows_by_name
 from labelweave.labels.tags import numbered_tags, tag_rows
 
 
@@ -127,24 +127,6 @@ class TargetForm:
 def taxonomy_of(label_covariance: Any) -> Taxonomy | None:
     """Give the taxonomy that a label covariance is asked to be, whose inner nodes targets may name."""
     return label_covariance if isinstance(label_covariance, Taxonomy) else None
-
-
-def read_covariance(given: Any, n_labels: int, names: list[str]) -> LabelCovariance:
-    """Read a label covariance, a taxonomy whose leaves have those names, or a matrix.
-
-    A covariance whose labels have the same names is put into their order.
-    Raises ValueError if it is over another number of labels, or some have other names and some the same.
-    """
-    if isinstance(given, Taxonomy):
-        given = LabelCovariance.from_taxonomy(given, names)
-    covariance = given if isinstance(given, LabelCovariance) else LabelCovariance.dense(given)
-    if covariance.n_labels != n_labels:
-        raise ValueError(
-            f"label_covariance is over {covariance.n_labels} labels but y has {n_labels}; they must agree."
-        )
-    theirs = [] if covariance.label_names is None else [str(name) for name in covariance.label_names]
-    places = places_by_name(theirs, names, "label_covariance")
-    return covariance if places is None else covariance.columns(places)
 
 
 def read_targets(

@@ -333,14 +333,6 @@ class ThresholdedClassifier(KernelClassifier):
             self._compared(scores) - self.thresholds_ for scores in self._score_blocks(X, self._raw_scores)
         )
 
-    @classmethod
-    def _state_of_today(cls, state: dict[str, Any]) -> dict[str, Any]:
-        state = super()._state_of_today(state)
-        if "thresholds_" not in state["fitted"]:  # files of versions that had none
-            n_columns = 1 if state["form"]["kind"] == "binary" else len(state["classes"])
-            state["fitted"]["thresholds_"] = np.zeros(n_columns)
-        return state
-
 
 class LearningClassifier(ThresholdedClassifier):
     """Base of such classifiers that may learn hyper-parameters, on kernel matrices of low rank too."""
@@ -354,23 +346,6 @@ class LearningClassifier(ThresholdedClassifier):
         "learning_trace_": Optional(Items(Items(MEASURED))),
     }
 
-    @property
-    def _kernel_rank(self) -> int | None:
-        return self.kernel_rank if self.low_rank == "deprecated" else self.low_rank
-
-    def _check_kernel_rank(self) -> None:
-        if self.low_rank == "deprecated":
-            return
-        if self.kernel_rank is not None:
-            raise ValueError(
-                "kernel_rank and low_rank are two names of one parameter; give kernel_rank alone."
-            )
-        message = (
-            f"low_rank is now called kernel_rank, and the old name goes in version 0.2; "
-            f"give kernel_rank={self.low_rank}."
-        )
-        warn_caller(message, FutureWarning)
-
     def _keep_learned(self, learned: LearnedParameters | None) -> None:
         self.cross_validation_loss_ = np.nan if learned is None else learned.value
         self.learning_status_ = "fixed" if learned is None else learned.status
@@ -383,8 +358,6 @@ class LearningClassifier(ThresholdedClassifier):
 
     def _storable_parameters(self) -> dict[str, Any]:
         parameters = super()._storable_parameters()
-        del parameters["low_rank"]
-        parameters["kernel_rank"] = self._kernel_rank
         if not (self.cv is None or isinstance(self.cv, Integral)):
             parameters["cv"] = None  # a splitter has no use after the fit
         return parameters
@@ -394,12 +367,6 @@ class LearningClassifier(ThresholdedClassifier):
         state = super().to_state()
         state["fitted"]["learning_trace_"] = [list(record) for record in self.learning_trace_]
         return state
-
-    @classmethod
-    def _state_of_today(cls, state: dict[str, Any]) -> dict[str, Any]:
-        if "low_rank" in state["parameters"]:  # files of versions that called it so
-            state["parameters"]["kernel_rank"] = state["parameters"].pop("low_rank")
-        return super()._state_of_today(state)
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Any:

@@ -82,9 +82,9 @@ def changed_parameters(model: Any) -> tuple[str, ...]:
 
 
 def _own_parameters(model: Any) -> dict[str, Any]:
-    """Give the parameters without the classifier inside, and without names of earlier versions."""
+    """Give the parameters without the classifier inside."""
     given = model.get_params(deep=False)
-    return {name: value for name, value in given.items() if name not in ("estimator", "low_rank")}
+    return {name: value for name, value in given.items() if name != "estimator"}
 
 
 def _is_same(value: Any, default: Any) -> bool:

@@ -9,6 +9,8 @@ for the factor of the labels (Phi = 1).
 
 from __future__ import annotations
 
+import math
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +18,20 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerRow
-from labelweave.arrays import Workers
-from labelweave.arrays.linear_algebra import is_numpy, like, to_numpy
+from labelweave.arrays import Workers, namespace
+from labelweave.arrays.linear_algebra import as_type, is_double, is_numpy, like, to_numpy
 from labelweave.features.sparse_products import SparseProducts
 
 if TYPE_CHECKING:
     from labelweave.features.gram.stored import Gram
+
+_EIGENVALUES, _AXES_SAVE = 10, 25  # m^3 that eigenvectors take; products with the table that they save a fit
+USUAL = 1e12  # a size up to which squares in single precision are finite
+
+
+def is_usual(table: Array) -> bool:
+    """Tell whether the largest entry is of a size that single precision holds the square of."""
+    return 1 / USUAL < float(namespace(table).max(abs(table))) < USUAL
 
 
 class FactorMap:
@@ -53,6 +63,11 @@ class FactorMap:
         """
         return factor
 
+    @property
+    def takes_single(self) -> bool:
+        """Whether products in single precision do no harm, and take less time."""
+        return type(self) is FactorMap
+
     def squares(self, weights: PerRow) -> Array:
         """Say how much each row of a factor moves the image, for a preconditioner.
 
@@ -60,6 +75,13 @@ class FactorMap:
         Returns (m, 1): ``sum_i weights_i Phi_ij^2``, or a mean of it.
         """
         return weights[:, None]
+
+    def axes(self, rank: int) -> tuple[Array, Array] | None:
+        """Give principal axes (m, m) and shares of squares (m,) on them, for a preconditioner.
+
+        None where they take longer than they save for factors of a rank.
+        """
+        return None
 
     def under(self, loss: Any, workers: Workers) -> tuple[Any, FactorMap]:
         """Give the entries of a loss of all rows, and the map from a factor to what they see of it.
@@ -98,11 +120,34 @@ class DenseMap(FactorMap):
     def __init__(self, table: Array, workers: Workers) -> None:
         self.table, self.workers, self.shape = table, workers, (table.shape[0], table.shape[1])
 
+    @cached_property
+    def takes_single(self) -> bool:
+        return math.prod(self.shape) > 0 and is_usual(self.table)
+
+    @cached_property
+    def _single(self) -> Array:
+        return as_type(self.table, namespace(self.table).float32)
+
+    def _table(self, factor: Array) -> Array:
+        return self.table if factor.dtype == self.table.dtype else self._single
+
     def image(self, factor: Array) -> Array:
-        return self.workers.matmul(self.table, factor)
+        return self.workers.matmul(self._table(factor), factor)
 
     def gradient(self, derivatives: Array) -> Array:
-        return self.workers.inner(self.table, derivatives)
+        return self.workers.inner(self._table(derivatives), derivatives)
+
+    def axes(self, rank: int) -> tuple[Array, Array] | None:
+        n, m = self.shape
+        pays = m <= n and m * (n + _EIGENVALUES * m) <= 4 * _AXES_SAVE * n * rank
+        return self._axes if pays and is_double(self.table) else None  # in single precision noise would grow
+
+    @cached_property
+    def _axes(self) -> tuple[Array, Array]:
+        values, axes = np.linalg.eigh(to_numpy(self.workers.inner(self.table, self.table)))
+        return like(axes, self.table), np.maximum(values, 0.0) / max(
+            float(values.sum()), np.finfo(float).tiny
+        )
 
     def squares(self, weights: Array) -> Array:
         if is_numpy(self.table):

@@ -33,6 +33,7 @@ class FeatureMatrix:
     """
 
     is_apart = False
+    kept: dict[Any, Any] | None = None  # what was made of the rows, where they are those of a fitted model
 
     def __init__(self, X: Any, names: Sequence[str] | None = None, largest: float = _MOST) -> None:
         if names is None and hasattr(X, "columns"):
@@ -68,6 +69,20 @@ class FeatureMatrix:
         made = cls.__new__(cls)
         made.data, made.names = data, names
         return made
+
+    @classmethod
+    def of_model(cls, X: Any) -> FeatureMatrix:
+        """Take rows that a fitted model keeps."""
+        made = cls(X)
+        made.kept = {}
+        return made
+
+    def once(self, what: Any, make: Callable[[], Any]) -> Any:
+        """Make something of the rows; only once, where they are those of a model."""
+        kept = {} if self.kept is None else self.kept
+        if what not in kept:
+            kept[what] = make()
+        return kept[what]
 
     @property
     def marks(self) -> Any:
@@ -106,6 +121,8 @@ class FeatureMatrix:
 
     def rows(self, which: slice | npt.NDArray[Any]) -> FeatureMatrix:
         """Keep some rows, not checked again."""
+        if isinstance(which, slice) and which.indices(len(self)) == (0, len(self), 1):
+            return self
         return self._unchecked(self.data[which], self.names)
 
     def astype(self, dtype: npt.DTypeLike) -> FeatureMatrix:
@@ -147,8 +164,13 @@ class FeatureMatrix:
         return np.asarray(squares.sum(axis=1)).ravel()
 
     def matmul(self, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Multiply by a dense matrix of weights, of shape (d, L)."""
-        return np.asarray(self.data @ weights)
+        """Multiply by a dense matrix of weights, of shape (d, L); contiguous ones are not copied."""
+        dtype = np.result_type(self.data, weights, np.float32)
+        if not self.is_sparse or len(weights) != self.shape[1]:
+            return np.asarray(self.data.astype(dtype, copy=False) @ weights)
+        from labelweave.features.sparse_products import multiply_rows
+
+        return multiply_rows(self.sparse_rows(dtype), np.ascontiguousarray(weights, dtype))
 
 
 @dataclass(frozen=True)

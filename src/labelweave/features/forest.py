@@ -15,7 +15,7 @@ from labelweave.arrays import panels
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import Numbers, count, is_bounded, places
 
-_NUMBERS_AT_ONCE = 8_000_000  # of rows written out for trees, 32 MB
+_NUMBERS_AT_ONCE = 131_072  # of rows written out to walk down one tree after the other: 512 KB of cache
 _LARGEST = float(np.finfo(np.float32).max)
 _TYPES = np.int64, np.int32, np.float64, np.int32, np.bool_  # as of_trees makes arrays
 
@@ -51,7 +51,7 @@ def _is_a_forest(state: dict[str, Any]) -> bool:
         ),
     },
 )
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)  # known by what it is, where things are kept for it
 class Forest(StoredParameters):
     """Decision trees, whose nodes stand one tree after the other.
 
@@ -132,7 +132,7 @@ class Forest(StoredParameters):
         arrays = self.roots, self.feature, self.threshold, self.children, self.missing_left
         trees = [_fixed(array, kind) for array, kind in zip(arrays, _TYPES, strict=True)]
         nodes = np.empty((data.shape[0], self.n_trees), np.int32)
-        for rows in panels(data.shape[0], max(1, _NUMBERS_AT_ONCE // max(1, data.shape[1]))):
+        for rows in panels(data.shape[0], max(8, _NUMBERS_AT_ONCE // max(1, data.shape[1]))):
             find_leaves(single(data[rows]), *trees, nodes[rows])
         return self.leaf_numbers[nodes]
 

@@ -7,14 +7,19 @@ from typing import Any, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import ndtri
 
 from labelweave.array_types import Array
+from labelweave.arrays import panels
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import Maybe, Numbers, OneOf
 
 _MOST_QUANTILES = 1000
 _MOST_ROWS = 20_000  # of which quantiles are taken
+_CELLS_AT_ONCE = 32_768  # that are searched for among quantiles, so that they stay in the processor's cache
+_AT_AN_END = 1e-7  # as near as that to the least or greatest quantile, by scikit-learn
+_ENDS = ndtri(_AT_AN_END - np.spacing(1)), ndtri(1 - (_AT_AN_END - np.spacing(1)))
 
 
 def _has_its_parts(state: dict[str, Any]) -> bool:
@@ -88,23 +93,19 @@ class FeatureScaling(StoredParameters):
     def __call__(self, features: FeatureMatrix) -> FeatureMatrix:
         """Scale rows; their precision stays, and they are dense where zeros move."""
         data, names, factor = features.data, cast(Any, features.names), cast(Array, self.factor)
-        if self.kind == "unit":
+        is_unit = self.kind == "unit"
+        if is_unit:
             lengths = np.sqrt(features.squared_norms())
-            factors = 1.0 / np.where(lengths > 0, lengths, 1.0)
-            if features.is_sparse:
-                scaled = data.copy()
-                scaled.data = (scaled.data * np.repeat(factors, np.diff(data.indptr))).astype(data.dtype)
-            else:
-                scaled = (data * factors[:, None]).astype(data.dtype)
-            return FeatureMatrix(scaled, names)
-        if features.is_sparse and self._moves_zeros:
+            factor = 1.0 / np.where(lengths > 0, lengths, 1.0)[:, None]
+        elif features.is_sparse and self._moves_zeros:
             data = data.toarray()
         if sp.issparse(data):
             scaled = data.copy()
-            scaled.data = (scaled.data * factor[scaled.indices]).astype(data.dtype)
+            factors = np.repeat(factor, np.diff(data.indptr)) if is_unit else factor[data.indices]
+            scaled.data = (data.data * factors).astype(data.dtype)
         else:
             table = data if self.quantiles is None else _to_normal(data, self.quantiles)
-            scaled = ((table - self.center) * factor).astype(data.dtype)
+            scaled = ((table if is_unit else table - self.center) * factor).astype(data.dtype)
         return FeatureMatrix(scaled, names)
 
     @property
@@ -136,15 +137,39 @@ def _quantiles(features: FeatureMatrix) -> Array:
 
 
 def _to_normal(data: Array, quantiles: Array) -> Array:
-    """Map columns to normal quantiles, as scikit-learn does: the same for equal values, cut at the ends."""
-    from sklearn.preprocessing import QuantileTransformer
-
+    """Map all columns at once to normal quantiles, by the formula of scikit-learn's QuantileTransformer."""
     # what is within 1e-7 of an end is at the end for scikit-learn, so ranges below 1 are brought above it
     lowest, highest = quantiles[0], quantiles[-1]
     is_small = (highest > lowest) & (highest - lowest < 1)
     unit = np.exp2(np.floor(np.log2(np.where(is_small, highest - lowest, 1.0))))
-    table, quantiles = np.clip(data.astype(np.float64), lowest, highest) / unit, quantiles / unit
-    transformer = QuantileTransformer(output_distribution="normal", n_quantiles=len(quantiles))
-    transformer.quantiles_, transformer.references_ = quantiles, np.linspace(0, 1, len(quantiles))
-    transformer.n_features_in_ = quantiles.shape[1]
-    return np.asarray(transformer.transform(table))
+    normal: Array = np.clip(data.astype(np.float64), lowest, highest)
+    for rows in panels(len(normal), max(1, _CELLS_AT_ONCE // max(1, normal.shape[1]))):
+        shares, table = _shares(normal[rows], quantiles, unit), normal[rows] / unit
+        shares[table + _AT_AN_END > highest / unit] = 1.0
+        shares[table - _AT_AN_END < lowest / unit] = 0.0
+        normal[rows] = np.clip(ndtri(shares), *_ENDS)
+    return normal
+
+
+def _shares(table: Array, quantiles: Array, unit: Array) -> Array:
+    """Interpolate between quantiles; what equals several of them gets the middle of their shares."""
+    levels, columns = np.linspace(0, 1, len(quantiles)), np.arange(quantiles.shape[1])
+    places = _places(table, quantiles, np.less_equal) - 1, _places(table, quantiles, np.less)
+    below, above = (quantiles[place, columns] / unit for place in places)
+    before, after = (levels[place] for place in places)
+    with np.errstate(over="ignore"):  # between subnormal numbers, where scikit-learn has NaN
+        slopes = (after - before) / np.where(above > below, above - below, np.inf)
+    slopes, table = np.minimum(slopes, np.finfo(np.float64).max), table / unit
+    shares: Array = 0.5 * (slopes * (table - below) + before - (slopes * (above - table) - after))
+    return shares
+
+
+def _places(table: Array, quantiles: Array, stands_before: np.ufunc) -> Array:
+    """Count the quantiles of its column that stand before each number, by bisection: shape (n, d)."""
+    size, width = quantiles.shape
+    entries, places = quantiles.ravel(), np.tile(np.arange(width), (len(table), 1))
+    while size > 1:
+        half = size // 2
+        places += half * width * stands_before(entries.take(places + (half - 1) * width), table)
+        size -= half
+    return np.asarray(places // width + stands_before(entries.take(places), table))

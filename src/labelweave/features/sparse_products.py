@@ -41,6 +41,31 @@ _KEPT_CUTS = 2
 _SMALLEST_RUN = 4096  # entries, which take longer than handing them to a thread
 
 
+def multiply_rows(rows: tuple[Array, Array, Array], table: Array) -> Array:
+    """Multiply sparse rows by a table (p, k), of which each row reads the rows of its own entries alone.
+
+    Every row of the product is one sum, with the same bits whatever rows are beside it.
+
+    rows: where the entries of each begin, their columns, all below p, and values of the table's type.
+    table: contiguous; a memory-mapped one is read where it is.
+    """
+    from labelweave._loops.sparse_products import multiply_table
+
+    indptr, indices, values = rows
+    product = np.empty((len(indptr) - 1, table.shape[1]), table.dtype)
+    parts = _read_only(indptr[:-1], indptr[1:], indices, values, table)
+    multiply_table(*parts, product, table.nbytes > _NEAR, False)
+    return product
+
+
+def _read_only(*arrays: Array) -> list[Array]:
+    """Give views that cannot be written to, as memory-mapped arrays are, so that loops have one type."""
+    views = [array.view() for array in arrays]
+    for view in views:
+        view.flags.writeable = False
+    return views
+
+
 class _Side:
     """Where the entries of each row of a matrix (m, p) are, and runs of rows with about as much work."""
 
@@ -206,8 +231,8 @@ class SparseProducts:
         blocks = [(side.indptr[:-1], side.indptr[1:])] if cuts is None else list(pairwise(cuts))
 
         def one(rows: slice, block: tuple[Array, Array], adds: bool) -> None:
-            starts, stops = (places[rows] for places in block)
-            multiply_table(starts, stops, side.indices, self.values, table, product[rows], not near, adds)
+            parts = _read_only(*(places[rows] for places in block), side.indices, self.values, table)
+            multiply_table(*parts, product[rows], not near, adds)
 
         for number, block in enumerate(blocks):
             self.workers.each(partial(one, block=block, adds=number > 0), self._runs())

@@ -171,13 +171,6 @@ def _decoded_object(name: str, state: Any) -> Any:
         raise ModelFileError(f"{name} cannot be made from it ({type(error).__name__}: {error}).") from error
 
 
-def made_again(value: T) -> T:
-    """Make an object anew from its state, with all checks; for those made of parts of earlier files."""
-    arrays: dict[str, Any] = {}
-    again: T = decode(encode(value, arrays), arrays)
-    return again
-
-
 def to_json(value: Any, where: str = "state") -> str:
     """Write plain data, nested at most 100 deep, as JSON text."""
     return json.dumps(_spelled(value, where, 0), allow_nan=False, separators=(",", ":"))

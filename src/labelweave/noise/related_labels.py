@@ -25,8 +25,8 @@ import scipy.linalg as sl
 from labelweave.arguments import shown
 from labelweave.array_types import Array, PerRow, RowsByLabels
 from labelweave.arrays import ratios
-from labelweave.estimators.targets import read_covariance
 from labelweave.labels import CliqueGraph, LabelCovariance, LabelMatrix, Taxonomy
+from labelweave.labels.covariance.base import read_covariance
 
 _PENALTIES = 3.0 * 10.0 ** (np.arange(9) / 2.0)
 _MOST_RELATED = 50

@@ -107,5 +107,7 @@ class CoupledMargins(MarginDual):
 
 def make_margin_dual(data: MarginData, dtype: npt.DTypeLike, workers: Workers | None = None) -> MarginDual:
     """Choose the form of the dual that the label covariance allows."""
-    form = IndependentMargins if data.covariance.is_diagonal else CoupledMargins
-    return form(data, dtype, workers)
+    if not data.covariance.is_diagonal:
+        return CoupledMargins(data, dtype, workers)
+    rows = OrderedRows(data, dtype, as_table=not data.features.is_sparse)
+    return IndependentMargins(rows, dtype, workers)

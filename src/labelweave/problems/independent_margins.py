@@ -110,15 +110,18 @@ class IndependentMargins(MarginDual):
             moves.curvature[number] = np.maximum((1 / self.squared_norms) @ is_free, 1)
 
     def sweep(self, point: MarginPoint, block: int, rows: Array, threshold: float) -> float:
-        from labelweave._loops.coordinate_ascent import sweep_independent
+        from labelweave._loops.coordinate_ascent import sweep_independent, sweep_table
 
         labels, moves = self.label_blocks[block], point.moves
-        gap = sweep_independent(
-            rows, *self.rows, self.squared_norms, labels.signs, point.beta[block], labels.upper,
-            labels.margins, point.weights[block], point.intercepts[block], moves.share[block],
-            self.data.intercept, moves.totals[block], moves.free[block], point.gains[block], threshold,
-            self.keeps_zeros, self.data.squared or None,
+        common = (
+            self.squared_norms, labels.signs, point.beta[block], labels.upper, labels.margins,
+            point.weights[block], point.intercepts[block], moves.share[block], self.data.intercept,
+            moves.totals[block], moves.free[block], point.gains[block], threshold,
         )  # fmt: skip
+        if self.ordered.as_table:
+            gap = sweep_table(rows, *self.rows, *common)
+        else:
+            gap = sweep_independent(rows, *self.rows, *common, self.keeps_zeros, self.data.squared or None)
         self._move_intercepts(point, block, len(rows) == self.n_rows, gap)
         return float(gap)
 
@@ -137,6 +140,8 @@ class IndependentMargins(MarginDual):
     ) -> tuple[float, float, int]:  # fmt: skip
         from labelweave._loops.coordinate_ascent import round_independent
 
+        if self.ordered.as_table:  # a sweep over dense rows is long beside what Python adds
+            return super().round(point, block, orders, run, hot_gain, idle_gain, mean_gain)
         labels, moves = self.label_blocks[block], point.moves
         data = *self.rows, self.squared_norms, labels.signs, labels.upper, labels.margins
         points = point.beta[block], point.weights[block], point.intercepts[block], point.gains[block]

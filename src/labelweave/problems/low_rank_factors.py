@@ -36,6 +36,7 @@ of whatever rank, are better.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -46,9 +47,9 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers, namespace
-from labelweave.arrays.linear_algebra import is_double, largest_root, like, to_numpy
+from labelweave.arrays.linear_algebra import as_type, is_double, largest_root, like, to_numpy
 from labelweave.arrays.tables import add_multiple, column_inner, divided_by_outer, row_inner
-from labelweave.features.factor_maps import FactorMap
+from labelweave.features.factor_maps import USUAL, FactorMap, is_usual
 from labelweave.labels import LabelMatrix
 from labelweave.losses.entry_losses import ENTRY_LOSSES, EntryLoss, GradedEntryLoss, SquaredEntryLoss
 from labelweave.problems.label_entries import (
@@ -324,6 +325,12 @@ class FactorStep:
     def values(self, factor: Array, image: Array) -> npt.NDArray[np.float64]:
         return self._total(self.entries.values(image, self.fixed), factor, image)
 
+    def steering(self, gradient: Array) -> Array:
+        """Give a gradient in single precision where that serves for steps; see :class:`FactorProblem`."""
+        takes = self.entries.takes_single and self.map.takes_single and math.prod(gradient.shape) > 0
+        serves = takes and is_usual(gradient) and not 0 < self.penalty < 1 / USUAL
+        return as_type(gradient, namespace(gradient).float32) if serves else gradient
+
     def inner(self, left: Array, right: Array, image: Array) -> npt.NDArray[np.float64]:
         dual = self.map.dual(right, image)
         if self.blocks == "rows":
@@ -339,20 +346,23 @@ class FactorStep:
         penalties[0, 0] += losses.sum()
         return penalties
 
-    def _sizes(self, weights: Array) -> tuple[Array, Array]:
+    def _sizes(self, weights: Array) -> tuple[Array, Array, Array | None]:
         """Give a column (m or 1, 1) and a row (k,); their product plus the penalty is about the Hessian.
 
+        It is so in the features' principal axes (m, m) where the map has some, the last item then.
         Without a penalty all features are scaled alike: steps then stay in the span of the rows of the
         features, and of all solutions the one of least norm is found.
         """
         dtype = weights.dtype
         squares = self.map.squares(weights)
         if self.penalty:
-            return squares, self.spread.astype(dtype)
+            axes, shares = self.map.axes(self.fixed.shape[1]) or (None, None)
+            squares = squares if shares is None else squares.sum() * shares[:, None]
+            return squares, self.spread.astype(dtype), axes
         if self.blocks != "rows":
             squares = squares.mean(keepdims=True, dtype=np.float64).astype(dtype)
         there = self.spread > np.finfo(dtype).eps * self.spread.max(initial=0.0)
-        return squares, np.where(there, self.spread, 0.0).astype(dtype)
+        return squares, np.where(there, self.spread, 0.0).astype(dtype), None
 
 
 @dataclass
@@ -368,7 +378,7 @@ class StepPoint:
     bend: Callable[[Array], Array]
     values: npt.NDArray[np.float64]
     gradient: Array
-    sizes: tuple[Array, Array]
+    sizes: tuple[Array, Array, Array | None]
 
     def curve(self, direction: Array, image: Array) -> Array:
         bent = self.step.map.gradient(self.bend(image))
@@ -376,8 +386,11 @@ class StepPoint:
         return bent
 
     def precondition(self, residual: Array) -> Array:
-        """Divide by the estimate of the Hessian's diagonal; 0 where there is no curvature at all."""
-        return divided_by_outer(residual, *self.sizes, self.step.penalty, self.step.workers)
+        """Divide by the estimate of the Hessian; 0 where there is no curvature at all."""
+        (column, row, axes), workers = self.sizes, self.step.workers
+        turned = residual if axes is None else workers.inner(axes, residual)
+        found = divided_by_outer(turned, column, row, self.step.penalty, workers)
+        return found if axes is None else workers.matmul(axes, found)
 
 
 @dataclass(frozen=True)

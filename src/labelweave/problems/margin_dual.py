@@ -116,23 +116,30 @@ class OrderedRows:
     (RCV1 as it comes, in runs of 64: 29 sweeps to the dual value of 7 in random order); in this order a
     solver may visit neighbours together.
 
-    rows, exact_rows: the CSR arrays of the features, the latter in double precision.
+    as_table: whether the features, which are dense then, are walked as such.
+    rows, exact_rows: the CSR arrays of the features, or a table alone, the latter in double precision.
     """
 
-    def __init__(self, data: MarginData, dtype: npt.DTypeLike) -> None:
+    def __init__(self, data: MarginData, dtype: npt.DTypeLike, *, as_table: bool = False) -> None:
+        self.as_table = as_table
         self.order = np.random.default_rng(0).permutation(len(data.features))
         self.data = data = data.rows(self.order)
         norms = _checked_norms(data.features)
         upper = data.upper.max(initial=0.0)
         is_inside = max(norms.max(initial=0.0), upper) < _LARGEST_SINGLE and upper >= _SMALLEST_SINGLE
         self.dtype = np.dtype(dtype if is_inside else np.float64)
-        self.rows = data.features.sparse_rows(self.dtype)
+        self.rows = self._rows(self.dtype)
         # an empty row has no curvature of its own; a tiny one keeps its step finite
         self.squared_norms = np.maximum(norms, 1e-25).astype(self.dtype)
 
     @cached_property
-    def exact_rows(self) -> tuple[Array, Array, Array]:
-        return self.rows if self.dtype == np.float64 else self.data.features.sparse_rows(np.float64)
+    def exact_rows(self) -> tuple[Any, ...]:
+        return self.rows if self.dtype == np.float64 else self._rows(np.float64)
+
+    def _rows(self, dtype: npt.DTypeLike) -> tuple[Any, ...]:
+        if self.as_table:
+            return (np.ascontiguousarray(self.data.features.data, dtype),)
+        return self.data.features.sparse_rows(dtype)
 
     def some_labels(self, which: Array) -> OrderedRows:
         """Keep some labels; the features are shared."""
@@ -313,7 +320,7 @@ class MarginDual(ABC):
     def solution(self) -> tuple[Array, Array]:
         """Collect the weights of the point last certified: (L, d), without their intercepts, and these."""
         n_labels = self.data.labels.n_labels
-        coefficients = np.empty((n_labels, self.data.features.shape[1]))
+        coefficients = np.empty((self.data.features.shape[1], n_labels)).T  # as scorers keep them
         intercepts = np.empty(n_labels)
         for number, block in enumerate(self.label_blocks):
             wide, constants = self.certified[number]
@@ -322,7 +329,7 @@ class MarginDual(ABC):
         return coefficients, intercepts
 
     @property
-    def exact_rows(self) -> tuple[Array, Array, Array]:
+    def exact_rows(self) -> tuple[Any, ...]:
         """The rows in double precision."""
         return self.ordered.exact_rows
 
@@ -350,8 +357,11 @@ class MarginDual(ABC):
         """Compute X^T B for one label block, (d, WIDTH), without the constant feature."""
         from labelweave._loops.coordinate_ascent import scatter_block
 
+        rows = self.rows if beta.dtype == self.dtype else self.exact_rows
+        if self.ordered.as_table:
+            return np.ascontiguousarray(rows[0].T @ beta)
         wide = np.zeros((self.data.features.shape[1], WIDTH), beta.dtype)
-        scatter_block(*(self.rows if beta.dtype == self.dtype else self.exact_rows), beta, wide)
+        scatter_block(*rows, beta, wide)
         return wide
 
     def around_known(self, beta: Array, number: int) -> Array:
@@ -372,12 +382,15 @@ class MarginDual(ABC):
 
         weights (d, WIDTH), intercept (WIDTH,): of the type of the variables.
         """
-        from labelweave._loops.coordinate_ascent import label_sums
+        from labelweave._loops.coordinate_ascent import label_sums, table_sums
 
         sums = np.zeros((3, WIDTH))
         rows = self.rows if weights.dtype == self.dtype else self.exact_rows
-        of_labels = block.signs, beta, block.upper, block.margins
-        label_sums(*rows, *of_labels, weights, intercept, sums, self.data.squared or None)
+        of_labels = block.signs, beta, block.upper, block.margins, weights, intercept, sums
+        if self.ordered.as_table:
+            table_sums(*rows, *of_labels)
+        else:
+            label_sums(*rows, *of_labels, self.data.squared or None)
         return sums
 
 

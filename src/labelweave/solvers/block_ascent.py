@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from labelweave.array_types import Array
-from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord
+from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord, rounds_foreseen
 
 _PART = 4  # a round visits a quarter of the rows, or one block
 _GREEDY = 0.5  # share of the rows to visit that have the largest shares of the gap
@@ -133,7 +133,8 @@ class BlockAscent(Solver[BlockDual, BlockState]):
 
     def _gives_way(self, state: BlockState, record: TraceRecord) -> bool:
         is_due = np.isfinite(self.rival) and state.rounds >= _FIRST_LOOK and record.gap > self.tol
-        return bool(is_due) and _expected_rounds(state, record, self.tol) > self.rival
+        gaps = [*(earlier.gap for earlier in state.trace), record.gap]
+        return bool(is_due) and _SLOWING * rounds_foreseen(gaps, self.tol) > self.rival
 
     def _checked(self, problem: BlockDual, state: BlockState) -> Round[BlockState]:
         """Measure the gap; where it is small enough, do so with fresh scores."""
@@ -158,16 +159,6 @@ class BlockAscent(Solver[BlockDual, BlockState]):
         if status is None and self._gives_way(state, record):
             status = Status.HANDED_OVER
         return Round(state, record, status, settled)
-
-
-def _expected_rounds(state: BlockState, record: TraceRecord, tol: float) -> float:
-    """Foresee the rounds to come from how the gap fell in the last half of the rounds."""
-    gaps = np.minimum.accumulate([*(earlier.gap for earlier in state.trace), record.gap])
-    if gaps[-1] <= max(tol, 0.0):
-        return 0.0
-    half = len(gaps) // 2
-    fall = np.log(gaps[half] / gaps[-1]) / (len(gaps) - 1 - half)
-    return float(_SLOWING * np.log(gaps[-1] / tol) / fall) if fall > 0 else np.inf
 
 
 def _rows_to_visit(problem: BlockDual, state: BlockState) -> Array:

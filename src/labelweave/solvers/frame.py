@@ -311,6 +311,16 @@ class _Clock:
         return record._replace(iteration=rounds, time=time.perf_counter() - self.begin)
 
 
+def rounds_foreseen(gaps: Sequence[float], tol: float) -> float:
+    """Foresee the rounds to a gap from how it fell in the last half of the rounds so far."""
+    least = np.minimum.accumulate(gaps)
+    if least[-1] <= max(tol, 0.0):
+        return 0.0
+    half = len(least) // 2
+    fall = np.log(least[half] / least[-1]) / max(len(least) - 1 - half, 1)
+    return float(np.log(least[-1] / tol) / fall) if fall > 0 else np.inf
+
+
 def stream_of(generator: np.random.Generator) -> dict[str, Any]:
     """Give the place of a random stream, as part of a state."""
     stream: dict[str, Any] = dict(generator.bit_generator.state)

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers, namespace
-from labelweave.arrays.linear_algebra import copied, is_double
+from labelweave.arrays.linear_algebra import as_type, copied, is_double
 from labelweave.arrays.tables import add_multiple, multiply_and_add
 
 _ACCEPTED, _POOR, _GOOD = 1e-4, 0.25, 0.75  # shares of the decrease that the model promised
@@ -68,6 +68,9 @@ class FactorProblem(Protocol):
 
     def values(self, factor: Array, image: Array) -> Scalars:
         """Compute the values alone."""
+
+    def steering(self, gradient: Array) -> Array:
+        """Give a gradient in the precision of steps; values and gradients keep that of the factor."""
 
     def inner(self, left: Array, right: Array, image: Array) -> Scalars:
         """Compute inner products, block by block; the image is that of the right one."""
@@ -153,7 +156,11 @@ def _chosen(taken: npt.NDArray[np.bool_], there: Array, here: Array) -> Array:
 
 def _judged(problem: FactorProblem, now: _Trusted, step: TruncatedStep) -> tuple[_Trusted, bool]:
     """Take the blocks of a step that lower the objective and set the radii; say whether there are any."""
-    there, its_image = now.factor + step.direction, now.image + step.image
+    direction, moved = step.direction, step.image
+    if direction.dtype != now.factor.dtype:
+        direction = as_type(direction, now.factor.dtype)
+        moved = direction if moved is step.direction else problem.image(direction)
+    there, its_image = now.factor + direction, now.image + moved
     found = problem.values(there, its_image)
     noise = _NOISE[is_double(now.factor)] * np.abs(now.values)
     ratio = (now.values - found + noise) / (np.maximum(step.decrease, 1e-300) + noise)
@@ -208,7 +215,7 @@ class TruncatedStep:
 
 def descent(problem: FactorProblem, point: FactorPoint) -> Descent:
     """Give the direction of steepest descent."""
-    residual = -point.gradient
+    residual = problem.steering(-point.gradient)
     solved = point.precondition(residual)
     image = problem.image(solved)
     return Descent(solved, image, np.maximum(problem.inner(residual, solved, image), 0.0))
@@ -248,7 +255,7 @@ class _Path:
 
     def __init__(self, problem: FactorProblem, point: FactorPoint, start: Descent) -> None:
         self.problem, self.point, self.n_iter = problem, point, 0
-        self.residual = -point.gradient
+        self.residual = as_type(-point.gradient, start.direction.dtype)
         self.direction, self.along = start.direction, start.image
         xp, self.has_image = namespace(self.direction), self.along is not self.direction
         self.step = xp.zeros_like(self.direction)

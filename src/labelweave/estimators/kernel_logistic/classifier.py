@@ -201,8 +201,6 @@ class KernelLogisticClassifier(KernelProbabilities):
     verbose : bool or int, default=0
         Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
         the end; 2 for a line at every step.
-    low_rank : int or None
-        The name of ``kernel_rank`` in earlier versions, which goes in version 0.2.
 
     Attributes
     ----------
@@ -302,7 +300,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         validation_fraction: float | str = "auto", kernel_rank: int | None = None, warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None, tol: float = 1e-4, max_iter: int = 100,
         solver: str = "auto", memory_budget: float = 8000.0, n_jobs: int | None = None,
-        random_state: RandomState = 0, verbose: int = 0, low_rank: Any = "deprecated",
+        random_state: RandomState = 0, verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
@@ -422,7 +420,6 @@ class KernelLogisticClassifier(KernelProbabilities):
         self.classes_, self._fitted_loss = self._form.classes, deepcopy(self.loss)
         self._check_decision()
         self._check_threshold()
-        self._check_kernel_rank()
         if not data.weights.any():
             raise ValueError(
                 "sample_weight leaves nothing to fit: no row whose label was observed has a positive weight."
@@ -461,7 +458,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         self, progress: FitProgress, workers: Workers, seed: int, iterations: int, journal: Journal
     ) -> FitSettings:
         return FitSettings(
-            workers, seed, self.tol, self.max_iter, iterations, self.solver, kernel_rank=self._kernel_rank,
+            workers, seed, self.tol, self.max_iter, iterations, self.solver, kernel_rank=self.kernel_rank,
             memory_budget=self.memory_budget, journal=journal, on_check=progress, on_search=progress.on_search
         )  # fmt: skip
 

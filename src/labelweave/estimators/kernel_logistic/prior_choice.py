@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.array_types import PerLabel
-from labelweave.estimators.targets import node_name, read_covariance
+from labelweave.estimators.targets import node_name
 from labelweave.features import FeatureMatrix, Kernel, RBFKernel
 from labelweave.features.feature_matrix import Moments
 from labelweave.hyperparameters.priors import (
@@ -22,6 +22,7 @@ from labelweave.hyperparameters.priors import (
     TiedPriors,
 )
 from labelweave.labels import Taxonomy
+from labelweave.labels.covariance.base import read_covariance
 
 Grouping = Literal["shared", "class", "level", "subtree"]
 

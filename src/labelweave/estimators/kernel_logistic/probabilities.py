@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import expit, log_expit, log_softmax, logit, softmax
+from scipy.special import log_expit, log_softmax, logit, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.array_types import Array, PerLabel, RowsByLabels
@@ -14,7 +14,7 @@ from labelweave.estimators.added_labels import AddsLabels, widened_covariance
 from labelweave.estimators.kernel_logistic.fit import FittedLikelihood
 from labelweave.estimators.kernel_logistic.prior_choice import paper_gamma
 from labelweave.estimators.scorers import (
-    KERNEL,
+    OF_FEATURES,
     SUPPORT,
     KernelExpansion,
     KernelScorer,
@@ -35,7 +35,6 @@ from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 from labelweave.solvers import SolverResult
 
 _BELOW_ONE = np.nextafter(1.0, 0.0)
-PROBABILITY_THRESHOLDS = "probability_thresholds_"  # what model files call thresholds that are probabilities
 
 
 @storable("LikelihoodScorer", SUPPORT | {"dual": Numbers("m _")})
@@ -56,7 +55,7 @@ class LikelihoodScorer(KernelScorer):
         return list(self.terms)
 
 
-@storable("LikelihoodWeights", {"intercept_": Numbers("L"), "coef_": Numbers("L d"), "kernel": KERNEL})
+@storable("LikelihoodWeights", OF_FEATURES)
 @dataclass(frozen=True)
 class LikelihoodWeights(LinearScorer):
     """Weights of explicit features; of fits to rows elsewhere, which are not kept."""
@@ -82,7 +81,7 @@ class LikelihoodWeights(LinearScorer):
         for term, matrix in zip(prior.terms, gram.terms, strict=True):
             assert isinstance(matrix.gram, FactorGram), "features are explicit"
             total = total + matrix.gram.map.gradient(np.asarray(term.covariance.matmul(dual)))
-        return cls(intercepts, np.ascontiguousarray(total.T), first)
+        return cls.of_labels(intercepts, total.T, first)
 
 
 def has_weights(gram: CoupledGram) -> bool:
@@ -152,22 +151,6 @@ class KernelProbabilities(AddsLabels, LearningClassifier):
             return self.classes_[best_parent(probabilities, self.taxonomy_.parents_of(names))]
         return self.classes_[least_expected_loss(probabilities, self.taxonomy_.distances(names))]
 
-    def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`LearningClassifier.to_state`."""
-        state = super().to_state()
-        state["fitted"][PROBABILITY_THRESHOLDS] = state["fitted"].pop("thresholds_")
-        return state
-
-    @classmethod
-    def _state_of_today(cls, state: dict[str, Any]) -> dict[str, Any]:
-        thresholds = state["fitted"].pop(PROBABILITY_THRESHOLDS, None)
-        state = super()._state_of_today(state)
-        # in files of earlier versions they were log-odds
-        state["fitted"]["thresholds_"] = (
-            expit(state["fitted"]["thresholds_"]) if thresholds is None else thresholds
-        )
-        return state
-
     @classmethod
     def _check_state(cls, state: dict[str, Any]) -> None:
         super()._check_state(state)
@@ -179,14 +162,6 @@ class KernelProbabilities(AddsLabels, LearningClassifier):
             if taxonomy is None:
                 raise ModelFileError(f"its decision {decision!r} needs a taxonomy, and it has none.")
             taxonomy.parents_of([node_name(name) for name in state["classes"]])
-
-    @classmethod
-    def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> LikelihoodScorer:
-        fitted = state["fitted"]
-        terms, vectors = tuple(fitted.pop("expansion_")), fitted.pop("support_vectors_", None)
-        return LikelihoodScorer(
-            fitted.pop("intercept_"), terms, fitted.pop("support_"), vectors, fitted.pop("dual_coef_")
-        )
 
     def predict_proba(self, X: Any) -> Array:
         """Compute the probabilities of classes or labels.

@@ -485,8 +485,8 @@ class LabelGraphClassifier(LabelGraphModel):
         self.label_graph_ = graph_with_strengths(fitted.graph, fitted.weights[:, n_labels:], data, names)
         self.scorer_ = CliqueScorer(
             intercept_=constant[:n_labels].copy(),
-            coef_=linear[:n_labels].copy(),
-            clique_coef_=linear[n_labels:].copy(),
+            coef_=linear[:n_labels].copy(order="F"),
+            clique_coef_=linear[n_labels:].copy(order="F"),
             clique_intercept_=constant[n_labels:].copy(),
             label_graph=self.label_graph_,
             inputs_=inputs,

@@ -41,7 +41,6 @@ from labelweave.model_files.schema import (
     count,
 )
 from labelweave.solvers.clique_generation import GraphRecord
-from labelweave.solvers.frame import TraceRecord
 
 _NUMBERS_AT_ONCE = 16_000_000  # scores of labels and states held at a time, 128 MB
 _LEAST = np.finfo(np.float64).tiny  # the score of a label that is on by a tie
@@ -77,6 +76,10 @@ class CliqueScorer(Scorer):
     clique_intercept_: Floats
     label_graph: CliqueGraph
     inputs_: KernelInputs | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("coef_", "clique_coef_"):  # as products read them: those of one input side by side
+            object.__setattr__(self, name, np.asfortranarray(getattr(self, name)))
 
     def takes(self, n_features: int) -> bool:
         width = self.coef_.shape[1]
@@ -120,7 +123,6 @@ class LabelGraphModel(ThresholdedClassifier):
     A fit sets ``label_graph_``, ``graph_trace_`` and ``scorer_``, a ``CliqueScorer``.
     """
 
-    _earlier_records: ClassVar = {6: (*TraceRecord._fields[:5], "n_cliques")}
     scorer_: CliqueScorer
     label_graph_: CliqueGraph
     graph_trace_: list[GraphRecord]
@@ -285,13 +287,6 @@ class LabelGraphModel(ThresholdedClassifier):
         super()._check_state(state)
         if state["fitted"]["scorer_"].label_graph.cliques != state["fitted"]["label_graph_"].cliques:
             raise ModelFileError("its label_graph_ has other cliques than the graph of its scorer_.")
-
-    @classmethod
-    def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> Scorer | None:
-        fitted = state["fitted"]
-        names = ("intercept_", "coef_", "clique_coef_", "clique_intercept_")
-        weights = {name: fitted.pop(name) for name in names}
-        return CliqueScorer(**weights, label_graph=fitted["label_graph_"])
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> LabelGraphModel:

@@ -47,7 +47,7 @@ from labelweave.model_files.schema import Field, Maybe, Optional
 from labelweave.sklearn_compat import (
     StrOptions,
 )
-from labelweave.solvers import Status, TraceRecord
+from labelweave.solvers import Status
 
 
 @storable("LowRankClassifier")
@@ -159,8 +159,6 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
     verbose : bool or int, default=0
         Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
         the end; 2 for a line at every step.
-    low_rank : int or None
-        The name of ``kernel_rank`` in earlier versions, which goes in version 0.2.
 
     Attributes
     ----------
@@ -230,10 +228,6 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
            [1, 0]])
     """
 
-    _earlier_records: ClassVar = {
-        6: (*TraceRecord._fields[:3], *TraceRecord._fields[-3:]),
-        8: (*TraceRecord._fields[:5], *TraceRecord._fields[-3:]),
-    }
     _stored: ClassVar[dict[str, Field]] = {"label_covariance_": Optional(Maybe(COVARIANCE))}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SHARED,
@@ -260,14 +254,12 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         checkpoint: str | PathLike[str] | None = None, tol: float = 1e-4, max_iter: int = 100,
         precision: str = "float64", kernel_rank: int | None = None, memory_budget: float = 8000.0,
         n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
-        low_rank: Any = "deprecated",
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
     def _fit(self, rows: SeenRows, entries: Any, before: Any, arguments: FitArguments) -> None:
         """Fit to data that were read, from where an earlier fit ended if there was one."""
         labels, features = self._begin(rows), rows.features
-        self._check_kernel_rank()
         self._forget_expansion()
         self.label_covariance_ = self._covariance(labels.n_labels)
         mean = self._mean(features, labels.n_labels)

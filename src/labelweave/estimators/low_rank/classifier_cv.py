@@ -164,8 +164,6 @@ class LowRankClassifierCV(LowRankClassifier):
     verbose : bool or int, default=0
         Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
         the end; 2 for a line at every step.
-    low_rank : int or None
-        The name of ``kernel_rank`` in earlier versions, which goes in version 0.2.
 
     Attributes
     ----------
@@ -226,7 +224,6 @@ class LowRankClassifierCV(LowRankClassifier):
         checkpoint: str | PathLike[str] | None = None, tol: float = 1e-4, max_iter: int = 100,
         precision: str = "float64", kernel_rank: int | None = None, memory_budget: float = 8000.0,
         n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
-        low_rank: Any = "deprecated",
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 

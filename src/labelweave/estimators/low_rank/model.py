@@ -29,11 +29,12 @@ from labelweave.estimators.low_rank.starts import Start, continued
 from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.scorers import FactorScorer
 from labelweave.estimators.seen_rows import SeenRows, carried_columns
-from labelweave.estimators.targets import TargetForm, costs_by_label, read_covariance
+from labelweave.estimators.targets import TargetForm, costs_by_label
 from labelweave.estimators.thresholded_classifier import LearningClassifier
 from labelweave.features import FeatureMatrix
 from labelweave.features.gram.sources import KernelSource
 from labelweave.labels import LabelCovariance, LabelMatrix
+from labelweave.labels.covariance.base import read_covariance
 from labelweave.labels.covariance.dense import DenseCovariance
 from labelweave.problems.label_entries import EntryWeights
 from labelweave.problems.low_rank_factors import make_entry_loss
@@ -113,8 +114,8 @@ class LowRankModel(AddsLabels, LearningClassifier):
         n_rows, n_labels = data.labels.shape
         n_labels = n_labels if data.root is None else min(n_labels, data.root.shape[1])
         width = None if data.explicit is None else data.explicit.shape[1]
-        if width is None and self._kernel_rank is not None:
-            width = min(self._kernel_rank, n_rows)
+        if width is None and self.kernel_rank is not None:
+            width = min(self.kernel_rank, n_rows)
         most = largest_rank(n_rows, width, n_labels, self.fit_intercept)
         return min(columns_for_rank(wanted, data.labels.n_labels), most)
 
@@ -161,7 +162,7 @@ class LowRankModel(AddsLabels, LearningClassifier):
         return LowRankSettings(
             rank=rank, loss=self.loss, penalty=self.penalty, regularization=regularization, constant=constant,
             negative_weight=float(self.negative_weight), start=self.start, tol=self.tol,
-            max_iter=self.max_iter, dtype=np.dtype(self.precision), kernel_rank=self._kernel_rank,
+            max_iter=self.max_iter, dtype=np.dtype(self.precision), kernel_rank=self.kernel_rank,
             memory_budget=self.memory_budget, workers=workers, seed=seed, on_round=progress, journal=journal,
         )  # fmt: skip
 
@@ -236,7 +237,3 @@ class LowRankModel(AddsLabels, LearningClassifier):
         if self.learning_status_ == "interrupted":
             settings = replace(settings, journal=Journal())  # what follows is not for going on
         return data, settings
-
-    @classmethod
-    def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> FactorScorer:
-        return FactorScorer.of_parts(state["fitted"])

@@ -25,12 +25,7 @@ from labelweave.estimators.base import given_weights, refuse_no_weight
 from labelweave.estimators.class_weights import entries_by_sign
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.max_margin.dual_variables import DualVariables
-from labelweave.estimators.max_margin.fit import (
-    MarginFit,
-    MarginSettings,
-    MarginTask,
-    read_covariances,
-)
+from labelweave.estimators.max_margin.fit import MarginFit, MarginSettings, MarginTask
 from labelweave.estimators.max_margin.kernel_factor import KernelFactor, kernel_factor
 from labelweave.estimators.parameters import (
     COVARIANCE,
@@ -46,7 +41,6 @@ from labelweave.estimators.parameters import (
     keep_parameters,
 )
 from labelweave.estimators.progress import FitArguments, FitProgress
-from labelweave.estimators.scorers import Scorer, scorer_of_parts
 from labelweave.estimators.seen_rows import SeenRows, TakesMoreRows
 from labelweave.estimators.soft_targets import sure_weights
 from labelweave.estimators.sparse_scorer import SparseScorer
@@ -62,6 +56,7 @@ from labelweave.features import FeatureMatrix, make_kernel
 from labelweave.features.gram.sources import KernelSource
 from labelweave.interrupts import was_interrupted
 from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean
+from labelweave.labels.covariance.base import read_covariances
 from labelweave.model_files import storable
 from labelweave.model_files.schema import MEASURED, Field, Items, Maybe, Named, Optional
 from labelweave.problems import MarginData
@@ -194,8 +189,8 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         it in size (DiSMEC, Babbar and Schölkopf 2017), and "small" those below a fiftieth of the largest of
         their label, whatever the gap is then.  Labels are fitted block
         after block, and the weights are kept sparse: in memory are the data, a block a thread and what is
-        kept.  That is done with "off" too where dense weights would exceed ``memory_budget``.  Such fits
-        begin anew with ``warm_start`` and ``partial_fit``, since no dual variables are kept.
+        kept.  That is done with "off" too where dense weights would exceed ``memory_budget``, and above
+        500 MB it is recommended.  Such fits begin anew with ``warm_start`` and ``partial_fit``.
     n_jobs : int or None, default=None
         Threads; labels (when R is the identity) or panels of the kernel matrix are spread over
         them.  The result is the same to the last bit for any number.
@@ -448,10 +443,6 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
     def _searches(self, k: int) -> bool:
         return isinstance(self.scorer_, SparseScorer) and self.scorer_.finds(k)
 
-    @classmethod
-    def _scorer_of_earlier_file(cls, state: dict[str, Any]) -> Scorer:
-        return scorer_of_parts(state["fitted"])
-
     @property
     def _is_sum(self) -> bool:
         """Whether there are kernels with covariances of their own."""
@@ -477,7 +468,7 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         if self._is_sum and not self.kernel:
             raise ValueError("kernel is an empty list; give one kernel or several.")
         count = len(self.kernel) if self._is_sum else None
-        return read_covariances(self.label_covariance, count, labels, self.classes_)
+        return read_covariances(self.label_covariance, count, labels.n_labels, self.classes_)
 
     def _keep_wider(self, n_new: int, covariance: LabelCovariance | None) -> None:
         kept: Any = self.label_covariance_

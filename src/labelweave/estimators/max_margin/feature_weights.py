@@ -38,7 +38,7 @@ class FeatureWeights:
     def of(self, settled: Settled) -> tuple[Array, PerLabel]:
         """Give the weights (L, d) and the intercepts of a result."""
         coupled = self.covariance.matmul(self._uncoupled(settled))
-        return np.ascontiguousarray(coupled[: self.data.shape[1]].T), self._intercepts(coupled)
+        return coupled[: self.data.shape[1]].T, self._intercepts(coupled)
 
     def certified(self, result: SolverResult, tol: float) -> SolverResult:
         """Measure the objectives by the weights; those worse than none are not kept."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,16 +17,16 @@ import numpy.typing as npt
 
 from labelweave.array_types import Array, PerLabel, RowsByLabels
 from labelweave.arrays import Workers
+from labelweave.costs import warn_of_memory
 from labelweave.estimators.held_out import tolerance_of_part
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.max_margin.feature_weights import WIDEST, FeatureWeights, is_mostly_zero, is_thin
 from labelweave.estimators.scorers import LinearScorer, Scorer, kernel_scorer
 from labelweave.estimators.sparse_scorer import SparseScorer
-from labelweave.estimators.targets import read_covariance
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import StoredGram
 from labelweave.features.gram.sources import GramSource, RowsOfSource
-from labelweave.labels import LabelCovariance, LabelMatrix
+from labelweave.labels import LabelCovariance
 from labelweave.problems import (
     BlockMargins,
     KeptWeights,
@@ -56,6 +57,7 @@ _SINGLE_PRECISION_TOL = 1e-5  # rounding in single precision hides gaps below th
 _SINGLE_PRECISION_BOUND = 1e5  # ... and below the largest dual variable over this
 _SINGLE_PRECISION_GAP = 5e-5  # what rounding leaves of the gap in steps of all variables together
 _SHORT_TOL = 1e-3  # weights of 16 bits have a gap of some 1e-5 at C = 1; blocks where it is too large keep 64
+_LARGE_MODEL = 5e8  # bytes of dense weights, in memory and in a model file
 _FEW_ROWS = 1000  # for so few, double precision costs nothing
 _FEW_COUPLED_ROWS = 2500
 # ADMM took 16 and 19 rounds on Animals with Attributes (85 labels, a share of 0.36 positive), and 18 to 79 on
@@ -67,6 +69,10 @@ _ENTRY_WORK = 400  # operations on an entry in the passes of a global step
 _SOLVES = 4.0  # products' worth of a global step
 _SPECTRUM = 20.0  # operations for eigenvalues, in cubes of the rows
 _USUAL_ROUNDS = 25  # global steps to a gap of 1e-3
+# explicit features, in multiplications of a global step: a round of coordinate ascent takes so many a column,
+# as for so many columns more, and so many a label that it is coupled with; passes of a step, in columns
+# too, and its calls; global steps to 1e-3, of which 24 to 670 were counted
+_ROUND_WORK, _VISIT, _ACROSS, _PASSES, _CALLS, _USUAL_DENSE_ROUNDS = 2.7, 300, 60, 200, 4e6, 150
 _LARGEST_SINGLE = 1e15  # squared norms and bounds of variables whose products leave the range of float32
 
 
@@ -118,7 +124,7 @@ class MarginFit:
             weights = found.indptr, found.labels, found.values, found.scales
             return SparseScorer.of_labels(self.intercepts, *weights, kernels[0])
         if self.weights is not None:
-            return LinearScorer(self.intercepts, self.weights, kernels[0])
+            return LinearScorer.of_labels(self.intercepts, self.weights, kernels[0])
         used = np.flatnonzero(np.any([part.any(axis=1) for part in self.coefficients], axis=0))
         parts, support = [part[used] for part in self.coefficients], rows[used]
         vectors = None if kernels[0] is None else features.rows(support).data
@@ -178,8 +184,12 @@ class MarginTask:
         if self._is_by_blocks(solver):
             assert explicit is not None, "blocks of labels are fitted to explicit features"
             return self._fit_blocks(replace(self.data, features=explicit))
-        if explicit is not None and solver == "coordinate_ascent":
-            return self._fit_coordinates(replace(self.data, features=explicit), dual)
+        trace: tuple[TraceRecord, ...] = ()
+        if explicit is not None and solver in ("auto", "coordinate_ascent"):
+            fit = self._fit_coordinates(replace(self.data, features=explicit), dual)
+            if fit.result.status is not Status.HANDED_OVER:
+                return fit
+            dual, trace = fit.dual(), tuple(fit.result.trace)
         if solver == "coordinate_ascent":
             raise ValueError(
                 "solver='coordinate_ascent' walks explicit features, which this kernel does not have; use "
@@ -188,7 +198,7 @@ class MarginTask:
         with Workers(self.settings.n_threads).running() as workers:
             task = _GramTask(self, workers)
             result = {
-                "auto": task.begin_by_blocks,
+                "auto": task.begin_by_blocks if explicit is None else partial(task.alternate, trace=trace),
                 "alternating_directions": task.alternate,
                 "block_ascent": task.ascend_by_blocks,
                 "working_set": task.ascend_by_pairs,
@@ -233,7 +243,11 @@ class MarginTask:
             return "alternating_directions"
         if self.explicit is None:  # a factorisation that is asked for is one of alternating directions
             return "auto" if self.settings.factorization == "auto" else "alternating_directions"
-        return "alternating_directions" if self._has_few_dimensions(self.explicit) else "coordinate_ascent"
+        if not self._has_few_dimensions(self.explicit):
+            return "coordinate_ascent"
+        # dense rows of coupled labels took longer by coordinates than by global steps wherever it was tried
+        walks = self.data.covariance.is_diagonal or is_mostly_zero(self.explicit)
+        return "auto" if walks else "alternating_directions"
 
     def _has_few_dimensions(self, features: FeatureMatrix) -> bool:
         """Tell whether one factorisation serves: few features or rows, and features dense or labels coupled.
@@ -298,14 +312,21 @@ class MarginTask:
 
     def _fit_coordinates(self, data: MarginData, start: RowsByLabels | None) -> MarginFit:
         settings, dtype = self.settings, self._precision(self.settings.tol)
-        solver = DualCoordinateAscent(settings.tol, settings.max_iter, settings.seed)
+        d, n_labels = data.features.shape[1], data.labels.n_labels
+        if not settings.is_part and data.mean is None and data.covariance.variances() is not None:
+            certified = "prune='certified' keeps what a gap of tol needs, of texts often a twentieth of that."
+            warn_of_memory(
+                f"A model of {d} x {n_labels} weights", 8.0 * d * n_labels, certified, _LARGE_MODEL
+            )
+        rival = _rounds_of_global_steps(data, settings.tol) if settings.solver == "auto" else np.inf
+        solver = DualCoordinateAscent(settings.tol, settings.max_iter, settings.seed, rival=rival)
         with Workers(settings.n_threads).running() as workers:
             dual = make_margin_dual(data, dtype, workers)
             begin = None if start is None else solver.start(dual, dual.start(start))
 
             def made(result: SolverResult, state: Any) -> MarginFit:
-                weights, intercepts = result.answer
-                if data.mean is not None:
+                weights, intercepts = result.answer or (None, np.empty(0))  # none where a run hands over
+                if data.mean is not None and weights is not None:
                     intercepts = intercepts + data.mean.intercepts
                 return MarginFit(result, intercepts, lambda: dual.dual(state.point), weights=weights)
 
@@ -445,26 +466,14 @@ def _rounds_of_the_rival(n: int, n_labels: int, tol: float, *, is_coupled: bool)
     return float((factor + rounds * n * columns * (_SOLVES * n + _ENTRY_WORK)) / block_round)
 
 
-def read_covariances(
-    given: Any, n_kernels: int | None, labels: LabelMatrix, classes: Array
-) -> list[LabelCovariance]:
-    """Read the label covariances, one for each of several kernels, or the only one where there is no list.
-
-    Raises ValueError if there are not as many as kernels, or one is over other labels.
-    """
-    parts = [given]
-    if n_kernels is not None:
-        parts = [None] * n_kernels if given is None else list(given)
-        if len(parts) != n_kernels:
-            raise ValueError(
-                f"label_covariance has {len(parts)} covariances, but there are {n_kernels} kernels; give one "
-                "each, or None."
-            )
-    size, names = labels.n_labels, [str(name) for name in classes]
-    covariances = [
-        LabelCovariance.identity(size) if part is None else read_covariance(part, size, names)
-        for part in parts
-    ]
-    if len(covariances) == 1:
-        covariances[0].check_variances(names)
-    return covariances
+def _rounds_of_global_steps(data: MarginData, tol: float) -> float:
+    """Estimate the time of alternating directions on explicit features in rounds of coordinate ascent."""
+    features, n_labels = data.features, data.labels.n_labels
+    (n, d), rank = features.shape, min(features.shape)
+    padded = -(-n_labels // _NARROW) * _NARROW
+    width = features.data.nnz / max(n, 1) if features.is_sparse else d
+    across = 0 if data.covariance.is_diagonal else _ACROSS * padded
+    a_round = _ROUND_WORK * n * padded * (width + _VISIT + across) + _CALLS * padded / _NARROW
+    rounds = _USUAL_DENSE_ROUNDS * max(1.0, -np.log10(tol) / 3)
+    factor = float(n) * d * rank + _SPECTRUM * float(rank) ** 3
+    return float((factor + rounds * (_SOLVES * n * n_labels * (rank + _PASSES) + _CALLS)) / a_round)

@@ -71,7 +71,6 @@ from labelweave.model_files.schema import (
     Record,
     Sizes,
 )
-from labelweave.model_files.state import made_again
 from labelweave.sklearn_compat import (
     CallbackSupportMixin,
     HasMethods,
@@ -462,11 +461,6 @@ class ZeroShotClassifier(
     def from_state(cls, state: dict[str, Any]) -> ZeroShotClassifier:
         """Make the fitted model again; see :meth:`labelweave.estimators.base.LabelClassifier.from_state`."""
         fitted = state["fitted"]
-        if "scorer_" not in fitted:  # files of earlier versions
-            parts = ("_log_prior", "estimator_", "mean_scores_", "_signs", "temperature_")
-            fitted["scorer_"] = made_again(SignatureScorer(*(fitted.pop(name) for name in parts)))
-        if "seen_" not in fitted:
-            fitted |= {"seen_": np.zeros(len(fitted["scorer_"].intercept_), bool), "seen_penalty_": 0.0}
         cls._check_state(state)
         scorer, seen, penalty = fitted["scorer_"], fitted["seen_"], fitted["seen_penalty_"]
         prior = np.exp(scorer.intercept_ + penalty * seen)

@@ -26,8 +26,8 @@ _CSR_PARTS = ("data", "indices", "indptr")
 
 
 def are_same(rows: FeatureMatrix, columns: FeatureMatrix) -> bool:
-    """Tell whether two features are one object, or look at the same place in memory."""
-    if rows is columns or rows.is_sparse != columns.is_sparse or rows.shape != columns.shape:
+    """Tell whether two features are one object, or look at the same place in memory, which no model's do."""
+    if columns.kept is not None or rows.is_sparse != columns.is_sparse or rows.shape != columns.shape:
         return rows is columns
     left, right = rows.data, columns.data
     if not rows.is_sparse:
@@ -222,7 +222,7 @@ class _Pair:
     @classmethod
     def of(cls, rows: FeatureMatrix, columns: FeatureMatrix) -> _Pair:
         row_norms = rows.squared_norms()
-        column_norms = row_norms if are_same(rows, columns) else columns.squared_norms()
+        column_norms = row_norms if are_same(rows, columns) else columns.once("norms", columns.squared_norms)
         pair = cls(rows, columns, row_norms, column_norms)
         if not np.isfinite(pair.largest):
             raise ValueError("The squared norm of a row is too large for float64; scale the features down.")

@@ -122,10 +122,13 @@ class ForestKernel(Kernel):
     def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
         forest = self._grown()
         left = forest.indicators(rows.data, dtype=np.float32)  # counts, which are exact
-        right = left if rows is columns else forest.indicators(columns.data, dtype=np.float32)
-        values = (left @ right.T).toarray(order="C").astype(value_type(rows, columns), copy=False)
+        right = left.T if rows is columns else columns.once(forest, lambda: self._turned(columns))
+        values = (left @ right).toarray(order="C").astype(value_type(rows, columns), copy=False)
         values /= forest.n_trees
         return np.asarray(values)
+
+    def _turned(self, columns: FeatureMatrix) -> sp.csr_array:
+        return self._grown().indicators(columns.data, dtype=np.float32).T.tocsr()
 
     def _diagonal(self, rows: FeatureMatrix) -> Array:
         self._grown()

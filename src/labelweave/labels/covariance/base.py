@@ -13,8 +13,9 @@ from labelweave.arrays import Workers
 from labelweave.labels.covariance.constructors import CovarianceConstructors
 from labelweave.labels.covariance.printing import in_full, in_short
 from labelweave.labels.covariance.spectra import check_amount, check_writable
-from labelweave.labels.label_names import checked_names
+from labelweave.labels.label_names import checked_names, places_by_name
 from labelweave.labels.label_tables import shown_name
+from labelweave.labels.taxonomy import Taxonomy
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import MOST_LABELS, Names, Optional, count
 from labelweave.views import view
@@ -358,3 +359,46 @@ class IdentityCovariance(LabelCovariance):
     def spectrum(self) -> tuple[Array, Array]:
         check_writable(self.n_labels, "The spectrum of independent labels")
         return np.ones(self.n_labels), np.eye(self.n_labels)
+
+
+def read_covariance(given: Any, n_labels: int, names: list[str]) -> LabelCovariance:
+    """Read a label covariance, a taxonomy whose leaves have those names, or a matrix.
+
+    A covariance whose labels have the same names is put into their order.
+    Raises ValueError if it is over another number of labels, or some have other names and some the same.
+    """
+    if isinstance(given, Taxonomy):
+        given = LabelCovariance.from_taxonomy(given, names)
+    covariance = given if isinstance(given, LabelCovariance) else LabelCovariance.dense(given)
+    if covariance.n_labels != n_labels:
+        raise ValueError(
+            f"label_covariance is over {covariance.n_labels} labels but y has {n_labels}; they must agree."
+        )
+    theirs = [] if covariance.label_names is None else [str(name) for name in covariance.label_names]
+    places = places_by_name(theirs, names, "label_covariance")
+    return covariance if places is None else covariance.columns(places)
+
+
+def read_covariances(
+    given: Any, n_kernels: int | None, n_labels: int, classes: Array
+) -> list[LabelCovariance]:
+    """Read the label covariances, one for each of several kernels, or the only one where there is no list.
+
+    Raises ValueError if there are not as many as kernels, or one is over other labels.
+    """
+    parts = [given]
+    if n_kernels is not None:
+        parts = [None] * n_kernels if given is None else list(given)
+        if len(parts) != n_kernels:
+            raise ValueError(
+                f"label_covariance has {len(parts)} covariances, but there are {n_kernels} kernels; give one "
+                "each, or None."
+            )
+    names = [str(name) for name in classes]
+    covariances = [
+        LabelCovariance.identity(n_labels) if part is None else read_covariance(part, n_labels, names)
+        for part in parts
+    ]
+    if len(covariances) == 1:
+        covariances[0].check_variances(names)
+    return covariances

@@ -116,6 +116,7 @@ class LabelEntries(Protocol):
     is_quadratic: bool
     has_uniform_curvature: bool  # whether the curvature of every row is a multiple of H^T H
     column_weights: Array  # how much each column counts, in any unit
+    takes_single: bool  # whether products with the curvature may be asked for in single precision
     least: float  # below which the losses of all entries fall by rounding only; minus infinity if not known
 
     @property

@@ -2,12 +2,12 @@
 
 A product takes O(nLk) (Yu et al. 2014, section 3.2).  Where nearly every entry is observed, dense products of
 a block's image with the fixed factor beat walks over entries.  Unobserved entries have weight 0.  Second
-derivatives are kept from one evaluation for all products that follow if they fit into memory.
+derivatives are kept from one evaluation for all products that follow if they fit into memory, in single
+precision: they say where to step, not how far down a step has gone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,13 +18,14 @@ import scipy.sparse as sp
 
 from labelweave.array_types import Array
 from labelweave.arrays import Workers, namespace, panels
-from labelweave.arrays.linear_algebra import contiguous, like, to_numpy
+from labelweave.arrays.linear_algebra import as_type, contiguous, like, to_numpy
 from labelweave.arrays.tables import WeighedColumns
 from labelweave.losses.entry_losses import EntryLoss
 from labelweave.problems.label_entries.base import EntryPoint, EntryWeights, GradientOperator
 
-_BLOCK_ENTRIES = 2**18
+_BLOCK_ENTRIES, _LARGEST_BLOCK, _ROWS = 2**15, 2**18, 256  # what caches hold; rows for products that pay
 BUDGET = 2e9  # bytes of second derivatives that are kept
+_TINY = 1e-25  # curvatures of a row below this leave the range of single precision
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,9 @@ class DenseEntries(WeighedColumns):
     def __init__(self, loss: EntryLoss, table: EntryTable, workers: Workers, budget: float = BUDGET) -> None:
         self.loss, self.table, self.workers, self.budget = loss, table, workers, budget
         self.shape, self.is_quadratic = table.shape, loss.is_quadratic
-        self.column_weights = table.column_weights
-        self.blocks = panels(self.shape[0], max(8, _BLOCK_ENTRIES // max(1, self.shape[1])))
+        self.column_weights, self.takes_single = table.column_weights, not loss.is_quadratic
+        rows, most = (entries // max(1, self.shape[1]) for entries in (_BLOCK_ENTRIES, _LARGEST_BLOCK))
+        self.blocks = panels(self.shape[0], max(8, rows, min(_ROWS, most)))
 
     @cached_property
     def transposed(self) -> DenseEntries:
@@ -109,13 +111,15 @@ class DenseEntries(WeighedColumns):
 
         def one(block: slice) -> None:
             signs, weights = self._block(block, image)
-            scores = image[block, ...] @ across
-            values[block] = _row_sums(weights * self.loss.value(signs, scores), xp.float64)
-            gradients[block, ...] = (weights * self.loss.gradient(signs, scores)) @ fixed
-            curvature = weights * self.loss.curvature(signs, scores)
-            means[block] = _row_sums(curvature) / total
+            losses, slopes, curvature = self.loss.evaluate(signs, image[block, ...] @ across)
+            values[block] = _row_sums(weights * losses, xp.float64)
+            gradients[block, ...] = (weights * slopes) @ fixed
+            curvature = weights * curvature
+            sums = _row_sums(curvature)
+            means[block] = sums / total
+            is_held = self.takes_single and (sums[sums > 0] > _TINY).all()
             if keeps:
-                kept[block.start] = curvature
+                kept[block.start] = as_type(curvature, xp.float32) if is_held else curvature
 
         def curvature(block: slice) -> Array:
             if keeps:
@@ -125,9 +129,10 @@ class DenseEntries(WeighedColumns):
 
         def curve(direction: Array) -> Array:
             bent: Array = namespace(direction).empty_like(direction)
+            forth, back = as_type(across, direction.dtype), as_type(fixed, direction.dtype)
 
             def bend(block: slice) -> None:
-                bent[block, ...] = (curvature(block) * (direction[block, ...] @ across)) @ fixed
+                bent[block, ...] = (curvature(block) * (direction[block, ...] @ forth)) @ back
 
             self.workers.each(bend, self.blocks)
             return bent
@@ -149,26 +154,34 @@ class DenseEntries(WeighedColumns):
 
     def gradient_operator(self, image: Array, fixed: Array) -> GradientOperator:
         across = contiguous(fixed.T)
+        keeps = self.column_weights.dtype.itemsize * len(image) * self.shape[1] <= self.budget
+        kept: dict[int, Array] = {}
 
-        def of_blocks(compute: Callable[[slice, Array, Array, Array], Any]) -> list[Any]:
-            def one(block: slice) -> Any:
-                signs, weights = self._block(block, image)
-                return compute(block, signs, weights, self.loss.gradient(signs, image[block] @ across))
+        def slopes(block: slice) -> tuple[Array, Array, Array]:
+            signs, weights = self._block(block, image)
+            return signs, weights, self.loss.gradient(signs, image[block] @ across)
 
-            return self.workers.map(one, self.blocks)
+        def weighted(block: slice) -> Array:
+            if block.start not in kept:
+                _, weights, found = slopes(block)
+                if not keeps:
+                    return np.asarray(weights * found)
+                kept[block.start] = weights * found
+            return kept[block.start]
 
         def matmul(right: Array) -> Array:
-            return np.concatenate(of_blocks(lambda _, __, weights, found: (weights * found) @ right))
+            return np.concatenate(self.workers.map(lambda block: weighted(block) @ right, self.blocks))
 
         def adjoint(left: Array) -> Array:
-            parts = of_blocks(lambda block, _, weights, found: (weights * found).T @ left[block])
+            parts = self.workers.map(lambda block: weighted(block).T @ left[block], self.blocks)
             return np.asarray(sum(parts))
 
         def conjugate(share: float) -> float:
-            def losses(_: slice, signs: Array, weights: Array, found: Array) -> float:
+            def losses(block: slice) -> float:
+                signs, weights, found = slopes(block)
                 return float((weights * self.loss.conjugate(signs, share * found)).sum(dtype=np.float64))
 
-            return float(sum(of_blocks(losses)))
+            return float(sum(self.workers.map(losses, self.blocks)))
 
         return GradientOperator(matmul, adjoint, conjugate)
 

@@ -1,0 +1,138 @@
+"""Logistic models of dense rows beside scikit-learn's logistic regression, one thread, CPU seconds.
+
+The bundled debtags by truncated SVD to 384 dimensions in rows of unit length, delicious with its 500 features
+written out, and made rows of 384 columns; the most frequent labels of each.  scikit-learn fits a label at a
+time (lbfgs, C = 1).  The low-rank model has its default penalty, the trace norm, and the ridge penalty with
+lambda = 1, whose objective is scikit-learn's but for the intercepts, which it penalises.  Kernel logistic
+classification has a linear kernel of scale 10, the default (C = 10 there).
+
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.dense_logistic --problems debtags:50 delicious:50 --runs 3
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+__all__ = ["main"]
+
+_DELICIOUS = "../shared/data/mulan/delicious/delicious"
+_ROWS, _WIDTH = 20_000, 384
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", maxsplit=1)[0])
+    every = ["debtags:50", "synthetic:50", "synthetic:500", "delicious:50", "delicious:500"]
+    parser.add_argument("--problems", nargs="+", default=every)
+    parser.add_argument("--models", nargs="+", default=list(_MODELS), choices=list(_MODELS))
+    parser.add_argument("--runs", type=int, default=3, help="interleaved; the median is told")
+    arguments = parser.parse_args()
+    print("| problem | model | CPU seconds | log loss of test entries |\n|---|---|---|---|")
+    for problem in arguments.problems:
+        name, n_labels = problem.split(":")
+        data = _data(name, int(n_labels))
+        _warm(data, arguments.models)
+        seconds: dict[str, list[float]] = {model: [] for model in arguments.models}
+        losses = {}
+        for _ in range(arguments.runs):
+            for model in arguments.models:
+                start = time.process_time()
+                predict = _MODELS[model](*data[:2])
+                seconds[model].append(time.process_time() - start)
+                losses[model] = _log_loss(predict(data[2]), data[3])
+        for model in arguments.models:
+            median = statistics.median(seconds[model])
+            print(f"| {problem} | {model} | {median:.1f} | {losses[model]:.5f} |", flush=True)
+
+
+def _warm(data: tuple[Any, ...], models: list[str]) -> None:
+    """Compile and import beforehand."""
+    for model in models:
+        _MODELS[model](data[0][:500], data[1][:500, :3])
+
+
+def _log_loss(probabilities: Any, Y: Any) -> float:
+    clipped = np.clip(probabilities, 1e-12, 1 - 1e-12)
+    return float(-np.where(Y > 0, np.log(clipped), np.log1p(-clipped)).mean())
+
+
+def _data(name: str, n_labels: int) -> tuple[Any, Any, Any, Any]:
+    """Give X, Y and those of the test rows, dense."""
+    if name == "synthetic":
+        return _made(n_labels)
+    from labelweave.datasets import load_debtags, read_mulan
+
+    if name == "debtags":
+        from sklearn.decomposition import TruncatedSVD
+        from sklearn.preprocessing import normalize
+
+        X, Y, X_test, Y_test = load_debtags(return_X_y=True)
+        axes = TruncatedSVD(_WIDTH, random_state=0).fit(X)
+        X, X_test = (normalize(axes.transform(part)) for part in (X, X_test))
+    else:
+        parts = [read_mulan(f"{_DELICIOUS}-{part}.arff", f"{_DELICIOUS}.xml") for part in ("train", "test")]
+        (X, X_test), (Y, Y_test) = zip(*((part.X, part.Y.positives) for part in parts), strict=True)
+    X, Y, X_test, Y_test = (
+        np.asarray(a.toarray() if hasattr(a, "toarray") else a) for a in (X, Y, X_test, Y_test)
+    )
+    kept = np.argsort(-Y.sum(axis=0), kind="stable")[:n_labels]
+    return X.astype(float), Y[:, kept].astype(np.int8), X_test.astype(float), Y_test[:, kept].astype(np.int8)
+
+
+def _made(n_labels: int) -> tuple[Any, Any, Any, Any]:
+    """Make rows with 40 leading directions, and labels between 1 and 20 % frequent."""
+    rng, n = np.random.default_rng(0), _ROWS + _ROWS // 4
+    X = rng.standard_normal((n, 40)) @ rng.standard_normal((40, _WIDTH)) / 6 + rng.standard_normal(
+        (n, _WIDTH)
+    )
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    shared = rng.standard_normal((_WIDTH, 20)) @ rng.standard_normal((20, n_labels)) / 4
+    scores = 4 * X @ (shared + 0.5 * rng.standard_normal((_WIDTH, n_labels)))
+    scores += rng.logistic(size=scores.shape)
+    limits = [
+        np.quantile(column, 1 - share)
+        for column, share in zip(scores.T, rng.uniform(0.01, 0.2, n_labels), strict=True)
+    ]
+    Y = (scores > limits).astype(np.int8)
+    return X[:_ROWS], Y[:_ROWS], X[_ROWS:], Y[_ROWS:]
+
+
+def _peer(X: Any, Y: Any) -> Callable[[Any], Any]:
+    from sklearn.linear_model import LogisticRegression
+
+    models = [LogisticRegression(max_iter=1000).fit(X, y) for y in Y.T]
+    return lambda rows: np.column_stack([model.predict_proba(rows)[:, 1] for model in models])
+
+
+def _low_rank(**parameters: Any) -> Callable[[Any, Any], Callable[[Any], Any]]:
+    def fit(X: Any, Y: Any) -> Callable[[Any], Any]:
+        from labelweave import LowRankClassifier
+
+        model = LowRankClassifier(loss="logistic", n_jobs=1, **parameters).fit(X, Y)
+        return lambda rows: 1 / (1 + np.exp(-(rows @ model.coef_.T + model.intercept_)))
+
+    return fit
+
+
+def _kernel(X: Any, Y: Any) -> Callable[[Any], Any]:
+    from labelweave import KernelLogisticClassifier
+
+    model = KernelLogisticClassifier("linear", hyperparameters="fixed", n_jobs=1).fit(X, Y)
+    return lambda rows: np.asarray(model.predict_proba(rows))
+
+
+_MODELS: dict[str, Callable[[Any, Any], Callable[[Any], Any]]] = {
+    "scikit-learn, C = 1": _peer,
+    "low rank, trace norm": _low_rank(),
+    "low rank, ridge": _low_rank(penalty="ridge"),
+    "kernel logistic, linear": _kernel,
+}
+
+if __name__ == "__main__":
+    main()

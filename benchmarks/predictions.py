@@ -1,0 +1,199 @@
+"""How long predictions take, for every estimator and the wrappers, beside the plain product that bounds them.
+
+Rows are texts (20,000 words as frequent as in text, 60 a row, 300 labels), dense rows of 384 columns with 50
+labels, or such rows with an RBF kernel to 2,000 training rows.  Labels follow random weights, and fits are
+short: what is measured does not depend on how good a model is.  Scores of 1, 100 and 10,000 rows are timed
+in memory and from a model file that is mapped; predictions, probabilities and the five best labels in memory.
+
+The bound is what NumPy or SciPy take for the products alone, with tables ready in the best order: rows by
+weights; by the factors of a low-rank model; by support rows and by coefficients for kernels, without
+exponentials.  Of trees, graphs and combined models it is the product with one weight a feature and label.
+
+Calls take turns, in seconds of the processor on one thread, and medians count; threads need the clock.
+Examples: ``OPENBLAS_NUM_THREADS=1 python -m benchmarks.predictions``;
+``... --data texts --models MaxMargin --words 50000 --labels 3000 --rows 1 1000 --out large.json``, and with
+``--clock`` and ``OPENBLAS_NUM_THREADS=2``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import labelweave as lw
+from benchmarks.product_limits import text_pattern
+from benchmarks.recorded_runs import RecordedRuns, Run
+from labelweave.baselines import PLST, WSABIE, BinaryRelevance
+
+__all__ = ["main"]
+
+_OUT = Path(__file__).resolve().parent / "results" / "predictions.json"
+_METHODS = ("decision_function", "predict", "predict_top", "predict_proba")
+_COLUMNS, _SUPPORT = 384, 2000
+_EXPLAINED_FROM = 1.5  # times the bound
+Call = Callable[[], Any]
+
+
+def _models() -> dict[str, dict[str, Any]]:
+    """Make the models of each kind of rows."""
+    margin = lw.MaxMarginClassifier(tol=0.1)
+    texts: dict[str, Any] = {
+        "MaxMargin": margin,
+        "MaxMargin, pruned": lw.MaxMarginClassifier(tol=0.1, prune="certified"),
+        "BinaryRelevance": BinaryRelevance("logistic"),
+        "LowRank, 50": lw.LowRankClassifier(50, max_iter=3),
+        "PLST, 50": PLST(50),
+        "WSABIE, 50": WSABIE(50, n_epochs=1),
+        "LabelTree": lw.LabelTreeClassifier(),
+        "LabelTree, margins": lw.LabelTreeClassifier(n_trees=1, negatives="all"),
+        "TunedThreshold": lw.TunedThresholdClassifier(margin, cv=2),
+        "Calibrated": lw.CalibratedLabelClassifier(margin, cv=2),
+        "Conformal": lw.ConformalLabelClassifier(margin),
+    }
+    dense: dict[str, Any] = {
+        "MaxMargin": margin,
+        "KernelLogistic, linear": lw.KernelLogisticClassifier("linear", gamma=1.0, tol=0.1),
+        "BinaryRelevance": BinaryRelevance("logistic"),
+        "LowRank, 10": lw.LowRankClassifier(10, max_iter=3),
+        "LabelGraph": lw.LabelGraphClassifier(graph="chow-liu", tol=0.5, max_iter=5),
+        "LabelTree": lw.LabelTreeClassifier(),
+        "Calibrated": lw.CalibratedLabelClassifier(margin, cv=2),
+        "AutoLabel": lw.AutoLabelClassifier(time_budget=20),
+    }
+    kernels: dict[str, Any] = {
+        "MaxMargin, RBF": lw.MaxMarginClassifier(kernel="rbf", tol=0.1),
+        "KernelLogistic, RBF": lw.KernelLogisticClassifier("rbf", gamma=1 / _COLUMNS, tol=0.1),
+        "LowRank, RBF": lw.LowRankClassifier(10, kernel="rbf", max_iter=3),
+    }
+    return {"texts": texts, "dense": dense, "kernels": kernels}
+
+
+def _rows(kind: str, n_rows: int, n_words: int, seed: int) -> Any:
+    if kind == "texts":
+        return text_pattern(n_rows, n_words, 60, np.float64, seed)
+    return np.random.default_rng(seed).normal(size=(n_rows, _COLUMNS))
+
+
+def _labels(X: Any, n_labels: int) -> Any:
+    """Give texts the three labels with the highest scores under random weights, other rows a tenth of all."""
+    weights = np.random.default_rng(0).normal(size=(X.shape[1], n_labels))
+    scores = X @ weights
+    if not sp.issparse(X):
+        return (scores > np.quantile(scores, 0.9, axis=1)[:, None]).astype(int)
+    columns = np.argpartition(scores, -3, axis=1)[:, -3:].ravel()
+    ends = np.arange(0, 3 * len(scores) + 1, 3)
+    return sp.csr_array((np.ones(len(columns), int), columns, ends), shape=scores.shape)
+
+
+def _bound(kind: str, model: Any, X: Any, n_labels: int) -> Call:
+    random, scorer = np.random.default_rng(0), getattr(model, "scorer_", None)
+    if kind == "kernels":
+        support = random.normal(size=(_COLUMNS, _SUPPORT))
+        width = getattr(scorer, "label_factors_", np.empty((1, n_labels))).shape[1]
+        coefficients = random.normal(size=(_SUPPORT, width))
+        return lambda: (X @ support) @ coefficients
+    if hasattr(scorer, "feature_factors_"):
+        features, labels = scorer.feature_factors_, np.ascontiguousarray(scorer.label_factors_.T)
+        return lambda: (X @ features) @ labels
+    if hasattr(scorer, "gaps"):
+        weights = sp.csr_array(scorer.coef_.T)
+        return partial(_full_product, X, weights)
+    table = random.normal(size=(X.shape[1], n_labels))
+    return lambda: X @ table
+
+
+def _full_product(X: Any, weights: Any) -> Any:
+    return (X @ weights).toarray()
+
+
+def _medians(calls: dict[str, Call], seconds: float, clock: Callable[[], float]) -> dict[str, float]:
+    """Time calls in turn until so many seconds have passed, three times at least: milliseconds of each."""
+    found: dict[str, list[float]] = {name: [] for name in calls}
+    for call in calls.values():
+        call()
+    begin = time.perf_counter()
+    while len(found["bound"]) < 3 or time.perf_counter() < begin + seconds:
+        for name, call in calls.items():
+            start = clock()
+            call()
+            found[name].append(1e3 * (clock() - start))
+    return {name: round(median(times), 4) for name, times in found.items()}
+
+
+def _loaded(model: Any) -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        lw.save(model, Path(folder) / "model.lw")
+        return lw.load(Path(folder) / "model.lw", verify=False)  # a mapped file stays while it is mapped
+
+
+def _measure(kind: str, model: Any, runs: RecordedRuns, cases: dict[int, Run], options: Any) -> None:
+    n_labels = options.labels if kind == "texts" else 50
+    X = _rows(kind, 1500 if kind == "texts" else _SUPPORT, options.words, seed=1)
+    clock = time.perf_counter if options.clock else time.process_time
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of fits that end early
+        model.fit(X, _labels(X, n_labels))
+    loaded = _loaded(model)
+    for n_rows, case in cases.items():
+        rows = _rows(kind, n_rows, options.words, seed=2)
+        calls = {"bound": _bound(kind, model, rows, n_labels)}
+        calls |= {name: partial(getattr(model, name), rows) for name in _METHODS if hasattr(model, name)}
+        calls["from a file"] = partial(loaded.decision_function, rows)
+        runs.add(case, {"milliseconds": _medians(calls, options.seconds, clock)})
+
+
+def _lines(runs: list[Run]) -> Iterator[str]:
+    names = [*_METHODS, "from a file"]
+    yield f"{'':34}{'rows':>6} {'bound, ms':>10} " + " ".join(f"{name:>18}" for name in names)
+    for run in runs:
+        times, bound = run["milliseconds"], run["milliseconds"]["bound"]
+        told = [
+            f"{times[name]:10.3g} {times[name] / bound:6.1f}x" if name in times else f"{'-':>18}"
+            for name in names
+        ]
+        yield f"{run['data']:8}{run['model']:26}{run['rows']:6} {bound:10.3g} " + " ".join(told)
+    slow = {f"{run['data']} {run['model']}" for run in runs if run["rows"] > 1 and _is_slow(run)}
+    yield f"scores above {_EXPLAINED_FROM} times the bound: {', '.join(sorted(slow)) or 'none'}"
+
+
+def _is_slow(run: Run) -> bool:
+    times = run["milliseconds"]
+    return bool(times["decision_function"] > _EXPLAINED_FROM * times["bound"])
+
+
+def main() -> None:
+    """Fit every model, time its predictions, print and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, nargs="+", default=[1, 100, 10_000])
+    parser.add_argument("--data", nargs="+", default=["texts", "dense", "kernels"])
+    parser.add_argument("--models", nargs="+", default=None, help="the names of some")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of each case at least")
+    parser.add_argument("--words", type=int, default=20_000, help="of texts")
+    parser.add_argument("--labels", type=int, default=300, help="of texts")
+    parser.add_argument("--clock", action="store_true", help="time by the clock, for several threads")
+    RecordedRuns.add_options(parser, _OUT)
+    options = parser.parse_args()
+    runs = RecordedRuns(options.out, options)
+    for kind in options.data:
+        for name, model in _models()[kind].items():
+            if options.models and name not in options.models:
+                continue
+            cases = {n_rows: {"data": kind, "model": name, "rows": n_rows} for n_rows in options.rows}
+            wanted = {n_rows: case for n_rows, case in cases.items() if runs.wants(case)}
+            if wanted:
+                _measure(kind, model, runs, wanted, options)
+    runs.show("\n".join(_lines(runs.runs)))
+
+
+if __name__ == "__main__":
+    main()
