@@ -27,7 +27,7 @@ def pytest_addoption(parser):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Mark as slow what ``slow_tests.txt`` names: a test, one of its cases, or with ``[...]`` all but the first."""
+    """Mark as slow what ``slow_tests.txt`` names: tests, cases, or with ``[...]`` all cases but the first."""
     listed = set((Path(__file__).parent / "slow_tests.txt").read_text().splitlines())
     seen = set()
     for item in items:
