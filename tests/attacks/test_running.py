@@ -15,6 +15,7 @@ ONE_THREAD = pytest.mark.skipif(
     os.environ.get("OPENBLAS_NUM_THREADS") != "1",
     reason="forks beside fits in other threads fail where OpenBLAS has several threads, see attacks.stress",
 )
+ALL = list(small_fits.CHECKPOINTED)
 QUICK = ["margins, rbf", "margins, coordinates", "logistic, fixed", "low rank"]
 
 
@@ -25,7 +26,12 @@ def test_marks_tell_fits_apart_and_nothing_else():
 
 
 @pytest.mark.parametrize(
-    ("names", "fits"), [(QUICK, 4), pytest.param(list(small_fits.CHECKPOINTED), 36, marks=pytest.mark.slow)]
+    ("names", "fits"),
+    [
+        (QUICK, 4),
+        pytest.param(ALL, len(ALL), marks=pytest.mark.slow),
+        pytest.param(ALL, 36, marks=pytest.mark.search),
+    ],
 )
 def test_killed_fits_go_on_with_the_same_bits(names, fits):
     counts, wrong = killed_fits.run(names, fits)

@@ -39,10 +39,10 @@ def chunks(values):
 
 @pytest.fixture(scope="module")
 def clusters():
-    """Clusters of one to four processes."""
+    """Clusters of one, two and four processes."""
     with ExitStack() as opened:
         made = []
-        for n_workers in (1, 2, 3, 4):
+        for n_workers in (1, 2, 4):
             parts = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": ":0"}
             cluster = opened.enter_context(LocalCluster(**parts))
             made.append(opened.enter_context(Client(cluster, set_as_default=False)))

@@ -38,7 +38,7 @@ MODELS = {
     "low rank": LowRankClassifier(rank=3, tol=1e-9),
     "low rank, logistic": LowRankClassifier(rank=3, loss="logistic", tol=1e-9),
     "low rank, chosen": LowRankClassifierCV(ranks=[3], regularizations=[1.0], tol=1e-9),
-    "label graph": LabelGraphClassifier(graph=[(0, 1), (1, 2)], tol=1e-5),
+    "label graph": LabelGraphClassifier(graph=[(0, 1), (1, 2)], regularization=0.1, tol=1e-5),
     "relevance, squared": BinaryRelevance(),
     "relevance, logistic": BinaryRelevance("logistic"),
     "plst": PLST(2, regularization=0.1),
