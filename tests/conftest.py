@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ["MPLBACKEND"] = "agg"  # no test opens a window
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # what a shell starts in the background is deaf to Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(1, str(Path(__file__).parents[1] / "scripts"))
 
