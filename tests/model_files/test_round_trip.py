@@ -68,6 +68,16 @@ def path(tmp_path_factory):
     return tmp_path_factory.mktemp("models") / "model.lw"
 
 
+def test_a_part_of_a_table_keeps_the_order_of_its_numbers(path):
+    """Products with it then have the same bits: scikit-learn's ``components_`` are such parts."""
+    part = np.asfortranarray(np.arange(12.0).reshape(4, 3))[:2]
+    write_model_file(path, ModelContent("Demo", {}, {"part": part, "row": part[:1]}))
+    again = read_model_file(path).arrays
+    np.testing.assert_array_equal(again["part"], part)
+    assert again["part"].flags.fnc
+    np.testing.assert_array_equal(again["row"], part[:1])
+
+
 @settings(max_examples=150)
 @given(state=STATES, arrays=st.dictionaries(NAMES, ARRAYS, max_size=3))
 def test_content_comes_back(path, same, state, arrays):

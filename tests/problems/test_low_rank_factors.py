@@ -422,7 +422,8 @@ def test_a_rank_lost_in_the_first_round_comes_back(root, dtype, rows):
     A = np.concatenate([np.kron(X[seen[:, k]], whitening[k]) for k in range(2)])
     y = np.concatenate([Y[seen[:, k], k] for k in range(2)])
     best = 0.5 * y @ (y - A @ np.linalg.solve(A.T @ A + 0.5 * np.eye(A.shape[1]), A.T @ y))
-    assert pair.objective() == pytest.approx(best, rel=1e-8 if dtype == np.float64 else 1e-5)
+    # rounding in single precision leaves 1.3e-5 with OpenBLAS's code for Sandybridge, less with others
+    assert pair.objective() == pytest.approx(best, rel=1e-8 if dtype == np.float64 else 2e-5)
 
 
 @pytest.mark.parametrize("n_labels", [1, 2, 3, L])

@@ -79,7 +79,8 @@ def _pack(name: str, array: Any) -> tuple[Layout, Tensors]:
     if array.dtype.kind == "U":
         return _pack_text(name, array)
     _check_dtype(name, array)
-    if array.flags.fnc:  # the last bits of a matrix product depend on the order of the numbers in memory
+    # the last bits of a matrix product depend on the order of the numbers in memory
+    if not array.flags.c_contiguous and abs(array.strides[0]) < abs(array.strides[-1]):
         return {"type": "transposed"}, {name: array.T}
     return {"type": "dense"}, {name: array}
 
