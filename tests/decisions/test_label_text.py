@@ -72,7 +72,8 @@ def test_labels_that_no_row_tells_of_are_predicted(name, tmp_path):
     added = _model(KINDS[name]).fit(X, known)
     before = added.decision_function(X_TEST)
     assert added.add_labels({"l5": ""}) is added
-    np.testing.assert_array_equal(added.decision_function(X_TEST)[:, :5], before)
+    # processors may add up a product of six columns in another order than one of five
+    np.testing.assert_allclose(added.decision_function(X_TEST)[:, :5], before, rtol=1e-11, atol=1e-13)
     assert added.label_names_.tolist() == NAMES
     assert _auc(added, "l5") > 0.8
     added.save(tmp_path / "n.lw")
