@@ -95,7 +95,7 @@ def test_a_linear_kernel_is_never_called_indefinite(monkeypatch, seed):
     random = np.random.default_rng(seed)
     X = random.normal(size=(5, 5)) + 3e5
     Y = (random.random((5, 1)) < 0.5).astype(int)
-    # the order of sums, which processors choose, decides whether a run that rounding keeps from its end is seen
+    # the order of sums, which processors choose, decides whether a run sees that rounding holds it
     with pytest.warns(ConvergenceWarning, match="Rounding kept|The iteration limit"):
         model = MaxMarginClassifier(C=100.0, tol=1e-6, solver="alternating_directions").fit(X, Y)
     primal = _objective(model, X, Y, 100.0)
