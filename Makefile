@@ -36,7 +36,7 @@ $(COMPILED): $(STAMP) $(LOOPS)
 	touch $@
 
 slow: $(COMPILED)
-	$(BIN)/python -m pytest -m slow -n 2 --dist loadfile $(NO_HANGS) tests $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "slow and not search" -n 2 --dist loadfile $(NO_HANGS) tests $(PYTEST_ARGS)
 
 # The fast tests as other machines run them: other folders, processors, threads, languages, versions of Python.
 portable: $(STAMP)
