@@ -93,8 +93,7 @@ def arranged(
 def _chunk(common: Common, parts: Sequence[ReadRows], *, is_filed: bool) -> Chunk:
     stretches = [_margins_of(rows, common) for rows in parts]
     data = stretches[0] if len(stretches) == 1 else joined(stretches)
-    as_table = data.covariance.is_diagonal and not data.features.is_sparse
-    return Chunk(OrderedRows(data, common.dtype, as_table=as_table), is_filed=is_filed)
+    return Chunk(OrderedRows(data, common.dtype, as_table=data.is_walked_as_table), is_filed=is_filed)
 
 
 def _margins_of(rows: ReadRows, common: Common) -> MarginData:

@@ -109,5 +109,4 @@ def make_margin_dual(data: MarginData, dtype: npt.DTypeLike, workers: Workers | 
     """Choose the form of the dual that the label covariance allows."""
     if not data.covariance.is_diagonal:
         return CoupledMargins(data, dtype, workers)
-    rows = OrderedRows(data, dtype, as_table=not data.features.is_sparse)
-    return IndependentMargins(rows, dtype, workers)
+    return IndependentMargins(OrderedRows(data, dtype, as_table=data.is_walked_as_table), dtype, workers)

@@ -76,6 +76,11 @@ class MarginData:
     mean: LabelMean | None = None
     squared: bool = False
 
+    @property
+    def is_walked_as_table(self) -> bool:
+        """Whether loops walk dense features as they are: for labels on their own and plain hinges."""
+        return self.covariance.is_diagonal and not self.features.is_sparse and not self.squared
+
     def rows(self, kept: Array) -> MarginData:
         """Keep some rows, in the order given."""
         features, labels = self.features.rows(kept), self.labels[kept]
