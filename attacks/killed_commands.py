@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,13 +68,15 @@ class Whole(NamedTuple):
     seconds: float
 
 
-def prepare(folder: Path, n_rows: int = 1500) -> dict[str, Whole]:
-    """Write data and a model, and run every command once."""
+def prepare(folder: Path, names: Iterable[str], n_rows: int = 1500) -> dict[str, Whole]:
+    """Write data and, where a command reads one, a model, and run the commands once."""
     data = make_text_like(n_rows, 200, 8)
     write_xmc(LabeledData(data.X, data.Y), folder / "d.txt")
-    made = Command(("fit", "d.txt", "--model", "max-margin", "--quiet", "--out"), "m.lw").start(folder)
-    made.communicate()
-    return {name: _whole(command, folder) for name, command in COMMANDS.items()}
+    commands = {name: COMMANDS[name] for name in names}
+    if any("m.lw" in command.words for command in commands.values()):
+        made = Command(("fit", "d.txt", "--model", "max-margin", "--quiet", "--out"), "m.lw").start(folder)
+        made.communicate()
+    return {name: _whole(command, folder) for name, command in commands.items()}
 
 
 def _whole(command: Command, folder: Path) -> Whole:
@@ -135,7 +138,7 @@ def run(names: list[str], runs: int, seed: int = 0, n_rows: int = 1500) -> tuple
     random, ends, wrong = np.random.default_rng(seed), Counter[str](), []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        wholes = prepare(folder, n_rows)
+        wholes = prepare(folder, names, n_rows)
         for number in range(runs):
             command = names[number % len(names)]
             end, found = attack(COMMANDS[command], wholes[command], folder, random)

@@ -18,6 +18,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 PEERS_PYTHON = _ROOT / ".venv-peers" / "bin" / "python"
 _OWN_PYTHON = Path(sys.executable)
 _PEER_SERIES = (1.0, 0.5, 0.3, 0.25, 0.2, 0.1, 0.05, 0.04, 0.03, 0.02, 0.01, 0.008, 0.006, 0.003, 0.001)
+_SNAP_SERIES = (0.1, 0.05, 0.03, 0.02, 0.01, 5e-3, 3e-3, 2e-3, 1e-3, 5e-4, 3e-4, 1e-4)
 _MACHINE_SERIES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4, 5e-5, 2e-5, 1e-5)
 
 
@@ -41,6 +42,7 @@ PROGRAMS = {
         "LIBLINEAR -s 3", "benchmarks.peers.liblinear", PEERS_PYTHON, "liblinear-official", _PEER_SERIES
     ),
     "pecos": Program("PECOS", "benchmarks.peers.pecos", PEERS_PYTHON, "libpecos", _PEER_SERIES),
+    "snapml": Program("Snap ML", "benchmarks.peers.snapml_svm", PEERS_PYTHON, "snapml", _SNAP_SERIES),
     "sklearn": Program(
         "scikit-learn LinearSVC",
         "benchmarks.peers.sklearn_linear_svc",

@@ -1,7 +1,7 @@
 """Make ``.venv-peers``, the environment of the other programs of the benchmarks.
 
 It lies in the repository's root and has LIBLINEAR, LIBSVM, PECOS, Omikuji, napkinXC,
-iterative-stratification, PyMaxflow and cleanlab.
+iterative-stratification, PyMaxflow, cleanlab and Snap ML.
 Run ``python benchmarks/peers/make_environment.py`` with Python 3.11 on
 x86-64 Linux, where it was tried.  libpecos comes as a wheel that brings its own
 OpenMP and needs no BLAS, Omikuji as one that needs cffi.  liblinear-official and
@@ -32,11 +32,13 @@ _WHEELS = [
     "iterative-stratification==0.1.9",
     "PyMaxflow==1.3.2",
     "cleanlab==2.9.0",
+    "snapml==1.17.2",
     "pandas<3",  # that of cleanlab, with numpy below 2
 ]
 _WITHOUT_DEPENDENCIES = ["libpecos==1.2.8"]
 _CHECK = (
-    "import cleanlab, iterstrat.ml_stratifiers, liblinear.liblinear, libsvm.svm, maxflow, omikuji, pecos.xmc"
+    "import cleanlab, iterstrat.ml_stratifiers, liblinear.liblinear, libsvm.svm, maxflow, omikuji, "
+    "pecos.xmc, snapml"
 )
 
 

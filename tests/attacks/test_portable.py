@@ -6,7 +6,9 @@ portable = pytest.importorskip("attacks.portable")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["blank and accent", "sums by shape"])
+@pytest.mark.parametrize(
+    "name", ["blank and accent", pytest.param("sums by shape", marks=pytest.mark.search)]
+)
 def test_a_line_runs_tests_and_tells_of_failures(name, tmp_path, capsys):
     own = tmp_path / "test_own.py"
     own.write_text("def test_good(): pass\ndef test_bad(): assert not 'labelweave'\n")

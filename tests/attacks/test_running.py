@@ -31,7 +31,6 @@ def test_marks_tell_fits_apart_and_nothing_else():
     ("names", "fits"),
     [
         (QUICK, 4),
-        pytest.param(ALL, len(ALL), marks=pytest.mark.slow),
         pytest.param(ALL, 36, marks=pytest.mark.search),
     ],
 )
@@ -75,8 +74,9 @@ def test_a_fit_that_ends_with_other_bits_is_found(tmp_path):
     ("works", "seconds"),
     [
         ([stress.threads, stress.threads, stress.joblib_threads], 1),
-        pytest.param([work for work in stress.WORKS if work is not stress.forks], 40, marks=pytest.mark.slow),
-        pytest.param(stress.WORKS, 40, marks=[pytest.mark.slow, ONE_THREAD]),
+        pytest.param([work for work in stress.WORKS if work is not stress.forks], 15, marks=pytest.mark.slow),
+        pytest.param(stress.WORKS, 15, marks=[pytest.mark.slow, ONE_THREAD]),
+        pytest.param(stress.WORKS, 40, marks=[pytest.mark.search, ONE_THREAD]),
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
@@ -126,8 +126,13 @@ def here(tmp_path_factory):
     return processors.scores_under({"OPENBLAS_NUM_THREADS": "2"}, list(small_fits.KINDS), folder), folder
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("threads", processors.THREADS)
+@pytest.mark.parametrize(
+    "threads",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name == "3 threads" else pytest.mark.search)
+        for name in processors.THREADS
+    ],
+)
 def test_processes_with_other_numbers_of_threads_give_the_same_bits(threads, here):
     scores, folder = here
     there = processors.scores_under(processors.THREADS[threads], list(scores), folder)
@@ -181,11 +186,13 @@ def test_terms_of_kernels_are_values_times_coefficients():
     np.testing.assert_allclose(processors.sums_of_terms(model, X), expected)
 
 
-@pytest.mark.slow
-def test_killed_commands_leave_complete_files():
-    ends, wrong = killed_commands.run(list(killed_commands.COMMANDS), 10, n_rows=400)
+@pytest.mark.parametrize(
+    "runs", [pytest.param(5, marks=pytest.mark.slow), pytest.param(20, marks=pytest.mark.search)]
+)
+def test_killed_commands_leave_complete_files(runs):
+    ends, wrong = killed_commands.run(list(killed_commands.COMMANDS), runs, n_rows=400)
     assert wrong == []
-    assert ends.total() == 10
+    assert ends.total() == runs
 
 
 def test_commands_are_interrupted_where_their_parent_is_not(tmp_path):
@@ -201,7 +208,7 @@ def test_commands_are_interrupted_where_their_parent_is_not(tmp_path):
 
 @pytest.mark.slow
 def test_a_file_that_is_not_complete_is_found(tmp_path):
-    whole = killed_commands.prepare(tmp_path, n_rows=50)["convert"]
+    whole = killed_commands.prepare(tmp_path, ["convert"], n_rows=50)["convert"]
     late = killed_commands.Whole(whole.content[:-1], 1e4)  # so that no signal is sent
     found = killed_commands.attack(
         killed_commands.COMMANDS["convert"], late, tmp_path, np.random.default_rng(0)

@@ -200,8 +200,10 @@ def kill(cluster, count, random):
         os.kill(int(pid), signal.SIGKILL)
 
 
-@pytest.mark.slow
-def test_processes_of_any_number_and_killed_ones_give_the_same_bits(client, apart):
+@pytest.mark.parametrize(
+    "numbers", [pytest.param((1, 3), marks=pytest.mark.slow), pytest.param((2, 4), marks=pytest.mark.search)]
+)
+def test_processes_of_any_number_and_killed_ones_give_the_same_bits(client, apart, numbers):
     X, Y = map(chunks, table())
     whole = MaxMarginClassifier(client, **SETTINGS).fit(X, Y)
     of_low_rank = LowRankClassifier(client, rank=3).fit(X, Y)
@@ -209,7 +211,7 @@ def test_processes_of_any_number_and_killed_ones_give_the_same_bits(client, apar
     rich |= {"threshold": "f1", "validation_fraction": 0.3, "C": 0.01, "tol": 0.05}
     of_coupled = MaxMarginClassifier(client, **rich).fit(X, Y, entry_weight=1 + Y)
     random = np.random.default_rng(1)
-    for n_workers in (1, 2, 3, 4):
+    for n_workers in numbers:
         parts = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": ":0"}
         with LocalCluster(**parts) as cluster, Client(cluster, set_as_default=False) as other:
             for n_killed in (0, n_workers // 2):

@@ -212,7 +212,8 @@ def read_rows(
     except ValueError as error:
         return ValueError(f"Partition {number}: {error}")
     form = label_form(y, targets) if has_labels else None
-    return ReadRows(in_memory_or_file(features), targets, weights, form, entries)
+    rows: ReadRows = aligned(ReadRows(in_memory_or_file(features), targets, weights, form, entries))
+    return rows
 
 
 def count_rows(X: Any) -> int:

@@ -54,6 +54,7 @@ from labelweave.solvers.frame import State
 _LARGEST_SINGLE = 1e15
 _SMALLEST_SINGLE = 1e-8
 _LARGEST_DOUBLE = 1e150
+_CACHED_NUMBERS = 2**16
 
 
 @dataclass(frozen=True)
@@ -324,14 +325,16 @@ class MarginDual(ABC):
 
     def solution(self) -> tuple[Array, Array]:
         """Collect the weights of the point last certified: (L, d), without their intercepts, and these."""
-        n_labels = self.data.labels.n_labels
-        coefficients = np.empty((self.data.features.shape[1], n_labels)).T  # as scorers keep them
-        intercepts = np.empty(n_labels)
-        for number, block in enumerate(self.label_blocks):
-            wide, constants = self.certified[number]
-            coefficients[block.labels] = wide[:, : len(block.labels)].T
-            intercepts[block.labels] = constants[: len(block.labels)]
-        return coefficients, intercepts
+        parts = [self.certified[number] for number in range(len(self.label_blocks))]
+        places = np.argsort(self.label_order)
+        table = np.empty((self.data.features.shape[1], len(places)))
+        step = max(1, _CACHED_NUMBERS // max(1, len(parts) * WIDTH))
+        for start in range(0, len(table), step):  # labels of a few features change places in the cache
+            features = slice(start, start + step)
+            wide = np.concatenate([weights[features] for weights, _ in parts], axis=1)
+            np.take(wide, places, axis=1, out=table[features], mode="clip")
+        constants = np.concatenate([constants for _, constants in parts])[places]
+        return table.T, constants
 
     @property
     def exact_rows(self) -> tuple[Any, ...]:
