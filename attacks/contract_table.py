@@ -18,7 +18,6 @@ import scipy.sparse as sp
 import labelweave as lw
 from attacks.sparse_arrays import World
 from labelweave import (
-    baselines,
     datasets,
     display,
     extending,
@@ -312,12 +311,7 @@ ESTIMATORS = {
         {"text": ("words", None)},
         X=lambda world: [world.frame],
     ),
-    "baselines.PLST": Estimator(baselines.PLST, {"rank": 2}, {"rank": (2, 0.5)}, y=_known_targets),
-    "baselines.CPLST": Estimator(baselines.CPLST, {"rank": 2}, {"rank": (2, 0.5)}, y=_known_targets),
-    "baselines.WSABIE": Estimator(baselines.WSABIE, {"rank": 2, "n_epochs": 2}, {"rank": (2, 3)}),
-    "baselines.BinaryRelevance": Estimator(
-        baselines.BinaryRelevance, {"tol": 0.1}, {"loss": ("squared", "logistic")}
-    ),
+    "BinaryRelevance": Estimator(lw.BinaryRelevance, {"tol": 0.1}, {"loss": ("squared", "logistic")}),
 }
 _PROBABLE = lw.CalibratedLabelClassifier(_LINEAR, cv=2)
 _WRAPPERS = {

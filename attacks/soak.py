@@ -26,8 +26,7 @@ from attacks.small_fits import KINDS, data_of, fitted, scores_of
 
 _QUICK = [
     "margins, coordinates", "margins, coupled", "margins, rbf", "margins, rbf blocks", "margins, rbf pairs",
-    "logistic, fixed", "low rank", "ridge of labels", "LIBLINEAR of labels", "PLST", "CPLST", "WSABIE",
-    "conformal",
+    "logistic, fixed", "low rank", "ridge of labels", "LIBLINEAR of labels", "conformal",
 ]  # fmt: skip
 _SLOW = [name for name in KINDS if name not in _QUICK]
 _RARELY = 5  # times the quick ones take place between two slow ones

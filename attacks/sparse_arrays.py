@@ -26,7 +26,7 @@ import scipy.sparse as sp
 
 import labelweave as lw
 from attacks.hostile_arrays import DAMAGED, LYING, SOUND, Random
-from labelweave import baselines, datasets, inference, metrics, splits
+from labelweave import datasets, inference, metrics, splits
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
 
 _N, _D, _L = 14, 6, 4
@@ -65,10 +65,7 @@ class World:
             "LowRank cv": lw.LowRankClassifierCV(ranks=[2], regularizations=[1.0], cv=2, **quick),
             "LabelGraph": lw.LabelGraphClassifier(max_rounds=1, tol=0.1, **quick),
             "LabelTree": lw.LabelTreeClassifier(leaf_size=2, branching=2, tol=0.1),
-            "PLST": baselines.PLST(2),
-            "CPLST": baselines.CPLST(2),
-            "WSABIE": baselines.WSABIE(2),
-            "BinaryRelevance": baselines.BinaryRelevance(tol=0.1),
+            "BinaryRelevance": lw.BinaryRelevance(tol=0.1),
             "TunedThreshold": lw.TunedThresholdClassifier(linear),
             "CalibratedLabel": lw.CalibratedLabelClassifier(linear, cv=2),
             "ConformalLabel": lw.ConformalLabelClassifier(linear, level=0.5, confidence=0.5),

@@ -31,9 +31,9 @@ import numpy as np
 import scipy.sparse as sp
 
 import labelweave as lw
+from benchmarks.opponents import PLST, WSABIE
 from benchmarks.product_limits import text_pattern
 from benchmarks.recorded_runs import RecordedRuns, Run
-from labelweave.baselines import PLST, WSABIE, BinaryRelevance
 
 __all__ = ["main"]
 
@@ -50,7 +50,7 @@ def _models() -> dict[str, dict[str, Any]]:
     texts: dict[str, Any] = {
         "MaxMargin": margin,
         "MaxMargin, pruned": lw.MaxMarginClassifier(tol=0.1, prune="certified"),
-        "BinaryRelevance": BinaryRelevance("logistic"),
+        "BinaryRelevance": lw.BinaryRelevance("logistic"),
         "LowRank, 50": lw.LowRankClassifier(50, max_iter=3),
         "PLST, 50": PLST(50),
         "WSABIE, 50": WSABIE(50, n_epochs=1),
@@ -63,7 +63,7 @@ def _models() -> dict[str, dict[str, Any]]:
     dense: dict[str, Any] = {
         "MaxMargin": margin,
         "KernelLogistic, linear": lw.KernelLogisticClassifier("linear", gamma=1.0, tol=0.1),
-        "BinaryRelevance": BinaryRelevance("logistic"),
+        "BinaryRelevance": lw.BinaryRelevance("logistic"),
         "LowRank, 10": lw.LowRankClassifier(10, max_iter=3),
         "LabelGraph": lw.LabelGraphClassifier(graph="chow-liu", tol=0.5, max_iter=5),
         "LabelTree": lw.LabelTreeClassifier(),

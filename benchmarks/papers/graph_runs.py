@@ -1,7 +1,7 @@
 """Fits of ``LabelGraphClassifier`` with what the tables of Tan et al. 2015 report, kept after every fit.
 
-Beside the graphs stand two of the paper's baselines: "binary relevance", linear support vector machines a
-label, and "PLST", with four codes for five labels.
+Beside the graphs stand two methods that the paper compares with: "binary relevance", linear support vector
+machines a label, and "PLST", with four codes for five labels.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from benchmarks.opponents import PLST
 from labelweave import LabelGraphClassifier, MaxMarginClassifier
-from labelweave.baselines import PLST
 from labelweave.metrics import f1_score, hamming_loss, precision_score, recall_score
 
 __all__ = [

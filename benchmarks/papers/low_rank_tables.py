@@ -32,9 +32,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
 from benchmarks.needed_data import needs_data
+from benchmarks.opponents import CPLST, WSABIE
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave import KernelLogisticClassifier, LowRankClassifier, MaxMarginClassifier
-from labelweave.baselines import CPLST, WSABIE, BinaryRelevance
+from labelweave import BinaryRelevance, KernelLogisticClassifier, LowRankClassifier, MaxMarginClassifier
 from labelweave.datasets import read_mulan
 from labelweave.metrics import average_auc, hamming_loss, precision_at_k
 

@@ -22,8 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.low_rank_tables import read
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave import LowRankClassifier
-from labelweave.baselines import BinaryRelevance
+from labelweave import BinaryRelevance, LowRankClassifier
 from labelweave.metrics import average_auc, precision_at_k
 
 __all__ = ["main", "table"]
