@@ -9,7 +9,6 @@ fits is compared with that at the end.  Open files and threads are counted too.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import os
 import tempfile
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from benchmarks.frame import flag, read_options
 from sklearn.base import clone
 
 import labelweave
@@ -95,9 +95,7 @@ def grown(before: Held, after: Held) -> list[str]:
 
 def main() -> None:
     """Fit and load for long, and say what grew."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--fits", type=int, default=10_000, help="each with two loads")
-    chosen = parser.parse_args()
+    chosen = read_options(__doc__, fits=flag(10_000, "each with two loads"))
     before, after = run(chosen.fits)
     wrong = grown(before, after)
     print(

@@ -10,7 +10,6 @@ own, so that a crash is seen and counted, and the next trial goes on.
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import multiprocessing
 import tempfile
@@ -23,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from benchmarks.frame import flag, read_options
 
 import labelweave as lw
 from attacks.hostile_arrays import DAMAGED, LYING, SOUND, Random
@@ -387,11 +387,7 @@ class Worker:
 
 def main() -> None:
     """Attack, and say how trials ended."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--trials", type=int, default=100_000)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=0, help="of the first trial")
-    chosen = parser.parse_args()
+    chosen = read_options(__doc__, trials=100_000, workers=2, seed=flag(0, "of the first trial"))
     everything, size = range(chosen.seed, chosen.seed + chosen.trials), -(-chosen.trials // chosen.workers)
     workers = [Worker(everything[first : first + size]) for first in range(0, chosen.trials, size)]
     running = workers

@@ -13,7 +13,6 @@ Strategies of modAL (Esuli and Sebastiani's, of rows) choose by the same model; 
 
 from __future__ import annotations
 
-import argparse
 import json
 import warnings
 from pathlib import Path
@@ -23,6 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics import f1_score
 
+from benchmarks.frame import IMAGES, RESULTS, flag, read_options, several
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.recorded_runs import RecordedRuns
@@ -45,8 +45,8 @@ NAMES = {
     "random": "random entries",
 }
 ROWS, TEST_ROWS, FIRST_ROWS, LEAST_POSITIVES, SHARE = 1000, 2000, 10, 5, 0.3
-OUT = Path(__file__).parent / "results" / "active_learning.json"
-PLOT = Path(__file__).resolve().parents[1] / "docs" / "images" / "active_learning.png"
+OUT = RESULTS / "active_learning.json"
+PLOT = IMAGES / "active_learning.png"
 
 
 class Draw(NamedTuple):
@@ -242,18 +242,18 @@ def plot(runs: list[dict[str, Any]], path: Path) -> None:
 
 @needs_data
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=PROBLEMS)
-    parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=STRATEGIES)
-    parser.add_argument("--draws", type=int, default=5)
-    parser.add_argument("--rounds", type=int, default=14)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--training-rows-alone", action="store_true",
-                        help="measure on training rows that are set aside, as choices are made")  # fmt: skip
-    parser.add_argument("--plot", type=Path, help="draw the curves to this file")
-    RecordedRuns.add_options(parser, OUT)
-    arguments = parser.parse_args()
-    recorded = RecordedRuns(arguments.out, arguments)
+    arguments = read_options(
+        __doc__,
+        problems=several(PROBLEMS),
+        strategies=several(STRATEGIES),
+        draws=5,
+        rounds=14,
+        data=DEFAULT_DATA,
+        training_rows_alone=flag(False, "measure on training rows that are set aside, as choices are made"),
+        plot=flag(help="draw the curves to this file", type=Path),
+        records=OUT,
+    )
+    recorded = RecordedRuns(arguments)
     warnings.simplefilter("ignore")
     for problem in arguments.problems if recorded.measures else []:
         whole = read(problem, arguments.data)

@@ -19,20 +19,15 @@ from __future__ import annotations
 
 import argparse
 import time
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import IMAGES, RESULTS, read_options, save
 from benchmarks.logistic_fits import Prior, fit, kernel_matrix
 from benchmarks.logistic_problems import ClassProblem
-from benchmarks.machine import describe_machine
-from benchmarks.results_file import write_json
 
-__all__ = ["main"]
-
-_ROOT = Path(__file__).resolve().parents[1]
 _CLASSES = (10, 20, 50, 100, 200, 500, 1_000)
 _FEATURES = 20
 _STEPS, _ITERATIONS = 3, 10
@@ -48,7 +43,15 @@ def main() -> None:
     """Measure, draw, print the slopes and write the results."""
     from labelweave.arrays import Workers
 
-    arguments = _parse_arguments()
+    arguments = read_options(
+        __doc__,
+        rows=2000,
+        classes=_CLASSES,
+        scale=10.0,
+        repeats=3,
+        out=RESULTS / "class_scaling.json",
+        figure=IMAGES / "logistic_class_scaling.png",
+    )
     runs: dict[int, list[dict[str, float]]] = {size: [] for size in arguments.classes}
     with Workers(1).running() as workers:
         for _ in range(arguments.repeats):
@@ -63,23 +66,10 @@ def main() -> None:
     settings = {"rows": arguments.rows, "scale": arguments.scale, "repeats": arguments.repeats}
     results = {"threads": 1, "classes": arguments.classes, "medians": medians, "slopes": slopes}
     results["runs"] = {str(size): made for size, made in runs.items()}
-    write_json(arguments.out, describe_machine() | settings | results)
+    save(arguments.out, settings | results)
     _draw(arguments, medians, slopes)
     for name, slope in slopes.items():
         print(f"{_MEASURES[name]}: classes ^ {slope['all']:.2f}; upper half ^ {slope['upper half']:.2f}")
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rows", type=int, default=2000)
-    parser.add_argument("--classes", type=int, nargs="+", default=list(_CLASSES))
-    parser.add_argument("--scale", type=float, default=10.0)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=_ROOT / "benchmarks/results/class_scaling.json")
-    parser.add_argument("--figure", type=Path, default=_ROOT / "docs/images/logistic_class_scaling.png")
-    return parser.parse_args()
 
 
 def _clouds(n_rows: int, n_classes: int) -> ClassProblem:
@@ -111,7 +101,7 @@ class _FixedIterations:
     """Conjugate gradients in the function space, so many iterations in every step."""
 
     def __init__(self) -> None:
-        from labelweave.solvers.function_gradients import FunctionGradients
+        from labelweave.solvers.newton_system import FunctionGradients
 
         self.solver = FunctionGradients()
 

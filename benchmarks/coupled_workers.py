@@ -17,6 +17,7 @@ from typing import Any
 from distributed import Client, LocalCluster
 
 from benchmarks.dask_speed import on_cluster
+from benchmarks.frame import read_options
 from benchmarks.problems import load_problem
 from labelweave import LabelCovariance
 from labelweave.dask import MaxMarginClassifier, graphs
@@ -66,14 +67,15 @@ def measure(client: Client, name: str, given: argparse.Namespace) -> None:
 
 def main() -> None:
     """Measure every problem that is asked for."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--problems", nargs="+", default=["synthetic:100000,10000,101"])
-    parser.add_argument("--partitions", type=int, default=4)
-    parser.add_argument("--C", type=float, default=1.0)
-    parser.add_argument("--tol", type=float, default=1e-3)
-    parser.add_argument("--max-iter", type=int, default=1000)
-    parser.add_argument("--repeats", type=int, default=3)
-    given = parser.parse_args()
+    given = read_options(
+        __doc__,
+        problems=["synthetic:100000,10000,101"],
+        partitions=4,
+        C=1.0,
+        tol=1e-3,
+        max_iter=1000,
+        repeats=3,
+    )
     parts = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(silence_logs=logging.ERROR, **parts) as cluster, Client(cluster) as client:
         for name in given.problems:

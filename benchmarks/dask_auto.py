@@ -11,7 +11,6 @@ Synthetic text-like rows are written by another process, a file a partition, and
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import logging
 import multiprocessing
@@ -27,8 +26,8 @@ import scipy.sparse as sp
 from distributed import Client, LocalCluster, get_task_stream
 
 import dask
+from benchmarks.frame import flag, read_options, write_json
 from benchmarks.machine import describe_machine, peak_memory_bytes
-from benchmarks.results_file import write_json
 from labelweave import AutoLabelClassifier, datasets
 from labelweave import dask as lwd
 from labelweave.dask.automatic import _MembersOnWorkers
@@ -117,18 +116,19 @@ def in_own_process(function: Any, *given: Any) -> Any:
 
 def main() -> int:
     """Write the rows, fit and tell."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--features", type=int, default=50_000)
-    parser.add_argument("--labels", type=int, default=20)
-    parser.add_argument("--time-budget", type=float, default=None)
-    parser.add_argument("--limit", type=float, default=8000.0, help="megabytes of a worker")
-    parser.add_argument("--dense", action="store_true", help="rows of normal numbers")
-    parser.add_argument("--members", nargs="+", default=None)
-    parser.add_argument("--trees-a-task", type=int, nargs="+", default=[_MembersOnWorkers.trees_a_task])
-    parser.add_argument("--local", action="store_true", help="fit in memory too")
-    parser.add_argument("--out", type=Path, default=None)
-    given = parser.parse_args()
+    given = read_options(
+        __doc__,
+        rows=1_000_000,
+        features=50_000,
+        labels=20,
+        time_budget=flag(type=float),
+        limit=flag(8000.0, "megabytes of a worker"),
+        dense=flag(False, "rows of normal numbers"),
+        members=flag(nargs="+"),
+        trees_a_task=[_MembersOnWorkers.trees_a_task],
+        local=flag(False, "fit in memory too"),
+        out=flag(type=Path),
+    )
     shape = given.rows, given.features, given.labels
     model = {"time_budget": given.time_budget, "members": given.members or "auto"}
     found: dict[str, Any] = {"machine": describe_machine(), "shape": shape, "limit": given.limit}

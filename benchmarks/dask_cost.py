@@ -13,7 +13,6 @@ within 25 %.  The picture is what it says of 10^8 rows x 10^6 features x 10^4 la
 
 from __future__ import annotations
 
-import argparse
 import json
 import logging
 import math
@@ -31,9 +30,9 @@ from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.dask_speed import on_cluster, timed
+from benchmarks.frame import flag, read_options, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.recorded_runs import mark
-from benchmarks.results_file import write_json
 from labelweave._loops import WIDTH
 from labelweave.dask import MaxMarginClassifier
 from labelweave.dask.data import ReadData
@@ -215,12 +214,13 @@ def drawn(model: CostModel, path: Path) -> list[str]:
 
 def main() -> None:
     """Measure or read runs, fit, check and draw."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--repeats", type=int, default=1)
-    parser.add_argument("--runs", type=Path, default=None, help="where the runs are written")
-    parser.add_argument("--read", type=Path, default=None, help="runs that were written")
-    parser.add_argument("--plot", type=Path, default=None)
-    given = parser.parse_args()
+    given = read_options(
+        __doc__,
+        repeats=1,
+        runs=flag(help="where the runs are written", type=Path),
+        read=flag(help="runs that were written", type=Path),
+        plot=flag(type=Path),
+    )
     warnings.simplefilter("ignore", ConvergenceWarning)  # rounds are few
     if given.read is not None:
         record = json.loads(given.read.read_text())

@@ -29,12 +29,9 @@ from distributed import Client, LocalCluster
 
 import dask
 from benchmarks.dask_memory import watch
-from benchmarks.machine import describe_machine
-from benchmarks.results_file import write_json
+from benchmarks.frame import flag, read_options, save
 from labelweave.dask import KernelLogisticClassifier, LowRankClassifier
 from labelweave.labels import LabelMatrix
-
-__all__ = ["main"]
 
 _N_PARTS, _N_TEST = 16, 5_000
 _WIKIPEDIA = 881_805, 366_932, 213_707
@@ -43,14 +40,15 @@ _CLASSES, _FEATURES = 10, 20
 
 def main() -> None:
     """Write rows, fit and tell."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--problem", choices=["logistic", "low-rank"], default="logistic")
-    parser.add_argument("--rows", type=int, default=100_000, help="of the logistic problem")
-    parser.add_argument("--kernel-rank", type=int, default=2000)
-    parser.add_argument("--share", type=float, default=0.1, help="of the low-rank problem's rows")
-    parser.add_argument("--limit", type=float, default=6000.0, help="megabytes of a worker")
-    parser.add_argument("--out", type=Path, default=None)
-    given = parser.parse_args()
+    given = read_options(
+        __doc__,
+        problem=flag("logistic", choices=["logistic", "low-rank"]),
+        rows=flag(100_000, "of the logistic problem"),
+        kernel_rank=2000,
+        share=flag(0.1, "of the low-rank problem's rows"),
+        limit=flag(6000.0, "megabytes of a worker"),
+        out=flag(type=Path),
+    )
     parts = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -63,8 +61,7 @@ def main() -> None:
         ):
             found = _measured(client, folder, given)
     print(_sentence(found))
-    if given.out is not None:
-        write_json(given.out, describe_machine() | found)
+    save(given.out, found)
 
 
 def _measured(client: Client, folder: Path, given: argparse.Namespace) -> dict[str, Any]:

@@ -11,7 +11,6 @@ A digest of the weights tells whether a fit whose workers were killed has the sa
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import hashlib
 import logging
@@ -29,6 +28,7 @@ import psutil
 from distributed import Client, LocalCluster
 
 import labelweave
+from benchmarks.frame import flag, read_options
 
 _N_WORKERS, _WIDTH, _ROWS, _LABELS = 2, 250, 5000, 32
 
@@ -73,18 +73,15 @@ def run(command: list[str], client: Client, kill_after: list[float]) -> int:
 
 def main() -> int:
     """Write, fit and tell."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--limit", type=float, default=800.0, help="megabytes of a worker")
-    parser.add_argument("--times", type=float, default=3.0)
-    parser.add_argument("--memory-budget", type=float, default=250.0)
-    parser.add_argument(
-        "--folder", type=Path, default=None, help="of files that were written, or are to stay"
+    given = read_options(
+        __doc__,
+        limit=flag(800.0, "megabytes of a worker"),
+        times=3.0,
+        memory_budget=250.0,
+        folder=flag(help="of files that were written, or are to stay", type=Path),
+        tol=1e-2,
+        kill_after=flag([], "seconds after which a worker is killed", type=float, nargs="*"),
     )
-    parser.add_argument("--tol", type=float, default=1e-2)
-    parser.add_argument(
-        "--kill-after", type=float, nargs="*", default=[], help="seconds after which a worker is killed"
-    )
-    given = parser.parse_args()
     megabytes = given.times * given.limit * _N_WORKERS
     parts = {"n_workers": _N_WORKERS, "threads_per_worker": 1, "dashboard_address": ":0"}
     with (

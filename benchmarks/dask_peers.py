@@ -14,7 +14,6 @@ dask-ml is no dependency of this repository: run this in a virtual environment t
 
 from __future__ import annotations
 
-import argparse
 import logging
 import threading
 from collections.abc import Callable
@@ -28,6 +27,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 
 from benchmarks.dask_speed import on_cluster, timed
+from benchmarks.frame import read_options
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import load_problem
 from dask import array as da
@@ -134,10 +134,7 @@ def compare(client: Client, pids: list[int], name: str, repeats: int) -> None:
 @needs_data
 def main() -> None:
     """Measure every problem that is asked for."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--problems", nargs="+", default=["dense", "rcv1-subset1"])
-    parser.add_argument("--repeats", type=int, default=1)
-    given = parser.parse_args()
+    given = read_options(__doc__, problems=["dense", "rcv1-subset1"], repeats=1)
     parts: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(silence_logs=logging.ERROR, **parts) as cluster, Client(cluster) as client:
         pids = [worker.pid for worker in cluster.workers.values()]

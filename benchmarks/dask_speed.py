@@ -22,10 +22,9 @@ import numpy as np
 from distributed import Client, LocalCluster, wait
 
 import dask
-from benchmarks.machine import describe_machine
+from benchmarks.frame import flag, read_options, save
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, load_problem
-from benchmarks.results_file import write_json
 from dask import array as da
 from labelweave import CalibratedLabelClassifier as LocalCalibratedLabelClassifier
 from labelweave import MaxMarginClassifier as LocalMaxMarginClassifier
@@ -33,13 +32,7 @@ from labelweave.dask import CalibratedLabelClassifier, MaxMarginClassifier
 
 
 def on_cluster(client: Client, table: Any, n_partitions: int) -> Any:
-    """Lay rows into the workers' memory.
-
-    Returns
-    -------
-    dask array
-        The rows in partitions.
-    """
+    """Lay rows into the workers' memory."""
     stretches = np.array_split(np.arange(table.shape[0]), n_partitions)
     futures = client.scatter([table[rows] for rows in stretches])
     wait(futures)
@@ -124,21 +117,21 @@ def compare(client: Client, name: str, given: argparse.Namespace) -> dict[str, A
 @needs_data
 def main() -> None:
     """Measure every problem that is asked for."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--problems", nargs="+", default=["rcv1-subset1", "rcv1"])
-    parser.add_argument("--partitions", type=int, default=4)
-    parser.add_argument("--memory-budget", type=float, default=2000.0)
-    parser.add_argument("--tol", type=float, default=1e-3)
-    parser.add_argument("--calibrated", action="store_true")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--out", type=Path, default=None)
-    given = parser.parse_args()
+    given = read_options(
+        __doc__,
+        problems=["rcv1-subset1", "rcv1"],
+        partitions=4,
+        memory_budget=2000.0,
+        tol=1e-3,
+        calibrated=False,
+        repeats=3,
+        data=DEFAULT_DATA,
+        out=flag(type=Path),
+    )
     parts = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(silence_logs=logging.ERROR, **parts) as cluster, Client(cluster) as client:
         found = [compare(client, name, given) for name in given.problems]
-    if given.out is not None:
-        write_json(given.out, describe_machine() | {"problems": found})
+    save(given.out, {"problems": found})
 
 
 if __name__ == "__main__":

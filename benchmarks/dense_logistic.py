@@ -11,7 +11,6 @@ classification has a linear kernel of scale 10, the default (C = 10 there).
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["main"]
+from benchmarks.frame import flag, read_options, several
 
 _DELICIOUS = "../shared/data/mulan/delicious/delicious"
 _ROWS, _WIDTH = 20_000, 384
@@ -27,12 +26,10 @@ _ROWS, _WIDTH = 20_000, 384
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", maxsplit=1)[0])
     every = ["debtags:50", "synthetic:50", "synthetic:500", "delicious:50", "delicious:500"]
-    parser.add_argument("--problems", nargs="+", default=every)
-    parser.add_argument("--models", nargs="+", default=list(_MODELS), choices=list(_MODELS))
-    parser.add_argument("--runs", type=int, default=3, help="interleaved; the median is told")
-    arguments = parser.parse_args()
+    arguments = read_options(
+        __doc__, problems=every, models=several(_MODELS), runs=flag(3, "interleaved; the median is told")
+    )
     print("| problem | model | CPU seconds | log loss of test entries |\n|---|---|---|---|")
     for problem in arguments.problems:
         name, n_labels = problem.split(":")

@@ -19,18 +19,13 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.machine import describe_machine
-from benchmarks.results_file import write_json
+from benchmarks.frame import RESULTS, flag, read_options, save
 
-__all__ = ["main"]
-
-_ROOT = Path(__file__).resolve().parents[1]
 _SHAPES = {
     "text, 1,140 rows": {"rows": 1_140, "features": 20_000, "words": 100, "columns": (16, 187)},
     "text, 10,000 rows": {"rows": 10_000, "features": 50_000, "words": 100, "columns": (1, 16, 160, 1_172)},
@@ -55,14 +50,21 @@ def main() -> None:
 
     from labelweave.arrays import Workers
 
-    arguments = _parse_arguments()
+    arguments = read_options(
+        __doc__,
+        threads=1,
+        repeats=3,
+        precision=flag("float64", choices=("float64", "float32")),
+        most_rows=flag(10_000, "leave larger shapes out"),
+        out=RESULTS / "gram_products.json",
+    )
     measured: dict[str, Any] = {}
     with Workers(arguments.threads).running() as workers, threadpool_limits(1):
         for name, shape in _SHAPES.items():
             if shape["rows"] <= arguments.most_rows:
                 measured[name] = _measure(name, shape, arguments, workers)
     settings = {key: getattr(arguments, key) for key in ("threads", "repeats", "precision")}
-    write_json(arguments.out, describe_machine() | settings | {"rank": _RANK, "shapes": measured})
+    save(arguments.out, settings | {"rank": _RANK, "shapes": measured})
 
 
 def _measure(name: str, shape: dict[str, Any], arguments: argparse.Namespace, workers: Any) -> dict[str, Any]:
@@ -168,18 +170,6 @@ def _chosen(features: Any, columns: int, dtype: Any, workers: Any) -> str:
 
     source = KernelSource(LinearKernel(), features)
     return type(choose_gram(source, features, columns, 4e9, workers, dtype=dtype)).__name__
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--precision", choices=("float64", "float32"), default="float64")
-    parser.add_argument("--most-rows", type=int, default=10_000, help="leave larger shapes out")
-    parser.add_argument("--out", type=Path, default=_ROOT / "benchmarks" / "results" / "gram_products.json")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

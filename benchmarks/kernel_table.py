@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from benchmarks.kernel_runs import KernelRun
 
-__all__ = ["KernelCurve", "kernel_table"]
-
 
 @dataclass
 class KernelCurve:
@@ -27,17 +25,8 @@ def kernel_table(curves: Sequence[KernelCurve], gaps: Sequence[float]) -> str:
     A cell holds the seconds for all labels, the ratio to labelweave's, and in brackets the
     tolerance (of peers), the gap it gave and the worst gap of a label.
 
-    Parameters
-    ----------
-    curves : sequence of KernelCurve
-        One for each program.
-    gaps : sequence of float
-        Relative duality gaps.
-
-    Returns
-    -------
-    str
-        The table's lines.
+    curves: one for each program.
+    gaps: relative duality gaps.
     """
     own = next((curve for curve in curves if curve.is_own), None)
     lines = [

@@ -18,8 +18,6 @@ Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.label_grap
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 import warnings
 from pathlib import Path
@@ -29,17 +27,14 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.frame import IMAGES, RESULTS, flag, read_json, read_options, several, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.label_graphs import read_rows
 from benchmarks.problems import DEFAULT_DATA
-from benchmarks.results_file import write_json
 from labelweave import LabelGraphClassifier
 from labelweave.datasets import make_clique_toy
 
-__all__ = ["main"]
-
-_ROOT = Path(__file__).resolve().parents[1]
 _GAPS = (1e-1, 1e-2, 1e-3)
 _LABELS = 50
 _EDGES = (0, 10, 25, 49, 75, 100, 150, 200)
@@ -50,18 +45,17 @@ Run = dict[str, Any]
 @needs_data
 def main() -> None:
     """Measure, print, write the numbers and the picture."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    out = RESULTS / "label_graph_speed.json"
+    picture = IMAGES / "graph_edges_cost.png"
+    arguments = read_options(
+        __doc__,
+        parts=several(["solvers", "edges"]),
+        passes=flag(1000, "at most, of a solver"),
+        data=DEFAULT_DATA,
+        out=out,
+        picture=picture,
     )
-    parser.add_argument("--parts", nargs="+", choices=["solvers", "edges"], default=["solvers", "edges"])
-    parser.add_argument("--passes", type=int, default=1000, help="at most, of a solver")
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    out = _ROOT / "benchmarks" / "results" / "label_graph_speed.json"
-    parser.add_argument("--out", type=Path, default=out)
-    picture = _ROOT / "docs" / "images" / "graph_edges_cost.png"
-    parser.add_argument("--picture", type=Path, default=picture)
-    arguments = parser.parse_args()
-    results: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    results: dict[str, Any] = read_json(arguments.out)
     if "solvers" in arguments.parts:
         results["solvers"] = _dated(_measure_solvers(arguments.data, arguments.passes))
         print(_solver_table(results["solvers"]), flush=True)

@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from benchmarks.peers.exchange import PeerProblem, Solution, Trainer, serve
 
-__all__ = ["coefficients_of", "prepare"]
-
 _WARM_UP_ROWS = 300
 
 
@@ -50,17 +48,9 @@ def prepare(problem: PeerProblem) -> Trainer:
 def coefficients_of(model: Any, shape: tuple[int, int]) -> npt.NDArray[np.float64]:
     """Lay out a model's coefficients as :mod:`benchmarks.peers.exchange` says.
 
-    Parameters
-    ----------
-    model : MaxMarginClassifier
-        Fitted with a kernel.
-    shape : tuple of int
-        Rows and labels.
-
-    Returns
-    -------
-    ndarray of float64, shape (n + 1, L)
-        The coefficients of all rows, and the intercepts.
+    model: fitted with a kernel.
+    shape: rows and labels.
+    Returns: the coefficients of all rows, and the intercepts.
     """
     coefficients = np.zeros((shape[0] + 1, shape[1]))
     coefficients[model.support_] = model.dual_coef_

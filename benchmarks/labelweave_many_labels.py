@@ -17,8 +17,6 @@ import scipy.sparse as sp
 from benchmarks.peers.top_labels import TOP, RankingProblem, Trained, serve_ranking, settings_of
 from labelweave import LabelTreeClassifier, MaxMarginClassifier
 
-__all__ = ["prepare"]
-
 
 def prepare(problem: RankingProblem, variant: str) -> Callable[[], Trained]:
     """Load what is compiled; the function returned fits."""

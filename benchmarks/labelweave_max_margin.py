@@ -13,8 +13,6 @@ import numpy as np
 
 from benchmarks.peers.exchange import PeerProblem, Solution, Trainer, serve
 
-__all__ = ["prepare"]
-
 
 def prepare(problem: PeerProblem) -> Trainer:
     """Fit once at a loose tolerance; the function returned fits at a given one."""

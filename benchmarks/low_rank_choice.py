@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.machine import describe_machine
+from benchmarks.frame import save
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
-from benchmarks.results_file import write_json
 from labelweave import LowRankClassifier, LowRankClassifierCV, datasets, metrics
 from labelweave.splits import IterativeStratifiedKFold
 
@@ -98,8 +97,7 @@ def main() -> None:
         ratios = [row[kind]["seconds"] / row["no search"]["seconds"] for row in table.values()]
         means = [np.mean([row[f"{average}-F1"] for row in rows]) for average in ("micro", "macro")]
         print(f"{'mean':10s} {kind:28s} {'':7s} {np.max(ratios):6.1f} {means[0]:9.3f} {means[1]:9.3f}")
-    if given.out:
-        write_json(given.out, describe_machine() | table)
+    save(given.out, table)
 
 
 if __name__ == "__main__":

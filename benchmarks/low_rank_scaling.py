@@ -15,19 +15,14 @@ Example: ``python -m benchmarks.low_rank_scaling --repeats 5``.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import IMAGES, RESULTS, flag, read_options, save
 from benchmarks.low_rank_step import Shape, StepProblem, step_seconds
-from benchmarks.machine import describe_machine
-from benchmarks.results_file import write_json
 
-__all__ = ["main"]
-
-_ROOT = Path(__file__).resolve().parents[1]
 _GROWTH = (1, 2, 4, 8, 16, 32)
 _PANELS = {
     "observed entries": [Shape(1_000 * g, 500, 2, 2_000, 2, 64, "sampled", 200) for g in _GROWTH],
@@ -49,17 +44,14 @@ _CAPTIONS = {
 
 def main() -> None:
     """Measure, print the slopes, write the numbers and the picture."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_options(
+        __doc__,
+        repeats=flag(5, "of each size; the median counts"),
+        out=RESULTS / "low_rank_scaling.json",
+        figure=IMAGES / "low_rank_scaling.png",
     )
-    parser.add_argument("--repeats", type=int, default=5, help="of each size; the median counts")
-    parser.add_argument(
-        "--out", type=Path, default=_ROOT / "benchmarks" / "results" / "low_rank_scaling.json"
-    )
-    parser.add_argument("--figure", type=Path, default=_ROOT / "docs" / "images" / "low_rank_scaling.png")
-    arguments = parser.parse_args()
     panels = {name: _measure(name, arguments.repeats) for name in _PANELS}
-    write_json(arguments.out, describe_machine() | {"repeats": arguments.repeats, "panels": panels})
+    save(arguments.out, {"repeats": arguments.repeats, "panels": panels})
     _draw(panels, arguments.figure)
     for name, panel in panels.items():
         print(f"seconds per step ~ ({name}) ^ {panel['slope']:.2f}; of the part: ^ {panel['part_slope']:.2f}")

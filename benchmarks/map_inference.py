@@ -20,16 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.machine import describe_machine
+from benchmarks.frame import IMAGES, RESULTS, flag, read_options, save
 from benchmarks.map_peers import solve_by_cuts, solve_by_programs
 from benchmarks.map_problems import PairProblem, draw_problem, graph_of
 from benchmarks.needed_data import needs_data
-from benchmarks.results_file import write_json
 from labelweave.inference.map import MapInference
 
-__all__ = ["main"]
-
-_ROOT = Path(__file__).resolve().parents[1]
 _GRAPHS = {
     "tree, 159 labels": ("tree", 159, 158),
     "complete, 6 labels": ("complete", 6, 15),
@@ -49,15 +45,14 @@ _EDGE_COUNTS = (0, 10, 25, 50, 75, 100, 150, 200, 250, 300)
 @needs_data
 def main() -> None:
     """Measure, print, draw, and write the results."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_options(
+        __doc__,
+        examples=flag(500, "of a problem; a fiftieth for 1,000 labels"),
+        programs=flag(3, "examples that milp solves"),
+        repeats=5,
+        out=RESULTS / "map_inference.json",
+        figure=IMAGES / "map_edges.png",
     )
-    parser.add_argument("--examples", type=int, default=500, help="of a problem; a fiftieth for 1,000 labels")
-    parser.add_argument("--programs", type=int, default=3, help="examples that milp solves")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--out", type=Path, default=_ROOT / "benchmarks" / "results" / "map_inference.json")
-    parser.add_argument("--figure", type=Path, default=_ROOT / "docs" / "images" / "map_edges.png")
-    arguments = parser.parse_args()
     speed = [_compare(*problem, arguments) for problem in _problems()]
     edges = [
         _count_edges(n_edges, coupling, arguments)
@@ -65,7 +60,7 @@ def main() -> None:
         for n_edges in _EDGE_COUNTS
     ]
     shared = {"examples": arguments.examples, "repeats": arguments.repeats}
-    write_json(arguments.out, describe_machine() | shared | {"speed": speed, "edges": edges})
+    save(arguments.out, shared | {"speed": speed, "edges": edges})
     _draw(edges, arguments.figure)
 
 

@@ -29,18 +29,16 @@ from typing import Any
 import numpy as np
 
 from benchmarks.fit_memory import MemoryClimb
+from benchmarks.frame import RESULTS, flag, read_options, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
-from benchmarks.results_file import write_json
-
-__all__ = ["main", "measure_fit"]
 
 _THREAD_SETTINGS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 _NO_LIMIT = 1e6
 _UNSEEN = 1000
 _WARM_UP_ROWS = 300
-_RESULTS = Path(__file__).resolve().parent / "results"
+_RESULTS = RESULTS
 _COLUMNS = {
     "budget": "budget, MB",
     "solver": "solver",
@@ -60,7 +58,14 @@ _COLUMNS = {
 @needs_data
 def main() -> None:
     """Measure, print the tables and write the results."""
-    arguments = _parse_arguments()
+    arguments = read_options(
+        __doc__,
+        sizes=flag([6000, 12000], "numbers of images"),
+        solvers=flag(["auto", "block_ascent"], "within the budget"),
+        tol=flag(1e-3, "the relative duality gap to reach"),
+        data=flag(DEFAULT_DATA, "the folder that has awa/"),
+        out=_RESULTS / "memory_budget.json",
+    )
     os.environ.update(dict.fromkeys(_THREAD_SETTINGS, "1"))
     tables: dict[str, Any] = {}
     for size in arguments.sizes:
@@ -69,18 +74,6 @@ def main() -> None:
         print(f"\n{size:,} images", *_table(rows), sep="\n", flush=True)
     settings = {"tol": arguments.tol, "C": 1.0, "threads": 1}
     write_json(arguments.out, {**describe_machine(), **settings, "images": tables})
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--sizes", type=int, nargs="+", default=[6000, 12000], help="numbers of images")
-    parser.add_argument("--solvers", nargs="+", default=["auto", "block_ascent"], help="within the budget")
-    parser.add_argument("--tol", type=float, default=1e-3, help="the relative duality gap to reach")
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="the folder that has awa/")
-    parser.add_argument("--out", type=Path, default=_RESULTS / "memory_budget.json")
-    return parser.parse_args()
 
 
 def _measure_size(size: int, arguments: argparse.Namespace) -> list[dict[str, Any]]:
@@ -110,23 +103,12 @@ def _in_new_process(
 def measure_fit(size: int, solver: str, budget: float | None, tol: float, data: Path) -> dict[str, Any]:
     """Fit once.
 
-    Parameters
-    ----------
-    size : int
-        Training images.
-    solver : str
-        The estimator's ``solver``.
-    budget : float or None
-        The estimator's ``memory_budget``; ``None`` is no limit.
-    tol : float
-        The relative duality gap to reach.
-    data : Path
-        The folder that has ``awa/``.
-
-    Returns
-    -------
-    dict
-        Seconds, objective, gap, peak, and ``scores`` of images that were not trained on.
+    size: training images.
+    solver: the estimator's ``solver``.
+    budget: the estimator's ``memory_budget``; ``None`` is no limit.
+    tol: the relative duality gap to reach.
+    data: the folder that has ``awa/``.
+    Returns: seconds, objective, gap, peak, and ``scores`` of images that were not trained on.
     """
     from benchmarks.kernel_problems import load_animals, scale_gamma
     from labelweave import MaxMarginClassifier

@@ -17,8 +17,6 @@ import scipy.sparse as sp
 
 from labelweave.datasets import read_any
 
-__all__ = ["DEFAULT_DATA", "load_problem"]
-
 DEFAULT_DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 
 
@@ -27,21 +25,12 @@ def load_problem(name: str, data: Path = DEFAULT_DATA) -> tuple[sp.csr_array, sp
 
     Labels that no row has, or every row, are left out: there is nothing to separate.
 
-    Parameters
-    ----------
-    name : str
-        ``"rcv1"`` (three subsets, stacked), ``"rcv1-subset1"`` to ``"rcv1-subset3"``,
-        ``"tmc2007"`` (training rows, 500 words), ``"debtags"``, or ``"synthetic:n,d,L"``
-        with rows, features and labels as whole numbers.
-    data : Path
-        The folder that has ``rcv1/`` and ``mulan/``.
-
-    Returns
-    -------
-    X : csr_array of float64, shape (n, d)
-        Features as the source has them.
-    Y : csr_array of int8, shape (n, L)
-        Ones at the positives.
+    name: ``"rcv1"`` (three subsets, stacked), ``"rcv1-subset1"`` to ``"rcv1-subset3"``, ``"tmc2007"``
+    (training rows, 500 words), ``"debtags"``, or ``"synthetic:n,d,L"`` with rows, features and labels as
+    whole numbers.
+    data: the folder that has ``rcv1/`` and ``mulan/``.
+    X: Features as the source has them.
+    Y: Ones at the positives.
     """
     kind, _, sizes = name.partition(":")
     if kind == "rcv1":

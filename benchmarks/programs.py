@@ -12,8 +12,6 @@ from pathlib import Path
 
 from benchmarks.peers.exchange import Solution, read_solutions
 
-__all__ = ["KERNEL_PROGRAMS", "PEERS_PYTHON", "PROGRAMS", "Program", "Session", "version_of"]
-
 _ROOT = Path(__file__).resolve().parents[1]
 PEERS_PYTHON = _ROOT / ".venv-peers" / "bin" / "python"
 _OWN_PYTHON = Path(sys.executable)

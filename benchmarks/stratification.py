@@ -17,8 +17,6 @@ Example: ``python -m benchmarks.stratification --seeds 5``.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import subprocess
 import tempfile
@@ -32,12 +30,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from benchmarks.frame import RESULTS, flag, read_json, read_options, several, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
-from benchmarks.results_file import write_json
-
-__all__ = ["main"]
 
 Array = npt.NDArray[Any]
 Folds = tuple[Array, list[float]]  # of every seed and row; seconds of every seed
@@ -51,8 +47,15 @@ _FILES = {"tmc2007": "tmc2007-500"}  # where they are not called like the set
 @needs_data
 def main() -> None:
     """Measure, print the tables and write the results."""
-    arguments = _parse_arguments()
-    results: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    arguments = read_options(
+        __doc__,
+        sets=several(_SETS),
+        folds=[5, 10],
+        seeds=5,
+        data=flag(DEFAULT_DATA, "the folder that has mulan/"),
+        out=RESULTS / "stratification.json",
+    )
+    results: dict[str, Any] = read_json(arguments.out)
     results |= {"threads": 1, "sets": results.get("sets", {})}
     peer = _peer_version()
     for name in arguments.sets:
@@ -203,18 +206,6 @@ def _table(name: str, folds: int, found: dict[str, Any]) -> str:
         counts = " | ".join(f"{one[measure]:.1f}" for measure in ("ED", "FZ", "FLZ"))
         lines.append(f"| {title} | {one['seconds']:.3f} | {sparse} | {values} | {counts} |")
     return "\n".join(lines)
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--sets", nargs="+", choices=_SETS, default=list(_SETS))
-    parser.add_argument("--folds", nargs="+", type=int, default=[5, 10])
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="the folder that has mulan/")
-    parser.add_argument("--out", type=Path, default=_ROOT / "benchmarks" / "results" / "stratification.json")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

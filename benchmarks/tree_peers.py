@@ -17,7 +17,6 @@ benchmarks.tree_peers --show-recorded``.
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 from pathlib import Path
 from statistics import median
@@ -26,20 +25,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from benchmarks.frame import IMAGES, RESULTS, flag, read_json, read_options, write_json
 from benchmarks.label_tree import hold_out, load_case, quality
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.peers.top_labels import TOP, RankingProblem, write_ranking
 from benchmarks.ranking_programs import RankingProgram, own_program, package_version, run_ranking
 from benchmarks.recorded_runs import mark
-from benchmarks.results_file import write_json
 from labelweave.datasets import LabeledData
-
-__all__ = ["main"]
 
 Programs = dict[str, dict[str, Any]]  # by title: versions, runs, and what the labels found are worth
 
-_ROOT = Path(__file__).resolve().parents[1]
 _OWN, _PECOS = "benchmarks.labelweave_many_labels", "benchmarks.peers.pecos_xr_linear"
 _OMIKUJI, _NAPKIN = "benchmarks.peers.omikuji_trees", "benchmarks.peers.napkinxc_models"
 _LIBLINEAR = "benchmarks.peers.liblinear_one_vs_rest"
@@ -78,8 +74,20 @@ _TUNED = [
 @needs_data
 def main() -> None:
     """Measure, print the table, write the results and draw the picture."""
-    options = _parse_arguments()
-    results: dict[str, Any] = json.loads(options.out.read_text()) if options.out.exists() else {}
+    options = read_options(
+        __doc__,
+        programs=flag(help="by title; by default all", nargs="*"),
+        rounds=1,
+        threads=2,
+        sampled=flag(128, "labels of one-vs-rest"),
+        whole=flag(False, "one-vs-rest of all labels"),
+        tune=flag(False, "compare settings on held-out training rows"),
+        show_recorded=False,
+        dict=flag(Path("/usr/share/wordnet"), "has data.noun"),
+        out=RESULTS / "tree_peers.json",
+        picture=IMAGES / "tree_peers.png",
+    )
+    results: dict[str, Any] = read_json(options.out)
     shown: dict[str, Programs] = {}
     if options.show_recorded:
         shown = {part: found["programs"] for part, found in results.items()}
@@ -239,21 +247,6 @@ _AXES = {
     "precision_at_1": "precision at 1, %",
     "propensity_scored_at_5": "propensity-scored precision at 5, %",
 }
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--programs", nargs="*", default=None, help="by title; by default all")
-    parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--sampled", type=int, default=128, help="labels of one-vs-rest")
-    parser.add_argument("--whole", action="store_true", help="one-vs-rest of all labels")
-    parser.add_argument("--tune", action="store_true", help="compare settings on held-out training rows")
-    parser.add_argument("--show-recorded", action="store_true")
-    parser.add_argument("--dict", type=Path, default=Path("/usr/share/wordnet"), help="has data.noun")
-    parser.add_argument("--out", type=Path, default=_ROOT / "benchmarks" / "results" / "tree_peers.json")
-    parser.add_argument("--picture", type=Path, default=_ROOT / "docs" / "images" / "tree_peers.png")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -14,13 +14,13 @@ Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.papers.bib
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
+from benchmarks.frame import RESULTS, flag, read_options
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.graph_runs import Run, fit, make, score
 from benchmarks.problems import DEFAULT_DATA
@@ -28,9 +28,6 @@ from benchmarks.recorded_runs import RecordedRuns
 from labelweave.datasets import read_mulan
 from labelweave.splits import IterativeStratifiedShuffleSplit
 
-__all__ = ["main", "table"]
-
-_ROOT = Path(__file__).resolve().parents[2]
 _GRID = (1e-3, 3e-4, 1e-4, 3e-5)
 _PER_ROUND = 20
 _EDGES_TO_CHOOSE = 60
@@ -42,15 +39,11 @@ Rows = tuple[Any, Any]
 @needs_data
 def main() -> None:
     """Measure and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    out = RESULTS / "papers" / "bibtex_graph.json"
+    arguments = read_options(
+        __doc__, edges=flag([0, 60, 200], "multiples of 20"), data=DEFAULT_DATA, records=out
     )
-    parser.add_argument("--edges", type=int, nargs="+", default=[0, 60, 200], help="multiples of 20")
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    out = _ROOT / "benchmarks" / "results" / "papers" / "bibtex_graph.json"
-    RecordedRuns.add_options(parser, out)
-    arguments = parser.parse_args()
-    record = RecordedRuns(arguments.out, arguments, threads=1)
+    record = RecordedRuns(arguments, threads=1)
     if record.measures:
         _measure(record, arguments.data / "mulan" / "bibtex", arguments.edges)
     record.show(table(record.runs))

@@ -14,21 +14,18 @@ Example: ``python -m benchmarks.papers.classifier_correlation``.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import IMAGES, RESULTS, flag, read_options
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.animals import Animals, held_out_classes, read_animals, sample_training_rows
 from benchmarks.papers.distances import median_distance
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import MaxMarginClassifier
 
-__all__ = ["main", "table"]
-
-_ROOT = Path(__file__).resolve().parents[2]
 _ATTRIBUTES = ("black", "weak")
 # closer together at both ends: only there does the smaller eigenvalue, 1 - |r|, get small
 _CORRELATIONS = np.sin(np.linspace(-np.pi / 2, np.pi / 2, 25))
@@ -39,16 +36,10 @@ _WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 @needs_data
 def main() -> None:
     """Measure, print the curve, write the figures and the picture."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--seeds", type=int, default=5, help="draws of training images")
-    out = _ROOT / "benchmarks" / "results" / "papers" / "classifier_correlation.json"
-    RecordedRuns.add_options(parser, out)
-    picture = _ROOT / "docs" / "images" / "classifier_correlation.png"
-    parser.add_argument("--picture", type=Path, default=picture)
-    arguments = parser.parse_args()
-    record = RecordedRuns(arguments.out, arguments)
+    out = RESULTS / "papers" / "classifier_correlation.json"
+    picture = IMAGES / "classifier_correlation.png"
+    arguments = read_options(__doc__, seeds=flag(5, "draws of training images"), picture=picture, records=out)
+    record = RecordedRuns(arguments)
     wanted = [seed for seed in range(arguments.seeds) if record.wants({"seed": seed})]
     animals = read_animals() if wanted else None
     for seed in wanted:

@@ -19,12 +19,12 @@ Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.papers.cli
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import IMAGES, RESULTS, flag, read_options, several
 from benchmarks.papers.graph_runs import (
     GRAPHS,
     METHODS,
@@ -38,9 +38,6 @@ from benchmarks.papers.graph_runs import (
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave.datasets import make_clique_toy
 
-__all__ = ["main", "table"]
-
-_ROOT = Path(__file__).resolve().parents[2]
 _REGULARIZATION = 1e-4
 _TRAINING_ROWS = 2000
 _PAPER = {
@@ -57,18 +54,17 @@ _PAPER = {
 
 def main() -> None:
     """Measure, print the table, draw the picture."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    out = RESULTS / "papers" / "clique_toy.json"
+    picture = IMAGES / "clique_toy_objective.png"
+    arguments = read_options(
+        __doc__,
+        seeds=3,
+        passes=flag(500, "at most, in one solve"),
+        methods=several(METHODS),
+        picture=picture,
+        records=out,
     )
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--passes", type=int, default=500, help="at most, in one solve")
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    out = _ROOT / "benchmarks" / "results" / "papers" / "clique_toy.json"
-    RecordedRuns.add_options(parser, out)
-    picture = _ROOT / "docs" / "images" / "clique_toy_objective.png"
-    parser.add_argument("--picture", type=Path, default=picture)
-    arguments = parser.parse_args()
-    record = RecordedRuns(arguments.out, arguments, threads=1, paper=_PAPER)
+    record = RecordedRuns(arguments, threads=1, paper=_PAPER)
     for seed in range(arguments.seeds):
         for method in arguments.methods:
             case = {"seed": seed, "method": method}

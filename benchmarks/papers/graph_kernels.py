@@ -10,13 +10,12 @@ Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.graph_kernels``.
 
 from __future__ import annotations
 
-import argparse
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import RESULTS, read_options, several
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.recorded_runs import RecordedRuns
@@ -25,9 +24,7 @@ from labelweave.datasets import read_mulan
 from labelweave.features import FeatureMatrix
 from labelweave.metrics import f1_score, hamming_loss, subset_accuracy
 
-__all__ = ["main", "table"]
-
-_RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "graph_kernels.json"
+_RESULTS = RESULTS / "papers" / "graph_kernels.json"
 _GRAPH = {"early_stopping": True, "refit": True, "regularization": 1e-3}
 _MODELS: dict[str, dict[str, Any]] = {
     "left-out scores": {"kernel": "rbf", "gamma": "learn", "inputs": "scores", **_GRAPH},
@@ -39,14 +36,8 @@ _MODELS: dict[str, dict[str, Any]] = {
 @needs_data
 def main() -> None:
     """Measure and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--models", nargs="+", choices=list(_MODELS), default=list(_MODELS))
-    RecordedRuns.add_options(parser, _RESULTS)
-    arguments = parser.parse_args()
-    record = RecordedRuns(arguments.out, arguments)
+    arguments = read_options(__doc__, data=DEFAULT_DATA, models=several(_MODELS), records=_RESULTS)
+    record = RecordedRuns(arguments)
     files = arguments.data / "mulan" / "scene"
     for name in arguments.models if record.measures else ():
         if not record.wants({"model": name}):

@@ -38,12 +38,10 @@ Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.later_methods --parts z
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Callable
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,6 +51,7 @@ from scipy.special import expit
 from sklearn.metrics import average_precision_score
 from sklearn.metrics.pairwise import rbf_kernel
 
+from benchmarks.frame import RESULTS, read_options, several
 from benchmarks.needed_data import needs_data
 from benchmarks.papers import f_margins
 from benchmarks.problems import DEFAULT_DATA
@@ -61,9 +60,7 @@ from labelweave.datasets import read_mulan
 from labelweave.losses.entry_losses import LogisticEntryLoss
 from labelweave.metrics import f1_score
 
-__all__ = ["main", "table"]
-
-_RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "later_methods.json"
+_RESULTS = RESULTS / "papers" / "later_methods.json"
 _DRAWS, _FLIP_DRAWS = 5, 2
 _PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
 _WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -383,14 +380,9 @@ _PARTS: dict[str, tuple[Callable[[str], Figures], tuple[str, ...]]] = {
 @needs_data
 def main() -> None:
     """Try the methods, and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--parts", nargs="+", choices=list(_PARTS), default=list(_PARTS))
-    RecordedRuns.add_options(parser, _RESULTS)
-    arguments = parser.parse_args()
+    arguments = read_options(__doc__, parts=several(_PARTS), records=_RESULTS)
     warnings.simplefilter("ignore")
-    record = RecordedRuns(arguments.out, arguments)
+    record = RecordedRuns(arguments)
     for part in arguments.parts:
         measure, sets = _PARTS[part]
         for name in sets:

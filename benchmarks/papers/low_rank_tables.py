@@ -31,6 +31,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
+from benchmarks.frame import IMAGES, RESULTS, flag, read_options, several
 from benchmarks.needed_data import needs_data
 from benchmarks.opponents import CPLST, WSABIE
 from benchmarks.recorded_runs import RecordedRuns
@@ -38,11 +39,9 @@ from labelweave import BinaryRelevance, KernelLogisticClassifier, LowRankClassif
 from labelweave.datasets import read_mulan
 from labelweave.metrics import average_auc, hamming_loss, precision_at_k
 
-__all__ = ["main", "read", "table"]
-
 _DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "mulan"
-_RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "low_rank_tables.json"
-_PICTURE = Path(__file__).resolve().parents[2] / "docs" / "images" / "low_rank_missing.png"
+_RESULTS = RESULTS / "papers" / "low_rank_tables.json"
+_PICTURE = IMAGES / "low_rank_missing.png"
 _GRID = (0.1, 0.3, 1.0, 3.0, 10.0)
 _SHARES = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 _RANKS = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -86,20 +85,17 @@ _PAPER: dict[tuple[Any, ...], tuple[float, ...]] = {
 @needs_data
 def main() -> None:
     """Measure, print the table, draw the curves."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
     parts = ["table2", "table4", "figure2b", "figure2c"]
-    parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
-    parser.add_argument("--sets", nargs="+", choices=["bibtex", "delicious"], default=["bibtex", "delicious"])
-    parser.add_argument("--methods", nargs="+", help="of Table 2; by default all")
-    parser.add_argument("--n-jobs", type=int, default=1)
-    parser.add_argument(
-        "--grid", nargs="+", type=float, default=_GRID, help="of regularisations, for a file of --out"
+    arguments = read_options(
+        __doc__,
+        parts=several(parts),
+        sets=several(["bibtex", "delicious"]),
+        methods=flag(help="of Table 2; by default all", nargs="+"),
+        n_jobs=1,
+        grid=flag(_GRID, "of regularisations, for a file of --out"),
+        records=_RESULTS,
     )
-    RecordedRuns.add_options(parser, _RESULTS)
-    arguments = parser.parse_args()
-    record = RecordedRuns(arguments.out, arguments)
+    record = RecordedRuns(arguments)
     for name in arguments.sets if record.measures else ():
         data = read(name)
         for case in _cases(name, arguments.parts):
@@ -137,17 +133,8 @@ def _cases(name: str, parts: list[str]) -> Iterator[Case]:
 def read(name: str, *, has_unit_rows: bool = True) -> tuple[Any, Any, Any, Any]:
     """Read the two parts of a set.
 
-    Parameters
-    ----------
-    name : {"bibtex", "delicious"}
-        The set.
-    has_unit_rows : bool, default=True
-        Whether rows are scaled to length 1.
-
-    Returns
-    -------
-    tuple
-        Rows and labels to train on, and to test on.
+    has_unit_rows: whether rows are scaled to length 1.
+    Returns: rows and labels to train on, and to test on.
     """
     folder = _DATA / name
     parts = [read_mulan(folder / f"{name}-{part}.arff", folder / f"{name}.xml") for part in ("train", "test")]

@@ -18,12 +18,12 @@ Example: ``python -m benchmarks.papers.satimage --partitions 10``.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import IMAGES, RESULTS, flag, read_options, several
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.likelihood_runs import (
     DATA,
@@ -34,11 +34,7 @@ from benchmarks.papers.likelihood_runs import (
     one_against_rest,
     one_model,
 )
-from benchmarks.recorded_runs import RecordedRuns
 
-__all__ = ["main", "read_satimage", "table"]
-
-_ROOT = Path(__file__).resolve().parents[2]
 _TRAINING_ROWS = 4435
 _PAPER = {"class": 7.95, "scale": 8.10, "shared": 8.35, "one against rest": 8.00}
 _START: dict[str, Any] = {"scale": 10.0, "gamma": None, "intercept_variance": 16.0, "cv": 5}
@@ -53,16 +49,15 @@ _METHODS: dict[str, Method] = {
 @needs_data
 def main() -> None:
     """Measure, print the tables, write the figures and the picture."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    out = RESULTS / "papers" / "satimage.json"
+    picture = IMAGES / "satimage_error_reject.png"
+    arguments = read_options(
+        __doc__,
+        partitions=flag(10, "draws of folds"),
+        methods=several(_METHODS),
+        picture=picture,
+        records=out,
     )
-    parser.add_argument("--partitions", type=int, default=10, help="draws of folds")
-    parser.add_argument("--methods", nargs="+", choices=list(_METHODS), default=list(_METHODS))
-    out = _ROOT / "benchmarks" / "results" / "papers" / "satimage.json"
-    RecordedRuns.add_options(parser, out)
-    picture = _ROOT / "docs" / "images" / "satimage_error_reject.png"
-    parser.add_argument("--picture", type=Path, default=picture)
-    arguments = parser.parse_args()
     chosen = {name: _METHODS[name] for name in arguments.methods}
     measure_and_show(chosen, read_satimage, arguments.partitions, arguments, _PAPER)
 
@@ -75,15 +70,8 @@ def table(runs: list[dict[str, Any]]) -> str:
 def read_satimage(folder: Path = DATA) -> Split:
     """Read the data.
 
-    Parameters
-    ----------
-    folder : Path
-        The folder of shared data.
-
-    Returns
-    -------
-    Split
-        4435 training and 2000 test rows.
+    folder: the folder of shared data.
+    Returns: 4435 training and 2000 test rows.
     """
     with np.load(folder / "satimage" / "satimage.npz") as file:
         X, y = file["X"].astype(np.float64), file["y"]
