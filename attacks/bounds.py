@@ -262,7 +262,6 @@ def run_all(worlds: int, said: str) -> None:
 
 
 def main() -> None:
-    """Run all, and list what did not run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--compile", action="store_true", help="fill the usual cache, without checks")
     if parser.parse_args().compile:

@@ -21,12 +21,7 @@ from benchmarks.frame import flag, read_options, several
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
-from labelweave import (
-    KernelLogisticClassifier,
-    LabelGraphClassifier,
-    LowRankClassifier,
-    MaxMarginClassifier,
-)
+from labelweave import KernelLogisticClassifier, LabelGraphClassifier, LowRankClassifier, MaxMarginClassifier
 from labelweave.labels import LabelMatrix
 
 _ROUNDING = 1e-9  # of the objective

@@ -260,7 +260,6 @@ def section() -> str:
 
 
 def main() -> None:
-    """Draw, run and write down."""
     chosen = read_options(
         __doc__,
         mutants=500,

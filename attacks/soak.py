@@ -94,7 +94,6 @@ def grown(before: Held, after: Held) -> list[str]:
 
 
 def main() -> None:
-    """Fit and load for long, and say what grew."""
     chosen = read_options(__doc__, fits=flag(10_000, "each with two loads"))
     before, after = run(chosen.fits)
     wrong = grown(before, after)

@@ -141,10 +141,7 @@ def _metric_targets() -> Iterator[tuple[str, Any]]:
 
 def _estimator_targets() -> Iterator[tuple[str, Any]]:
     for name in World(0).estimators():
-        yield (
-            f"{name}.fit X",
-            ("X", _scores_after(name, lambda world, model, X: model.fit(X, world.Y))),
-        )
+        yield (f"{name}.fit X", ("X", _scores_after(name, lambda world, model, X: model.fit(X, world.Y))))
         yield f"{name}.fit y", ("Y", _scores_after(name, lambda world, model, Y: model.fit(world.X, Y)))
         methods = ["predict"] + (["predict_proba"] if name in ("ZeroShot", "KernelLogistic") else [])
         if name != "ZeroShot":
@@ -189,18 +186,12 @@ def _structure_targets() -> Iterator[tuple[str, Any]]:
     for kernel in (LinearKernel(), RBFKernel(0.5)):
         yield (
             f"{type(kernel).__name__}.block",
-            (
-                "X",
-                lambda world, X, k=kernel: k.block(FeatureMatrix(X), FeatureMatrix(sp.csr_array(world.X))),
-            ),
+            ("X", lambda world, X, k=kernel: k.block(FeatureMatrix(X), FeatureMatrix(sp.csr_array(world.X)))),
         )
     yield "from_labels", ("Y", lambda world, Y: covariance.from_labels(Y).to_dense())
     yield "from_signatures", ("G", lambda world, G: covariance.from_signatures(G).to_dense())
     yield "low_rank", ("F", lambda world, F: covariance.low_rank(F, 1.0).to_dense())
-    yield (
-        "low_rank in a fit",
-        ("F", lambda world, F: _covariance_fit(world, covariance.low_rank(F, 1.0))),
-    )
+    yield ("low_rank in a fit", ("F", lambda world, F: _covariance_fit(world, covariance.low_rank(F, 1.0))))
     yield "choose_thresholds", ("Y", lambda world, Y: inference.choose_thresholds(Y, world.S).thresholds)
     yield "choose_top_k", ("Y", lambda world, Y: inference.choose_top_k(Y, world.S).k)
     yield (

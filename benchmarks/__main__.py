@@ -21,7 +21,6 @@ from typing import Any
 from benchmarks.frame import RESULTS
 from benchmarks.recorded_runs import Run, mark
 
-_RESULTS = RESULTS
 _ORIGIN = ("processor", "cores", "date", "commit")
 _NOT_FIGURES = {*_ORIGIN, "python", "labelweave", "machine", "measured"}
 _MOST = 12  # numbers of a list that a line shows
@@ -32,13 +31,13 @@ def main(words: Sequence[str] | None = None) -> int:
 
     words: the command line; or None.
     """
-    names = sorted(path.relative_to(_RESULTS).with_suffix("").as_posix() for path in _RESULTS.rglob("*.json"))
+    names = sorted(path.relative_to(RESULTS).with_suffix("").as_posix() for path in RESULTS.rglob("*.json"))
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--show-recorded", nargs="+", choices=names, default=[], metavar="NAME")
     asked = parser.parse_args(words).show_recorded
-    records = {name: json.loads((_RESULTS / f"{name}.json").read_text("utf-8")) for name in asked or names}
+    records = {name: json.loads((RESULTS / f"{name}.json").read_text("utf-8")) for name in asked or names}
     if not asked:
         for name, record in records.items():
             print(name + _mark(known for _, known in _figures(record, name, {})))

@@ -70,7 +70,6 @@ def measure(n: int, n_features: int, n_labels: int, n_jobs: int, time_budget: fl
 
 
 def main() -> None:
-    """Read the flags, measure, print."""
     flags = read_options(
         __doc__,
         rows=200_000,

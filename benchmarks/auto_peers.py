@@ -144,7 +144,6 @@ def _scores(model: Any, X: Any) -> Any:
 
 @needs_data
 def main() -> None:
-    """Print a line a method and set."""
     options = read_options(
         __doc__,
         sets=["flags", "emotions", "birds", "scene", "yeast"],

@@ -23,9 +23,9 @@ import scipy.sparse as sp
 from sklearn import metrics as sk
 
 from benchmarks.frame import flag, read_options, save, several
-from benchmarks.needed_data import first_file, needs_data
-from benchmarks.problems import DEFAULT_DATA
-from labelweave import AutoLabelClassifier, datasets
+from benchmarks.needed_data import needs_data
+from benchmarks.problems import DEFAULT_DATA, read_parts
+from labelweave import AutoLabelClassifier
 from labelweave.automatic.set_values import value_of_sets
 from labelweave.labels import LabelMatrix
 from labelweave.splits import IterativeStratifiedShuffleSplit
@@ -96,11 +96,8 @@ def _dense(table: Any) -> Any:
 
 def load(name: str) -> tuple[Any, Any, Any, Any]:
     """Read the training and test rows of a set."""
-    folder = FOLDER / name
-    train, test = (first_file(folder, f"*-{part}.arff") for part in ("train", "test"))
-    xml = first_file(folder, "*.xml")
-    parts = [datasets.read_mulan(path, xml) for path in (train, test)]
-    return parts[0].X, parts[0].Y, parts[1].X, parts[1].Y
+    train, test = read_parts(name)
+    return train.X, train.Y, test.X, test.Y
 
 
 def splits(name: str, count: int) -> Iterator[tuple[Any, Any, Any, Any]]:
@@ -154,7 +151,6 @@ def measure_set(name: str, count: int, *, is_left_out: bool, n_jobs: int) -> dic
 
 @needs_data
 def main() -> None:
-    """Measure sets, and print how far each measure is from the best and the median method."""
     options = read_options(
         __doc__,
         sets=several(_SETS),

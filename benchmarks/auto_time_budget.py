@@ -81,7 +81,6 @@ def draw(results: dict[str, list[dict[str, Any]]], path: Path) -> None:
 
 
 def main() -> None:
-    """Read the flags, measure, draw."""
     flags = read_options(
         __doc__, sets=["scene", "yeast"], jobs=2, out=flag(type=Path), figure=flag(type=Path)
     )

@@ -58,7 +58,6 @@ def one_draw(X: Any, Y: Any, n: int, seed: int, members: Any) -> tuple[float, fl
 
 @needs_data
 def main() -> None:
-    """Print, for every set and number of rows, the mean difference and how often it is within two errors."""
     options = read_options(__doc__, draws=30, rows=[120, 300], members=["rbf"])
     everything = []
     for name, X, Y in many_rows():

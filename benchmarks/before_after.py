@@ -133,7 +133,6 @@ def _compared(name: str, options: argparse.Namespace, files: tuple[IO[str], IO[s
 
 
 def main() -> None:
-    """Measure and print a table."""
     options = read_options(
         __doc__,
         before=flag(type=Path, required=True),

@@ -29,7 +29,6 @@ def _seconds(call: Callable[[], Any]) -> float:
 
 @needs_data
 def main() -> None:
-    """Fit each problem, and time the checks and the predictions in turn."""
     options = read_options(__doc__, problems=["debtags"], rounds=15)
     for name in options.problems:
         X, Y = load_problem(name)

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import IMAGES, RESULTS, read_options, save
+from benchmarks.frame import IMAGES, RESULTS, begin_picture, read_options, save, write_picture
 from benchmarks.logistic_fits import Prior, fit, kernel_matrix
 from benchmarks.logistic_problems import ClassProblem
 
@@ -40,7 +40,6 @@ _MEASURES = {
 
 
 def main() -> None:
-    """Measure, draw, print the slopes and write the results."""
     from labelweave.arrays import Workers
 
     arguments = read_options(
@@ -123,21 +122,13 @@ def _product_seconds(gram: Any, n_rows: int, n_classes: int) -> float:
 def _slopes(sizes: list[int], seconds: list[float]) -> dict[str, float]:
     """Fit lines through the logarithms, of all sizes and of the larger ones: 1 is linear growth."""
     x, y, upper = np.log(sizes), np.log(seconds), len(sizes) // 2
-    return {
-        "all": float(np.polyfit(x, y, 1)[0]),
-        "upper half": float(np.polyfit(x[upper:], y[upper:], 1)[0]),
-    }
+    return {"all": float(np.polyfit(x, y, 1)[0]), "upper half": float(np.polyfit(x[upper:], y[upper:], 1)[0])}
 
 
 def _draw(
     arguments: argparse.Namespace, medians: dict[str, list[float]], slopes: dict[str, dict[str, float]]
 ) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(9.5, 3.8), layout="constrained", sharex=True)
+    figure, axes = begin_picture(1, 2, figsize=(9.5, 3.8), sharex=True)
     sizes = np.array(arguments.classes)
     for axis, names in zip(axes, (("product", "iteration"), ("fixed_fit", "fit")), strict=True):
         for name, colour, mark in zip(names, ("#1f5a92", "#b5532a"), ("o", "s"), strict=True):
@@ -152,9 +143,7 @@ def _draw(
     figure.suptitle(
         f"{arguments.rows:,} rows, stored RBF kernel (slope of the upper half in brackets)", size=10
     )
-    arguments.figure.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(arguments.figure, dpi=150)
-    plt.close(figure)
+    write_picture(figure, arguments.figure)
 
 
 if __name__ == "__main__":

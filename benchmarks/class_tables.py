@@ -71,7 +71,6 @@ def accuracies(frame: pd.DataFrame, classes: Any, seed: int) -> dict[str, float]
 
 
 def main() -> None:
-    """Print a line a table."""
     chosen = read_options(__doc__, csv=flag(help="other tables", nargs="+", metavar="FILE:COLUMN"), draws=5)
     print("accuracy, mean of draws; told: what the one call expects of new rows")
     for name, frame, classes in from_files(chosen.csv) if chosen.csv else bundled():

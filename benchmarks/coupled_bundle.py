@@ -122,7 +122,6 @@ class Bundle:
 
 @needs_data
 def main() -> None:
-    """Run, and print the gap every ten rounds."""
     given = read_options(
         __doc__,
         problem="rcv1-subset1",

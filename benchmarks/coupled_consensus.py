@@ -129,7 +129,6 @@ def consensus(data: MarginData, n_parts: int, strength: float, given: argparse.N
 
 
 def main() -> None:
-    """Measure every plan."""
     given = read_options(
         __doc__,
         problem="rcv1-subset1",

@@ -66,7 +66,6 @@ def measure(client: Client, name: str, given: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Measure every problem that is asked for."""
     given = read_options(
         __doc__,
         problems=["synthetic:100000,10000,101"],

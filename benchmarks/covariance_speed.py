@@ -31,7 +31,6 @@ from benchmarks.programs import PROGRAMS, Session
 
 @needs_data
 def main() -> None:
-    """Measure, print and write the results."""
     arguments = read_options(
         __doc__,
         problem="rcv1",

@@ -213,7 +213,6 @@ def drawn(model: CostModel, path: Path) -> list[str]:
 
 
 def main() -> None:
-    """Measure or read runs, fit, check and draw."""
     given = read_options(
         __doc__,
         repeats=1,

@@ -39,7 +39,6 @@ _CLASSES, _FEATURES = 10, 20
 
 
 def main() -> None:
-    """Write rows, fit and tell."""
     given = read_options(
         __doc__,
         problem=flag("logistic", choices=["logistic", "low-rank"]),

@@ -133,7 +133,6 @@ def compare(client: Client, pids: list[int], name: str, repeats: int) -> None:
 
 @needs_data
 def main() -> None:
-    """Measure every problem that is asked for."""
     given = read_options(__doc__, problems=["dense", "rcv1-subset1"], repeats=1)
     parts: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(silence_logs=logging.ERROR, **parts) as cluster, Client(cluster) as client:

@@ -70,11 +70,7 @@ def compare(client: Client, name: str, given: argparse.Namespace) -> dict[str, A
         model = MaxMarginClassifier(client, tol=given.tol, memory_budget=given.memory_budget)
         return (CalibratedLabelClassifier(model) if given.calibrated else model).fit(rows, labels)
 
-    fits = {
-        "one thread": lambda: local(1),
-        "two threads": lambda: local(2),
-        "two workers": shared,
-    }
+    fits = {"one thread": lambda: local(1), "two threads": lambda: local(2), "two workers": shared}
     seconds: dict[str, list[float]] = {kind: [] for kind in fits}
     of_processor: dict[str, list[float]] = {kind: [] for kind in fits}
     models = {kind: fit() for kind, fit in fits.items()}  # with loops to compile, not counted
@@ -116,7 +112,6 @@ def compare(client: Client, name: str, given: argparse.Namespace) -> dict[str, A
 
 @needs_data
 def main() -> None:
-    """Measure every problem that is asked for."""
     given = read_options(
         __doc__,
         problems=["rcv1-subset1", "rcv1"],

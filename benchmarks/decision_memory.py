@@ -47,7 +47,6 @@ def measure_memory(rows: int) -> dict[str, dict[str, float]]:
 
 
 def main() -> None:
-    """Run one program and print what it took."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

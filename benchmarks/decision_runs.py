@@ -13,10 +13,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
+from benchmarks.problems import read_parts
 from labelweave import CalibratedLabelClassifier, MaxMarginClassifier, TunedThresholdClassifier, metrics
 from labelweave.inference import choose_thresholds, choose_top_k, control_mistakes
 
-SETS = {"scene": "scene", "yeast": "yeast", "bibtex": "bibtex", "debtags": "", "tmc2007": "tmc2007-500"}
+SETS = ("scene", "yeast", "bibtex", "debtags", "tmc2007")
 _OBJECTIVES = {"micro_f1": "micro", "macro_f1": "macro", "example_f1": "example"}
 _LEVELS = (0.1, 0.2, 0.3)
 _SPLITS = 200
@@ -32,15 +33,12 @@ def read(name: str, data: Path) -> Data:
     """
     from sklearn.preprocessing import StandardScaler, normalize
 
-    from labelweave.datasets import load_debtags, read_mulan
+    from labelweave.datasets import load_debtags
 
     if name == "debtags":
         X, Y, X_test, Y_test = load_debtags(return_X_y=True)
     else:
-        folder, stem = data / "mulan" / name, SETS[name]
-        train, test = (
-            read_mulan(folder / f"{stem}-{part}.arff", folder / f"{stem}.xml") for part in ("train", "test")
-        )
+        train, test = read_parts(name, data)
         X, Y, X_test, Y_test = train.X, train.Y.positives, test.X, test.Y.positives
     if sp.issparse(X):
         X, X_test = (sp.csr_array(normalize(table)) for table in (X, X_test))

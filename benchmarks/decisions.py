@@ -44,7 +44,6 @@ _WITHOUT_SETS = ("text", "memory")
 
 @needs_data
 def main() -> None:
-    """Measure, print tables and write the results."""
     arguments = read_options(
         __doc__,
         parts=several([*_PARTS, *_WITHOUT_SETS]),

@@ -19,13 +19,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.frame import flag, read_options, several
+from benchmarks.problems import read_parts
 
-_DELICIOUS = "../shared/data/mulan/delicious/delicious"
 _ROWS, _WIDTH = 20_000, 384
 
 
 def main() -> None:
-    """Run the benchmark."""
     every = ["debtags:50", "synthetic:50", "synthetic:500", "delicious:50", "delicious:500"]
     arguments = read_options(
         __doc__, problems=every, models=several(_MODELS), runs=flag(3, "interleaved; the median is told")
@@ -63,7 +62,7 @@ def _data(name: str, n_labels: int) -> tuple[Any, Any, Any, Any]:
     """Give X, Y and those of the test rows, dense."""
     if name == "synthetic":
         return _made(n_labels)
-    from labelweave.datasets import load_debtags, read_mulan
+    from labelweave.datasets import load_debtags
 
     if name == "debtags":
         from sklearn.decomposition import TruncatedSVD
@@ -73,8 +72,8 @@ def _data(name: str, n_labels: int) -> tuple[Any, Any, Any, Any]:
         axes = TruncatedSVD(_WIDTH, random_state=0).fit(X)
         X, X_test = (normalize(axes.transform(part)) for part in (X, X_test))
     else:
-        parts = [read_mulan(f"{_DELICIOUS}-{part}.arff", f"{_DELICIOUS}.xml") for part in ("train", "test")]
-        (X, X_test), (Y, Y_test) = zip(*((part.X, part.Y.positives) for part in parts), strict=True)
+        train, test = read_parts("delicious")
+        X, Y, X_test, Y_test = train.X, train.Y.positives, test.X, test.Y.positives
     X, Y, X_test, Y_test = (
         np.asarray(a.toarray() if hasattr(a, "toarray") else a) for a in (X, Y, X_test, Y_test)
     )

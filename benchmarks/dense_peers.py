@@ -46,7 +46,6 @@ def threshold(scores: Any, y: Any) -> float:
 
 
 def main() -> None:
-    """Fit them one after another, a line each."""
     options = read_options(
         __doc__, rows=20000, columns=384, labels=50, every=1, costs=flag([1.0, 10.0], nargs="*")
     )

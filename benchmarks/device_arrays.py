@@ -45,7 +45,6 @@ from labelweave.solvers import AlternatingDirections
 from labelweave.solvers.alternating_minimization import AlternatingMinimization
 from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
 
-_RESULTS = RESULTS / "device_arrays.json"
 _LONG = 20.0  # seconds after which a fit is not made again
 _FITS = ["independent", "coupled", "newton", "low_rank"]
 _FEATURES, _LABELS, _RANK = 30, 100, 50
@@ -143,7 +142,6 @@ def table(runs: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Fit with all libraries, compare and tell."""
     given = read_options(
         __doc__,
         libraries=flag(["cupy"], "modules with asarray, and devices: torch:cuda"),
@@ -151,7 +149,7 @@ def main() -> None:
         rows=8000,
         jobs=flag(2, "threads of NumPy"),
         repeats=5,
-        records=_RESULTS,
+        records=RESULTS / "device_arrays.json",
     )
     record = RecordedRuns(given, accelerator=_accelerator())
     if not record.measures:

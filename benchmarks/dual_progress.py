@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.frame import IMAGES, RESULTS, flag, read_options, write_json
+from benchmarks.frame import IMAGES, RESULTS, begin_picture, flag, read_options, write_json, write_picture
 from benchmarks.kernel_problems import load_kernel_problem, with_labels
 from benchmarks.kernel_runs import peer_runs
 from benchmarks.machine import describe_machine
@@ -61,7 +61,6 @@ class Progress:
 
 @needs_data
 def main() -> None:
-    """Measure, write the numbers and the picture, print where each method stands."""
     results = RESULTS
     arguments = read_options(
         __doc__,
@@ -165,12 +164,7 @@ def table(curves: dict[str, Progress]) -> list[str]:
 
 
 def _draw(curves: dict[str, Progress], title: str, path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(9.5, 3.9), sharey=True, layout="constrained")
+    figure, axes = begin_picture(1, 2, figsize=(9.5, 3.9), sharey=True)
     for name, curve in curves.items():
         style, color = _STYLES[name]
         distances = np.array(curve.distances)
@@ -184,9 +178,7 @@ def _draw(curves: dict[str, Progress], title: str, path: Path) -> None:
     for axis in axes:
         axis.grid(True, which="major", alpha=0.3)
     figure.suptitle(f"Animals with Attributes, {title}", fontsize=10)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    write_picture(figure, path)
 
 
 if __name__ == "__main__":

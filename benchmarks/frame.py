@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 from benchmarks.machine import describe_machine
@@ -97,20 +95,26 @@ def save(path: Path | None, content: dict[str, Any]) -> None:
         write_json(path, describe_machine() | content)
 
 
-def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Write a table of Markdown whose first column is text and whose others are numbers."""
-    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]] = ()) -> list[str]:
+    """Write the lines of a table of Markdown."""
+    head, *lines = (f"| {' | '.join(line)} |" for line in (columns, *rows))
+    return [head, "|---" * len(columns) + "|", *lines]
 
 
-def in_turn(
-    calls: dict[str, Callable[[], Any]], rounds: int, clock: Callable[[], float] = time.process_time
-) -> dict[str, float]:
-    """Time calls that take turns: the median seconds of each."""
-    found: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(rounds):
-        for name, call in calls.items():
-            begin = clock()
-            call()
-            found[name].append(clock() - begin)
-    return {name: median(seconds) for name, seconds in found.items()}
+def begin_picture(*counts: int, **shape: Any) -> tuple[Any, Any]:
+    """Begin a picture that needs no window: the figure, and its axis or axes."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(*counts, layout="constrained", **shape)
+
+
+def write_picture(figure: Any, path: Path, dpi: int = 150) -> None:
+    """Write a figure, whose folder is made if need be, and close it."""
+    import matplotlib.pyplot as plt
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=dpi)
+    plt.close(figure)

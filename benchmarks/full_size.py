@@ -20,11 +20,9 @@ from benchmarks.frame import RESULTS, flag, read_options, write_json
 from benchmarks.machine import describe_machine, peak_memory_bytes
 
 _ROWS, _FEATURES, _LABELS = 781_265, 47_236, 103
-_RESULTS = RESULTS
 
 
 def main() -> None:
-    """Make the data, fit, print and write what it took."""
     arguments = read_options(
         __doc__,
         rows=flag(_ROWS, "fewer for a shorter run"),
@@ -60,7 +58,7 @@ def main() -> None:
 
 
 def _default_file(rows: int) -> Path:
-    return _RESULTS / ("full_size.json" if rows == _ROWS else f"full_size_{rows}.json")
+    return RESULTS / ("full_size.json" if rows == _ROWS else f"full_size_{rows}.json")
 
 
 def _make_data(rows: int) -> tuple[Any, float]:

@@ -45,7 +45,6 @@ class _Form:
 
 
 def main() -> None:
-    """Measure, print and write the results."""
     from threadpoolctl import threadpool_limits
 
     from labelweave.arrays import Workers

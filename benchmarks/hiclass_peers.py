@@ -32,7 +32,6 @@ _SHARES = (0.25, 0.2, 0.25)  # of a title's words: those of each class on its pa
 
 
 def main() -> None:
-    """Fit, predict and print what it takes and how many classes of each level are right."""
     chosen = read_options(__doc__, system=flag(choices=["labelweave", "hiclass"], required=True), rows=4_000)
     fit = {"labelweave": _labelweave, "hiclass": _hiclass}[chosen.system]
     depths = [

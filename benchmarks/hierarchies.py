@@ -38,7 +38,6 @@ from labelweave.datasets import LabeledData, read_hierarchical_arff
 from labelweave.inference import enforce_hierarchy
 from labelweave.metrics import average_precision_score
 
-_RESULT = RESULTS / "hierarchies.json"
 _STATED = {"cellcycle_FUN": 0.255, "derisi_FUN": 0.195, "cellcycle_GO": 0.413, "derisi_GO": 0.370}
 _ROOTS = {"root", "GO0003674", "GO0005575", "GO0008150"}
 _MODELS: dict[str, Any] = {
@@ -49,7 +48,6 @@ _MODELS: dict[str, Any] = {
 
 @needs_data
 def main() -> None:
-    """Measure, print and write the results."""
     chosen = read_options(
         __doc__,
         sets=_STATED,
@@ -57,7 +55,7 @@ def main() -> None:
         time_budget=flag(help="seconds that the one call may plan for", type=float),
         cost=flag(False, "measure what enforcement costs instead"),
         data=flag(DEFAULT_DATA, "the folder that has hmc/"),
-        out=_RESULT,
+        out=RESULTS / "hierarchies.json",
     )
     warnings.simplefilter("ignore")
     results: dict[str, Any] = describe_machine()

@@ -39,7 +39,6 @@ from labelweave import HierarchicalClassifier, KernelLogisticClassifier, LabelCo
 from labelweave.datasets import LabeledData
 from labelweave.kernels import ForestKernel, RBFKernel
 
-_RESULT = RESULTS / "hierarchy_parts.json"
 _SETS = [f"{name}_{kind}" for kind in ("FUN", "GO") for name in ("cellcycle", "derisi", "pheno")]
 _TREES, _LEAF, _MOST_TARGETS = 200, 10, 50
 
@@ -118,13 +117,12 @@ _PARTS: dict[str, Callable[[LabeledData, Any], Any]] = {
 
 @needs_data
 def main() -> None:
-    """Measure, print and write the results."""
     chosen = read_options(
         __doc__,
         sets=_SETS,
         parts=several(_PARTS),
         data=flag(DEFAULT_DATA, "the folder that has hmc/"),
-        out=_RESULT,
+        out=RESULTS / "hierarchy_parts.json",
     )
     warnings.simplefilter("ignore")
     results: dict[str, Any] = read_json(chosen.out)

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import RESULTS, flag, read_options, save
+from benchmarks.frame import RESULTS, flag, markdown, read_options, save
 from benchmarks.logistic_fits import Fit, Prior, fit, kernel_matrix
 from benchmarks.logistic_problems import ClassProblem, load_class_problem
 from benchmarks.needed_data import needs_data
@@ -42,7 +42,6 @@ _PAPER_ITERATIONS = 25
 
 @needs_data
 def main() -> None:
-    """Measure, print the tables and write the results."""
     from labelweave.arrays import Workers
 
     arguments = read_options(
@@ -124,13 +123,13 @@ def _table(rows: Sequence[dict[str, Any]], measure: str, form: str) -> list[str]
     """Write a line for each model; what did not reach the gap is in brackets."""
     names = list(rows[0]["fits"])
     columns = ["problem", "model", "scale", "width", *names]
-    lines = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
+    lines = []
     for row in rows:
         width = "linear" if row["width"] is None else f"{row['width']:g}"
         head = [row["problem"], row["model"], f"{row['scale']:g}", width]
         cells = [_cell(row["fits"][name], measure, form) for name in names]
-        lines.append("| " + " | ".join([*head, *cells]) + " |")
-    return lines
+        lines.append([*head, *cells])
+    return markdown(columns, lines)
 
 
 def _cell(made: dict[str, Any], measure: str, form: str) -> str:

@@ -94,7 +94,6 @@ def on_workers(rows: tuple[Any, ...], ranks: list[int | None], budgets: list[flo
 
 @needs_data
 def main() -> None:
-    """Measure and tell."""
     given = read_options(
         __doc__,
         data=DEFAULT_DATA,

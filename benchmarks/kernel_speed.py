@@ -51,7 +51,6 @@ _PEERS = ("precomputed", "sklearn", "libsvm")
 
 @needs_data
 def main() -> None:
-    """Measure, print the table and write the results."""
     arguments = read_options(
         __doc__,
         problem=flag("awa-6000", "awa-<number of images>, rcv1 (subset 1) or tmc2007"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from benchmarks.frame import markdown
 from benchmarks.kernel_runs import KernelRun
 
 
@@ -29,14 +30,11 @@ def kernel_table(curves: Sequence[KernelCurve], gaps: Sequence[float]) -> str:
     gaps: relative duality gaps.
     """
     own = next((curve for curve in curves if curve.is_own), None)
-    lines = [
-        "| program | " + " | ".join(f"gap {gap:g}" for gap in gaps) + " |",
-        "|---" * (len(gaps) + 1) + "|",
+    columns = ["program", *(f"gap {gap:g}" for gap in gaps)]
+    rows = [
+        [f"{curve.title} {curve.version}", *(_cell(curve, own, str(gap)) for gap in gaps)] for curve in curves
     ]
-    for curve in curves:
-        cells = [_cell(curve, own, str(gap)) for gap in gaps]
-        lines.append(f"| {curve.title} {curve.version} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    return "\n".join(markdown(columns, rows))
 
 
 def _cell(curve: KernelCurve, own: KernelCurve | None, gap: str) -> str:

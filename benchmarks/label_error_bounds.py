@@ -25,16 +25,15 @@ from benchmarks.frame import RESULTS, read_options, several, write_json
 from benchmarks.label_errors import NOISES, Array, flipped, left_out, training_rows
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
-from benchmarks.problems import DEFAULT_DATA
+from benchmarks.problems import DEFAULT_DATA, read_part
 from labelweave import LabelCovariance, LabelMatrix, LabelText, Taxonomy
-from labelweave.datasets import load_debtags, read_mulan
+from labelweave.datasets import load_debtags
 from labelweave.inference import calibrate_labels
 from labelweave.noise import find_label_errors
 from labelweave.noise.left_out_scores import as_log_odds
 from labelweave.noise.noisy_curves import fit_noisy_curves
 from labelweave.noise.related_labels import relate_labels
 
-_RESULTS = RESULTS / "label_error_bounds.json"
 _FOLDS = 5
 
 
@@ -45,8 +44,7 @@ def _structures(name: str, kept: Array, data: Path) -> dict[str, LabelCovariance
         pairs = [tuple(pair) for pair in tags.parents]
         tree = LabelCovariance.from_taxonomy(Taxonomy(pairs), names, normalized=True)
         return {"text": LabelText(names).covariance(1.0, 0.5), "taxonomy": tree}
-    folder = data / "mulan" / name
-    whole = read_mulan(folder / f"{name}-train.arff", folder / f"{name}.xml")
+    whole = read_part(name, "train", data)
     names = [str(label).removeprefix("TAG_") for label in np.asarray(whole.label_names)[kept]]
     return {"text": LabelText(names).covariance(1.0, 0.5)}
 
@@ -92,7 +90,6 @@ def _measure(X: Any, Y: Array, rates: tuple[float, float], draw: int, structures
 
 @needs_data
 def main() -> None:
-    """Measure, print and write the results."""
     chosen = read_options(
         __doc__,
         sets=several(("bibtex", "debtags")),
@@ -100,7 +97,7 @@ def main() -> None:
         rows=[500, 3000],
         draws=2,
         data=DEFAULT_DATA,
-        out=_RESULTS,
+        out=RESULTS / "label_error_bounds.json",
     )
     results: dict[str, Any] = describe_machine() | {"draws": chosen.draws}
     for name in chosen.sets:

@@ -32,9 +32,9 @@ from sklearn.preprocessing import normalize
 
 from benchmarks.frame import RESULTS, read_options, several
 from benchmarks.needed_data import needs_data
-from benchmarks.problems import DEFAULT_DATA
+from benchmarks.problems import DEFAULT_DATA, read_part
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave.datasets import load_debtags, read_mulan
+from labelweave.datasets import load_debtags
 from labelweave.inference import calibrate_labels
 from labelweave.labels import LabelMatrix
 from labelweave.noise import find_label_errors
@@ -42,7 +42,6 @@ from labelweave.noise import find_label_errors
 Array = npt.NDArray[Any]
 
 _ROOT = Path(__file__).resolve().parents[1]
-_RESULTS = RESULTS / "label_errors.json"
 _PEER = Path(__file__).parent / "peers" / "cleanlab_labels.py"
 NOISES = {"5 % of entries": (0.05, 0.05), "10 % of entries": (0.1, 0.1), "10 % forgotten": (0.1, 0.0)}
 SETS = ("bibtex", "debtags")
@@ -53,14 +52,13 @@ _METHODS = ("related", "alone", "cleanlab", "negatives", "known rates")
 
 @needs_data
 def main() -> None:
-    """Measure, write the results, print the table."""
     arguments = read_options(
         __doc__,
         sets=several(SETS),
         draws=_DRAWS,
         data=DEFAULT_DATA,
         peer_python=str(_ROOT / ".venv-peers" / "bin" / "python"),
-        records=_RESULTS,
+        records=RESULTS / "label_errors.json",
     )
     recorded = RecordedRuns(arguments)
     for name in arguments.sets:
@@ -90,8 +88,7 @@ def _measure_set(name: str, arguments: argparse.Namespace, recorded: RecordedRun
 def training_rows(name: str, data: Path) -> tuple[sp.csr_array, Array, Array]:
     """Give rows, labels of 0 and 1 that five rows or more have, and which of all labels these are."""
     if name == "bibtex":
-        folder = data / "mulan" / name
-        whole = read_mulan(folder / f"{name}-train.arff", folder / f"{name}.xml")
+        whole = read_part(name, "train", data)
         X, Y = sp.csr_array(normalize(whole.X)), whole.Y.positives.toarray()
     else:
         X, labels, *_ = load_debtags(return_X_y=True)

@@ -212,7 +212,6 @@ def run_on_dask(problem: Problem, count: int, tol: float, n_workers: int) -> str
 
 @needs_data
 def main() -> None:
-    """Measure every way, beside the ordinary solver."""
     given = read_options(
         __doc__,
         problems=["scene:full", "yeast:chow-liu"],

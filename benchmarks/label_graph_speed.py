@@ -27,7 +27,17 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.frame import IMAGES, RESULTS, flag, read_json, read_options, several, write_json
+from benchmarks.frame import (
+    IMAGES,
+    RESULTS,
+    begin_picture,
+    flag,
+    read_json,
+    read_options,
+    several,
+    write_json,
+    write_picture,
+)
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.label_graphs import read_rows
@@ -44,16 +54,13 @@ Run = dict[str, Any]
 
 @needs_data
 def main() -> None:
-    """Measure, print, write the numbers and the picture."""
-    out = RESULTS / "label_graph_speed.json"
-    picture = IMAGES / "graph_edges_cost.png"
     arguments = read_options(
         __doc__,
         parts=several(["solvers", "edges"]),
         passes=flag(1000, "at most, of a solver"),
         data=DEFAULT_DATA,
-        out=out,
-        picture=picture,
+        out=RESULTS / "label_graph_speed.json",
+        picture=IMAGES / "graph_edges_cost.png",
     )
     results: dict[str, Any] = read_json(arguments.out)
     if "solvers" in arguments.parts:
@@ -145,12 +152,7 @@ def _measure_edges() -> list[Run]:
 
 
 def _draw(runs: list[Run], path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axis = plt.subplots(figsize=(6, 3.8), layout="constrained")
+    figure, axis = begin_picture(figsize=(6, 3.8))
     styles = {"band": ("edges in a band", "C0", -14), "random": ("random edges", "C1", 7)}
     for kind, (title, color, lift) in styles.items():
         own = [run for run in runs if run["kind"] == kind]
@@ -164,9 +166,7 @@ def _draw(runs: list[Run], path: Path) -> None:
     axis.margins(y=0.12)  # room for the numbers
     axis.legend(frameon=False)
     axis.grid(True, alpha=0.3)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    write_picture(figure, path)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ from sklearn.preprocessing import normalize
 from benchmarks.frame import RESULTS, flag, read_json, read_options, several, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
-from benchmarks.problems import DEFAULT_DATA
+from benchmarks.problems import DEFAULT_DATA, read_parts
 from labelweave import (
     LabelMatrix,
     LabelText,
@@ -54,10 +54,9 @@ from labelweave import (
     Taxonomy,
     ZeroShotClassifier,
 )
-from labelweave.datasets import load_debtags, read_mulan
+from labelweave.datasets import load_debtags
 from labelweave.metrics import average_auc, f1_score
 
-_RESULT = RESULTS / "label_text.json"
 _SIZES, _DRAWS = (300, 1000, 3000), 5
 _TEST_ROWS = 3000
 _IMAGES = 20
@@ -84,10 +83,7 @@ def _debtags(data: Path) -> _Problem:
 
 def _mulan(name: str) -> Callable[[Path], _Problem]:
     def load(data: Path) -> _Problem:
-        folder = data / "mulan" / name
-        train, test = (
-            read_mulan(folder / f"{name}-{part}.arff", folder / f"{name}.xml") for part in ("train", "test")
-        )
+        train, test = read_parts(name, data)
         X, X_test = (normalize(sp.csr_array(part.X)) for part in (train, test))
         names = [str(label).removeprefix("TAG_") for label in np.asarray(train.label_names)]
         features = [str(feature) for feature in np.asarray(train.feature_names)]
@@ -273,7 +269,6 @@ _OTHERS: dict[str, Callable[[argparse.Namespace, dict[str, Any]], None]] = {"hid
 
 @needs_data
 def main() -> None:
-    """Measure, print and write the results."""
     every = [
         "identity",
         "covariance",
@@ -292,7 +287,7 @@ def main() -> None:
         sizes=_SIZES,
         draws=_DRAWS,
         data=flag(DEFAULT_DATA, "the folder that has mulan/ and awa/"),
-        out=_RESULT,
+        out=RESULTS / "label_text.json",
     )
     warnings.simplefilter("ignore")
     results: dict[str, Any] = read_json(chosen.out)

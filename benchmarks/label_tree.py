@@ -40,7 +40,6 @@ from labelweave.inference import favour_rare_labels
 from labelweave.metrics import precision_at_k, propensities, propensity_scored_precision_at_k
 
 _ROOT = Path(__file__).resolve().parents[1]
-_RESULTS = RESULTS / "label_tree.json"
 _MULAN = _ROOT.parent / "shared" / "data" / "mulan"
 _BUDGETS = (4, 16, 64, None)
 _REPEATS = 3
@@ -254,7 +253,6 @@ def _one(options: argparse.Namespace) -> None:
 
 @needs_data
 def main() -> None:
-    """Measure all models of all cases, and write the results after each."""
     options = read_options(
         __doc__,
         cases=flag(["bibtex", "delicious", "wordnet", "texts"], nargs="*"),
@@ -269,7 +267,7 @@ def main() -> None:
         jobs=flag(1, "threads of a fit"),
         sampled=flag(64, "labels of one-vs-rest on texts"),
         one=flag(help=argparse.SUPPRESS, nargs=2, metavar=("CASE", "MODEL")),
-        out=_RESULTS,
+        out=RESULTS / "label_tree.json",
     )
     if options.one:
         _one(options)

@@ -47,7 +47,6 @@ _TARGETS = (1e-2, 1e-3, 1e-4)
 
 @needs_data
 def main() -> None:
-    """Measure, print the table and write the results."""
     arguments = read_options(
         __doc__,
         problem=flag("rcv1", "rcv1, rcv1-subset1, tmc2007, debtags or synthetic:n,d,L"),

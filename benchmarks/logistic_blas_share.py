@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import RESULTS, flag, read_options, save
+from benchmarks.frame import RESULTS, flag, markdown, read_options, save
 from benchmarks.gemm_clock import GemmClock, machine_rate
 from benchmarks.logistic_fits import Prior, fit, kernel_matrix
 from benchmarks.logistic_problems import ClassProblem, load_class_problem
@@ -35,7 +35,6 @@ _COLUMNS = ("rows", "model", "threads", "seconds", "products", "share in BLAS", 
 
 @needs_data
 def main() -> None:
-    """Measure, print the table and write the results."""
     from labelweave.arrays import Workers
 
     arguments = read_options(
@@ -104,12 +103,11 @@ def _medians(runs: Sequence[dict[str, float]]) -> dict[str, float]:
 
 
 def _table(found: Sequence[dict[str, Any]]) -> list[str]:
-    lines = ["| " + " | ".join(_COLUMNS) + " |", "|---" * len(_COLUMNS) + "|"]
     row = (
         "| {rows:,} | {model} | {threads} | {seconds:.2f} | {kernel_products:.0f} | {blas_share:.0%} | "
         "{entrywise_share:.0%} | {rate_share:.0%} ({gigaflops:.0f} of {machine_gigaflops:.0f} GFLOP/s) |"
     )
-    return lines + [row.format(**result) for result in found]
+    return markdown(_COLUMNS) + [row.format(**result) for result in found]
 
 
 if __name__ == "__main__":

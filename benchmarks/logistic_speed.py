@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import RESULTS, flag, read_options, save, several
+from benchmarks.frame import RESULTS, flag, markdown, read_options, save, several
 from benchmarks.logistic_fits import Fit, Prior, fit, kernel_matrix
 from benchmarks.logistic_peers import (
     Watched,
@@ -47,7 +47,6 @@ _COLUMNS = ("case", "program", "kernel matrix", "factor", *(f"{excess:g} above" 
 
 @needs_data
 def main() -> None:
-    """Measure, print the table and write the results."""
     from threadpoolctl import threadpool_limits
 
     from labelweave.arrays import Workers
@@ -215,12 +214,12 @@ def _with_ratios(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _table(rows: list[dict[str, Any]]) -> list[str]:
-    lines = ["| " + " | ".join(_COLUMNS) + " |", "|---" * len(_COLUMNS) + "|"]
+    cells = []
     for row in rows:
         apart = [_seconds(row.get(name)) for name in ("kernel_seconds", "factor_seconds")]
-        cells = [_cell(row, place) for place in range(len(_EXCESSES))]
-        lines.append("| " + " | ".join([row["case"], row["program"], *apart, *cells]) + " |")
-    return lines
+        own = [_cell(row, place) for place in range(len(_EXCESSES))]
+        cells.append([row["case"], row["program"], *apart, *own])
+    return markdown(_COLUMNS, cells)
 
 
 def _seconds(value: float | None) -> str:

@@ -18,13 +18,11 @@ import numpy as np
 
 from benchmarks.frame import save
 from benchmarks.needed_data import needs_data
-from benchmarks.problems import DEFAULT_DATA
-from labelweave import LowRankClassifier, LowRankClassifierCV, datasets, metrics
+from benchmarks.problems import read_part
+from labelweave import LowRankClassifier, LowRankClassifierCV, metrics
 from labelweave.splits import IterativeStratifiedKFold
 
-DATA = DEFAULT_DATA / "mulan"
 SETS = ["flags", "emotions", "birds", "yeast", "scene", "enron"]
-FILES = {"tmc2007": "tmc2007-500"}
 FOLDS = 3
 MOST_FITS = 10  # of folds and lambdas together
 
@@ -61,14 +59,12 @@ def of_folds(X: Any, Y: Any) -> dict[str, dict[str, float]]:
 
 def read(name: str, part: str) -> tuple[Any, Any]:
     """Read the training or the test rows of a set."""
-    stem = FILES.get(name, name)
-    found = datasets.read_mulan(DATA / name / f"{stem}-{part}.arff", DATA / name / f"{stem}.xml")
+    found = read_part(name, part)
     return found.X, found.Y
 
 
 @needs_data
 def main() -> None:
-    """Print a line a set and model."""
     parser = argparse.ArgumentParser()
     parser.add_argument("sets", nargs="*", default=SETS)
     parser.add_argument("--test", action="store_true", help="the default alone, on the test rows")

@@ -25,7 +25,7 @@ from benchmarks.frame import RESULTS, flag, read_json, read_options, several, wr
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.peers.top_labels import RankingProblem, write_ranking
-from benchmarks.problems import DEFAULT_DATA
+from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.ranking_programs import RankingProgram, own_program, package_version, run_ranking
 
 _SETS = ("bibtex", "delicious", "debtags")
@@ -52,7 +52,6 @@ _PROGRAMS = [
 
 @needs_data
 def main() -> None:
-    """Measure, print the tables and write the results."""
     arguments = read_options(
         __doc__,
         sets=several(_SETS),
@@ -95,15 +94,12 @@ def _read(name: str, data: Path) -> tuple[Any, Any, Any, Any]:
     """Read a set as CSR arrays, in rows of unit length."""
     from sklearn.preprocessing import normalize
 
-    from labelweave.datasets import load_debtags, read_mulan
+    from labelweave.datasets import load_debtags
 
     if name == "debtags":
         X, Y, X_test, Y_test = load_debtags(return_X_y=True)
     else:
-        folder = data / "mulan" / name
-        train, test = (
-            read_mulan(folder / f"{name}-{part}.arff", folder / f"{name}.xml") for part in ("train", "test")
-        )
+        train, test = read_parts(name, data)
         X, Y, X_test, Y_test = train.X, train.Y.positives, test.X, test.Y.positives
     X, X_test = (sp.csr_array(normalize(sp.csr_array(table))) for table in (X, X_test))
     Y, Y_test = (sp.csr_array(table, dtype=np.int8) for table in (Y, Y_test))

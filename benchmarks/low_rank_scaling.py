@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import IMAGES, RESULTS, flag, read_options, save
+from benchmarks.frame import IMAGES, RESULTS, begin_picture, flag, read_options, save, write_picture
 from benchmarks.low_rank_step import Shape, StepProblem, step_seconds
 
 _GROWTH = (1, 2, 4, 8, 16, 32)
@@ -43,7 +43,6 @@ _CAPTIONS = {
 
 
 def main() -> None:
-    """Measure, print the slopes, write the numbers and the picture."""
     arguments = read_options(
         __doc__,
         repeats=flag(5, "of each size; the median counts"),
@@ -85,13 +84,9 @@ def _size(name: str, problem: StepProblem) -> int:
 
 
 def _draw(panels: dict[str, Any], path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
     from matplotlib.ticker import NullFormatter
 
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
+    figure, axes = begin_picture(1, 3, figsize=(11, 3.6))
     for axis, (name, panel) in zip(axes, panels.items(), strict=True):
         sizes, step = np.array(panel["sizes"]), 1e3 * np.array(panel["seconds"])
         part, title = 1e3 * np.array(panel["part_seconds"]), _PART_TITLES[name]
@@ -106,9 +101,7 @@ def _draw(panels: dict[str, Any], path: Path) -> None:
         axis.yaxis.set_minor_formatter(NullFormatter())
         axis.grid(True, which="major", alpha=0.3)
     axes[0].set_ylabel("milliseconds per step, one thread")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    write_picture(figure, path)
 
 
 if __name__ == "__main__":

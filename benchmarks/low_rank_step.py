@@ -41,14 +41,7 @@ import scipy.sparse as sp
 
 from benchmarks.frame import RESULTS, flag, read_json, read_options, write_json
 from benchmarks.machine import describe_machine
-from benchmarks.product_limits import (
-    Limits,
-    level_sizes,
-    measure_limits,
-    row_rate,
-    seconds_of,
-    text_pattern,
-)
+from benchmarks.product_limits import Limits, level_sizes, measure_limits, row_rate, seconds_of, text_pattern
 
 _ITERATIONS, _FEW_ITERATIONS = (5, 25), (1, 4)
 _MANY_ENTRIES = 10**7
@@ -320,7 +313,6 @@ def _rows(name: str, shape: Shape, parts: dict[str, dict[str, float]]) -> list[s
 
 
 def main() -> None:
-    """Measure, print the table, write the results, draw the picture."""
     from labelweave.arrays import Workers
 
     sets = ["bibtex", "delicious", "Wikipedia / 10"]

@@ -28,11 +28,9 @@ from benchmarks.machine import describe_machine, peak_memory_bytes
 _ROWS, _FEATURES, _LABELS = 50_000, 20, 20
 _BUMPS, _NEW_ROWS = 40, 5_000
 _NOISE = 0.3  # of the scores' standard deviation
-_RESULTS = RESULTS
 
 
 def main() -> None:
-    """Make the data, fit, print and write what it took."""
     arguments = read_options(
         __doc__,
         rows=flag(_ROWS, "fewer for a shorter run"),
@@ -72,7 +70,7 @@ def main() -> None:
 
 
 def _default_file(rows: int) -> Path:
-    return _RESULTS / ("many_rows.json" if rows == _ROWS else f"many_rows_{rows}.json")
+    return RESULTS / ("many_rows.json" if rows == _ROWS else f"many_rows_{rows}.json")
 
 
 def make_bumps(n_rows: int, seed: int = 0) -> tuple[Any, Any, Any]:

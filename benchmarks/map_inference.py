@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import IMAGES, RESULTS, flag, read_options, save
+from benchmarks.frame import IMAGES, RESULTS, begin_picture, flag, read_options, save, write_picture
 from benchmarks.map_peers import solve_by_cuts, solve_by_programs
 from benchmarks.map_problems import PairProblem, draw_problem, graph_of
 from benchmarks.needed_data import needs_data
@@ -44,7 +44,6 @@ _EDGE_COUNTS = (0, 10, 25, 50, 75, 100, 150, 200, 250, 300)
 
 @needs_data
 def main() -> None:
-    """Measure, print, draw, and write the results."""
     arguments = read_options(
         __doc__,
         examples=flag(500, "of a problem; a fiftieth for 1,000 labels"),
@@ -117,12 +116,7 @@ def _count_edges(n_edges: int, coupling: float, arguments: argparse.Namespace) -
 
 
 def _draw(edges: list[dict[str, Any]], path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axis = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+    figure, axis = begin_picture(figsize=(6.4, 4.0))
     for coupling, color in zip(_USUAL_COUPLINGS, ("#9ec5e8", "#4f8fc4", "#1f5a92", "#0b2c4d"), strict=True):
         rows = [row for row in edges if row["coupling"] == coupling]
         micros = [1e6 / row["per_second"] for row in rows]
@@ -139,9 +133,7 @@ def _draw(edges: list[dict[str, Any]], path: Path) -> None:
             textcoords="offset points", ha="center", fontsize=8, color="0.4",
         )  # fmt: skip
     axis.set_title("width of the graph's elimination order", fontsize=8, color="0.4", pad=16)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    write_picture(figure, path)
 
 
 if __name__ == "__main__":

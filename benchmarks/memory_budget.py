@@ -29,8 +29,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.fit_memory import MemoryClimb
-from benchmarks.frame import RESULTS, flag, read_options, write_json
-from benchmarks.machine import describe_machine
+from benchmarks.frame import RESULTS, flag, markdown, read_options, save
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
 
@@ -38,7 +37,6 @@ _THREAD_SETTINGS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 _NO_LIMIT = 1e6
 _UNSEEN = 1000
 _WARM_UP_ROWS = 300
-_RESULTS = RESULTS
 _COLUMNS = {
     "budget": "budget, MB",
     "solver": "solver",
@@ -57,14 +55,13 @@ _COLUMNS = {
 
 @needs_data
 def main() -> None:
-    """Measure, print the tables and write the results."""
     arguments = read_options(
         __doc__,
         sizes=flag([6000, 12000], "numbers of images"),
         solvers=flag(["auto", "block_ascent"], "within the budget"),
         tol=flag(1e-3, "the relative duality gap to reach"),
         data=flag(DEFAULT_DATA, "the folder that has awa/"),
-        out=_RESULTS / "memory_budget.json",
+        out=RESULTS / "memory_budget.json",
     )
     os.environ.update(dict.fromkeys(_THREAD_SETTINGS, "1"))
     tables: dict[str, Any] = {}
@@ -73,7 +70,7 @@ def main() -> None:
         tables[str(size)] = rows
         print(f"\n{size:,} images", *_table(rows), sep="\n", flush=True)
     settings = {"tol": arguments.tol, "C": 1.0, "threads": 1}
-    write_json(arguments.out, {**describe_machine(), **settings, "images": tables})
+    save(arguments.out, settings | {"images": tables})
 
 
 def _measure_size(size: int, arguments: argparse.Namespace) -> list[dict[str, Any]]:
@@ -148,8 +145,7 @@ def _primal(model: Any, X: Any, Y: Any, gamma: float) -> float:
 
 
 def _table(rows: list[dict[str, Any]]) -> list[str]:
-    lines = ["| " + " | ".join(_COLUMNS.values()) + " |", "|---" * len(_COLUMNS) + "|"]
-    return lines + ["| " + " | ".join(_cell(key, row[key]) for key in _COLUMNS) + " |" for row in rows]
+    return markdown([*_COLUMNS.values()], [[_cell(key, row[key]) for key in _COLUMNS] for row in rows])
 
 
 def _cell(key: str, value: Any) -> str:

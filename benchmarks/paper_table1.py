@@ -22,10 +22,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.frame import RESULTS, flag, read_options, write_json
+from benchmarks.frame import RESULTS, flag, markdown, read_options, save
 from benchmarks.kernel_problems import load_kernel_problem
 from benchmarks.kernel_runs import own_runs, peer_runs
-from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.objective import primal_value
 from benchmarks.peers.exchange import PeerProblem, Solution, write_problem
@@ -44,7 +43,6 @@ _PAPER = {
     24_295: (102, 104, 29_328, 1_087, 34_770, 3_016),  # the paper has 24,292
 }
 _COLUMNS = ("LIBLINEAR", "labelweave linear", "LIBSVM RBF", "labelweave RBF")
-_RESULTS = RESULTS
 
 
 @dataclass(frozen=True)
@@ -60,14 +58,13 @@ class LinearRun:
 
 @needs_data
 def main() -> None:
-    """Measure, print the table and write the results."""
     arguments = read_options(
         __doc__,
         sizes=_SIZES,
         libsvm_rows=flag(2_000, "run LIBSVM up to so many images"),
         megabytes=flag(3_000.0, "memory for kernel values"),
         data=flag(DEFAULT_DATA, "the folder that has awa/"),
-        out=_RESULTS / "paper_table1.json",
+        out=RESULTS / "paper_table1.json",
     )
     found: dict[int, dict[str, Any]] = {}
     for size in arguments.sizes:
@@ -79,7 +76,7 @@ def main() -> None:
     table = [*_header(), *(_row(size, runs) for size, runs in found.items())]
     print("", *table, sep="\n")
     settings = {"gap": _GAP, "C": 1.0, "kernel_megabytes": arguments.megabytes, "threads": 1}
-    write_json(arguments.out, {**describe_machine(), **settings, "runs": _plain(found), "table": table})
+    save(arguments.out, settings | {"runs": _plain(found), "table": table})
 
 
 def measure_linear(problem: PeerProblem) -> dict[str, Any]:
@@ -133,7 +130,7 @@ def measure_rbf(problem: PeerProblem, *, with_libsvm: bool) -> dict[str, Any]:
 def _header() -> list[str]:
     paper = ("LIBLINEAR", "LM3L", "LIBSVM linear", "KM3L linear", "LIBSVM RBF", "KM3L RBF")
     titles = ["images", *_COLUMNS, *(f"paper: {name}" for name in paper)]
-    return ["| " + " | ".join(titles) + " |", "|---" * len(titles) + "|"]
+    return markdown(titles)
 
 
 def _row(size: int, runs: dict[str, Any]) -> str:

@@ -21,9 +21,9 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from benchmarks.frame import RESULTS, flag, read_options, several, write_json
+from benchmarks.frame import RESULTS, flag, markdown, read_options, save, several
 from benchmarks.logistic_problems import ClassProblem, load_class_problem
-from benchmarks.machine import describe_machine, peak_memory_bytes
+from benchmarks.machine import peak_memory_bytes
 from benchmarks.needed_data import needs_data
 from benchmarks.patent_texts import SECTIONS
 
@@ -34,7 +34,6 @@ _COLUMNS = ("section", "model", "gap asked", "gap", "seconds", "kernel products"
 
 @needs_data
 def main() -> None:
-    """Measure, print the tables and write the results."""
     arguments = read_options(
         __doc__,
         sections=flag(["D"], choices=list(SECTIONS)),
@@ -59,9 +58,7 @@ def main() -> None:
     print("\n".join(table))
     results = {"threads": arguments.threads, "peak_memory_bytes": peak_memory_bytes()}
     results |= {"scale": _SCALE, "intercept_variance": _INTERCEPT_VARIANCE}
-    write_json(
-        arguments.out, describe_machine() | results | {"fits": fits, "learned": learned, "table": table}
-    )
+    save(arguments.out, results | {"fits": fits, "learned": learned, "table": table})
 
 
 def _warm_up() -> None:
@@ -137,7 +134,7 @@ def _learn(problem: ClassProblem, section: str, model: str, arguments: argparse.
 
 
 def _table(fits: Sequence[dict[str, Any]]) -> list[str]:
-    return ["| " + " | ".join(_COLUMNS) + " |", "|---" * len(_COLUMNS) + "|", *map(_row, fits)]
+    return [*markdown(_COLUMNS), *map(_row, fits)]
 
 
 def _row(result: dict[str, Any]) -> str:
@@ -151,7 +148,7 @@ def _row(result: dict[str, Any]) -> str:
 
 def _learning_table(learned: Sequence[dict[str, Any]]) -> list[str]:
     columns = ("section", "model", "seconds", "evaluations", "a fold", "the paper's fold", "held-out loss")
-    return ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|", *map(_learning_row, learned)]
+    return [*markdown(columns), *map(_learning_row, learned)]
 
 
 def _learning_row(result: dict[str, Any]) -> str:

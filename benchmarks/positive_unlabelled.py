@@ -25,14 +25,12 @@ from sklearn.preprocessing import normalize
 
 from benchmarks.frame import RESULTS, flag, read_options
 from benchmarks.needed_data import needs_data
-from benchmarks.problems import DEFAULT_DATA
+from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import KernelLogisticClassifier, LowRankClassifier, MaxMarginClassifier, metrics
-from labelweave.datasets import read_mulan
 
 Array = npt.NDArray[Any]
 
-_RESULTS = RESULTS / "positive_unlabelled.json"
 _DRAWS, _ROWS, _HELD, _LOGISTIC_ROWS = 5, 4000, 1500, 1000
 _PLACES = (1, 3, 5)
 _COLUMNS = tuple(f"{name}@{k}" for name in ("psp", "p") for k in _PLACES)
@@ -93,13 +91,12 @@ class _Data(NamedTuple):
 
 @needs_data
 def main() -> None:
-    """Measure, write the results, print the table."""
     arguments = read_options(
         __doc__,
         methods=flag(_METHODS, choices=tuple(_METHODS)),
         draws=_DRAWS,
         data=DEFAULT_DATA,
-        records=_RESULTS,
+        records=RESULTS / "positive_unlabelled.json",
     )
     recorded = RecordedRuns(arguments)
     data = _read(arguments.data) if recorded.measures else None
@@ -119,10 +116,7 @@ def main() -> None:
 
 
 def _read(folder: Path) -> _Data:
-    place = folder / "mulan" / "delicious"
-    parts = [
-        read_mulan(place / f"delicious-{part}.arff", place / "delicious.xml") for part in ("train", "test")
-    ]
+    parts = read_parts("delicious", folder)
     rows = [sp.csr_array(normalize(sp.csr_array(part.X))) for part in parts]
     train, test = (part.Y.positives for part in parts)
     return _Data(rows[0], train, rows[1], test, metrics.propensities(train))

@@ -35,7 +35,6 @@ from benchmarks.opponents import PLST, WSABIE
 from benchmarks.product_limits import text_pattern
 from benchmarks.recorded_runs import RecordedRuns, Run
 
-_OUT = RESULTS / "predictions.json"
 _METHODS = ("decision_function", "predict", "predict_top", "predict_proba")
 _COLUMNS, _SUPPORT = 384, 2000
 _EXPLAINED_FROM = 1.5  # times the bound
@@ -170,7 +169,6 @@ def _is_slow(run: Run) -> bool:
 
 
 def main() -> None:
-    """Fit every model, time its predictions, print and write the table."""
     options = read_options(
         __doc__,
         rows=[1, 100, 10_000],
@@ -180,7 +178,7 @@ def main() -> None:
         words=flag(20_000, "of texts"),
         labels=flag(300, "of texts"),
         clock=flag(False, "time by the clock, for several threads"),
-        records=_OUT,
+        records=RESULTS / "predictions.json",
     )
     runs = RecordedRuns(options)
     for kind in options.data:

@@ -15,9 +15,21 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.datasets import read_any
+from benchmarks.needed_data import first_file
+from labelweave.datasets import LabeledData, read_mulan
 
 DEFAULT_DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+
+
+def read_part(name: str, part: str, data: Path = DEFAULT_DATA) -> LabeledData:
+    """Read the "train" or the "test" rows of one of Mulan's sets, by the name of its folder."""
+    folder = data / "mulan" / name
+    return read_mulan(first_file(folder, f"*-{part}.arff"), first_file(folder, "*.xml"))
+
+
+def read_parts(name: str, data: Path = DEFAULT_DATA) -> tuple[LabeledData, LabeledData]:
+    """Read the rows of one of Mulan's sets, those to train on and those to test on."""
+    return read_part(name, "train", data), read_part(name, "test", data)
 
 
 def load_problem(name: str, data: Path = DEFAULT_DATA) -> tuple[sp.csr_array, sp.csr_array]:
@@ -38,7 +50,7 @@ def load_problem(name: str, data: Path = DEFAULT_DATA) -> tuple[sp.csr_array, sp
     elif kind in ("rcv1-subset1", "rcv1-subset2", "rcv1-subset3"):
         X, Y = _load_rcv1(data, (kind[-1],))
     elif kind == "tmc2007":
-        read = read_any(data / "mulan" / kind / "tmc2007-500-train.arff")
+        read = read_part(kind, "train", data)
         X, Y = read.X, read.Y.positives
     elif kind == "debtags":
         X, Y = _load_debtags()

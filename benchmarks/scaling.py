@@ -28,7 +28,15 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import IMAGES, RESULTS, flag, read_options, write_json
+from benchmarks.frame import (
+    IMAGES,
+    RESULTS,
+    begin_picture,
+    flag,
+    read_options,
+    write_json,
+    write_picture,
+)
 from benchmarks.machine import describe_machine
 
 _ROUNDS = 5
@@ -53,7 +61,6 @@ class Measurement:
 
 
 def main() -> None:
-    """Measure all three panels, write the numbers and the picture, print the slopes."""
     arguments = read_options(
         __doc__,
         repeats=flag(3, "fits of each size; the median counts"),
@@ -127,12 +134,7 @@ def _results(
 
 
 def _draw(panels: dict[str, list[Measurement]], slopes: dict[str, dict[str, float]], path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), sharey=True, layout="constrained")
+    figure, axes = begin_picture(1, 3, figsize=(11, 3.6), sharey=True)
     for axis, (name, measurements) in zip(axes, panels.items(), strict=True):
         sizes = np.array(_sizes(name, measurements))
         seconds = np.array([median(m.seconds_per_round) for m in measurements])
@@ -144,9 +146,7 @@ def _draw(panels: dict[str, list[Measurement]], slopes: dict[str, dict[str, floa
         axis.legend(frameon=False, fontsize=9)
         axis.grid(True, which="major", alpha=0.3)
     axes[0].set_ylabel("seconds per round, one thread")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    write_picture(figure, path)
 
 
 def _legend(slope: dict[str, float]) -> str:

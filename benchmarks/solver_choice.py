@@ -30,7 +30,7 @@ from benchmarks.frame import flag, read_options, save
 from benchmarks.kernel_problems import load_animals
 from benchmarks.logistic_problems import load_class_problem
 from benchmarks.needed_data import missing, needs_data
-from benchmarks.problems import DEFAULT_DATA, load_problem
+from benchmarks.problems import DEFAULT_DATA, load_problem, read_part
 from benchmarks.unscaled_features import made_rows
 from labelweave import LabelCovariance, MaxMarginClassifier, datasets
 
@@ -51,8 +51,7 @@ class Problem(NamedTuple):
 
 def _mulan(name: str, rows: int | None = None) -> Callable[[Path], tuple[Any, Any]]:
     def load(data: Path) -> tuple[Any, Any]:
-        folder = data / "mulan" / name
-        found = datasets.read_mulan(folder / f"{name}-train.arff", folder / f"{name}.xml")
+        found = read_part(name, "train", data)
         return found.X[:rows], found.Y[:rows]
 
     return load
@@ -218,7 +217,6 @@ def _measure(X: Any, y: Any, settings: dict[str, Any], solver: str) -> dict[str,
 
 @needs_data
 def main() -> None:
-    """Measure and print a table."""
     options = read_options(
         __doc__,
         linear=flag(False, "linear models"),

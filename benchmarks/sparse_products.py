@@ -35,14 +35,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.frame import RESULTS, flag, read_options, save
-from benchmarks.product_limits import (
-    Limits,
-    level_sizes,
-    measure_limits,
-    row_rate,
-    seconds_of,
-    text_pattern,
-)
+from benchmarks.product_limits import Limits, level_sizes, measure_limits, row_rate, seconds_of, text_pattern
 
 _SHAPES = {
     "bibtex": {"rows": 4_880, "columns": 1_836, "a_row": 68, "widths": (64, 159)},
@@ -66,7 +59,6 @@ class _Product:
 
 
 def main() -> None:
-    """Measure, print and write the results."""
     from labelweave.arrays import Workers
 
     arguments = read_options(

@@ -22,7 +22,6 @@ from benchmarks.frame import RESULTS, flag, read_options, write_json
 from benchmarks.machine import describe_machine, peak_memory_bytes
 from labelweave.datasets import LabeledData, make_text_like
 
-_RESULTS = RESULTS / "sparse_weights.json"
 _REPEATS = 5
 _SINGLE_ROWS = 300
 _ENOUGH = 10.0  # seconds of calls
@@ -93,7 +92,6 @@ def _seconds(work: Callable[[int], Any], most: int) -> list[float]:
 
 
 def main() -> None:
-    """Measure both models and write the results."""
     options = read_options(
         __doc__,
         rows=36_000,
@@ -104,7 +102,7 @@ def main() -> None:
         tol=1e-2,
         jobs=2,
         models=flag(["certified", "off"], "certified, off, or a size", nargs="*"),
-        out=_RESULTS,
+        out=RESULTS / "sparse_weights.json",
     )
     sizes = options.rows + options.test_rows, options.features, options.labels
     data = make_text_like(*sizes, labels_per_row=5)

@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from benchmarks.frame import markdown
+
 
 @dataclass
 class Point:
@@ -68,13 +70,12 @@ def markdown_table(curves: Sequence[Curve], targets: Sequence[float]) -> str:
     targets: relative duality gaps.
     """
     own = next((reaching_points(curve, targets) for curve in curves if curve.is_own), [None] * len(targets))
-    header = "| program | " + " | ".join(f"gap {target:g}" for target in targets) + " |"
-    lines = [header, "|---" * (len(targets) + 1) + "|"]
+    rows = []
     for curve in curves:
         points = reaching_points(curve, targets)
         cells = [_cell(point, base) for point, base in zip(points, own, strict=True)]
-        lines.append(f"| {curve.title} {curve.version} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        rows.append([f"{curve.title} {curve.version}", *cells])
+    return "\n".join(markdown(["program", *(f"gap {target:g}" for target in targets)], rows))
 
 
 def _cell(point: Point | None, base: Point | None) -> str:

@@ -33,7 +33,7 @@ import scipy.sparse as sp
 from benchmarks.frame import RESULTS, flag, read_json, read_options, several, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
-from benchmarks.problems import DEFAULT_DATA
+from benchmarks.problems import DEFAULT_DATA, read_parts
 
 Array = npt.NDArray[Any]
 Folds = tuple[Array, list[float]]  # of every seed and row; seconds of every seed
@@ -41,12 +41,10 @@ Folds = tuple[Array, list[float]]  # of every seed and row; seconds of every see
 _ROOT = Path(__file__).resolve().parents[1]
 _PEERS_PYTHON = _ROOT / ".venv-peers" / "bin" / "python"
 _SETS = ("bibtex", "debtags", "yeast", "tmc2007", "synthetic")
-_FILES = {"tmc2007": "tmc2007-500"}  # where they are not called like the set
 
 
 @needs_data
 def main() -> None:
-    """Measure, print the tables and write the results."""
     arguments = read_options(
         __doc__,
         sets=several(_SETS),
@@ -71,16 +69,14 @@ def main() -> None:
 
 def _read(name: str, data: Path) -> sp.csr_array:
     """Read the labels of all rows, training and test rows stacked."""
-    from labelweave.datasets import load_debtags, make_text_like, read_mulan
+    from labelweave.datasets import load_debtags, make_text_like
 
     if name == "synthetic":
         return make_text_like(100_000, 200, 100, random_state=0).Y.positives
     if name == "debtags":
         _, Y, _, Y_test = load_debtags(return_X_y=True)
         return sp.csr_array(sp.vstack([Y, Y_test]))
-    folder, file = data / "mulan" / name, _FILES.get(name, name)
-    parts = [read_mulan(folder / f"{file}-{part}.arff", folder / f"{file}.xml") for part in ("train", "test")]
-    return sp.csr_array(sp.vstack([part.Y.positives for part in parts]))
+    return sp.csr_array(sp.vstack([part.Y.positives for part in read_parts(name, data)]))
 
 
 def _measure(Y: sp.csr_array, n_folds: int, seeds: int) -> dict[str, Any]:

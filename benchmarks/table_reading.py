@@ -28,7 +28,6 @@ from benchmarks.frame import RESULTS, read_options, write_json
 from benchmarks.machine import describe_machine
 from labelweave.datasets import TableColumns, TableVectorizer, read_table_columns
 
-_RESULT = RESULTS / "table_reading.json"
 _COLUMNS = TableColumns(
     labels="tags", label_separator="|", text="words", categorical="kind", numeric=("size", "weight", "count")
 )
@@ -117,8 +116,7 @@ def _features_of(path: Path) -> Callable[[], Any]:
 
 
 def main() -> None:
-    """Measure, print and write the results."""
-    chosen = read_options(__doc__, rows=40_000, rounds=11, out=_RESULT)
+    chosen = read_options(__doc__, rows=40_000, rounds=11, out=RESULTS / "table_reading.json")
     versions = {"pandas": pd.__version__, "pyarrow": pa.__version__}
     results = describe_machine() | versions | {"rows": chosen.rows, "rounds": chosen.rounds}
     with tempfile.TemporaryDirectory() as folder:

@@ -24,7 +24,6 @@ from benchmarks.problems import DEFAULT_DATA, load_problem
 
 @needs_data
 def main() -> None:
-    """Measure, print and write the results."""
     arguments = read_options(
         __doc__,
         problem="rcv1",

@@ -37,7 +37,6 @@ _FOLDED = ("emotions", "birds", "yeast")
 
 @needs_data
 def main() -> None:
-    """Measure, print and write the results."""
     arguments = read_options(
         __doc__,
         problems=flag(["rcv1-subset1", "debtags", "bibtex"], nargs="*"),

@@ -30,20 +30,18 @@ from labelweave import MaxMarginClassifier, metrics
 from labelweave.inference import choose_thresholds
 from labelweave.splits import IterativeStratifiedKFold, IterativeStratifiedShuffleSplit
 
-_RESULT = RESULTS / "threshold_floor.json"
 _FBR = np.arange(0.0, 0.81, 0.1)
 Table = npt.NDArray[Any]
 
 
 @needs_data
 def main() -> None:
-    """Measure, print and write the results."""
     chosen = read_options(
         __doc__,
         problems=["emotions", "birds", "yeast", "enron"],
         seeds=4,
         data=flag(DEFAULT_DATA, "the folder that has mulan/"),
-        out=_RESULT,
+        out=RESULTS / "threshold_floor.json",
     )
     warnings.simplefilter("ignore")
     results: dict[str, Any] = describe_machine() | {"seeds": chosen.seeds}

@@ -41,7 +41,6 @@ _MEASURES = ("micro_f1", "macro_f1", "hamming_loss", "labels", "seconds")
 
 @needs_data
 def main() -> None:
-    """Measure, print and write the results."""
     arguments = read_options(
         __doc__,
         problems=_SETS,

@@ -104,7 +104,6 @@ def coupled(data: MarginData, n_rows: int) -> MarginData:
 
 @needs_data
 def main() -> None:
-    """Measure every plan, partitions x visits, beside the ordinary algorithm."""
     given = read_options(
         __doc__,
         problem="rcv1",

@@ -25,7 +25,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.frame import IMAGES, RESULTS, flag, read_json, read_options, write_json
+from benchmarks.frame import (
+    IMAGES,
+    RESULTS,
+    begin_picture,
+    flag,
+    read_json,
+    read_options,
+    write_json,
+    write_picture,
+)
 from benchmarks.label_tree import hold_out, load_case, quality
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
@@ -73,7 +82,6 @@ _TUNED = [
 
 @needs_data
 def main() -> None:
-    """Measure, print the table, write the results and draw the picture."""
     options = read_options(
         __doc__,
         programs=flag(help="by title; by default all", nargs="*"),
@@ -195,15 +203,10 @@ _RUN = ("fit_cpu_seconds", "peak_gigabytes", "file_bytes", "rows_a_cpu_second") 
 
 def _draw(programs: dict[str, Any], path: Path) -> None:
     """Draw precision against seconds of each program's last run, and the front that none beats in both."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     shown = {name: one for name, one in programs.items() if "quality" in one}
-    figure, panels = plt.subplots(1, 2, figsize=(12, 6), layout="constrained")
+    figure, axes = begin_picture(1, 2, figsize=(12, 6))
     colors = ["tab:red" if title.startswith("labelweave") else "tab:blue" for title in shown]
-    for panel, kind in zip(panels, ("precision_at_1", "propensity_scored_at_5"), strict=True):
+    for panel, kind in zip(axes, ("precision_at_1", "propensity_scored_at_5"), strict=True):
         points = [(one["runs"][-1]["fit_cpu_seconds"], one["quality"][kind]) for one in shown.values()]
         front, best = [], -np.inf
         for seconds, value in sorted(points):
@@ -224,8 +227,7 @@ def _draw(programs: dict[str, Any], path: Path) -> None:
     ]
     figure.legend(handles=names, loc="outside lower center", ncols=3, fontsize=9, frameon=False)
     figure.suptitle("labelweave in red, peers in blue", fontsize=10)
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    write_picture(figure, path, dpi=110)
 
 
 _NAMES = {  # as the tables of the documentation have them

@@ -49,7 +49,6 @@ def _problems() -> Iterator[tuple[str, Any, Any, float]]:
 
 @needs_data
 def main() -> None:
-    """Fit them one after another, a line each."""
     only = read_options(__doc__, only=flag("", "a part of the problems' names")).only
     for name, X, Y, cost in _problems():
         if only not in name:

@@ -26,11 +26,9 @@ from benchmarks.machine import describe_machine, peak_memory_bytes
 
 _ROWS, _FEATURES, _LABELS = 881_805, 366_932, 213_707
 _TEST_ROWS = 5_000
-_RESULTS = RESULTS
 
 
 def main() -> None:
-    """Make the data, fit, print and write what it took."""
     arguments = read_options(
         __doc__,
         share=flag(0.1, "of the rows; 1 for the full shape"),
@@ -72,7 +70,7 @@ def main() -> None:
 
 
 def _default_file(share: float) -> Path:
-    return _RESULTS / ("wikipedia_shape.json" if share == 1 else f"wikipedia_shape_{share:g}.json")
+    return RESULTS / ("wikipedia_shape.json" if share == 1 else f"wikipedia_shape_{share:g}.json")
 
 
 def _make_data(rows: int) -> tuple[Any, Any, float]:

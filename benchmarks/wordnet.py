@@ -30,7 +30,6 @@ from benchmarks.needed_data import needs_data
 from labelweave import HierarchicalClassifier, LabelMatrix, LowRankClassifier, Taxonomy
 from labelweave.metrics import average_precision_score, f1_score, fmax_score, hierarchical_f1_score
 
-_RESULT = RESULTS / "wordnet.json"
 _ABOVE = ("@", "@i")  # kinds of, and instances of
 
 
@@ -54,14 +53,13 @@ def read_nouns(path: Path) -> tuple[list[tuple[str, str]], dict[str, str], dict[
 
 @needs_data
 def main() -> None:
-    """Measure, print and write the results."""
     chosen = read_options(
         __doc__,
         dict=flag(Path("/usr/share/wordnet"), "has data.noun"),
         least=flag(20, "rows of a label, before some are held out"),
         rank=200,
         rounds=flag(3, "fits with and without the hierarchy, in turn"),
-        out=_RESULT,
+        out=RESULTS / "wordnet.json",
     )
     warnings.simplefilter("ignore")
     pairs, glosses, above = read_nouns(chosen.dict / "data.noun")

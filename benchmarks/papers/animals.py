@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+from benchmarks.problems import DEFAULT_DATA
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Held:
     prior: Any
 
 
-def read_animals(folder: Path = DATA) -> Animals:
+def read_animals(folder: Path = DEFAULT_DATA) -> Animals:
     """Read the PHOG features and scale each row to unit length.
 
     folder: the folder of shared data.

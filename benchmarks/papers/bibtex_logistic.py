@@ -24,7 +24,6 @@ Results are kept after every fit; ``--go-on`` measures only what is missing.  Ex
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,14 +32,12 @@ from sklearn.preprocessing import normalize
 
 from benchmarks.frame import RESULTS, flag, read_options, several
 from benchmarks.needed_data import needs_data
+from benchmarks.problems import read_parts
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import KernelLogisticClassifier
-from labelweave.datasets import read_mulan
 from labelweave.features import LinearKernel, RBFKernel, ScaledKernel
 from labelweave.metrics import log_loss, precision_at_k
 
-_DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "mulan" / "bibtex"
-_RESULTS = RESULTS / "papers" / "bibtex_logistic.json"
 _SCALED: dict[str, Any] = {"kernel": "linear", "tie": "scale", "intercept_variance": 100.0}
 _COUPLED: dict[str, Any] = {
     "kernel": "linear", "label_covariance": 0.5, "intercept_variance": 100.0, "own_scales": True
@@ -87,13 +84,12 @@ _COLUMNS = {
 
 @needs_data
 def main() -> None:
-    """Measure, print the table, keep the figures."""
     methods = [*_METHODS, "one-vs-rest"]
     arguments = read_options(
         __doc__,
         methods=several(methods),
         missing=flag(0.0, "share of training entries to hide"),
-        records=_RESULTS,
+        records=RESULTS / "papers" / "bibtex_logistic.json",
     )
     record = RecordedRuns(arguments, goal=_GOAL)
     parts = read_bibtex(arguments.missing) if record.measures else ()
@@ -111,9 +107,7 @@ def read_bibtex(missing: float = 0.0) -> tuple[Any, Any, Any, Any]:
     missing: the share of training entries to hide.
     Returns: features, 0/1 labels with NaN where hidden, and those of the test rows.
     """
-    train, test = (
-        read_mulan(_DATA / f"bibtex-{part}.arff", _DATA / "bibtex.xml") for part in ("train", "test")
-    )
+    train, test = read_parts("bibtex")
     Y, Y_test = (part.Y.positives.toarray().astype(np.float64) for part in (train, test))
     Y[np.random.default_rng(0).random(Y.shape) < missing] = np.nan
     return normalize(train.X), Y, normalize(test.X), Y_test

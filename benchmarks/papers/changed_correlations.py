@@ -46,12 +46,11 @@ from sklearn.preprocessing import normalize
 
 from benchmarks.frame import RESULTS, flag, read_options
 from benchmarks.needed_data import needs_data
-from benchmarks.papers.animals import DATA
 from benchmarks.papers.distances import median_distance
+from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave import LabelCovariance, MaxMarginClassifier, datasets
+from labelweave import LabelCovariance, MaxMarginClassifier
 
-_RESULTS = RESULTS / "papers" / "changed_correlations.json"
 _SIZES = {"yeast": 200, "tmc2007": 200, "rcv1": 1000}
 _STRENGTHS = {"yeast": 8.0, "tmc2007": 8.0, "rcv1": 16.0}
 _LARGEST_POWER = 4.0
@@ -90,12 +89,11 @@ Parts = tuple[Any, Any, Any, Any]
 
 @needs_data
 def main() -> None:
-    """Measure, print the table, write the figures."""
     arguments = read_options(
         __doc__,
         problems=flag(PROBLEMS, choices=sorted(PROBLEMS)),
         seeds=flag(5, "draws of training rows"),
-        records=_RESULTS,
+        records=RESULTS / "papers" / "changed_correlations.json",
     )
     record = RecordedRuns(arguments, rows=_SIZES)
     for name in arguments.problems if record.measures else ():
@@ -212,23 +210,19 @@ def read(name: str) -> Problem:
     return Problem(*parts, size=_SIZES[name], strength=_STRENGTHS[name])
 
 
-def _read_mulan(folder: str, stem: str) -> Parts:
-    place = DATA / "mulan" / folder
-    train, test = (
-        datasets.read_mulan(place / f"{stem}-{part}.arff", place / f"{stem}.xml")
-        for part in ("train", "test")
-    )
+def _read_mulan(name: str) -> Parts:
+    train, test = read_parts(name)
     return train.X, train.Y.to_dense(), test.X, test.Y.to_dense()
 
 
 def _read_tmc() -> Parts:
     """Read the counts of words and scale each row to unit length."""
-    X, Y, X_test, Y_test = _read_mulan("tmc2007", "tmc2007-500")
+    X, Y, X_test, Y_test = _read_mulan("tmc2007")
     return normalize(X), Y, normalize(X_test), Y_test
 
 
 def _read_rcv1() -> Parts:
-    with np.load(DATA / "rcv1" / "rcv1-subset1.npz") as file:
+    with np.load(DEFAULT_DATA / "rcv1" / "rcv1-subset1.npz") as file:
         X, Y = (
             sp.csr_array(
                 tuple(file[f"{k}_{part}"] for part in ("data", "indices", "indptr")), file[f"{k}_shape"]
@@ -240,7 +234,7 @@ def _read_rcv1() -> Parts:
     return X[train], labels[train], X[test], labels[test]
 
 
-PROBLEMS = {"yeast": lambda: _read_mulan("yeast", "yeast"), "tmc2007": _read_tmc, "rcv1": _read_rcv1}
+PROBLEMS = {"yeast": lambda: _read_mulan("yeast"), "tmc2007": _read_tmc, "rcv1": _read_rcv1}
 RULES = {"moments": lambda Y: 2.0 * Y - 1.0, "correlations": _standardised}
 
 

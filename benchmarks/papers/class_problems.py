@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.problems import DEFAULT_DATA
 from labelweave import Taxonomy
 from labelweave.datasets import load_debtags, read_hierarchical_arff
 
-_DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 # What a package is for; the other facets say how it is made, or how it is used.
 _PURPOSES = (
     "admin", "biology", "devel", "field", "game", "hardware", "mail", "network", "office", "science",
@@ -75,7 +74,8 @@ def read_problem(name: str) -> ClassProblem:
 
 def _read_images() -> ClassProblem:
     train, test = (
-        read_hierarchical_arff(_DATA / "imclef07a" / f"ImCLEF07A_{part}.arff") for part in ("Train", "Test")
+        read_hierarchical_arff(DEFAULT_DATA / "imclef07a" / f"ImCLEF07A_{part}.arff")
+        for part in ("Train", "Test")
     )
     tree = train.taxonomy
     assert tree is not None, "the header has class paths"

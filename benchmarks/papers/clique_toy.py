@@ -24,17 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import IMAGES, RESULTS, flag, read_options, several
-from benchmarks.papers.graph_runs import (
-    GRAPHS,
-    METHODS,
-    Run,
-    edges_of,
-    fit,
-    make,
-    mean_and_deviation,
-    score,
-)
+from benchmarks.frame import IMAGES, RESULTS, begin_picture, flag, read_options, several, write_picture
+from benchmarks.papers.graph_runs import GRAPHS, METHODS, Run, edges_of, fit, make, mean_and_deviation, score
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave.datasets import make_clique_toy
 
@@ -53,16 +44,13 @@ _PAPER = {
 
 
 def main() -> None:
-    """Measure, print the table, draw the picture."""
-    out = RESULTS / "papers" / "clique_toy.json"
-    picture = IMAGES / "clique_toy_objective.png"
     arguments = read_options(
         __doc__,
         seeds=3,
         passes=flag(500, "at most, in one solve"),
         methods=several(METHODS),
-        picture=picture,
-        records=out,
+        picture=IMAGES / "clique_toy_objective.png",
+        records=RESULTS / "papers" / "clique_toy.json",
     )
     record = RecordedRuns(arguments, threads=1, paper=_PAPER)
     for seed in range(arguments.seeds):
@@ -132,12 +120,7 @@ def _line(method: str, own: list[Run], paper: float) -> str:
 
 
 def _draw(runs: list[Run], path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axis = plt.subplots(figsize=(6, 3.8), layout="constrained")
+    figure, axis = begin_picture(figsize=(6, 3.8))
     for run in sorted(runs, key=lambda run: list(_PAPER).index(run["method"])):
         passes, primal = np.transpose(run["curve"])
         style = "--" if run["method"] == "none" else "-"  # the learned graph begins as it
@@ -145,9 +128,7 @@ def _draw(runs: list[Run], path: Path) -> None:
     axis.set(xlabel="passes over the rows", ylabel="primal objective", yscale="log", xscale="log")
     axis.legend(frameon=False)
     axis.grid(True, which="major", alpha=0.3)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    write_picture(figure, path)
 
 
 if __name__ == "__main__":

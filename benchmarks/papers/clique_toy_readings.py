@@ -34,9 +34,9 @@ _EDGES = ((0, 1), (0, 2), (0, 3), (0, 4))
 
 
 def main() -> None:
-    """Measure and print the table."""
-    out = RESULTS / "papers" / "clique_toy_readings.json"
-    arguments = read_options(__doc__, seeds=3, methods=several(_PAPER), records=out)
+    arguments = read_options(
+        __doc__, seeds=3, methods=several(_PAPER), records=RESULTS / "papers" / "clique_toy_readings.json"
+    )
     record = RecordedRuns(arguments, paper=_PAPER)
     for reading, method, seed in product(_READINGS, arguments.methods, range(arguments.seeds)):
         case = {"reading": reading, "method": method, "seed": seed}

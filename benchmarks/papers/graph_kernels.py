@@ -17,14 +17,12 @@ import numpy as np
 
 from benchmarks.frame import RESULTS, read_options, several
 from benchmarks.needed_data import needs_data
-from benchmarks.problems import DEFAULT_DATA
+from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LabelGraphClassifier
-from labelweave.datasets import read_mulan
 from labelweave.features import FeatureMatrix
 from labelweave.metrics import f1_score, hamming_loss, subset_accuracy
 
-_RESULTS = RESULTS / "papers" / "graph_kernels.json"
 _GRAPH = {"early_stopping": True, "refit": True, "regularization": 1e-3}
 _MODELS: dict[str, dict[str, Any]] = {
     "left-out scores": {"kernel": "rbf", "gamma": "learn", "inputs": "scores", **_GRAPH},
@@ -35,16 +33,14 @@ _MODELS: dict[str, dict[str, Any]] = {
 
 @needs_data
 def main() -> None:
-    """Measure and print the table."""
-    arguments = read_options(__doc__, data=DEFAULT_DATA, models=several(_MODELS), records=_RESULTS)
+    arguments = read_options(
+        __doc__, data=DEFAULT_DATA, models=several(_MODELS), records=RESULTS / "papers" / "graph_kernels.json"
+    )
     record = RecordedRuns(arguments)
-    files = arguments.data / "mulan" / "scene"
     for name in arguments.models if record.measures else ():
         if not record.wants({"model": name}):
             continue
-        train, test = (
-            read_mulan(files / f"scene-{part}.arff", files / "scene.xml") for part in ("train", "test")
-        )
+        train, test = read_parts("scene", arguments.data)
         begin = time.process_time()
         model = LabelGraphClassifier(**_MODELS[name]).fit(train.X, train.Y)
         cost = {"seconds": time.process_time() - begin, "graph": repr(model.label_graph_)}

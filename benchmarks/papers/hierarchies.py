@@ -36,7 +36,6 @@ from labelweave import KernelLogisticClassifier
 from labelweave.inference import best_parent, least_expected_loss
 from labelweave.metrics import class_summary
 
-_FOLDER = RESULTS / "papers"
 _METHODS: dict[str, dict[str, Any]] = {
     "F1": {"tie": "shared"},
     "F2": {"tie": ("subtree", "shared"), "tree": True, "tree_prior": False},
@@ -62,7 +61,6 @@ _PERCENT = {"accuracy", "mean reciprocal rank", "parent accuracy", "parent accur
 
 @needs_data
 def main() -> None:
-    """Measure, print the tables, keep the figures."""
     arguments = read_options(
         __doc__,
         problem=flag("imclef07a", choices=sorted(PROBLEMS)),
@@ -73,7 +71,7 @@ def main() -> None:
         learning_blocks=1,
         records=None,
     )
-    arguments.out = arguments.out or _FOLDER / f"hierarchies_{arguments.problem}.json"
+    arguments.out = arguments.out or RESULTS / "papers" / f"hierarchies_{arguments.problem}.json"
     record = RecordedRuns(arguments, problem=arguments.problem)
     problem = read_problem(arguments.problem) if record.measures else None
     for split in arguments.splits if problem else ():

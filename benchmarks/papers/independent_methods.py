@@ -39,7 +39,6 @@ from benchmarks.recorded_runs import RecordedRuns
 
 Run = dict[str, Any]
 
-_RESULTS = RESULTS / "papers" / "independent_methods.json"
 _ANIMALS = "animals"
 _CASES = [*product(PROBLEMS, RULES), (_ANIMALS, "unseen classes")]
 _PAPER = {
@@ -52,8 +51,11 @@ _PAPER = {
 
 @needs_data
 def main() -> None:
-    """Measure, print the table, write the figures."""
-    arguments = read_options(__doc__, seeds=flag(5, "draws of training rows"), records=_RESULTS)
+    arguments = read_options(
+        __doc__,
+        seeds=flag(5, "draws of training rows"),
+        records=RESULTS / "papers" / "independent_methods.json",
+    )
     record = RecordedRuns(arguments, paper=_PAPER)
     for name, rule in _CASES if record.measures else ():
         rows: Any = read_animals() if name == _ANIMALS else read(name)

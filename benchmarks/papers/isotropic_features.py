@@ -26,13 +26,11 @@ from benchmarks.frame import RESULTS, flag, read_options
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LowRankClassifier
 
-_RESULTS = RESULTS / "papers" / "isotropic_features.json"
 _GRID = 2.0 ** np.arange(0, 13)
 _PENALTIES = ("trace_norm", "ridge")
 
 
 def main() -> None:
-    """Measure, print the table, keep the figures."""
     arguments = read_options(
         __doc__,
         labels=[10, 40, 160, 640],
@@ -41,7 +39,7 @@ def main() -> None:
         features=50,
         rank=3,
         seen=flag(5, "labels of a row"),
-        records=_RESULTS,
+        records=RESULTS / "papers" / "isotropic_features.json",
     )
     warnings.simplefilter("ignore")
     record = RecordedRuns(arguments)
@@ -76,11 +74,7 @@ def _measure(
     best = float(_GRID[int(np.argmin(errors))])
     chances = np.clip(0.5 + X_test @ weights, 0, 1)
     excess = np.square(_scores(X, Y, X_test, penalty, best) - chances).mean() / chances.var()
-    return {
-        "regularization": best,
-        "excess": float(excess),
-        "processor seconds": time.process_time() - begin,
-    }
+    return {"regularization": best, "excess": float(excess), "processor seconds": time.process_time() - begin}
 
 
 def _scores(X: Any, Y: Any, X_test: Any, penalty: str, regularization: float) -> Any:

@@ -31,7 +31,7 @@ import numpy as np
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.frame import IMAGES, RESULTS, flag, read_options, several
+from benchmarks.frame import IMAGES, RESULTS, begin_picture, flag, read_options, several, write_picture
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.graph_runs import (
     GRAPHS,
@@ -44,10 +44,9 @@ from benchmarks.papers.graph_runs import (
     predict,
     score,
 )
-from benchmarks.problems import DEFAULT_DATA
+from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LabelMatrix
-from labelweave.datasets import read_mulan
 from labelweave.metrics import hamming_loss
 from labelweave.splits import IterativeStratifiedShuffleSplit
 
@@ -77,17 +76,14 @@ _MEASURES = {
 
 @needs_data
 def main() -> None:
-    """Measure, print the tables, draw the picture."""
-    out = RESULTS / "papers" / "label_graphs.json"
-    picture = IMAGES / "scene_edges.png"
     arguments = read_options(
         __doc__,
         sets=several(_ROUNDS),
         methods=several(METHODS),
         curve=flag(False, "measure the picture's points as well"),
         data=DEFAULT_DATA,
-        picture=picture,
-        records=out,
+        picture=IMAGES / "scene_edges.png",
+        records=RESULTS / "papers" / "label_graphs.json",
     )
     record = RecordedRuns(arguments, threads=1, paper=_PAPER)
     for name in arguments.sets:
@@ -106,8 +102,7 @@ def read_rows(name: str, folder: Path) -> tuple[Any, LabelMatrix]:
     X: The features, as the files have them.
     Y: The labels.
     """
-    files = folder / "mulan" / name
-    parts = [read_mulan(files / f"{name}-{part}.arff", files / f"{name}.xml") for part in ("train", "test")]
+    parts = read_parts(name, folder)
     X = np.vstack([part.X for part in parts])
     return X, LabelMatrix.from_any(np.vstack([part.Y.to_dense() for part in parts]), parts[0].label_names)
 
@@ -215,12 +210,7 @@ def _line(method: str, own: list[Run], paper: tuple[float, ...]) -> str:
 def _draw(runs: list[Run], path: Path) -> None:
     if not runs:  # not asked for so far
         return
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.4), sharex=True, layout="constrained")
+    figure, axes = begin_picture(1, 3, figsize=(11, 3.4), sharex=True)
     for axis, (key, title) in zip(axes, list(_MEASURES.items())[:3], strict=True):
         for method, legend in _LEGEND.items():
             points = [_values(runs, method, rounds, key) for rounds in _CURVE]
@@ -230,9 +220,7 @@ def _draw(runs: list[Run], path: Path) -> None:
         axis.set(xlabel="learned edges", title=title, xticks=_CURVE[::3])
         axis.grid(True, alpha=0.3)
     axes[0].legend(frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    write_picture(figure, path)
 
 
 def _values(runs: list[Run], method: str, rounds: int, key: str) -> list[float]:

@@ -17,7 +17,6 @@ from labelweave import KernelLogisticClassifier
 from labelweave.display import ErrorRejectDisplay
 from labelweave.metrics import error_reject_curve
 
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 REJECTED = np.linspace(0.0, 0.5, 101)
 
 Run = dict[str, Any]

@@ -37,7 +37,6 @@ from benchmarks.problems import DEFAULT_DATA
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave.metrics import precision_at_k
 
-_RESULTS = RESULTS / "papers" / "local_embeddings.json"
 _SETS = ("bibtex", "delicious")
 _METHODS = ("binary relevance", "low rank", "local embeddings")
 _CLUSTER, _WIDTH, _NEIGHBOURS, _LEARNERS, _STEPS = 6000, 100, 250, 3, 15
@@ -49,13 +48,16 @@ Run = dict[str, Any]
 
 @needs_data
 def main() -> None:
-    """Measure and print the table."""
     arguments = read_options(
-        __doc__, sets=several(_SETS), methods=several(_METHODS), data=DEFAULT_DATA, records=_RESULTS
+        __doc__,
+        sets=several(_SETS),
+        methods=several(_METHODS),
+        data=DEFAULT_DATA,
+        records=RESULTS / "papers" / "local_embeddings.json",
     )
     record = RecordedRuns(arguments)
     for name in arguments.sets if record.measures else ():
-        train, test = (read_set(arguments.data / "mulan" / name, name, part) for part in ("train", "test"))
+        train, test = (read_set(arguments.data, name, part) for part in ("train", "test"))
         for method in arguments.methods:
             case = {"set": name, "method": method}
             if record.wants(case):

@@ -15,21 +15,18 @@ Results are kept after every fit; ``--go-on`` measures only what is missing.  Ex
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 from sklearn.preprocessing import normalize
 
 from benchmarks.frame import RESULTS, flag, read_options, several
 from benchmarks.needed_data import needs_data
+from benchmarks.problems import read_parts
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LowRankClassifier, LowRankClassifierCV
-from labelweave.datasets import read_mulan
 from labelweave.features import RBFKernel
 from labelweave.metrics import precision_at_k
 
-_DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "mulan"
-_RESULTS = RESULTS / "papers" / "low_rank_kernels.json"
 _GOALS = {"bibtex": (0.655, 0.403, 0.294), "delicious": (0.683, 0.628, 0.580)}
 _PUBLISHED = {"bibtex": (0.651, 0.396, 0.289), "delicious": (0.696, 0.641, 0.593)}
 _SHARES = {"squared loss": (1.0, 0.8, 0.6, 0.4, 0.2), "P@1": (1.0,)}
@@ -40,9 +37,12 @@ _FIGURES = ("P@1", "P@3", "P@5")
 
 @needs_data
 def main() -> None:
-    """Measure, print the table, keep the figures."""
     arguments = read_options(
-        __doc__, data=several(_GOALS), criteria=several(_SHARES), jobs=flag(1, "threads"), records=_RESULTS
+        __doc__,
+        data=several(_GOALS),
+        criteria=several(_SHARES),
+        jobs=flag(1, "threads"),
+        records=RESULTS / "papers" / "low_rank_kernels.json",
     )
     record = RecordedRuns(arguments, goals=_GOALS, published=_PUBLISHED)
     for name in arguments.data if record.measures else ():
@@ -125,10 +125,7 @@ def _best_in_folds(X: Any, Y: Any, learned: dict[str, float], jobs: int) -> LowR
 
 
 def _read(name: str) -> tuple[Any, Any, Any, Any]:
-    folder = _DATA / name
-    train, test = (
-        read_mulan(folder / f"{name}-{part}.arff", folder / f"{name}.xml") for part in ("train", "test")
-    )
+    train, test = read_parts(name)
     return normalize(train.X), train.Y.positives, normalize(test.X), test.Y.positives
 
 

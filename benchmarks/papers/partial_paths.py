@@ -26,14 +26,12 @@ from benchmarks.papers.hierarchies import class_figures
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import KernelLogisticClassifier
 
-_RESULTS = RESULTS / "papers" / "partial_paths.json"
 _KNOWN = ("all leaves", "dropped", "parent", "top node")
 _COLUMNS = ("accuracy", "taxonomic loss", "parent accuracy", "log loss", "seconds")
 
 
 @needs_data
 def main() -> None:
-    """Measure, print the table, keep the figures."""
     arguments = read_options(
         __doc__,
         rows=2000,
@@ -41,7 +39,7 @@ def main() -> None:
         shares=flag([0.5], "of rows known in part"),
         known=several(_KNOWN),
         learning_rows=2000,
-        records=_RESULTS,
+        records=RESULTS / "papers" / "partial_paths.json",
     )
     record = RecordedRuns(arguments)
     images = read_problem("imclef07a") if record.measures else None

@@ -24,7 +24,6 @@ from benchmarks.recorded_runs import RecordedRuns
 from labelweave import BinaryRelevance, LowRankClassifier
 from labelweave.metrics import average_auc, precision_at_k
 
-_RESULTS = RESULTS / "papers" / "penalty_path.json"
 _PENALTIES = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _ROWS = {"unit": True, "as given": False}
 _METHODS = ("trace norm", "ridge", "binary relevance")
@@ -35,8 +34,7 @@ Run = dict[str, Any]
 
 @needs_data
 def main() -> None:
-    """Measure and print the table."""
-    arguments = read_options(__doc__, records=_RESULTS)
+    arguments = read_options(__doc__, records=RESULTS / "papers" / "penalty_path.json")
     record = RecordedRuns(arguments, paper=_PAPER)
     for rows, method in product(_ROWS, _METHODS) if record.measures else ():
         X, Y, X_test, Y_test = read("bibtex", has_unit_rows=_ROWS[rows])

@@ -26,7 +26,6 @@ import numpy as np
 from benchmarks.frame import IMAGES, RESULTS, flag, read_options, several
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.likelihood_runs import (
-    DATA,
     Method,
     Split,
     error_table,
@@ -34,6 +33,7 @@ from benchmarks.papers.likelihood_runs import (
     one_against_rest,
     one_model,
 )
+from benchmarks.problems import DEFAULT_DATA
 
 _TRAINING_ROWS = 4435
 _PAPER = {"class": 7.95, "scale": 8.10, "shared": 8.35, "one against rest": 8.00}
@@ -48,15 +48,12 @@ _METHODS: dict[str, Method] = {
 
 @needs_data
 def main() -> None:
-    """Measure, print the tables, write the figures and the picture."""
-    out = RESULTS / "papers" / "satimage.json"
-    picture = IMAGES / "satimage_error_reject.png"
     arguments = read_options(
         __doc__,
         partitions=flag(10, "draws of folds"),
         methods=several(_METHODS),
-        picture=picture,
-        records=out,
+        picture=IMAGES / "satimage_error_reject.png",
+        records=RESULTS / "papers" / "satimage.json",
     )
     chosen = {name: _METHODS[name] for name in arguments.methods}
     measure_and_show(chosen, read_satimage, arguments.partitions, arguments, _PAPER)
@@ -67,7 +64,7 @@ def table(runs: list[dict[str, Any]]) -> str:
     return error_table(runs, _PAPER)
 
 
-def read_satimage(folder: Path = DATA) -> Split:
+def read_satimage(folder: Path = DEFAULT_DATA) -> Split:
     """Read the data.
 
     folder: the folder of shared data.

@@ -19,7 +19,6 @@ from benchmarks.programs import PEERS_PYTHON
 from benchmarks.recorded_runs import origin
 
 _ROOT = Path(__file__).resolve().parents[2]
-_RESULTS = RESULTS
 _OF_MACHINES = {"date", "commit", "processor", "cores", "python", "labelweave"}
 
 Run = dict[str, Any]
@@ -98,7 +97,7 @@ class Step:
 
 
 def _read(record: str) -> dict[str, Any]:
-    path = _RESULTS / f"{record}.json"
+    path = RESULTS / f"{record}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 

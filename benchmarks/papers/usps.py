@@ -55,14 +55,8 @@ from sklearn.preprocessing import normalize
 
 from benchmarks.frame import IMAGES, RESULTS, flag, read_options
 from benchmarks.needed_data import needs_data
-from benchmarks.papers.likelihood_runs import (
-    DATA,
-    Method,
-    Split,
-    error_table,
-    measure_and_show,
-    one_model,
-)
+from benchmarks.papers.likelihood_runs import Method, Split, error_table, measure_and_show, one_model
+from benchmarks.problems import DEFAULT_DATA
 
 _START: dict[str, Any] = {"scale": 10.0, "gamma": None, "intercept_variance": 4.0, "cv": 5}
 _BLOCKS = _START | {"learning_rows": 2430, "learning_blocks": 3}
@@ -87,15 +81,12 @@ _PAPER = dict.fromkeys(_METHODS, 4.77)
 
 @needs_data
 def main() -> None:
-    """Measure, print the tables, write the figures and the picture."""
-    out = RESULTS / "papers" / "usps.json"
-    picture = IMAGES / "usps_error_reject.png"
     arguments = read_options(
         __doc__,
         seeds=flag(5, "draws of images to learn on"),
         methods=flag(["smooth, polynomial"], choices=list(_METHODS)),
-        picture=picture,
-        records=out,
+        picture=IMAGES / "usps_error_reject.png",
+        records=RESULTS / "papers" / "usps.json",
     )
     chosen = {name: _METHODS[name] for name in arguments.methods}
     measure_and_show(chosen, read_usps, arguments.seeds, arguments, _PAPER)
@@ -106,7 +97,7 @@ def table(runs: list[dict[str, Any]]) -> str:
     return error_table(runs, _PAPER)
 
 
-def read_usps(folder: Path = DATA) -> Split:
+def read_usps(folder: Path = DEFAULT_DATA) -> Split:
     """Read the data.
 
     folder: the folder of shared data.

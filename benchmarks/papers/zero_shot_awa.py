@@ -46,7 +46,6 @@ from benchmarks.papers.distances import median_distance
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LabelCovariance, MaxMarginClassifier, ZeroShotClassifier
 
-_RESULTS = RESULTS / "papers" / "zero_shot_awa.json"
 _PENALTIES = (0.03, 0.1, 0.3, 1.0)
 _WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 _PAPER = {"independent": 29.38, "M3L": 26.35, "independent, all images": 28.64}
@@ -58,12 +57,11 @@ Pair = tuple[float, float]
 
 @needs_data
 def main() -> None:
-    """Measure, print the table, write the figures."""
     arguments = read_options(
         __doc__,
         seeds=flag(5, "draws of training images"),
         all_images=flag(False, "nothing but the fit to all images"),
-        records=_RESULTS,
+        records=RESULTS / "papers" / "zero_shot_awa.json",
     )
     record = RecordedRuns(arguments, paper=_PAPER)
     seeds = range(0 if arguments.all_images else arguments.seeds)
