@@ -9,14 +9,13 @@ interleaved: seconds of ``fit``, and seconds of the processor of both workers to
 from __future__ import annotations
 
 import argparse
-import logging
 import time
 from statistics import median
 from typing import Any
 
-from distributed import Client, LocalCluster
+from distributed import Client
 
-from benchmarks.dask_speed import on_cluster
+from benchmarks.clusters import of_processors, on_cluster, workers
 from benchmarks.frame import read_options
 from benchmarks.problems import load_problem
 from labelweave import LabelCovariance
@@ -30,9 +29,9 @@ def _set_caution(value: float) -> None:
 
 def timed(client: Client, model: Any, *data: Any) -> tuple[float, float]:
     """Fit; give seconds, and seconds of the processor of all workers."""
-    before, begun = client.run(time.process_time), time.perf_counter()
+    before, begun = of_processors(client), time.perf_counter()
     model.fit(*data)
-    taken, after = time.perf_counter() - begun, client.run(time.process_time)
+    taken, after = time.perf_counter() - begun, of_processors(client)
     return taken, sum(after[key] - before[key] for key in before)
 
 
@@ -75,8 +74,7 @@ def main() -> None:
         max_iter=1000,
         repeats=3,
     )
-    parts = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(silence_logs=logging.ERROR, **parts) as cluster, Client(cluster) as client:
+    with workers() as client:
         for name in given.problems:
             measure(client, name, given)
 

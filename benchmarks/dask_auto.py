@@ -12,7 +12,6 @@ Synthetic text-like rows are written by another process, a file a partition, and
 from __future__ import annotations
 
 import hashlib
-import logging
 import multiprocessing
 import os
 import sys
@@ -23,16 +22,17 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from distributed import Client, LocalCluster, get_task_stream
+from distributed import get_task_stream
 
 import dask
+from benchmarks.clusters import workers
 from benchmarks.frame import flag, read_options, write_json
 from benchmarks.machine import describe_machine, peak_memory_bytes
 from labelweave import AutoLabelClassifier, datasets
 from labelweave import dask as lwd
 from labelweave.dask.automatic import _MembersOnWorkers
 
-_N_WORKERS, _PARTS = 2, 20
+_PARTS = 20
 
 
 def write_rows(folder: Path, n_rows: int, n_features: int, n_labels: int, is_dense: bool) -> None:
@@ -86,11 +86,7 @@ def fit_here(folder: Path, given: dict[str, Any]) -> dict[str, Any]:
 def fit_on_cluster(folder: Path, given: dict[str, Any], limit: float, trees: int) -> dict[str, Any]:
     """Fit all rows by two workers, some trees a task."""
     _MembersOnWorkers.trees_a_task = trees
-    parts = {"n_workers": _N_WORKERS, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with (
-        LocalCluster(silence_logs=logging.CRITICAL, memory_limit=f"{limit}MB", **parts) as cluster,
-        Client(cluster) as client,
-    ):
+    with workers(megabytes=limit) as client:
         before, begun = client.run(os.getpid), time.perf_counter()
         X, Y = (
             [dask.delayed(read)(folder, number) for number in range(_PARTS)]

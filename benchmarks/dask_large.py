@@ -13,11 +13,9 @@ is the largest resident size of each worker and of the client.
 from __future__ import annotations
 
 import argparse
-import logging
 import multiprocessing
 import os
 import tempfile
-import threading
 import time
 import warnings
 from pathlib import Path
@@ -25,10 +23,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from distributed import Client, LocalCluster
+from distributed import Client
 
 import dask
-from benchmarks.dask_memory import watch
+from benchmarks.clusters import Watched, workers
 from benchmarks.frame import flag, read_options, save
 from labelweave.dask import KernelLogisticClassifier, LowRankClassifier
 from labelweave.labels import LabelMatrix
@@ -48,16 +46,12 @@ def main() -> None:
         limit=flag(6000.0, "megabytes of a worker"),
         out=flag(type=Path),
     )
-    parts = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         maker = multiprocessing.get_context("spawn").Process(target=_write, args=(folder, vars(given)))
         maker.start()
         maker.join()
-        with (
-            LocalCluster(silence_logs=logging.ERROR, memory_limit=f"{given.limit}MB", **parts) as cluster,
-            Client(cluster) as client,
-        ):
+        with workers(megabytes=given.limit) as client:
             found = _measured(client, folder, given)
     print(_sentence(found))
     save(given.out, found)
@@ -71,17 +65,11 @@ def _measured(client: Client, folder: Path, given: argparse.Namespace) -> dict[s
         made: Any = KernelLogisticClassifier(client, kernel_rank=given.kernel_rank, hyperparameters="fixed")
     else:
         made = LowRankClassifier(client, 250, max_iter=5, tol=0.0, precision="float32", n_jobs=2)
-    seen: dict[int, tuple[int, float]] = {}
-    pids, done = [os.getpid(), *client.run(os.getpid).values()], threading.Event()
-    thread = threading.Thread(target=watch, args=(pids, seen, done), daemon=True)
-    thread.start()
-    begin = time.perf_counter()
-    with warnings.catch_warnings():
+    pids, begin = [os.getpid(), *client.run(os.getpid).values()], time.perf_counter()
+    with Watched(pids) as watched, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a number of rounds is asked for, not convergence
         model = made.fit([pair[0] for pair in pairs], [pair[1] for pair in pairs])
     seconds = time.perf_counter() - begin
-    done.set()
-    thread.join()
     X, y = _read(folder, _N_PARTS)
     local = model.to_local()
     if given.problem == "logistic":
@@ -96,8 +84,8 @@ def _measured(client: Client, folder: Path, given: argparse.Namespace) -> dict[s
         "rounds": int(model.n_iter_),
         "duality_gap": float(model.duality_gap_),
         "score": score,
-        "gigabytes": [seen[pid][0] / 1e9 for pid in pids],
-        "processor_seconds": [seen[pid][1] for pid in pids],
+        "gigabytes": [watched.most[pid] / 1e9 for pid in pids],
+        "processor_seconds": [watched.seconds[pid] for pid in pids],
     }
 
 

@@ -12,49 +12,20 @@ one fit to a part of the rows more, and by how much probabilities of the rows di
 from __future__ import annotations
 
 import argparse
-import logging
-import time
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-from distributed import Client, LocalCluster, wait
+from distributed import Client
 
-import dask
+from benchmarks.clusters import on_cluster, timed, workers
 from benchmarks.frame import flag, read_options, save
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, load_problem
-from dask import array as da
 from labelweave import CalibratedLabelClassifier as LocalCalibratedLabelClassifier
 from labelweave import MaxMarginClassifier as LocalMaxMarginClassifier
 from labelweave.dask import CalibratedLabelClassifier, MaxMarginClassifier
-
-
-def on_cluster(client: Client, table: Any, n_partitions: int) -> Any:
-    """Lay rows into the workers' memory."""
-    stretches = np.array_split(np.arange(table.shape[0]), n_partitions)
-    futures = client.scatter([table[rows] for rows in stretches])
-    wait(futures)
-    blocks = [
-        da.from_delayed(dask.delayed(future), (len(rows), table.shape[1]), meta=table[:0])
-        for future, rows in zip(futures, stretches, strict=True)
-    ]
-    return da.concatenate(blocks, axis=0)
-
-
-def _of_processor() -> float:
-    return time.process_time()
-
-
-def timed(client: Client, fit: Any, *, is_local: bool) -> tuple[float, float, Any]:
-    """Fit; give seconds, seconds of the processor, and model."""
-    before, own = client.run(_of_processor), time.process_time()
-    begun = time.perf_counter()
-    model = fit()
-    taken, own = time.perf_counter() - begun, time.process_time() - own
-    after = client.run(_of_processor)
-    return taken, own if is_local else max(after[key] - before[key] for key in before), model
 
 
 def compare(client: Client, name: str, given: argparse.Namespace) -> dict[str, Any]:
@@ -123,8 +94,7 @@ def main() -> None:
         data=DEFAULT_DATA,
         out=flag(type=Path),
     )
-    parts = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(silence_logs=logging.ERROR, **parts) as cluster, Client(cluster) as client:
+    with workers() as client:
         found = [compare(client, name, given) for name in given.problems]
     save(given.out, {"problems": found})
 

@@ -10,7 +10,6 @@ rows in one place, or of rows that stay where they are.  The data are those of a
 
 from __future__ import annotations
 
-import logging
 import time
 from pathlib import Path
 from statistics import median
@@ -18,9 +17,8 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from distributed import Client, LocalCluster
 
-from benchmarks.dask_speed import on_cluster, timed
+from benchmarks.clusters import on_cluster, timed, workers
 from benchmarks.frame import flag, read_options, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
@@ -75,17 +73,14 @@ def _result(model: Any, X_test: Any, y_test: Any) -> dict[str, Any]:
 def on_workers(rows: tuple[Any, ...], ranks: list[int | None], budgets: list[float]) -> list[dict[str, Any]]:
     """Fit by two workers."""
     X, y, X_test, y_test = rows
-    parts: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     found = []
-    with LocalCluster(silence_logs=logging.ERROR, **parts) as cluster, Client(cluster) as client:
+    with workers() as client:
         features = on_cluster(client, X, _PARTS)
         classes = da.from_array(y, chunks=(features.chunks[0],))
         for budget in budgets:
             for rank in ranks:
                 model = lwd.MaxMarginClassifier(client, kernel="rbf", kernel_rank=rank, memory_budget=budget)
-                taken, own, fitted = timed(
-                    client, lambda model=model: model.fit(features, classes), is_local=False
-                )
+                taken, own, fitted = timed(client, lambda model=model: model.fit(features, classes))
                 result = _result(fitted.to_local(), X_test, y_test)
                 found.append({"rank": rank, "budget": budget, "seconds": taken, "of_a_worker": own} | result)
                 print(found[-1], flush=True)

@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from distributed import Client, LocalCluster
 from sklearn.preprocessing import StandardScaler
 
 import dask
+from benchmarks.clusters import workers
 from benchmarks.frame import flag, read_options
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.label_graphs import read_rows
@@ -199,10 +199,9 @@ def run_on_dask(problem: Problem, count: int, tol: float, n_workers: int) -> str
     order = np.random.default_rng(5).permutation(len(X))
     pieces = [np.sort(rows) for rows in np.array_split(order, count)]
     X_parts, Y_parts = ([dask.delayed(table[rows]) for rows in pieces] for table in (X, labels))
-    parts: dict[str, Any] = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": ":0"}
     apart = 18e-6 * X.size  # megabytes, three quarters of what all rows take
     given = {"graph": problem.graph, "memory_budget": apart, "tol": tol}
-    with LocalCluster(**parts) as cluster, Client(cluster) as client:
+    with workers(n_workers) as client:
         LabelGraphClassifier(client, **given | {"tol": 0.5}).fit(X_parts, Y_parts)  # loops are compiled
         begun = time.perf_counter()
         model = LabelGraphClassifier(client, **given).fit(X_parts, Y_parts)
