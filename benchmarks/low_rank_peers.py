@@ -35,7 +35,8 @@ _PLACES = (1, 3, 5)
 def _own(penalty: str, share: float, strength: float) -> RankingProgram:
     kind, rank = penalty.replace("_", " "), "L" if share == 1 else f"{share:g} L"
     title = f"LowRankClassifier, {kind}, rank {rank}, lambda {strength:g}"
-    return own_program(title, "benchmarks.labelweave_low_rank", f"{penalty},{share},{strength}")
+    variant = f"low-rank,rank={share:g},regularization={strength:g},penalty={penalty}"
+    return own_program(title, "benchmarks.labelweave_ranking", variant)
 
 
 _PROGRAMS = [

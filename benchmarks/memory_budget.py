@@ -137,7 +137,7 @@ def measure_fit(size: int, solver: str, budget: float | None, tol: float, data: 
 
 def _primal(model: Any, X: Any, Y: Any, gamma: float) -> float:
     from benchmarks.kernel_objective import label_values
-    from benchmarks.labelweave_kernel import coefficients_of
+    from benchmarks.labelweave_margins import coefficients_of
     from benchmarks.peers.exchange import PeerProblem
 
     problem = PeerProblem(X, Y, 2.0, gamma=gamma)

@@ -33,7 +33,7 @@ class Program:
 
 PROGRAMS = {
     "labelweave": Program(
-        "labelweave", "benchmarks.labelweave_max_margin", _OWN_PYTHON, "labelweave", (1e-2, 1e-3, 1e-4), True
+        "labelweave", "benchmarks.labelweave_margins", _OWN_PYTHON, "labelweave", (1e-2, 1e-3, 1e-4), True
     ),
     "liblinear": Program(
         "LIBLINEAR -s 3", "benchmarks.peers.liblinear", PEERS_PYTHON, "liblinear-official", _PEER_SERIES
@@ -50,7 +50,7 @@ PROGRAMS = {
 
 KERNEL_PROGRAMS = {
     "labelweave": Program(
-        "labelweave", "benchmarks.labelweave_kernel", _OWN_PYTHON, "labelweave", (1e-2, 1e-3, 1e-4), True
+        "labelweave", "benchmarks.labelweave_margins", _OWN_PYTHON, "labelweave", (1e-2, 1e-3, 1e-4), True
     ),
     "precomputed": Program(
         "scikit-learn SVC, kernel precomputed",

@@ -45,7 +45,7 @@ from labelweave.datasets import LabeledData
 
 Programs = dict[str, dict[str, Any]]  # by title: versions, runs, and what the labels found are worth
 
-_OWN, _PECOS = "benchmarks.labelweave_many_labels", "benchmarks.peers.pecos_xr_linear"
+_OWN, _PECOS = "benchmarks.labelweave_ranking", "benchmarks.peers.pecos_xr_linear"
 _OMIKUJI, _NAPKIN = "benchmarks.peers.omikuji_trees", "benchmarks.peers.napkinxc_models"
 _LIBLINEAR = "benchmarks.peers.liblinear_one_vs_rest"
 _TREES = [
