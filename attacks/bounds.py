@@ -30,7 +30,7 @@ from numba.core.registry import CPUDispatcher
 
 import labelweave as lw
 from attacks.sparse_arrays import World
-from labelweave import _loops, baselines, inference, noise, splits
+from labelweave import _loops, inference, noise, splits
 from labelweave._loops.sparse_products import WIDTH, cut_rows, multiply_table, sample_dots
 from labelweave.features import ForestKernel
 from labelweave.inference.map import map_inference
@@ -207,8 +207,6 @@ def decisions(world: World) -> None:
     for order in (1, 2):
         splitter = splits.IterativeStratifiedKFold(2, order=order, shuffle=True, random_state=0)
         list(splitter.split(world.X, world.Y))
-    for schedule in ("adagrad", "constant"):
-        baselines.WSABIE(2, schedule=schedule).fit(world.X, world.Y)
     lw.MaxMarginClassifier(kernel=ForestKernel(n_trees=3)).fit(world.X, world.Y).predict(world.X)
 
 
@@ -264,7 +262,6 @@ def run_all(worlds: int, said: str) -> None:
 
 
 def main() -> None:
-    """Run all, and list what did not run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--compile", action="store_true", help="fill the usual cache, without checks")
     if parser.parse_args().compile:

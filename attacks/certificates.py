@@ -10,7 +10,6 @@ CLARABEL is.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import warnings
 from collections.abc import Callable, Iterator
@@ -18,15 +17,11 @@ from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
+from benchmarks.frame import flag, read_options, several
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
-from labelweave import (
-    KernelLogisticClassifier,
-    LabelGraphClassifier,
-    LowRankClassifier,
-    MaxMarginClassifier,
-)
+from labelweave import KernelLogisticClassifier, LabelGraphClassifier, LowRankClassifier, MaxMarginClassifier
 from labelweave.labels import LabelMatrix
 
 _ROUNDING = 1e-9  # of the objective
@@ -341,11 +336,12 @@ def attack(name: str, seeds: range) -> list[str]:
 
 def main() -> None:
     """Attack every estimator."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--problems", type=int, default=500, help="random problems of each estimator")
-    parser.add_argument("--estimators", nargs="+", choices=ESTIMATORS, default=list(ESTIMATORS))
-    parser.add_argument("--seed", type=int, default=0, help="of the first problem")
-    chosen = parser.parse_args()
+    chosen = read_options(
+        __doc__,
+        problems=flag(500, "random problems of each estimator"),
+        estimators=several(ESTIMATORS),
+        seed=flag(0, "of the first problem"),
+    )
     failed = False
     for name in chosen.estimators:
         found = attack(name, range(chosen.seed, chosen.seed + chosen.problems))

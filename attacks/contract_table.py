@@ -17,18 +17,7 @@ import scipy.sparse as sp
 
 import labelweave as lw
 from attacks.sparse_arrays import World
-from labelweave import (
-    baselines,
-    datasets,
-    display,
-    extending,
-    inference,
-    kernels,
-    metrics,
-    noise,
-    report,
-    splits,
-)
+from labelweave import datasets, display, extending, inference, kernels, metrics, noise, report, splits
 from labelweave.losses import ENTRY_LOSSES
 
 _CLASSES = np.array(["a", "b", "c"])
@@ -312,12 +301,7 @@ ESTIMATORS = {
         {"text": ("words", None)},
         X=lambda world: [world.frame],
     ),
-    "baselines.PLST": Estimator(baselines.PLST, {"rank": 2}, {"rank": (2, 0.5)}, y=_known_targets),
-    "baselines.CPLST": Estimator(baselines.CPLST, {"rank": 2}, {"rank": (2, 0.5)}, y=_known_targets),
-    "baselines.WSABIE": Estimator(baselines.WSABIE, {"rank": 2, "n_epochs": 2}, {"rank": (2, 3)}),
-    "baselines.BinaryRelevance": Estimator(
-        baselines.BinaryRelevance, {"tol": 0.1}, {"loss": ("squared", "logistic")}
-    ),
+    "BinaryRelevance": Estimator(lw.BinaryRelevance, {"tol": 0.1}, {"loss": ("squared", "logistic")}),
 }
 _PROBABLE = lw.CalibratedLabelClassifier(_LINEAR, cv=2)
 _WRAPPERS = {
@@ -516,10 +500,7 @@ def _label_contracts() -> dict[str, Contract]:
         "CliqueGraph.complete": _plain(graph.complete, n_labels=_of(3, 1), label_names=_of(None)),
         "CliqueGraph.empty": _plain(graph.empty, n_labels=_of(3, 1), label_names=_of(None)),
         "CliqueGraph.from_edges": _plain(
-            graph.from_edges,
-            edges=_of([(0, 1), (1, 2)], [(0, 1)]),
-            label_names=_of(None),
-            n_labels=_of(3),
+            graph.from_edges, edges=_of([(0, 1), (1, 2)], [(0, 1)]), label_names=_of(None), n_labels=_of(3)
         ),
         "CliqueGraph.first": _on(lambda world: world.graph, "first", count=_of(1, 2, 0)),
         "LabelCovariance.dense": _shown(
@@ -635,9 +616,7 @@ def _label_contracts() -> dict[str, Contract]:
         "Taxonomy.deepest": _on(
             on_tree,
             "deepest",
-            labels=lambda world: [
-                pd.DataFrame([[1, 1, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]], columns=_NODES),
-            ],
+            labels=lambda world: [pd.DataFrame([[1, 1, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]], columns=_NODES)],
         ),
     }
 

@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from benchmarks.results_file import write_json
+from benchmarks.frame import write_json
 
 _OUT = Path(__file__).with_name("results") / "coverage.json"
 _PACKAGE = "src/labelweave/"

@@ -10,7 +10,6 @@ than 512 MiB, an error that is not the library's own, and a result that is not w
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import multiprocessing
 import re
@@ -26,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from benchmarks.frame import flag, read_options
 from click.testing import CliRunner
 
 from attacks.public_names import is_of_library
@@ -294,10 +294,9 @@ def attack(seeds: range) -> Iterator[str]:
 
 def main() -> None:
     """Attack every reader."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--files", type=int, default=4000, help="broken files, of all formats in turn")
-    parser.add_argument("--seed", type=int, default=0, help="of the first file")
-    chosen = parser.parse_args()
+    chosen = read_options(
+        __doc__, files=flag(4000, "broken files, of all formats in turn"), seed=flag(0, "of the first file")
+    )
     found = list(attack(range(chosen.seed, chosen.seed + chosen.files)))
     print(f"{chosen.files} files, {len(found)} violations", *found, sep="\n  ")
     raise SystemExit(bool(found))

@@ -159,6 +159,6 @@ def _other_shape(random: Random, made: Any) -> None:
 
 
 LYING: dict[str, Callable[[Random, sp.csr_array], Any]] = {
-    "another shape": _damaged(_other_shape, tuple(_PARTS)),
+    "another shape": _damaged(_other_shape, tuple(_PARTS))
 }
 """Whether these make sense depends on where their entries are; nothing may break."""

@@ -10,7 +10,6 @@ Python came upon in the middle, no NaN, no crash, no wait of more than thirty se
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import opcode
 import os
@@ -29,6 +28,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from benchmarks.frame import flag, read_options
 
 import labelweave as lw
 from attacks.contract_table import CONTRACTS, Contract, ContractWorld
@@ -295,10 +295,9 @@ def attack(names: list[str], number: int = 0) -> Iterator[str]:
 
 def main() -> None:
     """Attack all names, or some."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--names", default="", help="the beginning of names")
-    parser.add_argument("--world", type=int, default=0, help="a number for the valid data")
-    chosen = parser.parse_args()
+    chosen = read_options(
+        __doc__, names=flag("", "the beginning of names"), world=flag(0, "a number for the valid data")
+    )
     names = [name for name in CONTRACTS if name.startswith(chosen.names)]
     counts: Counter[str] = Counter()
     with limits():

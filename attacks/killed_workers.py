@@ -29,7 +29,6 @@ to do.
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 import signal
@@ -46,6 +45,7 @@ from typing import Any, NamedTuple
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+from benchmarks.frame import flag, read_options
 from distributed import Client, LocalCluster
 
 import dask
@@ -93,10 +93,7 @@ class Outcome(NamedTuple):
 def make_table(n: int = 240, d: int = 500, n_labels: int = 20) -> tuple[Any, Any]:
     """Make sparse rows and labels.
 
-    Returns
-    -------
-    tuple of ndarray
-        X of shape (n, d) and Y of shape (n, n_labels).
+    Returns: X of shape (n, d) and Y of shape (n, n_labels).
     """
     random = np.random.default_rng(0)
     X = random.normal(size=(n, d)) * (random.random((n, d)) < 0.05)
@@ -442,13 +439,14 @@ def told(kind: str, outcome: Outcome) -> Outcome:
 def main() -> int:
     """Attack, and say what came of it."""
     logging.disable(logging.CRITICAL)  # Dask tells of every worker that dies
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--runs", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--others", type=int, default=0)
-    parser.add_argument("--model", choices=list(_FITS), default="max-margin")
-    parser.add_argument("--client", nargs=2, metavar=("ADDRESS", "CHECKPOINT"))
-    given = parser.parse_args()
+    given = read_options(
+        __doc__,
+        runs=20,
+        seed=0,
+        others=0,
+        model=flag("max-margin", choices=list(_FITS)),
+        client=flag(nargs=2, metavar=("ADDRESS", "CHECKPOINT")),
+    )
     if given.model != "label-tree":  # for which all rows are brought together anyway
         labelweave.dask.data._BYTES_A_ROW = 1e12  # partitions of this size are brought together otherwise
     labelweave.dask.data._FEWEST_VISITS = 8  # a task takes longer to be sent than to be done

@@ -19,7 +19,6 @@ shape   scores or predictions have another shape than rows and labels say.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import faulthandler
 import json
@@ -42,6 +41,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from benchmarks.frame import flag, read_options
 from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
@@ -335,15 +335,14 @@ def attack_on(seeds: range, kept: Path, tell: Callable[[int, Outcome], None]) ->
 
 def main() -> None:
     """Attack, and count."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--files", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=0, help="of the first file")
-    parser.add_argument("--keep", metavar="PATH", help="write the first file here")
-    parser.add_argument(
-        "--progress", type=Path, metavar="PATH", help="counts of a run that goes on from there"
+    chosen = read_options(
+        __doc__,
+        files=10_000,
+        seed=flag(0, "of the first file"),
+        keep=flag(help="write the first file here", metavar="PATH"),
+        progress=flag(help="counts of a run that goes on from there", type=Path, metavar="PATH"),
+        refusals=flag(False, "count the reasons of refusals"),
     )
-    parser.add_argument("--refusals", action="store_true", help="count the reasons of refusals")
-    chosen = parser.parse_args()
     if chosen.keep:
         Path(chosen.keep).write_bytes(make_file(chosen.seed)[1])
     started, told = time.monotonic(), 0

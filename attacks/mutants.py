@@ -18,7 +18,6 @@ mutant.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import hashlib
 import json
@@ -28,7 +27,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.results_file import write_json
+from benchmarks.frame import flag, read_options, write_json
 
 from attacks.mutant_runs import ROOT, Reach, Runs, in_session
 
@@ -261,19 +260,15 @@ def section() -> str:
 
 
 def main() -> None:
-    """Draw, run and write down."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    chosen = read_options(
+        __doc__,
+        mutants=500,
+        seed=0,
+        log=flag(_LOG, "where outcomes are kept"),
+        again=flag(False, "run only what has survived, once more"),
+        known=flag(False, "run nothing"),
+        seconds=flag(8.0, "of tests for a mutant, by their usual times"),
     )
-    parser.add_argument("--mutants", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--log", type=Path, default=_LOG, help="where outcomes are kept")
-    parser.add_argument("--again", action="store_true", help="run only what has survived, once more")
-    parser.add_argument("--known", action="store_true", help="run nothing")
-    parser.add_argument(
-        "--seconds", type=float, default=8.0, help="of tests for a mutant, by their usual times"
-    )
-    chosen = parser.parse_args()
     drawn = sample(chosen.mutants, chosen.seed)
     if chosen.again or chosen.known:
         known = outcomes(chosen.log)

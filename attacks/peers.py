@@ -11,7 +11,6 @@ rows from files only; PECOS reads no text files here; scikit-learn's and LIBLINE
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -22,8 +21,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from benchmarks.frame import flag, read_options, write_json
 from benchmarks.peers.make_environment import ENVIRONMENT
-from benchmarks.results_file import write_json
 
 _SCRIPT = Path(__file__).with_name("peer_trials.py")
 LIBRARIES = ("labelweave", "scikit-learn", "LIBLINEAR", "PECOS", "omikuji", "napkinXC")
@@ -44,11 +43,12 @@ def trials_of(library: str, model_files: int) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model-files", type=int, default=200, help="broken model files for each library")
-    parser.add_argument("--libraries", nargs="*", default=LIBRARIES)
-    parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
+    given = read_options(
+        __doc__,
+        model_files=flag(200, "broken model files for each library"),
+        libraries=flag(LIBRARIES, nargs="*"),
+        out=flag(type=Path),
+    )
     found = {}
     for library in given.libraries:
         trials = trials_of(library, given.model_files)

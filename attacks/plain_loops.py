@@ -94,7 +94,6 @@ _SMALLER: dict[Any, dict[str, int]] = {label_graphs: {"n_labels": 5}, best_label
 
 
 def main() -> None:
-    """Run all."""
     warnings.simplefilter("ignore")
     is_plain = bool(numba.config.DISABLE_JIT)
     if is_plain:

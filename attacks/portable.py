@@ -207,7 +207,6 @@ def run(name: str, tests: list[str], within: Path) -> bool:
 
 
 def main() -> None:
-    """Run all lines or those that are asked for; end with 1 if a test failed on any."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=MACHINES, default=list(MACHINES))
     parser.add_argument("--short", action="store_true", help="a few lines, and of each some folders")

@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from benchmarks.frame import flag, read_options, several
 from sklearn.base import clone
 
 import labelweave
@@ -220,11 +221,12 @@ def wrong_on_processors(here: dict[str, Found], there: dict[str, Found]) -> list
 
 def main() -> None:
     """Try all numbers of threads and processors."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--only", nargs="+", choices=[*THREADS, *PROCESSORS], help="by default all")
-    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
+    chosen = read_options(
+        __doc__,
+        kinds=several(KINDS),
+        only=flag(help="by default all", nargs="+", choices=[*THREADS, *PROCESSORS]),
+        child=flag(help=argparse.SUPPRESS, type=Path),
+    )
     if chosen.child is not None:
         _write_scores(chosen.kinds, chosen.child, chosen.child / "found.npz")
         return

@@ -23,7 +23,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from benchmarks.results_file import write_json
+from benchmarks.frame import write_json
 
 import labelweave
 from attacks import coverage, mutants

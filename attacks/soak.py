@@ -9,7 +9,6 @@ fits is compared with that at the end.  Open files and threads are counted too.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import os
 import tempfile
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from benchmarks.frame import flag, read_options
 from sklearn.base import clone
 
 import labelweave
@@ -26,8 +26,7 @@ from attacks.small_fits import KINDS, data_of, fitted, scores_of
 
 _QUICK = [
     "margins, coordinates", "margins, coupled", "margins, rbf", "margins, rbf blocks", "margins, rbf pairs",
-    "logistic, fixed", "low rank", "ridge of labels", "LIBLINEAR of labels", "PLST", "CPLST", "WSABIE",
-    "conformal",
+    "logistic, fixed", "low rank", "ridge of labels", "LIBLINEAR of labels", "conformal",
 ]  # fmt: skip
 _SLOW = [name for name in KINDS if name not in _QUICK]
 _RARELY = 5  # times the quick ones take place between two slow ones
@@ -95,10 +94,7 @@ def grown(before: Held, after: Held) -> list[str]:
 
 
 def main() -> None:
-    """Fit and load for long, and say what grew."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--fits", type=int, default=10_000, help="each with two loads")
-    chosen = parser.parse_args()
+    chosen = read_options(__doc__, fits=flag(10_000, "each with two loads"))
     before, after = run(chosen.fits)
     wrong = grown(before, after)
     print(

@@ -10,7 +10,6 @@ own, so that a crash is seen and counted, and the next trial goes on.
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import multiprocessing
 import tempfile
@@ -23,10 +22,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from benchmarks.frame import flag, read_options
 
 import labelweave as lw
 from attacks.hostile_arrays import DAMAGED, LYING, SOUND, Random
-from labelweave import baselines, datasets, inference, metrics, splits
+from labelweave import datasets, inference, metrics, splits
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
 
 _N, _D, _L = 14, 6, 4
@@ -65,10 +65,7 @@ class World:
             "LowRank cv": lw.LowRankClassifierCV(ranks=[2], regularizations=[1.0], cv=2, **quick),
             "LabelGraph": lw.LabelGraphClassifier(max_rounds=1, tol=0.1, **quick),
             "LabelTree": lw.LabelTreeClassifier(leaf_size=2, branching=2, tol=0.1),
-            "PLST": baselines.PLST(2),
-            "CPLST": baselines.CPLST(2),
-            "WSABIE": baselines.WSABIE(2),
-            "BinaryRelevance": baselines.BinaryRelevance(tol=0.1),
+            "BinaryRelevance": lw.BinaryRelevance(tol=0.1),
             "TunedThreshold": lw.TunedThresholdClassifier(linear),
             "CalibratedLabel": lw.CalibratedLabelClassifier(linear, cv=2),
             "ConformalLabel": lw.ConformalLabelClassifier(linear, level=0.5, confidence=0.5),
@@ -144,10 +141,7 @@ def _metric_targets() -> Iterator[tuple[str, Any]]:
 
 def _estimator_targets() -> Iterator[tuple[str, Any]]:
     for name in World(0).estimators():
-        yield (
-            f"{name}.fit X",
-            ("X", _scores_after(name, lambda world, model, X: model.fit(X, world.Y))),
-        )
+        yield (f"{name}.fit X", ("X", _scores_after(name, lambda world, model, X: model.fit(X, world.Y))))
         yield f"{name}.fit y", ("Y", _scores_after(name, lambda world, model, Y: model.fit(world.X, Y)))
         methods = ["predict"] + (["predict_proba"] if name in ("ZeroShot", "KernelLogistic") else [])
         if name != "ZeroShot":
@@ -192,18 +186,12 @@ def _structure_targets() -> Iterator[tuple[str, Any]]:
     for kernel in (LinearKernel(), RBFKernel(0.5)):
         yield (
             f"{type(kernel).__name__}.block",
-            (
-                "X",
-                lambda world, X, k=kernel: k.block(FeatureMatrix(X), FeatureMatrix(sp.csr_array(world.X))),
-            ),
+            ("X", lambda world, X, k=kernel: k.block(FeatureMatrix(X), FeatureMatrix(sp.csr_array(world.X)))),
         )
     yield "from_labels", ("Y", lambda world, Y: covariance.from_labels(Y).to_dense())
     yield "from_signatures", ("G", lambda world, G: covariance.from_signatures(G).to_dense())
     yield "low_rank", ("F", lambda world, F: covariance.low_rank(F, 1.0).to_dense())
-    yield (
-        "low_rank in a fit",
-        ("F", lambda world, F: _covariance_fit(world, covariance.low_rank(F, 1.0))),
-    )
+    yield ("low_rank in a fit", ("F", lambda world, F: _covariance_fit(world, covariance.low_rank(F, 1.0))))
     yield "choose_thresholds", ("Y", lambda world, Y: inference.choose_thresholds(Y, world.S).thresholds)
     yield "choose_top_k", ("Y", lambda world, Y: inference.choose_top_k(Y, world.S).k)
     yield (
@@ -390,11 +378,7 @@ class Worker:
 
 def main() -> None:
     """Attack, and say how trials ended."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--trials", type=int, default=100_000)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=0, help="of the first trial")
-    chosen = parser.parse_args()
+    chosen = read_options(__doc__, trials=100_000, workers=2, seed=flag(0, "of the first trial"))
     everything, size = range(chosen.seed, chosen.seed + chosen.trials), -(-chosen.trials // chosen.workers)
     workers = [Worker(everything[first : first + size]) for first in range(0, chosen.trials, size)]
     running = workers

@@ -14,7 +14,6 @@ cause, the lock of cached properties in Python 3.11, which ``labelweave.forks`` 
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import itertools
 import multiprocessing
@@ -29,6 +28,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from benchmarks.frame import read_options, several
 from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
@@ -182,10 +182,7 @@ WORKS = [threads, threads, forks, joblib_processes, joblib_threads, executors, x
 
 def main() -> None:
     """Do everything at once, and say what came of it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=5.0)
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
-    chosen = parser.parse_args()
+    chosen = read_options(__doc__, minutes=5.0, kinds=several(KINDS))
     stress = Stress(chosen.kinds)
     stress.run(WORKS, 60 * chosen.minutes)
     done = ", ".join(f"{count} in {where}" for where, count in sorted(stress.counts.items()))

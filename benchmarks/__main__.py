@@ -16,14 +16,11 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
+from benchmarks.frame import RESULTS
 from benchmarks.recorded_runs import Run, mark
 
-__all__ = ["main", "recorded_lines"]
-
-_RESULTS = Path(__file__).resolve().parent / "results"
 _ORIGIN = ("processor", "cores", "date", "commit")
 _NOT_FIGURES = {*_ORIGIN, "python", "labelweave", "machine", "measured"}
 _MOST = 12  # numbers of a list that a line shows
@@ -32,23 +29,15 @@ _MOST = 12  # numbers of a list that a line shows
 def main(words: Sequence[str] | None = None) -> int:
     """List the records, or show some.
 
-    Parameters
-    ----------
-    words : sequence of str or None
-        The command line.
-
-    Returns
-    -------
-    int
-        0.
+    words: the command line; or None.
     """
-    names = sorted(path.relative_to(_RESULTS).with_suffix("").as_posix() for path in _RESULTS.rglob("*.json"))
+    names = sorted(path.relative_to(RESULTS).with_suffix("").as_posix() for path in RESULTS.rglob("*.json"))
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--show-recorded", nargs="+", choices=names, default=[], metavar="NAME")
     asked = parser.parse_args(words).show_recorded
-    records = {name: json.loads((_RESULTS / f"{name}.json").read_text("utf-8")) for name in asked or names}
+    records = {name: json.loads((RESULTS / f"{name}.json").read_text("utf-8")) for name in asked or names}
     if not asked:
         for name, record in records.items():
             print(name + _mark(known for _, known in _figures(record, name, {})))
@@ -60,17 +49,8 @@ def main(words: Sequence[str] | None = None) -> int:
 def recorded_lines(record: dict[str, Any], name: str) -> list[str]:
     """Write a record's table, or its figures, line by line.
 
-    Parameters
-    ----------
-    record : dict
-        What the results file has.
-    name : str
-        What it is called.
-
-    Returns
-    -------
-    list of str
-        Each with where it comes from at its end.
+    record: what the results file has.
+    Returns: each with where it comes from at its end.
     """
     if "table" in record:
         return [line + _mark([_origin(record)]) for line in record["table"]]

@@ -13,7 +13,6 @@ Strategies of modAL (Esuli and Sebastiani's, of rows) choose by the same model; 
 
 from __future__ import annotations
 
-import argparse
 import json
 import warnings
 from pathlib import Path
@@ -23,12 +22,13 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics import f1_score
 
+from benchmarks.frame import IMAGES, RESULTS, begin_picture, flag, read_options, several, write_picture
 from benchmarks.needed_data import needs_data
-from benchmarks.problems import DEFAULT_DATA
+from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import KernelLogisticClassifier, next_queries
 from labelweave.active.expected_error import micro_f1_cut
-from labelweave.datasets import load_debtags, read_mulan
+from labelweave.datasets import load_debtags
 
 PROBLEMS = ["scene", "yeast", "emotions", "enron", "bibtex", "debtags"]
 STRATEGIES = [
@@ -45,8 +45,7 @@ NAMES = {
     "random": "random entries",
 }
 ROWS, TEST_ROWS, FIRST_ROWS, LEAST_POSITIVES, SHARE = 1000, 2000, 10, 5, 0.3
-OUT = Path(__file__).parent / "results" / "active_learning.json"
-PLOT = Path(__file__).resolve().parents[1] / "docs" / "images" / "active_learning.png"
+PLOT = IMAGES / "active_learning.png"
 
 
 class Draw(NamedTuple):
@@ -62,11 +61,7 @@ def read(name: str, data: Path) -> Draw:
     if name == "debtags":
         X, Y, X_test, Y_test = load_debtags(return_X_y=True)
     else:
-        folder = data / "mulan" / name
-        parts = [
-            read_mulan(folder / f"{name}-{part}.arff", xml=folder / f"{name}.xml")
-            for part in ("train", "test")
-        ]
+        parts = read_parts(name, data)
         X, X_test = (part.X for part in parts)
         Y, Y_test = (part.Y.positives for part in parts)
         if not sp.issparse(X) and np.count_nonzero(X) < X.size / 2:
@@ -202,13 +197,9 @@ def table(runs: list[dict[str, Any]]) -> str:
 
 
 def plot(runs: list[dict[str, Any]], path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    figure, axes = plt.subplots(2, 3, figsize=(12, 7), layout="constrained")
+    figure, axes = begin_picture(2, 3, figsize=(12, 7))
     colors = {"expected_error": "#0b6e4f", "uncertainty": "#c2571a", "uncertain_rows": "#8a4fbf",
               "modal_avg_score_rows": "#d81b60", "modal_max_score_rows": "#b08900",
               "random_rows": "#8d99ae", "random": "#1d3557"}  # fmt: skip
@@ -236,24 +227,23 @@ def plot(runs: list[dict[str, Any]], path: Path) -> None:
         axis.grid(alpha=0.25)
     lines, names = axes[0, 0].get_legend_handles_labels()
     figure.legend(lines, names, loc="outside lower center", ncol=4, frameon=False)
-    path.parent.mkdir(exist_ok=True)
-    figure.savefig(path, dpi=110)
+    write_picture(figure, path, dpi=110)
 
 
 @needs_data
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=PROBLEMS)
-    parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=STRATEGIES)
-    parser.add_argument("--draws", type=int, default=5)
-    parser.add_argument("--rounds", type=int, default=14)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--training-rows-alone", action="store_true",
-                        help="measure on training rows that are set aside, as choices are made")  # fmt: skip
-    parser.add_argument("--plot", type=Path, help="draw the curves to this file")
-    RecordedRuns.add_options(parser, OUT)
-    arguments = parser.parse_args()
-    recorded = RecordedRuns(arguments.out, arguments)
+    arguments = read_options(
+        __doc__,
+        problems=several(PROBLEMS),
+        strategies=several(STRATEGIES),
+        draws=5,
+        rounds=14,
+        data=DEFAULT_DATA,
+        training_rows_alone=flag(False, "measure on training rows that are set aside, as choices are made"),
+        plot=flag(help="draw the curves to this file", type=Path),
+        records=RESULTS / "active_learning.json",
+    )
+    recorded = RecordedRuns(arguments)
     warnings.simplefilter("ignore")
     for problem in arguments.problems if recorded.measures else []:
         whole = read(problem, arguments.data)

@@ -6,18 +6,15 @@ OMP_NUM_THREADS=1 python -m benchmarks.auto_large --out benchmarks/results/auto_
 
 from __future__ import annotations
 
-import argparse
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import flag, read_options, write_json
 from benchmarks.machine import describe_machine, peak_memory_bytes
-from benchmarks.results_file import write_json
 from labelweave import AutoLabelClassifier, metrics
-
-__all__ = ["make_rows", "measure"]
 
 _TEST_ROWS = 5000
 
@@ -25,17 +22,8 @@ _TEST_ROWS = 5000
 def make_rows(n: int, n_features: int, n_labels: int, seed: int = 0) -> tuple[Any, Any]:
     """Make dense rows and labels that depend on sums and products of few features.
 
-    Parameters
-    ----------
-    n, n_features, n_labels : int
-        The size.
-    seed : int, default=0
-        Fixes the rows; what labels depend on is the same for all.
-
-    Returns
-    -------
-    X, Y : ndarray of float32, shape (n, n_features), and of int8, shape (n, n_labels)
-        Each label is there in a tenth to a third of the rows.
+    seed: fixes the rows; what labels depend on is the same for all.
+    X, Y: Each label is there in a tenth to a third of the rows.
     """
     fixed = np.random.default_rng(12345)
     weights = fixed.normal(size=(n_features, n_labels)) * (fixed.random((n_features, n_labels)) < 0.05)
@@ -53,17 +41,9 @@ def make_rows(n: int, n_features: int, n_labels: int, seed: int = 0) -> tuple[An
 def measure(n: int, n_features: int, n_labels: int, n_jobs: int, time_budget: float | None) -> dict[str, Any]:
     """Fit a model, and measure it on other rows.
 
-    Parameters
-    ----------
-    n, n_features, n_labels, n_jobs : int
-        The size of the training rows, and threads.
-    time_budget : float or None
-        Of the model.
-
-    Returns
-    -------
-    dict
-        Seconds, gigabytes, the plan, and micro-F1.
+    n, n_features, n_labels, n_jobs: the size of the training rows, and threads.
+    time_budget: of the model; or None.
+    Returns: seconds, gigabytes, the plan, and micro-F1.
     """
     X, Y = make_rows(n, n_features, n_labels)
     X_test, Y_test = make_rows(_TEST_ROWS, n_features, n_labels, seed=1)
@@ -90,15 +70,15 @@ def measure(n: int, n_features: int, n_labels: int, n_jobs: int, time_budget: fl
 
 
 def main() -> None:
-    """Read the flags, measure, print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=200_000)
-    parser.add_argument("--features", type=int, default=500)
-    parser.add_argument("--labels", type=int, default=50)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--time-budget", type=float)
-    parser.add_argument("--out", type=Path)
-    flags = parser.parse_args()
+    flags = read_options(
+        __doc__,
+        rows=200_000,
+        features=500,
+        labels=50,
+        jobs=2,
+        time_budget=flag(type=float),
+        out=flag(type=Path),
+    )
     found = measure(flags.rows, flags.features, flags.labels, flags.jobs, flags.time_budget)
     for name, value in found.items():
         print(f"{name:20} {value}")

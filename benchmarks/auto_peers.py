@@ -13,7 +13,6 @@ fold.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -32,9 +31,8 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.svm import LinearSVC
 
 from benchmarks.auto_quality import rank_measures, set_measures, splits
-from benchmarks.machine import describe_machine
+from benchmarks.frame import flag, read_options, save
 from benchmarks.needed_data import needs_data
-from benchmarks.results_file import write_json
 from labelweave import AutoLabelClassifier, KernelLogisticClassifier, TunedThresholdClassifier, datasets
 from labelweave.labels import LabelMatrix
 
@@ -146,16 +144,14 @@ def _scores(model: Any, X: Any) -> Any:
 
 @needs_data
 def main() -> None:
-    """Print a line a method and set."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    options = read_options(
+        __doc__,
+        sets=["flags", "emotions", "birds", "scene", "yeast"],
+        splits=flag(0, "stratified 60/40 splits; 0 for the given one"),
+        methods=flag([*PEERS, FLAML], nargs="*", choices=[*PEERS, FLAML]),
+        seconds=flag(120.0, "for FLAML, on each set"),
+        out=flag(type=Path),
     )
-    parser.add_argument("--sets", nargs="+", default=["flags", "emotions", "birds", "scene", "yeast"])
-    parser.add_argument("--splits", type=int, default=0, help="stratified 60/40 splits; 0 for the given one")
-    parser.add_argument("--methods", nargs="*", default=[*PEERS, FLAML], choices=[*PEERS, FLAML])
-    parser.add_argument("--seconds", type=float, default=120.0, help="for FLAML, on each set")
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
     results: dict[str, Any] = {}
     for name in options.sets:
         print(f"{name}: {', '.join(_SHOWN)}")
@@ -174,8 +170,7 @@ def main() -> None:
             results.setdefault(name, {})[shown] = found
             numbers = "  ".join(f"{found[measure]:.4f}" for measure in _SHOWN)
             print(f"   {shown:38s} {numbers}  {found['seconds']:.0f} s", flush=True)
-            if options.out:
-                write_json(options.out, describe_machine() | results)
+            save(options.out, results)
 
 
 if __name__ == "__main__":

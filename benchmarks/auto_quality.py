@@ -12,7 +12,6 @@ sets those of the metric nearest to the measure, chosen on left-out training row
 
 from __future__ import annotations
 
-import argparse
 import csv
 import time
 from collections.abc import Iterator
@@ -23,11 +22,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn import metrics as sk
 
-from benchmarks.machine import describe_machine
-from benchmarks.needed_data import first_file, needs_data
-from benchmarks.problems import DEFAULT_DATA
-from benchmarks.results_file import write_json
-from labelweave import AutoLabelClassifier, datasets
+from benchmarks.frame import flag, read_options, save, several
+from benchmarks.needed_data import needs_data
+from benchmarks.problems import DEFAULT_DATA, read_parts
+from labelweave import AutoLabelClassifier
 from labelweave.automatic.set_values import value_of_sets
 from labelweave.labels import LabelMatrix
 from labelweave.splits import IterativeStratifiedShuffleSplit
@@ -98,11 +96,8 @@ def _dense(table: Any) -> Any:
 
 def load(name: str) -> tuple[Any, Any, Any, Any]:
     """Read the training and test rows of a set."""
-    folder = FOLDER / name
-    train, test = (first_file(folder, f"*-{part}.arff") for part in ("train", "test"))
-    xml = first_file(folder, "*.xml")
-    parts = [datasets.read_mulan(path, xml) for path in (train, test)]
-    return parts[0].X, parts[0].Y, parts[1].X, parts[1].Y
+    train, test = read_parts(name)
+    return train.X, train.Y, test.X, test.Y
 
 
 def splits(name: str, count: int) -> Iterator[tuple[Any, Any, Any, Any]]:
@@ -156,18 +151,14 @@ def measure_set(name: str, count: int, *, is_left_out: bool, n_jobs: int) -> dic
 
 @needs_data
 def main() -> None:
-    """Measure sets, and print how far each measure is from the best and the median method."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    options = read_options(
+        __doc__,
+        sets=several(_SETS),
+        splits=flag(0, "stratified 60/40 splits of all rows; 0: as given"),
+        left_out=False,
+        n_jobs=2,
+        out=flag(type=Path),
     )
-    parser.add_argument("--sets", nargs="+", default=_SETS, choices=_SETS)
-    parser.add_argument(
-        "--splits", type=int, default=0, help="stratified 60/40 splits of all rows; 0: as given"
-    )
-    parser.add_argument("--left-out", action="store_true")
-    parser.add_argument("--n-jobs", type=int, default=2)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
     study, results = envelope(), {}
     for name in options.sets:
         found = measure_set(name, options.splits, is_left_out=options.left_out, n_jobs=options.n_jobs)
@@ -186,8 +177,7 @@ def main() -> None:
             line = f"{measure:33s} {value:.4f}  best {best:.3f}  median {median:.3f}  {gain:+.4f}"
             print(f"   {line} {'+' if gain >= _ROUNDING else ''}", flush=True)
     _summary(results, study)
-    if options.out:
-        write_json(options.out, describe_machine() | results)
+    save(options.out, results)
 
 
 def _trust(models: list[dict[str, Any]]) -> None:

@@ -8,7 +8,6 @@ Budgets that have the same plan have the same model, which is fitted once.  Noth
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from dataclasses import asdict
@@ -19,12 +18,10 @@ import scipy.sparse as sp
 from sklearn import metrics as sk
 
 from benchmarks.auto_quality import load
+from benchmarks.frame import flag, read_options, write_json
 from benchmarks.machine import describe_machine
-from benchmarks.results_file import write_json
 from labelweave import AutoLabelClassifier, metrics
 from labelweave.automatic.plan import Shape, make_plan
-
-__all__ = ["draw", "measure"]
 
 _BUDGETS = (10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 600.0)
 
@@ -32,17 +29,7 @@ _BUDGETS = (10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 600.0)
 def measure(name: str, n_jobs: int) -> list[dict[str, Any]]:
     """Fit a set's training rows within each budget, and measure its test rows.
 
-    Parameters
-    ----------
-    name : str
-        The set.
-    n_jobs : int
-        Threads.
-
-    Returns
-    -------
-    list of dict
-        Of each budget its plan, left-out loss, seconds, micro-F1 and micro-AUPRC.
+    Returns: of each budget its plan, left-out loss, seconds, micro-F1 and micro-AUPRC.
     """
     X, Y, X_test, Y_test = load(name)
     truth, found, known = Y_test.positives.toarray(), [], dict[str, dict[str, Any]]()
@@ -71,12 +58,7 @@ def measure(name: str, n_jobs: int) -> list[dict[str, Any]]:
 def draw(results: dict[str, list[dict[str, Any]]], path: Path) -> None:
     """Draw quality against the budget.
 
-    Parameters
-    ----------
-    results : dict
-        What :func:`measure` gives, by set.
-    path : Path
-        The picture.
+    results: what :func:`measure` gives, by set.
     """
     import matplotlib.pyplot as plt
 
@@ -99,13 +81,9 @@ def draw(results: dict[str, list[dict[str, Any]]], path: Path) -> None:
 
 
 def main() -> None:
-    """Read the flags, measure, draw."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", nargs="+", default=["scene", "yeast"])
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--figure", type=Path)
-    flags = parser.parse_args()
+    flags = read_options(
+        __doc__, sets=["scene", "yeast"], jobs=2, out=flag(type=Path), figure=flag(type=Path)
+    )
     results = {name: measure(name, flags.jobs) for name in flags.sets}
     if flags.out:
         write_json(flags.out, {"machine": describe_machine(), "sets": results})

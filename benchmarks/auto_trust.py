@@ -9,7 +9,6 @@ errors, the root of the sum of the squares of its own and of that of the test ro
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.auto_quality import FOLDER, load
+from benchmarks.frame import read_options
 from benchmarks.needed_data import needs_data
 from labelweave import AutoLabelClassifier, LabelMatrix, datasets
 from labelweave.automatic.set_values import value_of_sets
@@ -58,14 +58,7 @@ def one_draw(X: Any, Y: Any, n: int, seed: int, members: Any) -> tuple[float, fl
 
 @needs_data
 def main() -> None:
-    """Print, for every set and number of rows, the mean difference and how often it is within two errors."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--draws", type=int, default=30)
-    parser.add_argument("--rows", type=int, nargs="+", default=[120, 300])
-    parser.add_argument("--members", nargs="+", default=["rbf"])
-    options = parser.parse_args()
+    options = read_options(__doc__, draws=30, rows=[120, 300], members=["rbf"])
     everything = []
     for name, X, Y in many_rows():
         for n in options.rows:

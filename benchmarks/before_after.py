@@ -19,12 +19,9 @@ from statistics import median
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-from benchmarks.machine import describe_machine
+from benchmarks.frame import flag, read_options, save, several
 from benchmarks.needed_data import missing
 from benchmarks.problems import DEFAULT_DATA
-from benchmarks.results_file import write_json
-
-__all__ = ["FITS"]
 
 # what a process does: a line that loads X and Y, then one that makes the model
 _DEBTAGS = "d = datasets.load_debtags(); X, Y = d.X, LabelMatrix.from_any(d.Y)"
@@ -136,16 +133,16 @@ def _compared(name: str, options: argparse.Namespace, files: tuple[IO[str], IO[s
 
 
 def main() -> None:
-    """Measure and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--before", type=Path, required=True)
-    parser.add_argument("--after", type=Path, default=Path(__file__).resolve().parents[1] / "src")
-    parser.add_argument("--fits", nargs="+", choices=list(FITS), default=list(FITS), metavar="NAME")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--most", type=float, default=1.15, help="ratio of seconds that is allowed")
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+    options = read_options(
+        __doc__,
+        before=flag(type=Path, required=True),
+        after=Path(__file__).resolve().parents[1] / "src",
+        fits=several(FITS, metavar="NAME"),
+        rounds=5,
+        data=DEFAULT_DATA,
+        most=flag(1.15, "ratio of seconds that is allowed"),
+        out=flag(type=Path),
+    )
     found: dict[str, Any] = {}
     for name in options.fits:
         with TemporaryFile("w+") as first, TemporaryFile("w+") as second:  # nobody would empty pipes
@@ -154,8 +151,7 @@ def main() -> None:
             found[name] = run
     if not found:
         raise SystemExit(2)  # why was said of each
-    if options.out:
-        write_json(options.out, describe_machine() | found)
+    save(options.out, found)
     slower = [name for name, run in found.items() if run["ratio"] > options.most]
     if slower:
         raise SystemExit(f"slower than {options.most:g} times: {'; '.join(slower)}")

@@ -8,19 +8,17 @@ Example: ``OPENBLAS_NUM_THREADS=1 python -m benchmarks.check_cost --problems rcv
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from statistics import median
 from typing import Any
 
+from benchmarks.frame import read_options
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import load_problem
 from labelweave import MaxMarginClassifier
 from labelweave.arrays import checked_csr
 from labelweave.features import FeatureMatrix
-
-__all__ = ["main"]
 
 
 def _seconds(call: Callable[[], Any]) -> float:
@@ -31,11 +29,7 @@ def _seconds(call: Callable[[], Any]) -> float:
 
 @needs_data
 def main() -> None:
-    """Fit each problem, and time the checks and the predictions in turn."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--problems", nargs="+", default=["debtags"])
-    parser.add_argument("--rounds", type=int, default=15)
-    options = parser.parse_args()
+    options = read_options(__doc__, problems=["debtags"], rounds=15)
     for name in options.problems:
         X, Y = load_problem(name)
         model = MaxMarginClassifier().fit(X, Y)

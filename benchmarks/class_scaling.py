@@ -19,20 +19,15 @@ from __future__ import annotations
 
 import argparse
 import time
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import IMAGES, RESULTS, begin_picture, read_options, save, write_picture
 from benchmarks.logistic_fits import Prior, fit, kernel_matrix
 from benchmarks.logistic_problems import ClassProblem
-from benchmarks.machine import describe_machine
-from benchmarks.results_file import write_json
 
-__all__ = ["main"]
-
-_ROOT = Path(__file__).resolve().parents[1]
 _CLASSES = (10, 20, 50, 100, 200, 500, 1_000)
 _FEATURES = 20
 _STEPS, _ITERATIONS = 3, 10
@@ -45,10 +40,17 @@ _MEASURES = {
 
 
 def main() -> None:
-    """Measure, draw, print the slopes and write the results."""
     from labelweave.arrays import Workers
 
-    arguments = _parse_arguments()
+    arguments = read_options(
+        __doc__,
+        rows=2000,
+        classes=_CLASSES,
+        scale=10.0,
+        repeats=3,
+        out=RESULTS / "class_scaling.json",
+        figure=IMAGES / "logistic_class_scaling.png",
+    )
     runs: dict[int, list[dict[str, float]]] = {size: [] for size in arguments.classes}
     with Workers(1).running() as workers:
         for _ in range(arguments.repeats):
@@ -63,23 +65,10 @@ def main() -> None:
     settings = {"rows": arguments.rows, "scale": arguments.scale, "repeats": arguments.repeats}
     results = {"threads": 1, "classes": arguments.classes, "medians": medians, "slopes": slopes}
     results["runs"] = {str(size): made for size, made in runs.items()}
-    write_json(arguments.out, describe_machine() | settings | results)
+    save(arguments.out, settings | results)
     _draw(arguments, medians, slopes)
     for name, slope in slopes.items():
         print(f"{_MEASURES[name]}: classes ^ {slope['all']:.2f}; upper half ^ {slope['upper half']:.2f}")
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rows", type=int, default=2000)
-    parser.add_argument("--classes", type=int, nargs="+", default=list(_CLASSES))
-    parser.add_argument("--scale", type=float, default=10.0)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=_ROOT / "benchmarks/results/class_scaling.json")
-    parser.add_argument("--figure", type=Path, default=_ROOT / "docs/images/logistic_class_scaling.png")
-    return parser.parse_args()
 
 
 def _clouds(n_rows: int, n_classes: int) -> ClassProblem:
@@ -111,7 +100,7 @@ class _FixedIterations:
     """Conjugate gradients in the function space, so many iterations in every step."""
 
     def __init__(self) -> None:
-        from labelweave.solvers.function_gradients import FunctionGradients
+        from labelweave.solvers.newton_system import FunctionGradients
 
         self.solver = FunctionGradients()
 
@@ -133,21 +122,13 @@ def _product_seconds(gram: Any, n_rows: int, n_classes: int) -> float:
 def _slopes(sizes: list[int], seconds: list[float]) -> dict[str, float]:
     """Fit lines through the logarithms, of all sizes and of the larger ones: 1 is linear growth."""
     x, y, upper = np.log(sizes), np.log(seconds), len(sizes) // 2
-    return {
-        "all": float(np.polyfit(x, y, 1)[0]),
-        "upper half": float(np.polyfit(x[upper:], y[upper:], 1)[0]),
-    }
+    return {"all": float(np.polyfit(x, y, 1)[0]), "upper half": float(np.polyfit(x[upper:], y[upper:], 1)[0])}
 
 
 def _draw(
     arguments: argparse.Namespace, medians: dict[str, list[float]], slopes: dict[str, dict[str, float]]
 ) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(9.5, 3.8), layout="constrained", sharex=True)
+    figure, axes = begin_picture(1, 2, figsize=(9.5, 3.8), sharex=True)
     sizes = np.array(arguments.classes)
     for axis, names in zip(axes, (("product", "iteration"), ("fixed_fit", "fit")), strict=True):
         for name, colour, mark in zip(names, ("#1f5a92", "#b5532a"), ("o", "s"), strict=True):
@@ -162,9 +143,7 @@ def _draw(
     figure.suptitle(
         f"{arguments.rows:,} rows, stored RBF kernel (slope of the upper half in brackets)", size=10
     )
-    arguments.figure.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(arguments.figure, dpi=150)
-    plt.close(figure)
+    write_picture(figure, arguments.figure)
 
 
 if __name__ == "__main__":

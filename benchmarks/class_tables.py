@@ -10,7 +10,6 @@ the best of nine settings on three folds, both from scikit-learn with their usua
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from benchmarks.frame import flag, read_options
 from labelweave import AutoLabelClassifier, TableModel
 from labelweave.datasets import TableColumns, read_table_columns
 
@@ -71,11 +71,7 @@ def accuracies(frame: pd.DataFrame, classes: Any, seed: int) -> dict[str, float]
 
 
 def main() -> None:
-    """Print a line a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--csv", nargs="+", metavar="FILE:COLUMN", help="other tables")
-    parser.add_argument("--draws", type=int, default=5)
-    chosen = parser.parse_args()
+    chosen = read_options(__doc__, csv=flag(help="other tables", nargs="+", metavar="FILE:COLUMN"), draws=5)
     print("accuracy, mean of draws; told: what the one call expects of new rows")
     for name, frame, classes in from_files(chosen.csv) if chosen.csv else bundled():
         draws = pd.DataFrame([accuracies(frame, classes, seed) for seed in range(chosen.draws)])

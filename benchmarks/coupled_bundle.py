@@ -14,13 +14,13 @@ and one with their transpose: what a sweep costs.  ``benchmarks.travelling_round
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import minimize_scalar
 
+from benchmarks.frame import flag, read_options
 from benchmarks.needed_data import needs_data
 from benchmarks.travelling_rounds import coupled, load
 from labelweave.problems import MarginData
@@ -122,15 +122,15 @@ class Bundle:
 
 @needs_data
 def main() -> None:
-    """Run, and print the gap every ten rounds."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--problem", default="rcv1-subset1")
-    parser.add_argument("--rows", type=int, default=1000)
-    parser.add_argument("--partitions", type=int, default=4)
-    parser.add_argument("--planes", type=int, default=120, help="that are kept")
-    parser.add_argument("--rounds", type=int, default=100)
-    parser.add_argument("--tol", type=float, default=1e-3)
-    given = parser.parse_args()
+    given = read_options(
+        __doc__,
+        problem="rcv1-subset1",
+        rows=1000,
+        partitions=4,
+        planes=flag(120, "that are kept"),
+        rounds=100,
+        tol=1e-3,
+    )
     data = coupled(load(given.problem), given.rows)
     bundle = Bundle(data, given.partitions, given.planes)
     bundle.add_planes(bundle.scores)

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import flag, read_options
 from benchmarks.travelling_rounds import coupled, load
 from labelweave.problems import MarginData
 from labelweave.problems.coupled_margins import CoupledMargins
@@ -128,17 +129,17 @@ def consensus(data: MarginData, n_parts: int, strength: float, given: argparse.N
 
 
 def main() -> None:
-    """Measure every plan."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--problem", default="rcv1-subset1")
-    parser.add_argument("--rows", type=int, default=1000)
-    parser.add_argument("--plans", nargs="+", default=["4x1", "4x4", "4x16"])
-    parser.add_argument("--rounds", type=int, default=60)
-    parser.add_argument("--sweeps", type=int, default=1, help="of local coordinate ascent a round")
-    parser.add_argument("--relaxation", type=float, default=1.0)
-    parser.add_argument("--adaptive", action="store_true")
-    parser.add_argument("--tol", type=float, default=1e-3)
-    given = parser.parse_args()
+    given = read_options(
+        __doc__,
+        problem="rcv1-subset1",
+        rows=1000,
+        plans=["4x1", "4x4", "4x16"],
+        rounds=60,
+        sweeps=flag(1, "of local coordinate ascent a round"),
+        relaxation=1.0,
+        adaptive=False,
+        tol=1e-3,
+    )
     data = coupled(load(given.problem), given.rows)
     for plan in given.plans:
         n_parts, strength = plan.split("x")

@@ -9,14 +9,14 @@ interleaved: seconds of ``fit``, and seconds of the processor of both workers to
 from __future__ import annotations
 
 import argparse
-import logging
 import time
 from statistics import median
 from typing import Any
 
-from distributed import Client, LocalCluster
+from distributed import Client
 
-from benchmarks.dask_speed import on_cluster
+from benchmarks.clusters import of_processors, on_cluster, workers
+from benchmarks.frame import read_options
 from benchmarks.problems import load_problem
 from labelweave import LabelCovariance
 from labelweave.dask import MaxMarginClassifier, graphs
@@ -29,9 +29,9 @@ def _set_caution(value: float) -> None:
 
 def timed(client: Client, model: Any, *data: Any) -> tuple[float, float]:
     """Fit; give seconds, and seconds of the processor of all workers."""
-    before, begun = client.run(time.process_time), time.perf_counter()
+    before, begun = of_processors(client), time.perf_counter()
     model.fit(*data)
-    taken, after = time.perf_counter() - begun, client.run(time.process_time)
+    taken, after = time.perf_counter() - begun, of_processors(client)
     return taken, sum(after[key] - before[key] for key in before)
 
 
@@ -65,17 +65,16 @@ def measure(client: Client, name: str, given: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Measure every problem that is asked for."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--problems", nargs="+", default=["synthetic:100000,10000,101"])
-    parser.add_argument("--partitions", type=int, default=4)
-    parser.add_argument("--C", type=float, default=1.0)
-    parser.add_argument("--tol", type=float, default=1e-3)
-    parser.add_argument("--max-iter", type=int, default=1000)
-    parser.add_argument("--repeats", type=int, default=3)
-    given = parser.parse_args()
-    parts = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(silence_logs=logging.ERROR, **parts) as cluster, Client(cluster) as client:
+    given = read_options(
+        __doc__,
+        problems=["synthetic:100000,10000,101"],
+        partitions=4,
+        C=1.0,
+        tol=1e-3,
+        max_iter=1000,
+        repeats=3,
+    )
+    with workers() as client:
         for name in given.problems:
             measure(client, name, given)
 

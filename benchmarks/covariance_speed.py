@@ -21,20 +21,26 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from benchmarks.frame import flag, read_options, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.peers.exchange import PeerProblem, write_problem
 from benchmarks.problems import DEFAULT_DATA, load_problem
 from benchmarks.programs import PROGRAMS, Session
-from benchmarks.results_file import write_json
-
-__all__ = ["label_correlation", "main"]
 
 
 @needs_data
 def main() -> None:
-    """Measure, print and write the results."""
-    arguments = _parse_arguments()
+    arguments = read_options(
+        __doc__,
+        problem="rcv1",
+        penalty=flag(1.0, "LIBLINEAR's -c, twice labelweave's C"),
+        tol=1e-3,
+        peer_tolerance=flag(0.05, "LIBLINEAR's -e"),
+        repeats=3,
+        data=DEFAULT_DATA,
+        out=flag(type=Path),
+    )
     X, Y = load_problem(arguments.problem, arguments.data)
     covariances = {"identity": None, "dense": (np.eye(Y.shape[1]) + label_correlation(Y)) / 2}
     seconds: dict[str, list[float]] = {name: [] for name in (*covariances, "LIBLINEAR, identity")}
@@ -62,15 +68,7 @@ def main() -> None:
 def label_correlation(Y: sp.csr_array) -> Any:
     """Correlate the labels.
 
-    Parameters
-    ----------
-    Y : csr_array of shape (n, L)
-        Labels 0/1, each with both values.
-
-    Returns
-    -------
-    ndarray of shape (L, L)
-        The correlation matrix.
+    Y: labels 0/1, each with both values.
     """
     positives = Y.astype(np.float64)
     n = positives.shape[0]
@@ -92,20 +90,6 @@ def _fit(X: Any, Y: Any, covariance: Any, arguments: argparse.Namespace) -> tupl
 
 def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--problem", default="rcv1")
-    parser.add_argument("--penalty", type=float, default=1.0, help="LIBLINEAR's -c, twice labelweave's C")
-    parser.add_argument("--tol", type=float, default=1e-3)
-    parser.add_argument("--peer-tolerance", type=float, default=0.05, help="LIBLINEAR's -e")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--out", type=Path)
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

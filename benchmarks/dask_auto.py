@@ -11,9 +11,7 @@ Synthetic text-like rows are written by another process, a file a partition, and
 
 from __future__ import annotations
 
-import argparse
 import hashlib
-import logging
 import multiprocessing
 import os
 import sys
@@ -24,16 +22,17 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from distributed import Client, LocalCluster, get_task_stream
+from distributed import get_task_stream
 
 import dask
+from benchmarks.clusters import workers
+from benchmarks.frame import flag, read_options, write_json
 from benchmarks.machine import describe_machine, peak_memory_bytes
-from benchmarks.results_file import write_json
 from labelweave import AutoLabelClassifier, datasets
 from labelweave import dask as lwd
 from labelweave.dask.automatic import _MembersOnWorkers
 
-_N_WORKERS, _PARTS = 2, 20
+_PARTS = 20
 
 
 def write_rows(folder: Path, n_rows: int, n_features: int, n_labels: int, is_dense: bool) -> None:
@@ -87,11 +86,7 @@ def fit_here(folder: Path, given: dict[str, Any]) -> dict[str, Any]:
 def fit_on_cluster(folder: Path, given: dict[str, Any], limit: float, trees: int) -> dict[str, Any]:
     """Fit all rows by two workers, some trees a task."""
     _MembersOnWorkers.trees_a_task = trees
-    parts = {"n_workers": _N_WORKERS, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with (
-        LocalCluster(silence_logs=logging.CRITICAL, memory_limit=f"{limit}MB", **parts) as cluster,
-        Client(cluster) as client,
-    ):
+    with workers(megabytes=limit) as client:
         before, begun = client.run(os.getpid), time.perf_counter()
         X, Y = (
             [dask.delayed(read)(folder, number) for number in range(_PARTS)]
@@ -117,18 +112,19 @@ def in_own_process(function: Any, *given: Any) -> Any:
 
 def main() -> int:
     """Write the rows, fit and tell."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--features", type=int, default=50_000)
-    parser.add_argument("--labels", type=int, default=20)
-    parser.add_argument("--time-budget", type=float, default=None)
-    parser.add_argument("--limit", type=float, default=8000.0, help="megabytes of a worker")
-    parser.add_argument("--dense", action="store_true", help="rows of normal numbers")
-    parser.add_argument("--members", nargs="+", default=None)
-    parser.add_argument("--trees-a-task", type=int, nargs="+", default=[_MembersOnWorkers.trees_a_task])
-    parser.add_argument("--local", action="store_true", help="fit in memory too")
-    parser.add_argument("--out", type=Path, default=None)
-    given = parser.parse_args()
+    given = read_options(
+        __doc__,
+        rows=1_000_000,
+        features=50_000,
+        labels=20,
+        time_budget=flag(type=float),
+        limit=flag(8000.0, "megabytes of a worker"),
+        dense=flag(False, "rows of normal numbers"),
+        members=flag(nargs="+"),
+        trees_a_task=[_MembersOnWorkers.trees_a_task],
+        local=flag(False, "fit in memory too"),
+        out=flag(type=Path),
+    )
     shape = given.rows, given.features, given.labels
     model = {"time_budget": given.time_budget, "members": given.members or "auto"}
     found: dict[str, Any] = {"machine": describe_machine(), "shape": shape, "limit": given.limit}

@@ -13,9 +13,7 @@ within 25 %.  The picture is what it says of 10^8 rows x 10^6 features x 10^4 la
 
 from __future__ import annotations
 
-import argparse
 import json
-import logging
 import math
 import time
 import warnings
@@ -26,14 +24,14 @@ from unittest.mock import patch
 
 import numpy as np
 import scipy.sparse as sp
-from distributed import Client, LocalCluster
+from distributed import Client
 from scipy.optimize import nnls
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks.dask_speed import on_cluster, timed
+from benchmarks.clusters import on_cluster, timed, workers
+from benchmarks.frame import begin_picture, flag, read_options, write_json, write_picture
 from benchmarks.machine import describe_machine
 from benchmarks.recorded_runs import mark
-from benchmarks.results_file import write_json
 from labelweave._loops import WIDTH
 from labelweave.dask import MaxMarginClassifier
 from labelweave.dask.data import ReadData
@@ -95,7 +93,7 @@ def measure(client: Client, size: Size, repeats: int) -> dict[str, Any]:
             for rounds in (_FEW, _MANY):
                 model = MaxMarginClassifier(client, tol=1e-12, max_iter=rounds, precision="float32")
                 own = time.process_time()
-                taken, busiest, _ = timed(client, lambda model=model: model.fit(rows, labels), is_local=False)
+                taken, busiest, _ = timed(client, lambda model=model: model.fit(rows, labels))
                 each.append((busiest, time.process_time() - own, taken))
             for kind, few, many in zip(found, *each, strict=True):
                 found[kind].append((many - few) / (_MANY - _FEW))
@@ -179,11 +177,6 @@ def told(model: CostModel, runs: list[dict[str, Any]], checked: list[dict[str, A
 
 def drawn(model: CostModel, path: Path) -> list[str]:
     """Draw hours of a fit of 10^8 rows x 10^6 features x 10^4 labels against the workers; write some."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
     workers = np.unique(np.round(2 ** np.arange(0, 10.01, 0.25)).astype(int))
     rows, by_row = 10**8, 100
     places = math.ceil(rows * by_row * 24 / 1e9)  # of half the default memory budget
@@ -191,7 +184,7 @@ def drawn(model: CostModel, path: Path) -> list[str]:
         model.parts(Size(rows, 10**6, 10**4, places, places, int(count), by_row), rows * by_row)
         for count in workers
     ]
-    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    figure, axes = begin_picture(figsize=(7, 4.2))
     for name in ("sweeps", "weights moved", "scheduler", "one block after another"):
         axes.plot(workers, [_ROUNDS * part[name] / 3600 for part in found], label=name)
     total = [
@@ -204,7 +197,7 @@ def drawn(model: CostModel, path: Path) -> list[str]:
     axes.set_xticks(2 ** np.arange(0, 11), [str(2**power) for power in range(11)])
     axes.legend(frameon=False)
     axes.set_title(f"$10^8$ rows, {by_row} of $10^6$ features in each, $10^4$ labels, {places} places")
-    figure.savefig(path, dpi=120)
+    write_picture(figure, path, dpi=120)
     lines = []
     for count, part, whole in zip(workers, found, total, strict=True):
         if count & (count - 1) == 0:
@@ -214,21 +207,20 @@ def drawn(model: CostModel, path: Path) -> list[str]:
 
 
 def main() -> None:
-    """Measure or read runs, fit, check and draw."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--repeats", type=int, default=1)
-    parser.add_argument("--runs", type=Path, default=None, help="where the runs are written")
-    parser.add_argument("--read", type=Path, default=None, help="runs that were written")
-    parser.add_argument("--plot", type=Path, default=None)
-    given = parser.parse_args()
+    given = read_options(
+        __doc__,
+        repeats=1,
+        runs=flag(help="where the runs are written", type=Path),
+        read=flag(help="runs that were written", type=Path),
+        plot=flag(type=Path),
+    )
     warnings.simplefilter("ignore", ConvergenceWarning)  # rounds are few
     if given.read is not None:
         record = json.loads(given.read.read_text())
         runs = record["runs"]
     else:
         record, runs = None, []
-        parts = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-        with LocalCluster(silence_logs=logging.ERROR, **parts) as cluster, Client(cluster) as client:
+        with workers() as client:
             measure(client, Size(2_000, 500, 32, 4, 16), 1)  # loops are compiled
             for size in (*_FITTED, *_CHECKED):
                 runs.append(measure(client, size, given.repeats))

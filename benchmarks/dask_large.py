@@ -13,11 +13,9 @@ is the largest resident size of each worker and of the client.
 from __future__ import annotations
 
 import argparse
-import logging
 import multiprocessing
 import os
 import tempfile
-import threading
 import time
 import warnings
 from pathlib import Path
@@ -25,16 +23,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from distributed import Client, LocalCluster
+from distributed import Client
 
 import dask
-from benchmarks.dask_memory import watch
-from benchmarks.machine import describe_machine
-from benchmarks.results_file import write_json
+from benchmarks.clusters import Watched, workers
+from benchmarks.frame import flag, read_options, save
 from labelweave.dask import KernelLogisticClassifier, LowRankClassifier
 from labelweave.labels import LabelMatrix
-
-__all__ = ["main"]
 
 _N_PARTS, _N_TEST = 16, 5_000
 _WIKIPEDIA = 881_805, 366_932, 213_707
@@ -42,29 +37,24 @@ _CLASSES, _FEATURES = 10, 20
 
 
 def main() -> None:
-    """Write rows, fit and tell."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--problem", choices=["logistic", "low-rank"], default="logistic")
-    parser.add_argument("--rows", type=int, default=100_000, help="of the logistic problem")
-    parser.add_argument("--kernel-rank", type=int, default=2000)
-    parser.add_argument("--share", type=float, default=0.1, help="of the low-rank problem's rows")
-    parser.add_argument("--limit", type=float, default=6000.0, help="megabytes of a worker")
-    parser.add_argument("--out", type=Path, default=None)
-    given = parser.parse_args()
-    parts = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    given = read_options(
+        __doc__,
+        problem=flag("logistic", choices=["logistic", "low-rank"]),
+        rows=flag(100_000, "of the logistic problem"),
+        kernel_rank=2000,
+        share=flag(0.1, "of the low-rank problem's rows"),
+        limit=flag(6000.0, "megabytes of a worker"),
+        out=flag(type=Path),
+    )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         maker = multiprocessing.get_context("spawn").Process(target=_write, args=(folder, vars(given)))
         maker.start()
         maker.join()
-        with (
-            LocalCluster(silence_logs=logging.ERROR, memory_limit=f"{given.limit}MB", **parts) as cluster,
-            Client(cluster) as client,
-        ):
+        with workers(megabytes=given.limit) as client:
             found = _measured(client, folder, given)
     print(_sentence(found))
-    if given.out is not None:
-        write_json(given.out, describe_machine() | found)
+    save(given.out, found)
 
 
 def _measured(client: Client, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
@@ -75,17 +65,11 @@ def _measured(client: Client, folder: Path, given: argparse.Namespace) -> dict[s
         made: Any = KernelLogisticClassifier(client, kernel_rank=given.kernel_rank, hyperparameters="fixed")
     else:
         made = LowRankClassifier(client, 250, max_iter=5, tol=0.0, precision="float32", n_jobs=2)
-    seen: dict[int, tuple[int, float]] = {}
-    pids, done = [os.getpid(), *client.run(os.getpid).values()], threading.Event()
-    thread = threading.Thread(target=watch, args=(pids, seen, done), daemon=True)
-    thread.start()
-    begin = time.perf_counter()
-    with warnings.catch_warnings():
+    pids, begin = [os.getpid(), *client.run(os.getpid).values()], time.perf_counter()
+    with Watched(pids) as watched, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a number of rounds is asked for, not convergence
         model = made.fit([pair[0] for pair in pairs], [pair[1] for pair in pairs])
     seconds = time.perf_counter() - begin
-    done.set()
-    thread.join()
     X, y = _read(folder, _N_PARTS)
     local = model.to_local()
     if given.problem == "logistic":
@@ -100,8 +84,8 @@ def _measured(client: Client, folder: Path, given: argparse.Namespace) -> dict[s
         "rounds": int(model.n_iter_),
         "duality_gap": float(model.duality_gap_),
         "score": score,
-        "gigabytes": [seen[pid][0] / 1e9 for pid in pids],
-        "processor_seconds": [seen[pid][1] for pid in pids],
+        "gigabytes": [watched.most[pid] / 1e9 for pid in pids],
+        "processor_seconds": [watched.seconds[pid] for pid in pids],
     }
 
 

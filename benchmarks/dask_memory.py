@@ -11,24 +11,23 @@ A digest of the weights tells whether a fit whose workers were killed has the sa
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import hashlib
-import logging
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
 import numpy as np
 import psutil
-from distributed import Client, LocalCluster
+from distributed import Client
 
 import labelweave
+from benchmarks.clusters import Watched, workers
+from benchmarks.frame import flag, read_options
 
 _N_WORKERS, _WIDTH, _ROWS, _LABELS = 2, 250, 5000, 32
 
@@ -51,16 +50,6 @@ def write_rows(folder: Path, megabytes: float) -> int:
     return n_files * _ROWS
 
 
-def watch(pids: list[int], seen: dict[int, tuple[int, float]], done: threading.Event) -> None:
-    """Note the most memory that processes have, and the seconds of the processor that they took."""
-    while not done.wait(0.2):
-        for pid in pids:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process = psutil.Process(pid)
-                peak = max(seen.get(pid, (0, 0.0))[0], process.memory_info().rss)
-                seen[pid] = peak, sum(process.cpu_times()[:2])
-
-
 def run(command: list[str], client: Client, kill_after: list[float]) -> int:
     """Run a command, and kill a worker meanwhile, after each of these seconds; give the exit code."""
     begun, process = time.monotonic(), subprocess.Popen(command)
@@ -73,59 +62,34 @@ def run(command: list[str], client: Client, kill_after: list[float]) -> int:
 
 def main() -> int:
     """Write, fit and tell."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--limit", type=float, default=800.0, help="megabytes of a worker")
-    parser.add_argument("--times", type=float, default=3.0)
-    parser.add_argument("--memory-budget", type=float, default=250.0)
-    parser.add_argument(
-        "--folder", type=Path, default=None, help="of files that were written, or are to stay"
+    given = read_options(
+        __doc__,
+        limit=flag(800.0, "megabytes of a worker"),
+        times=3.0,
+        memory_budget=250.0,
+        folder=flag(help="of files that were written, or are to stay", type=Path),
+        tol=1e-2,
+        kill_after=flag([], "seconds after which a worker is killed", type=float, nargs="*"),
     )
-    parser.add_argument("--tol", type=float, default=1e-2)
-    parser.add_argument(
-        "--kill-after", type=float, nargs="*", default=[], help="seconds after which a worker is killed"
-    )
-    given = parser.parse_args()
     megabytes = given.times * given.limit * _N_WORKERS
-    parts = {"n_workers": _N_WORKERS, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with (
-        tempfile.TemporaryDirectory() as own,
-        LocalCluster(silence_logs=logging.CRITICAL, memory_limit=f"{given.limit}MB", **parts) as cluster,
-        Client(cluster) as client,
-    ):
+    with tempfile.TemporaryDirectory() as own, workers(_N_WORKERS, given.limit) as client:
         folder = given.folder or Path(own) / "rows"
         n_rows = write_rows(folder, megabytes)
         print(f"{n_rows} rows, {megabytes:.0f} MB; limits of {_N_WORKERS} workers {given.limit:.0f} MB each")
         pids = list(client.run(os.getpid).values())
-        seen: dict[int, tuple[int, float]] = {}
-        done = threading.Event()
-        thread = threading.Thread(target=watch, args=(pids, seen, done), daemon=True)
-        thread.start()
         begun, model = time.monotonic(), Path(own) / "model.lw"
-        command = [
-            sys.executable,
-            "-m",
-            "labelweave",
-            "fit",
-            str(folder),
-            "--dask",
-            cluster.scheduler_address,
-        ]
-        command += [
-            "--label-column",
-            "y*",
-            "--memory-budget",
-            str(given.memory_budget),
-            "--tol",
-            str(given.tol),
-        ]
-        code = run([*command, "--C", "0.001", "--out", str(model)], client, given.kill_after)
+        command = [sys.executable, "-m", "labelweave", "fit", str(folder), "--label-column", "y*"]
+        command += ["--dask", client.cluster.scheduler_address, "--tol", str(given.tol)]
+        command += ["--memory-budget", str(given.memory_budget), "--C", "0.001", "--out", str(model)]
+        with Watched(pids) as watched:
+            code = run(command, client, given.kill_after)
         if code == 0:
             weights = labelweave.load(model).classifier_.coef_
             print(f"weights {hashlib.sha256(np.ascontiguousarray(weights)).hexdigest()[:16]}")
-        done.set()
-        thread.join()
         restarted = [pid for pid in pids if not psutil.pid_exists(pid)]
-    most = [f"{1e-6 * peak:.0f} MB and {seconds:.0f} s of the processor" for peak, seconds in seen.values()]
+    most = [
+        f"{1e-6 * watched.most[pid]:.0f} MB and {watched.seconds[pid]:.0f} s of the processor" for pid in pids
+    ]
     print(f"exit code {code} after {time.monotonic() - begun:.0f} s; {len(restarted)} workers died")
     print(f"workers took at most {', '.join(most)}")
     return code

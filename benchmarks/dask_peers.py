@@ -14,20 +14,17 @@ dask-ml is no dependency of this repository: run this in a virtual environment t
 
 from __future__ import annotations
 
-import argparse
-import logging
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import joblib
 import numpy as np
-import psutil
-from distributed import Client, LocalCluster
+from distributed import Client
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 
-from benchmarks.dask_speed import on_cluster, timed
+from benchmarks.clusters import Watched, on_cluster, timed, workers
+from benchmarks.frame import read_options
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import load_problem
 from dask import array as da
@@ -45,36 +42,6 @@ def load(name: str) -> tuple[Any, Any]:
     X = random.normal(size=(20_000, 200))
     scores = X @ random.normal(size=(200, 20)) + 5 * random.normal(size=(20_000, 20))
     return X, (scores > 20).astype(np.int64)
-
-
-class Watched:
-    """Notes the most memory that processes have while it is open."""
-
-    def __init__(self, pids: list[int]) -> None:
-        self.processes = [psutil.Process(pid) for pid in pids]
-        self.before = self._now()
-        self.most, self.done = self.before, threading.Event()
-        self.thread = threading.Thread(target=self._watch)
-
-    def _now(self) -> list[int]:
-        return [process.memory_info().rss for process in self.processes]
-
-    def _watch(self) -> None:
-        while not self.done.wait(0.05):
-            self.most = [max(pair) for pair in zip(self.most, self._now(), strict=True)]
-
-    def __enter__(self) -> Watched:
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.done.set()
-        self.thread.join()
-
-    @property
-    def megabytes(self) -> float:
-        """The most that one had above what it had before."""
-        return 1e-6 * max(most - before for most, before in zip(self.most, self.before, strict=True))
 
 
 def fits_of(client: Client, X: Any, Y: Any) -> dict[str, Callable[[], Callable[[Any], Any]]]:
@@ -116,8 +83,9 @@ def compare(client: Client, pids: list[int], name: str, repeats: int) -> None:
             lines = []
             for _ in range(repeats):
                 with Watched(pids) as watched:
-                    taken, own, score = timed(client, fit, is_local=False)
-                lines.append((taken, own, watched.megabytes))
+                    taken, own, score = timed(client, fit)
+                risen = [watched.most[pid] - before for pid, before in watched.before.items()]
+                lines.append((taken, own, 1e-6 * max(risen)))
         except Exception as error:
             print(f"  {program}: {type(error).__name__}: {' '.join(str(error).split())[:200]}", flush=True)
             continue
@@ -133,14 +101,9 @@ def compare(client: Client, pids: list[int], name: str, repeats: int) -> None:
 
 @needs_data
 def main() -> None:
-    """Measure every problem that is asked for."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--problems", nargs="+", default=["dense", "rcv1-subset1"])
-    parser.add_argument("--repeats", type=int, default=1)
-    given = parser.parse_args()
-    parts: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(silence_logs=logging.ERROR, **parts) as cluster, Client(cluster) as client:
-        pids = [worker.pid for worker in cluster.workers.values()]
+    given = read_options(__doc__, problems=["dense", "rcv1-subset1"], repeats=1)
+    with workers() as client:
+        pids = [worker.pid for worker in client.cluster.workers.values()]
         for name in given.problems:
             compare(client, pids, name, given.repeats)
 

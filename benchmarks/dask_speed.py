@@ -12,56 +12,20 @@ one fit to a part of the rows more, and by how much probabilities of the rows di
 from __future__ import annotations
 
 import argparse
-import logging
-import time
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-from distributed import Client, LocalCluster, wait
+from distributed import Client
 
-import dask
-from benchmarks.machine import describe_machine
+from benchmarks.clusters import on_cluster, timed, workers
+from benchmarks.frame import flag, read_options, save
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, load_problem
-from benchmarks.results_file import write_json
-from dask import array as da
 from labelweave import CalibratedLabelClassifier as LocalCalibratedLabelClassifier
 from labelweave import MaxMarginClassifier as LocalMaxMarginClassifier
 from labelweave.dask import CalibratedLabelClassifier, MaxMarginClassifier
-
-
-def on_cluster(client: Client, table: Any, n_partitions: int) -> Any:
-    """Lay rows into the workers' memory.
-
-    Returns
-    -------
-    dask array
-        The rows in partitions.
-    """
-    stretches = np.array_split(np.arange(table.shape[0]), n_partitions)
-    futures = client.scatter([table[rows] for rows in stretches])
-    wait(futures)
-    blocks = [
-        da.from_delayed(dask.delayed(future), (len(rows), table.shape[1]), meta=table[:0])
-        for future, rows in zip(futures, stretches, strict=True)
-    ]
-    return da.concatenate(blocks, axis=0)
-
-
-def _of_processor() -> float:
-    return time.process_time()
-
-
-def timed(client: Client, fit: Any, *, is_local: bool) -> tuple[float, float, Any]:
-    """Fit; give seconds, seconds of the processor, and model."""
-    before, own = client.run(_of_processor), time.process_time()
-    begun = time.perf_counter()
-    model = fit()
-    taken, own = time.perf_counter() - begun, time.process_time() - own
-    after = client.run(_of_processor)
-    return taken, own if is_local else max(after[key] - before[key] for key in before), model
 
 
 def compare(client: Client, name: str, given: argparse.Namespace) -> dict[str, Any]:
@@ -77,11 +41,7 @@ def compare(client: Client, name: str, given: argparse.Namespace) -> dict[str, A
         model = MaxMarginClassifier(client, tol=given.tol, memory_budget=given.memory_budget)
         return (CalibratedLabelClassifier(model) if given.calibrated else model).fit(rows, labels)
 
-    fits = {
-        "one thread": lambda: local(1),
-        "two threads": lambda: local(2),
-        "two workers": shared,
-    }
+    fits = {"one thread": lambda: local(1), "two threads": lambda: local(2), "two workers": shared}
     seconds: dict[str, list[float]] = {kind: [] for kind in fits}
     of_processor: dict[str, list[float]] = {kind: [] for kind in fits}
     models = {kind: fit() for kind, fit in fits.items()}  # with loops to compile, not counted
@@ -123,22 +83,20 @@ def compare(client: Client, name: str, given: argparse.Namespace) -> dict[str, A
 
 @needs_data
 def main() -> None:
-    """Measure every problem that is asked for."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--problems", nargs="+", default=["rcv1-subset1", "rcv1"])
-    parser.add_argument("--partitions", type=int, default=4)
-    parser.add_argument("--memory-budget", type=float, default=2000.0)
-    parser.add_argument("--tol", type=float, default=1e-3)
-    parser.add_argument("--calibrated", action="store_true")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--out", type=Path, default=None)
-    given = parser.parse_args()
-    parts = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(silence_logs=logging.ERROR, **parts) as cluster, Client(cluster) as client:
+    given = read_options(
+        __doc__,
+        problems=["rcv1-subset1", "rcv1"],
+        partitions=4,
+        memory_budget=2000.0,
+        tol=1e-3,
+        calibrated=False,
+        repeats=3,
+        data=DEFAULT_DATA,
+        out=flag(type=Path),
+    )
+    with workers() as client:
         found = [compare(client, name, given) for name in given.problems]
-    if given.out is not None:
-        write_json(given.out, describe_machine() | {"problems": found})
+    save(given.out, {"problems": found})
 
 
 if __name__ == "__main__":

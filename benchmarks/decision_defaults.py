@@ -19,8 +19,6 @@ from labelweave.inference import calibrate_labels, choose_thresholds
 from labelweave.labels import LabelMatrix
 from labelweave.splits import IterativeStratifiedKFold
 
-__all__ = ["measure_defaults"]
-
 _OBJECTIVES = {"micro_f1": "micro", "macro_f1": "macro"}
 _POOLINGS = ("auto", 0.0, 10.0, 50.0, 200.0)
 _CALIBRATIONS: dict[str, dict[str, Any]] = {
@@ -34,16 +32,9 @@ _CALIBRATIONS: dict[str, dict[str, Any]] = {
 def measure_defaults(problem: tuple[Any, Any, Any, Any]) -> dict[str, dict[str, float]]:
     """Compare strengths of pooling by F1 scores, and kinds of calibration by log loss.
 
-    Parameters
-    ----------
-    problem : tuple
-        X, Y, X_test, Y_test, of which the last two are not looked at.
-
-    Returns
-    -------
-    dict
-        Means over folds, and the standard errors of the differences from a pooling of 50 and from
-        logistic curves.
+    problem: X, Y, X_test, Y_test, of which the last two are not looked at.
+    Returns: means over folds, and the standard errors of the differences from a pooling of 50 and from
+    logistic curves.
     """
     lines: dict[str, list[dict[str, float]]] = {}
     for held, scores, truth in _folds(problem[0], problem[1]):

@@ -18,8 +18,6 @@ from typing import Any
 
 from benchmarks.machine import peak_memory_bytes
 
-__all__ = ["main", "measure_memory"]
-
 _FEATURES, _LABELS = 20_000, 100_000
 _TEST_ROWS = 1_000
 _PROGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -38,15 +36,8 @@ _PROGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
 def measure_memory(rows: int) -> dict[str, dict[str, float]]:
     """Run every program in a process of its own.
 
-    Parameters
-    ----------
-    rows : int
-        Training rows.
-
-    Returns
-    -------
-    dict
-        By program: seconds to fit and to predict 1,000 rows, and gigabytes at most.
+    rows: training rows.
+    Returns: by program: seconds to fit and to predict 1,000 rows, and gigabytes at most.
     """
     found = {}
     for name in _PROGRAMS:
@@ -56,7 +47,6 @@ def measure_memory(rows: int) -> dict[str, dict[str, float]]:
 
 
 def main() -> None:
-    """Run one program and print what it took."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -13,19 +13,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
+from benchmarks.problems import read_parts
 from labelweave import CalibratedLabelClassifier, MaxMarginClassifier, TunedThresholdClassifier, metrics
 from labelweave.inference import choose_thresholds, choose_top_k, control_mistakes
 
-__all__ = [
-    "SETS",
-    "measure_calibration",
-    "measure_conformal",
-    "measure_text_problem",
-    "measure_thresholds",
-    "read",
-]
-
-SETS = {"scene": "scene", "yeast": "yeast", "bibtex": "bibtex", "debtags": "", "tmc2007": "tmc2007-500"}
+SETS = ("scene", "yeast", "bibtex", "debtags", "tmc2007")
 _OBJECTIVES = {"micro_f1": "micro", "macro_f1": "macro", "example_f1": "example"}
 _LEVELS = (0.1, 0.2, 0.3)
 _SPLITS = 200
@@ -37,29 +29,16 @@ Data = tuple[Any, Any, Any, Any]
 def read(name: str, data: Path) -> Data:
     """Read a set: sparse rows in unit length, dense columns standardised; labels as CSR.
 
-    Parameters
-    ----------
-    name : str
-        Its name.
-    data : Path
-        The folder that has mulan/.
-
-    Returns
-    -------
-    tuple
-        X, Y, X_test, Y_test.
+    data: the folder that has mulan/.
     """
     from sklearn.preprocessing import StandardScaler, normalize
 
-    from labelweave.datasets import load_debtags, read_mulan
+    from labelweave.datasets import load_debtags
 
     if name == "debtags":
         X, Y, X_test, Y_test = load_debtags(return_X_y=True)
     else:
-        folder, stem = data / "mulan" / name, SETS[name]
-        train, test = (
-            read_mulan(folder / f"{stem}-{part}.arff", folder / f"{stem}.xml") for part in ("train", "test")
-        )
+        train, test = read_parts(name, data)
         X, Y, X_test, Y_test = train.X, train.Y.positives, test.X, test.Y.positives
     if sp.issparse(X):
         X, X_test = (sp.csr_array(normalize(table)) for table in (X, X_test))
@@ -72,15 +51,8 @@ def read(name: str, data: Path) -> Data:
 def measure_thresholds(problem: Data) -> dict[str, Any]:
     """Compare default, tuned and oracle label sets of one model, and the time that tuning takes.
 
-    Parameters
-    ----------
-    problem : tuple
-        X, Y, X_test, Y_test.
-
-    Returns
-    -------
-    dict
-        F1 scores by objective, and seconds.
+    problem: X, Y, X_test, Y_test.
+    Returns: F1 scores by objective, and seconds.
     """
     X, Y, X_test, Y_test = problem
     model = MaxMarginClassifier()
@@ -116,16 +88,9 @@ _WAYS: dict[str, dict[str, Any]] = {
 def measure_calibration(problem: Data) -> dict[str, Any]:
     """Measure the calibration error before and after.
 
-    Parameters
-    ----------
-    problem : tuple
-        X, Y, X_test, Y_test.
-
-    Returns
-    -------
-    dict
-        Errors over all entries, over labels, and of the most probable label of every row, each beside the
-        error that these probabilities would show if they were the truth; log loss.
+    problem: X, Y, X_test, Y_test.
+    Returns: errors over all entries, over labels, and of the most probable label of every row, each beside
+    the error that these probabilities would show if they were the truth; log loss.
     """
     X, Y, X_test, Y_test = problem
     model = MaxMarginClassifier()
@@ -166,16 +131,9 @@ def _calibration_errors(labels: Any, probabilities: Any) -> dict[str, float]:
 def measure_conformal(problem: Data) -> dict[str, Any]:
     """Calibrate on a quarter of the test rows and look at the others, 200 times.
 
-    Parameters
-    ----------
-    problem : tuple
-        X, Y, X_test, Y_test.
-
-    Returns
-    -------
-    dict
-        By what is controlled, with which guarantee and level: the share of splits that hold, mean shares of
-        mistakes and sizes of sets.
+    problem: X, Y, X_test, Y_test.
+    Returns: by what is controlled, with which guarantee and level: the share of splits that hold, mean shares
+    of mistakes and sizes of sets.
     """
     X, Y, X_test, Y_test = problem
     scores = CalibratedLabelClassifier(MaxMarginClassifier()).fit(X, Y).predict_proba(X_test)
@@ -211,17 +169,8 @@ def _one_split(seed: int, scores: Any, truth: Any, what: tuple[str, str, float])
 def measure_text_problem(n_rows: int, n_labels: int) -> dict[str, Any]:
     """Compare time and micro-averaged F1 with scikit-learn's own tuning inside one-against-the-rest.
 
-    Parameters
-    ----------
-    n_rows : int
-        Training rows; there are a quarter as many test rows.
-    n_labels : int
-        Labels.
-
-    Returns
-    -------
-    dict
-        Seconds and F1 by program, and the oracle.
+    n_rows: training rows; there are a quarter as many test rows.
+    Returns: seconds and F1 by program, and the oracle.
     """
     from sklearn.model_selection import TunedThresholdClassifierCV
     from sklearn.multiclass import OneVsRestClassifier

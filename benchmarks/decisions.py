@@ -16,8 +16,6 @@ Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.decisions 
 from __future__ import annotations
 
 import argparse
-import json
-from pathlib import Path
 from typing import Any
 
 from benchmarks.decision_defaults import measure_defaults
@@ -30,14 +28,11 @@ from benchmarks.decision_runs import (
     measure_thresholds,
     read,
 )
+from benchmarks.frame import RESULTS, flag, read_json, read_options, several, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
-from benchmarks.results_file import write_json
 
-__all__ = ["main"]
-
-_ROOT = Path(__file__).resolve().parents[1]
 _PARTS = {
     "thresholds": measure_thresholds,
     "calibration": measure_calibration,
@@ -49,9 +44,16 @@ _WITHOUT_SETS = ("text", "memory")
 
 @needs_data
 def main() -> None:
-    """Measure, print tables and write the results."""
-    arguments = _parse_arguments()
-    results: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    arguments = read_options(
+        __doc__,
+        parts=several([*_PARTS, *_WITHOUT_SETS]),
+        sets=several(SETS),
+        text_rows=20_000,
+        memory_rows=20_000,
+        data=flag(DEFAULT_DATA, "the folder that has mulan/"),
+        out=RESULTS / "decisions.json",
+    )
+    results: dict[str, Any] = read_json(arguments.out)
     results |= {"threads": 1}
     for part in arguments.parts:
         if part in _WITHOUT_SETS:
@@ -81,21 +83,6 @@ def _table(title: str, lines: dict[str, dict[str, float]]) -> str:
         cells = (f"{line[column]:.4f}" if column in line else "" for column in columns)
         rows.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(rows)
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--parts", nargs="+", choices=[*_PARTS, *_WITHOUT_SETS], default=[*_PARTS, *_WITHOUT_SETS]
-    )
-    parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
-    parser.add_argument("--text-rows", type=int, default=20_000)
-    parser.add_argument("--memory-rows", type=int, default=20_000)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="the folder that has mulan/")
-    parser.add_argument("--out", type=Path, default=_ROOT / "benchmarks" / "results" / "decisions.json")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ is scikit-learn's but for the intercepts.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable
@@ -20,20 +19,17 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["main"]
+from benchmarks.frame import flag, read_options, several
+from benchmarks.problems import read_parts
 
-_DELICIOUS = "../shared/data/mulan/delicious/delicious"
 _ROWS, _WIDTH = 20_000, 384
 
 
 def main() -> None:
-    """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", maxsplit=1)[0])
     every = ["debtags:50", "synthetic:50", "synthetic:500", "delicious:50", "delicious:500"]
-    parser.add_argument("--problems", nargs="+", default=every)
-    parser.add_argument("--models", nargs="+", default=list(_MODELS), choices=list(_MODELS))
-    parser.add_argument("--runs", type=int, default=3, help="interleaved; the median is told")
-    arguments = parser.parse_args()
+    arguments = read_options(
+        __doc__, problems=every, models=several(_MODELS), runs=flag(3, "interleaved; the median is told")
+    )
     print("| problem | model | CPU seconds | log loss of test entries |\n|---|---|---|---|")
     for problem in arguments.problems:
         name, n_labels = problem.split(":")
@@ -67,7 +63,7 @@ def _data(name: str, n_labels: int) -> tuple[Any, Any, Any, Any]:
     """Give X, Y and those of the test rows, dense."""
     if name == "synthetic":
         return _made(n_labels)
-    from labelweave.datasets import load_debtags, read_mulan
+    from labelweave.datasets import load_debtags
 
     if name == "debtags":
         from sklearn.decomposition import TruncatedSVD
@@ -77,8 +73,8 @@ def _data(name: str, n_labels: int) -> tuple[Any, Any, Any, Any]:
         axes = TruncatedSVD(_WIDTH, random_state=0).fit(X)
         X, X_test = (normalize(axes.transform(part)) for part in (X, X_test))
     else:
-        parts = [read_mulan(f"{_DELICIOUS}-{part}.arff", f"{_DELICIOUS}.xml") for part in ("train", "test")]
-        (X, X_test), (Y, Y_test) = zip(*((part.X, part.Y.positives) for part in parts), strict=True)
+        train, test = read_parts("delicious")
+        X, Y, X_test, Y_test = train.X, train.Y.positives, test.X, test.Y.positives
     X, Y, X_test, Y_test = (
         np.asarray(a.toarray() if hasattr(a, "toarray") else a) for a in (X, Y, X_test, Y_test)
     )

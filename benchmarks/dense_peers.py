@@ -10,7 +10,6 @@ scikit-learn are fitted to every k-th label, and the seconds multiplied: they gr
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from typing import Any
@@ -22,6 +21,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, precision_recall_curve
 from sklearn.svm import LinearSVC
 
+from benchmarks.frame import flag, read_options
 from labelweave import MaxMarginClassifier
 from labelweave.datasets import load_debtags
 
@@ -46,14 +46,9 @@ def threshold(scores: Any, y: Any) -> float:
 
 
 def main() -> None:
-    """Fit them one after another, a line each."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=20000)
-    parser.add_argument("--columns", type=int, default=384)
-    parser.add_argument("--labels", type=int, default=50)
-    parser.add_argument("--every", type=int, default=1)
-    parser.add_argument("--costs", type=float, nargs="*", default=[1.0, 10.0])
-    options = parser.parse_args()
+    options = read_options(
+        __doc__, rows=20000, columns=384, labels=50, every=1, costs=flag([1.0, 10.0], nargs="*")
+    )
     X, Y, X_test, Y_test = vectors(options.columns)
     X, Y, Y_test = X[: options.rows], Y[: options.rows, : options.labels], Y_test[:, : options.labels]
     held = np.arange(len(X)) % 5 == 0

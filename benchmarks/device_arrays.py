@@ -13,19 +13,19 @@ for.
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from benchmarks.frame import RESULTS, flag, read_options, several
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave.arrays import Workers
 from labelweave.arrays.linear_algebra import to_numpy
@@ -45,9 +45,6 @@ from labelweave.solvers import AlternatingDirections
 from labelweave.solvers.alternating_minimization import AlternatingMinimization
 from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
 
-__all__ = ["main", "table"]
-
-_RESULTS = Path(__file__).resolve().parent / "results" / "device_arrays.json"
 _LONG = 20.0  # seconds after which a fit is not made again
 _FITS = ["independent", "coupled", "newton", "low_rank"]
 _FEATURES, _LABELS, _RANK = 30, 100, 50
@@ -136,18 +133,7 @@ def _accelerator() -> str:
 
 
 def table(runs: list[dict[str, Any]]) -> str:
-    """Write a line a fit and library.
-
-    Parameters
-    ----------
-    runs : list of dict
-        The runs.
-
-    Returns
-    -------
-    str
-        The lines.
-    """
+    """Write a line a fit and library."""
     lines = [f"{'':14}{'library':18}{'rows':>8}{'seconds':>9}{'rounds':>8}{'gap':>9}  difference of scores"]
     for run in sorted(runs, key=lambda one: _FITS.index(one["fit"])):
         numbers = f"{run['rows']:8,}{run['seconds']:9.2f}{run['rounds']:8}{run['gap']:9.1e}"
@@ -156,18 +142,16 @@ def table(runs: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Fit with all libraries, compare and tell."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument(
-        "--libraries", nargs="+", default=["cupy"], help="modules with asarray, and devices: torch:cuda"
+    given = read_options(
+        __doc__,
+        libraries=flag(["cupy"], "modules with asarray, and devices: torch:cuda"),
+        fits=several(_FITS),
+        rows=8000,
+        jobs=flag(2, "threads of NumPy"),
+        repeats=5,
+        records=RESULTS / "device_arrays.json",
     )
-    parser.add_argument("--fits", nargs="+", choices=_FITS, default=_FITS)
-    parser.add_argument("--rows", type=int, default=8000)
-    parser.add_argument("--jobs", type=int, default=2, help="threads of NumPy")
-    parser.add_argument("--repeats", type=int, default=5)
-    RecordedRuns.add_options(parser, _RESULTS)
-    given = parser.parse_args()
-    record = RecordedRuns(given.out, given, accelerator=_accelerator())
+    record = RecordedRuns(given, accelerator=_accelerator())
     if not record.measures:
         record.show(table(record.runs))
         return
@@ -177,7 +161,9 @@ def main() -> None:
         try:
             library = import_module(module)
         except ImportError:
-            parser.exit(2, f"{module} is not installed; give --libraries array_api_strict, or install it.\n")
+            missing = f"{module} is not installed; give --libraries array_api_strict, or install it."
+            print(missing, file=sys.stderr)
+            raise SystemExit(2) from None
         makers[name] = partial(library.asarray, device=device) if device else library.asarray
     with Workers(given.jobs).running() as workers:
         problem = Problem(given.rows, workers)

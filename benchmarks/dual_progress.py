@@ -21,7 +21,6 @@ Example: ``python -m benchmarks.dual_progress --images 1000``.
 
 from __future__ import annotations
 
-import argparse
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,6 +29,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks.frame import IMAGES, RESULTS, begin_picture, flag, read_options, write_json, write_picture
 from benchmarks.kernel_problems import load_kernel_problem, with_labels
 from benchmarks.kernel_runs import peer_runs
 from benchmarks.machine import describe_machine
@@ -37,11 +37,7 @@ from benchmarks.needed_data import needs_data
 from benchmarks.peers.exchange import PeerProblem
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.programs import KERNEL_PROGRAMS
-from benchmarks.results_file import write_json
 
-__all__ = ["Progress", "libsvm_progress", "main", "own_progress", "table"]
-
-_ROOT = Path(__file__).resolve().parents[1]
 _GAPS = (0.3, 0.1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5)
 _OWN_REFERENCE = 1e-7
 _TOLERANCES = (2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 3e-3, 1e-3)
@@ -65,8 +61,16 @@ class Progress:
 
 @needs_data
 def main() -> None:
-    """Measure, write the numbers and the picture, print where each method stands."""
-    arguments = _parse_arguments()
+    results = RESULTS
+    arguments = read_options(
+        __doc__,
+        images=2000,
+        every=flag(8, "LIBSVM trains every so many labels"),
+        working_set_gap=flag(1e-4, "where working sets stop"),
+        data=flag(DEFAULT_DATA, "the folder that has awa/"),
+        out=results / "dual_progress.json",
+        figure=IMAGES / "dual_progress.png",
+    )
     problem = load_kernel_problem(f"awa-{arguments.images}", data=arguments.data)
     with threadpool_limits(1):
         working_sets, alternating = own_progress(problem, arguments.working_set_gap)
@@ -81,36 +85,12 @@ def main() -> None:
     _draw(curves, f"{arguments.images:,} images, {problem.Y.shape[1]} labels, RBF", arguments.figure)
 
 
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--images", type=int, default=2000)
-    parser.add_argument("--every", type=int, default=8, help="LIBSVM trains every so many labels")
-    parser.add_argument("--working-set-gap", type=float, default=1e-4, help="where working sets stop")
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="the folder that has awa/")
-    results = _ROOT / "benchmarks" / "results"
-    parser.add_argument("--out", type=Path, default=results / "dual_progress.json")
-    parser.add_argument("--figure", type=Path, default=_ROOT / "docs" / "images" / "dual_progress.png")
-    return parser.parse_args()
-
-
 def own_progress(problem: PeerProblem, working_set_gap: float) -> tuple[Progress, Progress]:
     """Follow labelweave's solvers.
 
-    Parameters
-    ----------
-    problem : PeerProblem
-        The problem.
-    working_set_gap : float
-        The relative duality gap at which the working sets stop.
-
-    Returns
-    -------
-    working_sets : Progress
-        A point for each round.
-    alternating : Progress
-        A point for each tolerance.
+    working_set_gap: the relative duality gap at which the working sets stop.
+    working_sets: A point for each round.
+    alternating: A point for each tolerance.
     """
     for solver in ("working_set", "alternating_directions"):
         _fit(problem, 300, solver, 0.1)
@@ -151,17 +131,7 @@ def _of_trace(trace: Any, seconds: float, best: float, shape: tuple[int, int]) -
 def libsvm_progress(problem: PeerProblem, every: int) -> Progress:
     """Follow LIBSVM.
 
-    Parameters
-    ----------
-    problem : PeerProblem
-        The problem.
-    every : int
-        It trains every so many labels.
-
-    Returns
-    -------
-    Progress
-        A point for each tolerance.
+    every: it trains every so many labels.
     """
     n_labels = problem.Y.shape[1]
     timed = with_labels(problem, np.arange(0, n_labels, every))
@@ -177,18 +147,7 @@ def libsvm_progress(problem: PeerProblem, every: int) -> Progress:
 
 
 def table(curves: dict[str, Progress]) -> list[str]:
-    """Write where each method is at some distances from the optimum, between two points of its curve.
-
-    Parameters
-    ----------
-    curves : dict of str to Progress
-        The methods'.
-
-    Returns
-    -------
-    list of str
-        A line a method.
-    """
+    """Write where each method is at some distances from the optimum, between two points of its curve."""
     marks = (1e-1, 1e-2, 1e-3, 1e-4)
     heads = "".join(f"{f'within {mark:g}':>22}" for mark in marks)
     lines = [f"{'iterations and seconds':26}{heads}"]
@@ -205,12 +164,7 @@ def table(curves: dict[str, Progress]) -> list[str]:
 
 
 def _draw(curves: dict[str, Progress], title: str, path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(9.5, 3.9), sharey=True, layout="constrained")
+    figure, axes = begin_picture(1, 2, figsize=(9.5, 3.9), sharey=True)
     for name, curve in curves.items():
         style, color = _STYLES[name]
         distances = np.array(curve.distances)
@@ -224,9 +178,7 @@ def _draw(curves: dict[str, Progress], title: str, path: Path) -> None:
     for axis in axes:
         axis.grid(True, which="major", alpha=0.3)
     figure.suptitle(f"Animals with Attributes, {title}", fontsize=10)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    write_picture(figure, path)
 
 
 if __name__ == "__main__":

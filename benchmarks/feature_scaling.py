@@ -11,10 +11,9 @@ from typing import Any
 
 from sklearn.base import clone
 
-from benchmarks.needed_data import first_file, needs_data
-from benchmarks.problems import DEFAULT_DATA
+from benchmarks.needed_data import needs_data
+from benchmarks.problems import read_parts
 from labelweave import KernelLogisticClassifier, LabelGraphClassifier, LowRankClassifier, MaxMarginClassifier
-from labelweave.datasets import read_mulan
 from labelweave.metrics import f1_score
 
 MODELS: dict[str, Any] = {
@@ -31,9 +30,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sets", nargs="*", default=["birds", "emotions", "flags", "scene", "yeast"])
     for name in parser.parse_args().sets:
-        folder = DEFAULT_DATA / "mulan" / name
-        xml = first_file(folder, "*.xml")
-        train, test = (read_mulan(first_file(folder, f"*{part}.arff"), xml) for part in ("train", "test"))
+        train, test = read_parts(name)
         for words, model in MODELS.items():
             cells = []
             for scaling in ("none", "auto"):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ctypes
 from pathlib import Path
 
-__all__ = ["MemoryClimb"]
-
 _STATUS = Path("/proc/self/status")
 _RESET = Path("/proc/self/clear_refs")
 
@@ -28,10 +26,7 @@ class MemoryClimb:
     def peak(self) -> float:
         """Read the climb.
 
-        Returns
-        -------
-        float
-            Megabytes (of a million bytes) above the start.
+        Returns: megabytes (of a million bytes) above the start.
         """
         return _megabytes("VmHWM") - self.before
 

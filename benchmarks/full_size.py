@@ -12,23 +12,24 @@ Example: ``python -m benchmarks.full_size --rows 50000``.
 
 from __future__ import annotations
 
-import argparse
 import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.frame import RESULTS, flag, read_options, write_json
 from benchmarks.machine import describe_machine, peak_memory_bytes
-from benchmarks.results_file import write_json
-
-__all__ = ["main"]
 
 _ROWS, _FEATURES, _LABELS = 781_265, 47_236, 103
-_RESULTS = Path(__file__).resolve().parent / "results"
 
 
 def main() -> None:
-    """Make the data, fit, print and write what it took."""
-    arguments = _parse_arguments()
+    arguments = read_options(
+        __doc__,
+        rows=flag(_ROWS, "fewer for a shorter run"),
+        tol=flag(1e-3, "the relative duality gap to reach"),
+        n_jobs=flag(2, "threads"),
+        out=flag(help="a JSON file; default results/full_size[_ROWS].json", type=Path),
+    )
     data, seconds_to_make = _make_data(arguments.rows)
     before = peak_memory_bytes()
     model, seconds = _timed_fit(data, arguments.tol, arguments.n_jobs)
@@ -56,19 +57,8 @@ def main() -> None:
     write_json(arguments.out or _default_file(arguments.rows), results)
 
 
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rows", type=int, default=_ROWS, help="fewer for a shorter run")
-    parser.add_argument("--tol", type=float, default=1e-3, help="the relative duality gap to reach")
-    parser.add_argument("--n-jobs", type=int, default=2, help="threads")
-    parser.add_argument("--out", type=Path, help="a JSON file; default results/full_size[_ROWS].json")
-    return parser.parse_args()
-
-
 def _default_file(rows: int) -> Path:
-    return _RESULTS / ("full_size.json" if rows == _ROWS else f"full_size_{rows}.json")
+    return RESULTS / ("full_size.json" if rows == _ROWS else f"full_size_{rows}.json")
 
 
 def _make_data(rows: int) -> tuple[Any, float]:

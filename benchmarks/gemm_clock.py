@@ -15,8 +15,6 @@ from unittest.mock import patch
 
 import numpy as np
 
-__all__ = ["GemmClock", "machine_rate"]
-
 _LARGE = 2048
 _PRODUCTS = ("matmul", "inner", "turn")  # of Workers
 _PANELS = ("each", "total")  # of RowPanels
@@ -25,13 +23,9 @@ _PANELS = ("each", "total")  # of RowPanels
 class GemmClock:
     """Seconds by kind of work, and operations of matrix products.
 
-    Attributes
-    ----------
-    seconds : dict of str to float
-        "products" with the panels of ``Workers``, "panels" of entrywise work, "eigenvectors" of small
-        matrices, and "label factor" for the products with a sparse factor of the label covariance.
-    operations : float
-        Multiplications and additions of the products.
+    seconds: "products" with the panels of ``Workers``, "panels" of entrywise work, "eigenvectors" of small
+    matrices, and "label factor" for the products with a sparse factor of the label covariance.
+    operations: multiplications and additions of the products.
     """
 
     def __init__(self) -> None:
@@ -40,13 +34,7 @@ class GemmClock:
 
     @contextmanager
     def running(self) -> Iterator[GemmClock]:
-        """Time what happens within.
-
-        Yields
-        ------
-        GemmClock
-            This clock.
-        """
+        """Time what happens within."""
         from labelweave.arrays import RowPanels, Workers
         from labelweave.labels.covariance.factor import FactorCovariance
 
@@ -88,17 +76,7 @@ def _operations(left: Any, right: Any) -> float:
 def machine_rate(threads: int, repeats: int = 3) -> float:
     """Measure a large square product with so many threads of the linear algebra library.
 
-    Parameters
-    ----------
-    threads : int
-        Threads.
-    repeats : int, default=3
-        The fastest counts.
-
-    Returns
-    -------
-    float
-        Operations a second.
+    repeats: the fastest counts.
     """
     from threadpoolctl import threadpool_limits
 

@@ -16,7 +16,6 @@ hiclass goes into an environment of its own, and only what is measured is import
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from itertools import pairwise
@@ -25,7 +24,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["main"]
+from benchmarks.frame import flag, read_options
 
 _LEVELS = (6, 64, 510)
 _WORDS, _LENGTH = 20_000, 9  # of the vocabulary, and of a title
@@ -33,11 +32,7 @@ _SHARES = (0.25, 0.2, 0.25)  # of a title's words: those of each class on its pa
 
 
 def main() -> None:
-    """Fit, predict and print what it takes and how many classes of each level are right."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--system", choices=["labelweave", "hiclass"], required=True)
-    parser.add_argument("--rows", type=int, default=4_000)
-    chosen = parser.parse_args()
+    chosen = read_options(__doc__, system=flag(choices=["labelweave", "hiclass"], required=True), rows=4_000)
     fit = {"labelweave": _labelweave, "hiclass": _hiclass}[chosen.system]
     depths = [
         ["Bird"],

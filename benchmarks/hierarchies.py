@@ -14,7 +14,6 @@ Example: ``OMP_NUM_THREADS=1 python -m benchmarks.hierarchies``.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from pathlib import Path
@@ -23,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import RESULTS, flag, read_options, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
-from benchmarks.results_file import write_json
 from labelweave import (
     AutoLabelClassifier,
     HierarchicalClassifier,
@@ -39,9 +38,6 @@ from labelweave.datasets import LabeledData, read_hierarchical_arff
 from labelweave.inference import enforce_hierarchy
 from labelweave.metrics import average_precision_score
 
-__all__ = ["agreement", "edges", "main", "rows_of"]
-
-_RESULT = Path(__file__).resolve().parent / "results" / "hierarchies.json"
 _STATED = {"cellcycle_FUN": 0.255, "derisi_FUN": 0.195, "cellcycle_GO": 0.413, "derisi_GO": 0.370}
 _ROOTS = {"root", "GO0003674", "GO0005575", "GO0008150"}
 _MODELS: dict[str, Any] = {
@@ -52,15 +48,15 @@ _MODELS: dict[str, Any] = {
 
 @needs_data
 def main() -> None:
-    """Measure, print and write the results."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--sets", nargs="+", default=list(_STATED))
-    parser.add_argument("--models", nargs="+", default=list(_MODELS))
-    parser.add_argument("--time-budget", type=float, help="seconds that the one call may plan for")
-    parser.add_argument("--cost", action="store_true", help="measure what enforcement costs instead")
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="the folder that has hmc/")
-    parser.add_argument("--out", type=Path, default=_RESULT)
-    chosen = parser.parse_args()
+    chosen = read_options(
+        __doc__,
+        sets=_STATED,
+        models=_MODELS,
+        time_budget=flag(help="seconds that the one call may plan for", type=float),
+        cost=flag(False, "measure what enforcement costs instead"),
+        data=flag(DEFAULT_DATA, "the folder that has hmc/"),
+        out=RESULTS / "hierarchies.json",
+    )
     warnings.simplefilter("ignore")
     results: dict[str, Any] = describe_machine()
     if chosen.cost:

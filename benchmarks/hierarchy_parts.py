@@ -20,12 +20,9 @@ Example: ``OMP_NUM_THREADS=1 python -m benchmarks.hierarchy_parts``.
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,18 +30,15 @@ import scipy.sparse as sp
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestRegressor
 
+from benchmarks.frame import RESULTS, flag, read_json, read_options, several, write_json
 from benchmarks.hierarchies import agreement, edges, rows_of
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
-from benchmarks.results_file import write_json
 from labelweave import HierarchicalClassifier, KernelLogisticClassifier, LabelCovariance, Taxonomy
 from labelweave.datasets import LabeledData
 from labelweave.kernels import ForestKernel, RBFKernel
 
-__all__ = ["main"]
-
-_RESULT = Path(__file__).resolve().parent / "results" / "hierarchy_parts.json"
 _SETS = [f"{name}_{kind}" for kind in ("FUN", "GO") for name in ("cellcycle", "derisi", "pheno")]
 _TREES, _LEAF, _MOST_TARGETS = 200, 10, 50
 
@@ -123,15 +117,15 @@ _PARTS: dict[str, Callable[[LabeledData, Any], Any]] = {
 
 @needs_data
 def main() -> None:
-    """Measure, print and write the results."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--sets", nargs="+", default=_SETS)
-    parser.add_argument("--parts", nargs="+", default=list(_PARTS), choices=list(_PARTS))
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="the folder that has hmc/")
-    parser.add_argument("--out", type=Path, default=_RESULT)
-    chosen = parser.parse_args()
+    chosen = read_options(
+        __doc__,
+        sets=_SETS,
+        parts=several(_PARTS),
+        data=flag(DEFAULT_DATA, "the folder that has hmc/"),
+        out=RESULTS / "hierarchy_parts.json",
+    )
     warnings.simplefilter("ignore")
-    results: dict[str, Any] = json.loads(chosen.out.read_text()) if chosen.out.exists() else {}
+    results: dict[str, Any] = read_json(chosen.out)
     for name in chosen.sets:
         fitted, test = rows_of(name, chosen.data)
         scale = np.maximum(fitted.X.std(axis=0), 1e-12)

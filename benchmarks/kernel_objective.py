@@ -21,8 +21,6 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from benchmarks.peers.exchange import PeerProblem
 
-__all__ = ["LabelValues", "label_values"]
-
 _ROUNDING = 1e-6
 
 
@@ -42,21 +40,10 @@ def label_values(
 ) -> LabelValues:
     """Compute the objectives of every label.
 
-    Parameters
-    ----------
-    problem : PeerProblem
-        The rows, their labels, gamma and c.
-    coefficients : array-like of shape (n + 1, L)
-        A column for each label; the last row is the bias.
-    bias_is_free : bool
-        Whether the bias is outside the norm; then the coefficients are a dual point.
-    block_rows : int, default=2048
-        Rows of the kernel that are held at a time.
-
-    Returns
-    -------
-    LabelValues
-        The values.
+    problem: the rows, their labels, gamma and c.
+    coefficients: A column for each label; the last row is the bias.
+    bias_is_free: whether the bias is outside the norm; then the coefficients are a dual point.
+    block_rows: rows of the kernel that are held at a time.
     """
     table = np.asarray(coefficients, dtype=np.float64)
     rows, bias = np.ascontiguousarray(table[:-1]), table[-1]

@@ -17,31 +17,17 @@ import scipy.sparse as sp
 from benchmarks.peers.exchange import PeerProblem
 from benchmarks.problems import DEFAULT_DATA, load_problem
 
-__all__ = ["load_animals", "load_kernel_problem", "scale_gamma", "with_labels"]
-
 
 def load_kernel_problem(
     name: str, C: float = 1.0, kernel_megabytes: float = 2000.0, data: Path = DEFAULT_DATA, threads: int = 1
 ) -> PeerProblem:
     """Load features and labels by the problem's name.
 
-    Parameters
-    ----------
-    name : str
-        ``"awa-<n>"``, ``"rcv1"`` or ``"tmc2007"``.
-    C : float, default=1.0
-        labelweave's C; the peers' is twice that.
-    kernel_megabytes : float, default=2000.0
-        Memory for kernel values.
-    data : Path
-        The folder that has ``awa/`` and ``rcv1/``.
-    threads : int, default=1
-        Threads.
-
-    Returns
-    -------
-    PeerProblem
-        The problem; X is dense for the images.
+    name: ``"awa-<n>"``, ``"rcv1"`` or ``"tmc2007"``.
+    C: labelweave's C; the peers' is twice that.
+    kernel_megabytes: memory for kernel values.
+    data: the folder that has ``awa/`` and ``rcv1/``.
+    Returns: the problem; X is dense for the images.
     """
     kind, _, size = name.partition("-")
     if kind == "awa" and size.isdigit():
@@ -56,19 +42,10 @@ def load_kernel_problem(
 def load_animals(n_images: int, data: Path = DEFAULT_DATA) -> tuple[Any, sp.csr_array]:
     """Draw images of the training classes.
 
-    Parameters
-    ----------
-    n_images : int
-        How many, at most 24,295.
-    data : Path
-        The folder that has ``awa/``.
-
-    Returns
-    -------
-    X : ndarray of float64, shape (n, 252)
-        PHOG features as the source has them.
-    Y : csr_array of int8, shape (n, 85)
-        The attributes of the images' classes.
+    n_images: how many, at most 24,295.
+    data: the folder that has ``awa/``.
+    X: PHOG features as the source has them.
+    Y: The attributes of the images' classes.
     """
     with np.load(data / "awa" / "awa-phog.npz") as file:
         features, classes, names = file["X"], file["class_index"], file["classes"]
@@ -81,18 +58,7 @@ def load_animals(n_images: int, data: Path = DEFAULT_DATA) -> tuple[Any, sp.csr_
 
 
 def scale_gamma(X: Any) -> float:
-    """Compute 1 / (d var X), scikit-learn's ``gamma="scale"``.
-
-    Parameters
-    ----------
-    X : {ndarray, sparse array} of shape (n, d)
-        Features.
-
-    Returns
-    -------
-    float
-        The width.
-    """
+    """Compute 1 / (d var X), scikit-learn's ``gamma="scale"``."""
     squares = (X.multiply(X) if sp.issparse(X) else X * X).mean()
     return float(1.0 / (X.shape[1] * (squares - X.mean() ** 2)))
 
@@ -100,16 +66,6 @@ def scale_gamma(X: Any) -> float:
 def with_labels(problem: PeerProblem, labels: Any) -> PeerProblem:
     """Keep some of the labels.
 
-    Parameters
-    ----------
-    problem : PeerProblem
-        The problem.
-    labels : array-like of int
-        Which ones.
-
-    Returns
-    -------
-    PeerProblem
-        The same rows.
+    labels: which ones.
     """
     return replace(problem, Y=sp.csr_array(problem.Y)[:, labels])

@@ -22,21 +22,16 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import RESULTS, flag, markdown, read_options, save
 from benchmarks.logistic_fits import Fit, Prior, fit, kernel_matrix
 from benchmarks.logistic_problems import ClassProblem, load_class_problem
-from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
-from benchmarks.results_file import write_json
 
-__all__ = ["main"]
-
-_ROOT = Path(__file__).resolve().parents[1]
 _SETTINGS = {
     "imclef": [(scale, width) for scale in (10.0, 1000.0) for width in (0.1, 1.0, 5.0)],
     "satimage": [(10.0, 1.0), (1000.0, 1.0)],
@@ -47,10 +42,18 @@ _PAPER_ITERATIONS = 25
 
 @needs_data
 def main() -> None:
-    """Measure, print the tables and write the results."""
     from labelweave.arrays import Workers
 
-    arguments = _parse_arguments()
+    arguments = read_options(
+        __doc__,
+        problems=["imclef-2000", "satimage", "patents-D"],
+        ranks=[50, 100, 200, 400],
+        tol=1e-6,
+        most_steps=flag(100, "of Newton's method"),
+        threads=1,
+        data=DEFAULT_DATA,
+        out=RESULTS / "kernel_products.json",
+    )
     rows: list[dict[str, Any]] = []
     with Workers(arguments.threads).running() as workers:
         for name in arguments.problems:
@@ -61,21 +64,7 @@ def main() -> None:
     print("\n\n".join("\n".join(table) for table in tables))
     settings = {name: getattr(arguments, name) for name in ("tol", "most_steps", "threads", "ranks")}
     results = {"rows": rows, "products": tables[0], "seconds": tables[1]}
-    write_json(arguments.out, describe_machine() | settings | results)
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--problems", nargs="+", default=["imclef-2000", "satimage", "patents-D"])
-    parser.add_argument("--ranks", type=int, nargs="+", default=[50, 100, 200, 400])
-    parser.add_argument("--tol", type=float, default=1e-6)
-    parser.add_argument("--most-steps", type=int, default=100, help="of Newton's method")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--out", type=Path, default=_ROOT / "benchmarks/results/kernel_products.json")
-    return parser.parse_args()
+    save(arguments.out, settings | results)
 
 
 def _measure(
@@ -134,13 +123,13 @@ def _table(rows: Sequence[dict[str, Any]], measure: str, form: str) -> list[str]
     """Write a line for each model; what did not reach the gap is in brackets."""
     names = list(rows[0]["fits"])
     columns = ["problem", "model", "scale", "width", *names]
-    lines = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
+    lines = []
     for row in rows:
         width = "linear" if row["width"] is None else f"{row['width']:g}"
         head = [row["problem"], row["model"], f"{row['scale']:g}", width]
         cells = [_cell(row["fits"][name], measure, form) for name in names]
-        lines.append("| " + " | ".join([*head, *cells]) + " |")
-    return lines
+        lines.append([*head, *cells])
+    return markdown(columns, lines)
 
 
 def _cell(made: dict[str, Any], measure: str, form: str) -> str:

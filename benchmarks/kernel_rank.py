@@ -10,8 +10,6 @@ rows in one place, or of rows that stay where they are.  The data are those of a
 
 from __future__ import annotations
 
-import argparse
-import logging
 import time
 from pathlib import Path
 from statistics import median
@@ -19,17 +17,14 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from distributed import Client, LocalCluster
 
-from benchmarks.dask_speed import on_cluster, timed
+from benchmarks.clusters import on_cluster, timed, workers
+from benchmarks.frame import flag, read_options, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
-from benchmarks.results_file import write_json
 from labelweave import MaxMarginClassifier
 from labelweave import dask as lwd
-
-__all__ = ["main"]
 
 _PARTS = 8
 _SATIMAGE_ROWS = 4435
@@ -38,10 +33,7 @@ _SATIMAGE_ROWS = 4435
 def load(name: str, data: Path) -> tuple[Any, Any, Any, Any]:
     """Load training and test rows.
 
-    Returns
-    -------
-    tuple of ndarray
-        Rows and classes to train on, and to test on.
+    Returns: rows and classes to train on, and to test on.
     """
     if name == "satimage":
         with np.load(data / "satimage" / "satimage.npz") as file:
@@ -54,13 +46,7 @@ def load(name: str, data: Path) -> tuple[Any, Any, Any, Any]:
 
 
 def in_memory(rows: tuple[Any, ...], ranks: list[int | None], repeats: int) -> list[dict[str, Any]]:
-    """Fit with every number of columns.
-
-    Returns
-    -------
-    list of dict
-        What each fit came to.
-    """
+    """Fit with every number of columns."""
     X, y, X_test, y_test = rows
     seconds: dict[int | None, list[float]] = {rank: [] for rank in ranks}
     models = {}
@@ -85,25 +71,16 @@ def _result(model: Any, X_test: Any, y_test: Any) -> dict[str, Any]:
 
 
 def on_workers(rows: tuple[Any, ...], ranks: list[int | None], budgets: list[float]) -> list[dict[str, Any]]:
-    """Fit by two workers.
-
-    Returns
-    -------
-    list of dict
-        What each fit came to.
-    """
+    """Fit by two workers."""
     X, y, X_test, y_test = rows
-    parts: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     found = []
-    with LocalCluster(silence_logs=logging.ERROR, **parts) as cluster, Client(cluster) as client:
+    with workers() as client:
         features = on_cluster(client, X, _PARTS)
         classes = da.from_array(y, chunks=(features.chunks[0],))
         for budget in budgets:
             for rank in ranks:
                 model = lwd.MaxMarginClassifier(client, kernel="rbf", kernel_rank=rank, memory_budget=budget)
-                taken, own, fitted = timed(
-                    client, lambda model=model: model.fit(features, classes), is_local=False
-                )
+                taken, own, fitted = timed(client, lambda model=model: model.fit(features, classes))
                 result = _result(fitted.to_local(), X_test, y_test)
                 found.append({"rank": rank, "budget": budget, "seconds": taken, "of_a_worker": own} | result)
                 print(found[-1], flush=True)
@@ -112,15 +89,15 @@ def on_workers(rows: tuple[Any, ...], ranks: list[int | None], budgets: list[flo
 
 @needs_data
 def main() -> None:
-    """Measure and tell."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--problems", nargs="+", choices=["satimage", "usps"], default=["satimage"])
-    parser.add_argument("--ranks", nargs="+", type=int, default=[50, 200, 500, 1000])
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--dask", nargs="*", type=float, default=[], help="memory budgets of fits by workers")
-    parser.add_argument("--out", type=Path, default=None)
-    given = parser.parse_args()
+    given = read_options(
+        __doc__,
+        data=DEFAULT_DATA,
+        problems=flag(["satimage"], choices=["satimage", "usps"]),
+        ranks=[50, 200, 500, 1000],
+        repeats=3,
+        dask=flag([], "memory budgets of fits by workers", nargs="*", type=float),
+        out=flag(type=Path),
+    )
     found: dict[str, Any] = {"machine": describe_machine(), "problems": {}}
     for name in given.problems:
         rows = load(name, given.data)

@@ -16,8 +16,6 @@ from benchmarks.peers.exchange import PeerProblem, Solution, write_problem
 from benchmarks.programs import Program, Session
 from benchmarks.tolerance_search import ToleranceSearch
 
-__all__ = ["KernelRun", "own_runs", "peer_runs"]
-
 
 @dataclass(frozen=True)
 class KernelRun:
@@ -41,19 +39,9 @@ class KernelRun:
 def own_runs(problem: PeerProblem, program: Program, gaps: Sequence[float]) -> list[KernelRun]:
     """Fit labelweave to gaps.
 
-    Parameters
-    ----------
-    problem : PeerProblem
-        All rows and labels.
-    program : Program
-        labelweave.
-    gaps : sequence of float
-        The relative duality gaps to reach.
-
-    Returns
-    -------
-    list of KernelRun
-        One for each gap; the primal value is computed here, the dual one is labelweave's.
+    problem: all rows and labels.
+    gaps: the relative duality gaps to reach.
+    Returns: one for each gap; the primal value is computed here, the dual one is labelweave's.
     """
     with tempfile.TemporaryDirectory() as scratch:
         solutions = _train(problem, program, gaps, Path(scratch))
@@ -74,19 +62,8 @@ def _own_run(problem: PeerProblem, solution: Solution) -> KernelRun:
 def peer_runs(problem: PeerProblem, program: Program, n_labels: int) -> ToleranceSearch[KernelRun]:
     """Get ready to run a peer at tolerances.
 
-    Parameters
-    ----------
-    problem : PeerProblem
-        All rows, the labels to train.
-    program : Program
-        The peer.
-    n_labels : int
-        All labels, to scale the seconds to.
-
-    Returns
-    -------
-    ToleranceSearch of KernelRun
-        The runs, none made yet.
+    problem: all rows, the labels to train.
+    n_labels: all labels, to scale the seconds to.
     """
     share = problem.Y.shape[1] / n_labels
 

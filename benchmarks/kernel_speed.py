@@ -34,6 +34,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import RESULTS, flag, read_options, several, write_json
 from benchmarks.kernel_problems import load_kernel_problem, with_labels
 from benchmarks.kernel_runs import KernelRun, own_runs, peer_runs
 from benchmarks.kernel_table import KernelCurve, kernel_table
@@ -42,62 +43,40 @@ from benchmarks.needed_data import needs_data
 from benchmarks.peers.exchange import PeerProblem
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.programs import KERNEL_PROGRAMS, Program, version_of
-from benchmarks.results_file import write_json
 from benchmarks.tolerance_search import ToleranceSearch
-
-__all__ = ["main", "measure"]
 
 _GAPS = (1e-2, 1e-3, 1e-4)
 _PEERS = ("precomputed", "sklearn", "libsvm")
-_RESULTS = Path(__file__).resolve().parent / "results"
 
 
 @needs_data
 def main() -> None:
-    """Measure, print the table and write the results."""
-    arguments = _parse_arguments()
+    arguments = read_options(
+        __doc__,
+        problem=flag("awa-6000", "awa-<number of images>, rcv1 (subset 1) or tmc2007"),
+        C=flag(1.0, "labelweave's; the peers' is twice that"),
+        peers=several(_PEERS, nargs="*"),
+        every=flag(8, "peers train every so many labels"),
+        gaps=_GAPS,
+        **{f"{name}_gaps": flag(None, "fewer gaps for this one", type=float, nargs="+") for name in _PEERS},
+        megabytes=flag(2000.0, "memory for kernel values"),
+        data=flag(DEFAULT_DATA, "the folder that has awa/ and rcv1/"),
+        out=flag(None, "a JSON file; default results/kernel_<problem>.json", type=Path),
+    )
     problem = load_kernel_problem(arguments.problem, arguments.C, arguments.megabytes, arguments.data)
     curves = measure(problem, arguments)
     table = kernel_table(curves, arguments.gaps)
     results = _describe(arguments, problem)
     print(_caption(results), table, sep="\n\n")
     results |= {"programs": [asdict(curve) for curve in curves], "table": table.splitlines()}
-    write_json(arguments.out or _RESULTS / f"kernel_{arguments.problem}.json", results)
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--problem", default="awa-6000", help="awa-<number of images>, rcv1 (subset 1) or tmc2007"
-    )
-    parser.add_argument("--C", type=float, default=1.0, help="labelweave's; the peers' is twice that")
-    parser.add_argument("--peers", nargs="*", choices=_PEERS, default=list(_PEERS))
-    parser.add_argument("--every", type=int, default=8, help="peers train every so many labels")
-    parser.add_argument("--gaps", type=float, nargs="+", default=list(_GAPS))
-    for name in _PEERS:
-        parser.add_argument(f"--{name}-gaps", type=float, nargs="+", help="fewer gaps for this one")
-    parser.add_argument("--megabytes", type=float, default=2000.0, help="memory for kernel values")
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="the folder that has awa/ and rcv1/")
-    parser.add_argument("--out", type=Path, help="a JSON file; default results/kernel_<problem>.json")
-    return parser.parse_args()
+    write_json(arguments.out or RESULTS / f"kernel_{arguments.problem}.json", results)
 
 
 def measure(problem: PeerProblem, arguments: argparse.Namespace) -> list[KernelCurve]:
     """Run labelweave and the peers.
 
-    Parameters
-    ----------
-    problem : PeerProblem
-        All rows and labels.
-    arguments : Namespace
-        What the command line gave.
-
-    Returns
-    -------
-    list of KernelCurve
-        labelweave's first.
+    problem: all rows and labels.
+    arguments: what the command line gave.
     """
     curves = [_own_curve(problem, arguments.gaps)]
     timed = with_labels(problem, _timed_labels(problem, arguments.every))

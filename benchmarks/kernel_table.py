@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from benchmarks.frame import markdown
 from benchmarks.kernel_runs import KernelRun
-
-__all__ = ["KernelCurve", "kernel_table"]
 
 
 @dataclass
@@ -27,27 +26,15 @@ def kernel_table(curves: Sequence[KernelCurve], gaps: Sequence[float]) -> str:
     A cell holds the seconds for all labels, the ratio to labelweave's, and in brackets the
     tolerance (of peers), the gap it gave and the worst gap of a label.
 
-    Parameters
-    ----------
-    curves : sequence of KernelCurve
-        One for each program.
-    gaps : sequence of float
-        Relative duality gaps.
-
-    Returns
-    -------
-    str
-        The table's lines.
+    curves: one for each program.
+    gaps: relative duality gaps.
     """
     own = next((curve for curve in curves if curve.is_own), None)
-    lines = [
-        "| program | " + " | ".join(f"gap {gap:g}" for gap in gaps) + " |",
-        "|---" * (len(gaps) + 1) + "|",
+    columns = ["program", *(f"gap {gap:g}" for gap in gaps)]
+    rows = [
+        [f"{curve.title} {curve.version}", *(_cell(curve, own, str(gap)) for gap in gaps)] for curve in curves
     ]
-    for curve in curves:
-        cells = [_cell(curve, own, str(gap)) for gap in gaps]
-        lines.append(f"| {curve.title} {curve.version} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    return "\n".join(markdown(columns, rows))
 
 
 def _cell(curve: KernelCurve, own: KernelCurve | None, gap: str) -> str:

@@ -15,29 +15,25 @@ oracle, clean scores    the same on scores of regressions on the true labels
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import average_precision_score
 
+from benchmarks.frame import RESULTS, read_options, several, write_json
 from benchmarks.label_errors import NOISES, Array, flipped, left_out, training_rows
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
-from benchmarks.problems import DEFAULT_DATA
-from benchmarks.results_file import write_json
+from benchmarks.problems import DEFAULT_DATA, read_part
 from labelweave import LabelCovariance, LabelMatrix, LabelText, Taxonomy
-from labelweave.datasets import load_debtags, read_mulan
+from labelweave.datasets import load_debtags
 from labelweave.inference import calibrate_labels
 from labelweave.noise import find_label_errors
 from labelweave.noise.left_out_scores import as_log_odds
 from labelweave.noise.noisy_curves import fit_noisy_curves
 from labelweave.noise.related_labels import relate_labels
 
-__all__ = ["main"]
-
-_RESULTS = Path(__file__).parent / "results" / "label_error_bounds.json"
 _FOLDS = 5
 
 
@@ -48,8 +44,7 @@ def _structures(name: str, kept: Array, data: Path) -> dict[str, LabelCovariance
         pairs = [tuple(pair) for pair in tags.parents]
         tree = LabelCovariance.from_taxonomy(Taxonomy(pairs), names, normalized=True)
         return {"text": LabelText(names).covariance(1.0, 0.5), "taxonomy": tree}
-    folder = data / "mulan" / name
-    whole = read_mulan(folder / f"{name}-train.arff", folder / f"{name}.xml")
+    whole = read_part(name, "train", data)
     names = [str(label).removeprefix("TAG_") for label in np.asarray(whole.label_names)[kept]]
     return {"text": LabelText(names).covariance(1.0, 0.5)}
 
@@ -95,17 +90,15 @@ def _measure(X: Any, Y: Array, rates: tuple[float, float], draw: int, structures
 
 @needs_data
 def main() -> None:
-    """Measure, print and write the results."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    chosen = read_options(
+        __doc__,
+        sets=several(("bibtex", "debtags")),
+        noises=several(NOISES),
+        rows=[500, 3000],
+        draws=2,
+        data=DEFAULT_DATA,
+        out=RESULTS / "label_error_bounds.json",
     )
-    parser.add_argument("--sets", nargs="+", choices=("bibtex", "debtags"), default=["bibtex", "debtags"])
-    parser.add_argument("--noises", nargs="+", choices=NOISES, default=list(NOISES))
-    parser.add_argument("--rows", nargs="+", type=int, default=[500, 3000])
-    parser.add_argument("--draws", type=int, default=2)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--out", type=Path, default=_RESULTS)
-    chosen = parser.parse_args()
     results: dict[str, Any] = describe_machine() | {"draws": chosen.draws}
     for name in chosen.sets:
         X, Y, kept = training_rows(name, chosen.data)

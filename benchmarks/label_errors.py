@@ -30,20 +30,18 @@ import scipy.sparse as sp
 from sklearn.metrics import average_precision_score
 from sklearn.preprocessing import normalize
 
+from benchmarks.frame import RESULTS, read_options, several
 from benchmarks.needed_data import needs_data
-from benchmarks.problems import DEFAULT_DATA
+from benchmarks.problems import DEFAULT_DATA, read_part
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave.datasets import load_debtags, read_mulan
+from labelweave.datasets import load_debtags
 from labelweave.inference import calibrate_labels
 from labelweave.labels import LabelMatrix
 from labelweave.noise import find_label_errors
 
-__all__ = ["NOISES", "SETS", "cases_of", "flipped", "left_out", "main", "training_rows"]
-
 Array = npt.NDArray[Any]
 
 _ROOT = Path(__file__).resolve().parents[1]
-_RESULTS = Path(__file__).parent / "results" / "label_errors.json"
 _PEER = Path(__file__).parent / "peers" / "cleanlab_labels.py"
 NOISES = {"5 % of entries": (0.05, 0.05), "10 % of entries": (0.1, 0.1), "10 % forgotten": (0.1, 0.0)}
 SETS = ("bibtex", "debtags")
@@ -54,17 +52,15 @@ _METHODS = ("related", "alone", "cleanlab", "negatives", "known rates")
 
 @needs_data
 def main() -> None:
-    """Measure, write the results, print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_options(
+        __doc__,
+        sets=several(SETS),
+        draws=_DRAWS,
+        data=DEFAULT_DATA,
+        peer_python=str(_ROOT / ".venv-peers" / "bin" / "python"),
+        records=RESULTS / "label_errors.json",
     )
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
-    parser.add_argument("--draws", type=int, default=_DRAWS)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--peer-python", default=str(_ROOT / ".venv-peers" / "bin" / "python"))
-    RecordedRuns.add_options(parser, _RESULTS)
-    arguments = parser.parse_args()
-    recorded = RecordedRuns(arguments.out, arguments)
+    recorded = RecordedRuns(arguments)
     for name in arguments.sets:
         _measure_set(name, arguments, recorded)
     recorded.show(_table(recorded.runs))
@@ -92,8 +88,7 @@ def _measure_set(name: str, arguments: argparse.Namespace, recorded: RecordedRun
 def training_rows(name: str, data: Path) -> tuple[sp.csr_array, Array, Array]:
     """Give rows, labels of 0 and 1 that five rows or more have, and which of all labels these are."""
     if name == "bibtex":
-        folder = data / "mulan" / name
-        whole = read_mulan(folder / f"{name}-train.arff", folder / f"{name}.xml")
+        whole = read_part(name, "train", data)
         X, Y = sp.csr_array(normalize(whole.X)), whole.Y.positives.toarray()
     else:
         X, labels, *_ = load_debtags(return_X_y=True)

@@ -18,7 +18,6 @@ python -m benchmarks.label_graph_rounds --problems scene:full yeast:chow-liu --p
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -26,10 +25,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from distributed import Client, LocalCluster
 from sklearn.preprocessing import StandardScaler
 
 import dask
+from benchmarks.clusters import workers
+from benchmarks.frame import flag, read_options
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.label_graphs import read_rows
 from benchmarks.problems import DEFAULT_DATA
@@ -199,10 +199,9 @@ def run_on_dask(problem: Problem, count: int, tol: float, n_workers: int) -> str
     order = np.random.default_rng(5).permutation(len(X))
     pieces = [np.sort(rows) for rows in np.array_split(order, count)]
     X_parts, Y_parts = ([dask.delayed(table[rows]) for rows in pieces] for table in (X, labels))
-    parts: dict[str, Any] = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": ":0"}
     apart = 18e-6 * X.size  # megabytes, three quarters of what all rows take
     given = {"graph": problem.graph, "memory_budget": apart, "tol": tol}
-    with LocalCluster(**parts) as cluster, Client(cluster) as client:
+    with workers(n_workers) as client:
         LabelGraphClassifier(client, **given | {"tol": 0.5}).fit(X_parts, Y_parts)  # loops are compiled
         begun = time.perf_counter()
         model = LabelGraphClassifier(client, **given).fit(X_parts, Y_parts)
@@ -212,15 +211,15 @@ def run_on_dask(problem: Problem, count: int, tol: float, n_workers: int) -> str
 
 @needs_data
 def main() -> None:
-    """Measure every way, beside the ordinary solver."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--problems", nargs="+", default=["scene:full", "yeast:chow-liu"])
-    parser.add_argument("--partitions", type=int, nargs="+", default=[2, 4, 16])
-    parser.add_argument("--ways", nargs="*", choices=list(_WAYS), default=list(_WAYS))
-    parser.add_argument("--workers", type=int, nargs="+", default=[])
-    parser.add_argument("--tol", type=float, default=1e-2)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    given = parser.parse_args()
+    given = read_options(
+        __doc__,
+        problems=["scene:full", "yeast:chow-liu"],
+        partitions=[2, 4, 16],
+        ways=flag(list(_WAYS), nargs="*", choices=list(_WAYS)),
+        workers=flag([], type=int),
+        tol=1e-2,
+        data=DEFAULT_DATA,
+    )
     for name in given.problems:
         problem = load(*name.split(":"), given.data)
         whole, solver = problem.over(MarginData(*problem.data)), BlockFrankWolfe(given.tol, _MOST_PASSES, 0)

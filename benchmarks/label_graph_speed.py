@@ -18,8 +18,6 @@ Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.label_grap
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 import warnings
 from pathlib import Path
@@ -29,17 +27,24 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.frame import (
+    IMAGES,
+    RESULTS,
+    begin_picture,
+    flag,
+    read_json,
+    read_options,
+    several,
+    write_json,
+    write_picture,
+)
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.label_graphs import read_rows
 from benchmarks.problems import DEFAULT_DATA
-from benchmarks.results_file import write_json
 from labelweave import LabelGraphClassifier
 from labelweave.datasets import make_clique_toy
 
-__all__ = ["main"]
-
-_ROOT = Path(__file__).resolve().parents[1]
 _GAPS = (1e-1, 1e-2, 1e-3)
 _LABELS = 50
 _EDGES = (0, 10, 25, 49, 75, 100, 150, 200)
@@ -49,19 +54,15 @@ Run = dict[str, Any]
 
 @needs_data
 def main() -> None:
-    """Measure, print, write the numbers and the picture."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_options(
+        __doc__,
+        parts=several(["solvers", "edges"]),
+        passes=flag(1000, "at most, of a solver"),
+        data=DEFAULT_DATA,
+        out=RESULTS / "label_graph_speed.json",
+        picture=IMAGES / "graph_edges_cost.png",
     )
-    parser.add_argument("--parts", nargs="+", choices=["solvers", "edges"], default=["solvers", "edges"])
-    parser.add_argument("--passes", type=int, default=1000, help="at most, of a solver")
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    out = _ROOT / "benchmarks" / "results" / "label_graph_speed.json"
-    parser.add_argument("--out", type=Path, default=out)
-    picture = _ROOT / "docs" / "images" / "graph_edges_cost.png"
-    parser.add_argument("--picture", type=Path, default=picture)
-    arguments = parser.parse_args()
-    results: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    results: dict[str, Any] = read_json(arguments.out)
     if "solvers" in arguments.parts:
         results["solvers"] = _dated(_measure_solvers(arguments.data, arguments.passes))
         print(_solver_table(results["solvers"]), flush=True)
@@ -151,12 +152,7 @@ def _measure_edges() -> list[Run]:
 
 
 def _draw(runs: list[Run], path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axis = plt.subplots(figsize=(6, 3.8), layout="constrained")
+    figure, axis = begin_picture(figsize=(6, 3.8))
     styles = {"band": ("edges in a band", "C0", -14), "random": ("random edges", "C1", 7)}
     for kind, (title, color, lift) in styles.items():
         own = [run for run in runs if run["kind"] == kind]
@@ -170,9 +166,7 @@ def _draw(runs: list[Run], path: Path) -> None:
     axis.margins(y=0.12)  # room for the numbers
     axis.legend(frameon=False)
     axis.grid(True, alpha=0.3)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    write_picture(figure, path)
 
 
 if __name__ == "__main__":

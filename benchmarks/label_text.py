@@ -30,7 +30,6 @@ Example: ``OMP_NUM_THREADS=1 python -m benchmarks.label_text``.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable
@@ -42,10 +41,10 @@ import scipy.sparse as sp
 from scipy.special import expit, logit
 from sklearn.preprocessing import normalize
 
+from benchmarks.frame import RESULTS, flag, read_json, read_options, several, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
-from benchmarks.problems import DEFAULT_DATA
-from benchmarks.results_file import write_json
+from benchmarks.problems import DEFAULT_DATA, read_parts
 from labelweave import (
     LabelMatrix,
     LabelText,
@@ -55,12 +54,9 @@ from labelweave import (
     Taxonomy,
     ZeroShotClassifier,
 )
-from labelweave.datasets import load_debtags, read_mulan
+from labelweave.datasets import load_debtags
 from labelweave.metrics import average_auc, f1_score
 
-__all__ = ["main"]
-
-_RESULT = Path(__file__).resolve().parent / "results" / "label_text.json"
 _SIZES, _DRAWS = (300, 1000, 3000), 5
 _TEST_ROWS = 3000
 _IMAGES = 20
@@ -87,10 +83,7 @@ def _debtags(data: Path) -> _Problem:
 
 def _mulan(name: str) -> Callable[[Path], _Problem]:
     def load(data: Path) -> _Problem:
-        folder = data / "mulan" / name
-        train, test = (
-            read_mulan(folder / f"{name}-{part}.arff", folder / f"{name}.xml") for part in ("train", "test")
-        )
+        train, test = read_parts(name, data)
         X, X_test = (normalize(sp.csr_array(part.X)) for part in (train, test))
         names = [str(label).removeprefix("TAG_") for label in np.asarray(train.label_names)]
         features = [str(feature) for feature in np.asarray(train.feature_names)]
@@ -276,8 +269,6 @@ _OTHERS: dict[str, Callable[[argparse.Namespace, dict[str, Any]], None]] = {"hid
 
 @needs_data
 def main() -> None:
-    """Measure, print and write the results."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     every = [
         "identity",
         "covariance",
@@ -289,15 +280,17 @@ def main() -> None:
         "rank alone",
         "shuffled",
     ]
-    parser.add_argument("--sets", nargs="+", default=[*_PROBLEMS, *_OTHERS], choices=[*_PROBLEMS, *_OTHERS])
-    parser.add_argument("--models", nargs="+", default=every, choices=every)
-    parser.add_argument("--sizes", nargs="+", type=int, default=list(_SIZES))
-    parser.add_argument("--draws", type=int, default=_DRAWS)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="the folder that has mulan/ and awa/")
-    parser.add_argument("--out", type=Path, default=_RESULT)
-    chosen = parser.parse_args()
+    chosen = read_options(
+        __doc__,
+        sets=several([*_PROBLEMS, *_OTHERS]),
+        models=several(every),
+        sizes=_SIZES,
+        draws=_DRAWS,
+        data=flag(DEFAULT_DATA, "the folder that has mulan/ and awa/"),
+        out=RESULTS / "label_text.json",
+    )
     warnings.simplefilter("ignore")
-    results: dict[str, Any] = json.loads(chosen.out.read_text()) if chosen.out.exists() else {}
+    results: dict[str, Any] = read_json(chosen.out)
     for name in chosen.sets:
         if name in _OTHERS:
             _OTHERS[name](chosen, results)

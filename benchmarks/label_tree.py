@@ -30,19 +30,16 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 import labelweave as lw
+from benchmarks.frame import RESULTS, flag, read_json, read_options, write_json
 from benchmarks.machine import describe_machine, peak_memory_bytes
 from benchmarks.needed_data import needs_data
-from benchmarks.results_file import write_json
 from benchmarks.wordnet import read_nouns
 from labelweave import LabelMatrix, LabelTreeClassifier, MaxMarginClassifier
 from labelweave.datasets import LabeledData, load_debtags, make_text_like, read_any
 from labelweave.inference import favour_rare_labels
 from labelweave.metrics import precision_at_k, propensities, propensity_scored_precision_at_k
 
-__all__ = ["hold_out", "load_case", "main", "measure_model"]
-
 _ROOT = Path(__file__).resolve().parents[1]
-_RESULTS = _ROOT / "benchmarks" / "results" / "label_tree.json"
 _MULAN = _ROOT.parent / "shared" / "data" / "mulan"
 _BUDGETS = (4, 16, 64, None)
 _REPEATS = 3
@@ -93,17 +90,8 @@ MOVED: dict[str, Callable[[], Any]] = {
 def load_case(name: str, options: argparse.Namespace) -> tuple[LabeledData, LabeledData]:
     """Read or make the rows of a case.
 
-    Parameters
-    ----------
-    name : {"wordnet", "bibtex", "debtags", "delicious", "texts"}
-        The case.
-    options : argparse.Namespace
-        The command line.
-
-    Returns
-    -------
-    train, test : LabeledData
-        Rows to fit and rows to predict, of which each has a label.
+    options: the command line.
+    train, test: Rows to fit and rows to predict, of which each has a label.
     """
     if name == "wordnet":
         train, test = _wordnet(options.dict / "data.noun")
@@ -142,21 +130,11 @@ def measure_model(
 ) -> dict[str, Any]:
     """Fit a model, write it and predict test rows.
 
-    Parameters
-    ----------
-    name : str
-        What the results call it.
-    model : LabelTreeClassifier or MaxMarginClassifier
-        The model to fit.
-    train, test : LabeledData
-        Rows to fit and rows to predict.
-    proofs : bool
-        Whether to measure how many nodes proofs take, and what beams miss.
-
-    Returns
-    -------
-    dict
-        Seconds of the processor, gap, weights, bytes, precisions in percent, rows a second, peak memory.
+    name: what the results call it.
+    model: the model to fit.
+    train, test: rows to fit and rows to predict.
+    proofs: whether to measure how many nodes proofs take, and what beams miss.
+    Returns: seconds of the processor, gap, weights, bytes, precisions in percent, rows a second, peak memory.
     """
     before, start = time.perf_counter(), time.process_time()
     model.fit(train.X, train.Y)
@@ -275,26 +253,26 @@ def _one(options: argparse.Namespace) -> None:
 
 @needs_data
 def main() -> None:
-    """Measure all models of all cases, and write the results after each."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--cases", nargs="*", default=["bibtex", "delicious", "wordnet", "texts"])
-    parser.add_argument("--models", nargs="*", default=None, help="by name; by default all that take minutes")
-    parser.add_argument("--tune", action="store_true", help="compare settings on held-out training rows")
-    parser.add_argument("--rare", action="store_true", help="move rare labels up on held-out training rows")
-    parser.add_argument("--dict", type=Path, default=Path("/usr/share/wordnet"), help="has data.noun")
-    parser.add_argument("--rows", type=int, default=30_000, help="of texts")
-    parser.add_argument("--features", type=int, default=20_000, help="of texts")
-    parser.add_argument("--labels", type=int, default=50_000, help="of texts")
-    parser.add_argument("--test-rows", type=int, default=5_000, help="of texts")
-    parser.add_argument("--jobs", type=int, default=1, help="threads of a fit")
-    parser.add_argument("--sampled", type=int, default=64, help="labels of one-vs-rest on texts")
-    parser.add_argument("--one", nargs=2, metavar=("CASE", "MODEL"), help=argparse.SUPPRESS)
-    parser.add_argument("--out", type=Path, default=_RESULTS)
-    options = parser.parse_args()
+    options = read_options(
+        __doc__,
+        cases=flag(["bibtex", "delicious", "wordnet", "texts"], nargs="*"),
+        models=flag(help="by name; by default all that take minutes", nargs="*"),
+        tune=flag(False, "compare settings on held-out training rows"),
+        rare=flag(False, "move rare labels up on held-out training rows"),
+        dict=flag(Path("/usr/share/wordnet"), "has data.noun"),
+        rows=flag(30_000, "of texts"),
+        features=flag(20_000, "of texts"),
+        labels=flag(50_000, "of texts"),
+        test_rows=flag(5_000, "of texts"),
+        jobs=flag(1, "threads of a fit"),
+        sampled=flag(64, "labels of one-vs-rest on texts"),
+        one=flag(help=argparse.SUPPRESS, nargs=2, metavar=("CASE", "MODEL")),
+        out=RESULTS / "label_tree.json",
+    )
     if options.one:
         _one(options)
         return
-    results: dict[str, Any] = json.loads(options.out.read_text()) if options.out.exists() else {}
+    results: dict[str, Any] = read_json(options.out)
     for case in options.cases:
         for name in _names(case, options):
             made = _in_a_process(case, name, options)

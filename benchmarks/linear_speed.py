@@ -33,24 +33,31 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from benchmarks.frame import flag, read_options, several, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.objective import primal_value
 from benchmarks.peers.exchange import PeerProblem, Solution, write_problem
 from benchmarks.problems import DEFAULT_DATA, load_problem
 from benchmarks.programs import PROGRAMS, Program, Session, version_of
-from benchmarks.results_file import write_json
 from benchmarks.speed_table import Curve, Point, markdown_table, reaching_points
-
-__all__ = ["main", "measure"]
 
 _TARGETS = (1e-2, 1e-3, 1e-4)
 
 
 @needs_data
 def main() -> None:
-    """Measure, print the table and write the results."""
-    arguments = _parse_arguments()
+    arguments = read_options(
+        __doc__,
+        problem=flag("rcv1", "rcv1, rcv1-subset1, tmc2007, debtags or synthetic:n,d,L"),
+        penalty=flag(1.0, "c above: LIBLINEAR's -c, twice labelweave's C"),
+        threads=flag(1, "LIBLINEAR uses one whatever is given"),
+        repeats=flag(3, "rounds; the median time of a tolerance counts"),
+        programs=several(PROGRAMS),
+        reference_tolerance=flag(1e-5, "labelweave's gap for D_best"),
+        data=flag(DEFAULT_DATA, "the folder that has rcv1/"),
+        out=flag(help="a JSON file for the results", type=Path),
+    )
     X, Y = load_problem(arguments.problem, arguments.data)
     problem = PeerProblem(X, Y, arguments.penalty, arguments.threads)
     programs = [PROGRAMS[name] for name in arguments.programs]
@@ -62,49 +69,16 @@ def main() -> None:
         write_json(arguments.out, results | {"table": table.splitlines()})
 
 
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--problem", default="rcv1", help="rcv1, rcv1-subset1, tmc2007, debtags or synthetic:n,d,L"
-    )
-    parser.add_argument(
-        "--penalty", type=float, default=1.0, help="c above: LIBLINEAR's -c, twice labelweave's C"
-    )
-    parser.add_argument("--threads", type=int, default=1, help="LIBLINEAR uses one whatever is given")
-    parser.add_argument(
-        "--repeats", type=int, default=3, help="rounds; the median time of a tolerance counts"
-    )
-    parser.add_argument("--programs", nargs="+", choices=list(PROGRAMS), default=list(PROGRAMS))
-    parser.add_argument("--reference-tolerance", type=float, default=1e-5, help="labelweave's gap for D_best")
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="the folder that has rcv1/")
-    parser.add_argument("--out", type=Path, help="a JSON file for the results")
-    return parser.parse_args()
-
-
 def measure(
     problem: PeerProblem, programs: Sequence[Program], repeats: int, reference_tolerance: float
 ) -> tuple[list[Curve], float]:
     """Run the programs in interleaved rounds.
 
-    Parameters
-    ----------
-    problem : PeerProblem
-        Features, labels, penalty and threads.
-    programs : sequence of Program
-        The programs, in the order of the table.
-    repeats : int
-        Rounds.
-    reference_tolerance : float
-        The relative gap of labelweave's run for the best dual value.
-
-    Returns
-    -------
-    curves : list of Curve
-        Times and gaps, one for each program.
-    best_dual : float
-        The largest dual value seen.
+    problem: features, labels, penalty and threads.
+    programs: the programs, in the order of the table.
+    reference_tolerance: the relative gap of labelweave's run for the best dual value.
+    curves: Times and gaps, one for each program.
+    best_dual: The largest dual value seen.
     """
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)

@@ -17,33 +17,37 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import RESULTS, flag, markdown, read_options, save
 from benchmarks.gemm_clock import GemmClock, machine_rate
 from benchmarks.logistic_fits import Prior, fit, kernel_matrix
 from benchmarks.logistic_problems import ClassProblem, load_class_problem
-from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
-from benchmarks.results_file import write_json
 
-__all__ = ["main"]
-
-_ROOT = Path(__file__).resolve().parents[1]
 _KINDS = ("products", "panels", "eigenvectors")
 _COLUMNS = ("rows", "model", "threads", "seconds", "products", "share in BLAS", "entrywise", "share of rate")
 
 
 @needs_data
 def main() -> None:
-    """Measure, print the table and write the results."""
     from labelweave.arrays import Workers
 
-    arguments = _parse_arguments()
+    arguments = read_options(
+        __doc__,
+        rows=[2000, 4000, 6000],
+        threads=[1],
+        scale=10.0,
+        width=flag(1.0, "of the kernel, in units of the paper's"),
+        tol=1e-4,
+        repeats=3,
+        data=DEFAULT_DATA,
+        out=RESULTS / "logistic_blas_share.json",
+    )
     whole = load_class_problem(f"imclef-{max(arguments.rows)}", arguments.data)
     found = []
     for threads in arguments.threads:
@@ -53,22 +57,7 @@ def main() -> None:
     table = _table(found)
     print("\n".join(table))
     settings = {name: getattr(arguments, name) for name in ("scale", "width", "tol", "repeats")}
-    write_json(arguments.out, describe_machine() | settings | {"fits": found, "table": table})
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rows", type=int, nargs="+", default=[2000, 4000, 6000])
-    parser.add_argument("--threads", type=int, nargs="+", default=[1])
-    parser.add_argument("--scale", type=float, default=10.0)
-    parser.add_argument("--width", type=float, default=1.0, help="of the kernel, in units of the paper's")
-    parser.add_argument("--tol", type=float, default=1e-4)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--out", type=Path, default=_ROOT / "benchmarks/results/logistic_blas_share.json")
-    return parser.parse_args()
+    save(arguments.out, settings | {"fits": found, "table": table})
 
 
 def _measure(problem: ClassProblem, arguments: argparse.Namespace, workers: Any) -> list[dict[str, Any]]:
@@ -114,12 +103,11 @@ def _medians(runs: Sequence[dict[str, float]]) -> dict[str, float]:
 
 
 def _table(found: Sequence[dict[str, Any]]) -> list[str]:
-    lines = ["| " + " | ".join(_COLUMNS) + " |", "|---" * len(_COLUMNS) + "|"]
     row = (
         "| {rows:,} | {model} | {threads} | {seconds:.2f} | {kernel_products:.0f} | {blas_share:.0%} | "
         "{entrywise_share:.0%} | {rate_share:.0%} ({gigaflops:.0f} of {machine_gigaflops:.0f} GFLOP/s) |"
     )
-    return lines + [row.format(**result) for result in found]
+    return markdown(_COLUMNS) + [row.format(**result) for result in found]
 
 
 if __name__ == "__main__":

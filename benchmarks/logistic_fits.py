@@ -14,21 +14,13 @@ import numpy as np
 
 from benchmarks.logistic_problems import ClassProblem
 
-__all__ = ["Fit", "Prior", "fit", "kernel_matrix"]
-
 
 @dataclass(frozen=True)
 class Prior:
     """The prior of the scores but for the kernel.
 
-    Parameters
-    ----------
-    scale : float
-        The kernel's factor, of every class or of every node of the tree.
-    intercept_variance : float
-        Of the intercepts.
-    tree : Taxonomy or None
-        The tree, or None for independent classes.
+    scale: the kernel's factor, of every class or of every node of the tree.
+    tree: the tree, or None for independent classes.
     """
 
     scale: float
@@ -40,20 +32,11 @@ class Prior:
 class Fit:
     """A fit.
 
-    Parameters
-    ----------
-    status : str
-        Why it ended.
-    objective, gap : float
-        Its objective and its relative duality gap.
-    seconds : float
-        The solver's.
-    steps : int
-        Of Newton's method.
-    products : float
-        With the kernel matrix.
-    trace : list of (float, float)
-        Seconds and objective after every step.
+    status: why it ended.
+    objective, gap: its objective and its relative duality gap.
+    steps: of Newton's method.
+    products: with the kernel matrix.
+    trace: seconds and objective after every step.
     """
 
     status: str
@@ -68,19 +51,7 @@ class Fit:
 def kernel_matrix(problem: ClassProblem, width: float, workers: Any) -> Any:
     """Compute and keep the RBF kernel matrix in double precision.
 
-    Parameters
-    ----------
-    problem : ClassProblem
-        The rows.
-    width : float
-        gamma as a multiple of 1 / (2 sum of the features' variances).
-    workers : Workers
-        The threads.
-
-    Returns
-    -------
-    StoredGram
-        The matrix.
+    width: gamma as a multiple of 1 / (2 sum of the features' variances).
     """
     from labelweave.features import FeatureMatrix, RBFKernel
     from labelweave.features.gram import StoredGram
@@ -102,28 +73,13 @@ def fit(
 ) -> Fit:
     """Minimise a penalised likelihood.
 
-    Parameters
-    ----------
-    gram : Gram
-        The kernel matrix.
-    prior : Prior
-        What goes with it.
-    loss : ScoreLoss
-        The loss.
-    workers : Workers
-        The threads, running.
-    tol : float
-        The relative duality gap to reach.
-    classes : list of str or None, default=None
-        The classes' names, for a tree.
-    **options : dict
-        ``rank`` of the preconditioner, 100 unless told; ``directions``, the linear solver;
-        ``max_iter``; ``stop``, which gets every record and may end the fit.
-
-    Returns
-    -------
-    Fit
-        The fit.
+    gram: the kernel matrix.
+    prior: what goes with it.
+    workers: the threads, running.
+    tol: the relative duality gap to reach.
+    classes: the classes' names, for a tree; or None.
+    **options: ``rank`` of the preconditioner, 100 unless told; ``directions``, the linear solver;
+    ``max_iter``; ``stop``, which gets every record and may end the fit.
     """
     from labelweave.problems.coupled_gram import CoupledGram, GramTerm
     from labelweave.problems.kernel_likelihood import KernelLikelihood

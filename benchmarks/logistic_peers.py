@@ -23,8 +23,6 @@ from unittest.mock import patch
 import numpy as np
 import scipy.linalg as sl
 
-__all__ = ["Watched", "factor_of", "fit_gaussian_process", "fit_logistic_regression", "reached"]
-
 Trace = list[tuple[float, float]]
 
 _SAME = 1e-9  # of the objective: the next step changes nothing
@@ -34,14 +32,9 @@ _SAME = 1e-9  # of the objective: the next step changes nothing
 class Watched:
     """A run of a peer.
 
-    Parameters
-    ----------
-    trace : list of (float, float)
-        Seconds since the start, and the objective there.
-    seconds : float
-        Of the whole run.
-    ended : str
-        "converged", "time limit" or "target".
+    trace: seconds since the start, and the objective there.
+    seconds: of the whole run.
+    ended: "converged", "time limit" or "target".
     """
 
     trace: Trace
@@ -52,17 +45,8 @@ class Watched:
 def reached(trace: Trace, target: float) -> float | None:
     """Tell when an objective was reached.
 
-    Parameters
-    ----------
-    trace : list of (float, float)
-        Seconds and objectives.
-    target : float
-        The objective.
-
-    Returns
-    -------
-    float or None
-        Seconds, or None if it was not.
+    trace: seconds and objectives.
+    Returns: seconds, or None if it was not.
     """
     return next((seconds for seconds, objective in trace if objective <= target), None)
 
@@ -70,19 +54,10 @@ def reached(trace: Trace, target: float) -> float | None:
 def factor_of(matrix: Any) -> tuple[Any, float, float]:
     """Factorise a kernel matrix, with as little added to its diagonal as rounding asks for.
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, n)
-        The matrix, changed to the one that was factorised.
-
-    Returns
-    -------
-    factor : ndarray of shape (n, n)
-        G, lower triangular.
-    added : float
-        What was added to the diagonal.
-    seconds : float
-        Of the factorisation that succeeded.
+    matrix: the matrix, changed to the one that was factorised.
+    factor: G, lower triangular.
+    added: What was added to the diagonal.
+    seconds: Of the factorisation that succeeded.
     """
     diagonal = matrix.diagonal().copy()
     for share in (0.0, 1e-12, 1e-10, 1e-8):
@@ -103,23 +78,8 @@ class _EnoughError(Exception):
 def fit_logistic_regression(factor: Any, codes: Any, solver: str, target: float, limit: float) -> Watched:
     """Run LogisticRegression until an objective is reached.
 
-    Parameters
-    ----------
-    factor : ndarray of shape (n, n)
-        G.
-    codes : ndarray of int
-        The classes.
-    solver : {"lbfgs", "newton-cg"}
-        scikit-learn's solver.
-    target : float
-        The objective.
-    limit : float
-        Seconds after which to give up.
-
-    Returns
-    -------
-    Watched
-        The run.
+    solver: scikit-learn's solver.
+    limit: seconds after which to give up.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -163,23 +123,10 @@ def _watched_loss(note: Callable[[float], None]) -> Iterator[None]:
 def fit_gaussian_process(X: Any, kernel: Any, labels: Sequence[Any]) -> tuple[list[Watched], float, float]:
     """Run GaussianProcessClassifier's search for the mode, label after label.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Features.
-    kernel : Kernel
-        scikit-learn's, fixed.
-    labels : sequence of ndarray of bool, shape (n,)
-        One a label.
-
-    Returns
-    -------
-    runs : list of Watched
-        One a label, after every step of Newton's method; without the kernel matrix.
-    fit_seconds : float
-        Of ``fit``, for all labels: it makes the kernel matrix and finds the mode, twice for each.
-    kernel_seconds : float
-        Of making the kernel matrix once.
+    kernel: scikit-learn's, fixed.
+    runs: One a label, after every step of Newton's method; without the kernel matrix.
+    fit_seconds: Of ``fit``, for all labels: it makes the kernel matrix and finds the mode, twice for each.
+    kernel_seconds: Of making the kernel matrix once.
     """
     from sklearn.gaussian_process import GaussianProcessClassifier
 

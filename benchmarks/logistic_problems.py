@@ -15,8 +15,6 @@ import numpy as np
 from benchmarks.patent_texts import SECTIONS, make_patent_texts
 from benchmarks.problems import DEFAULT_DATA
 
-__all__ = ["ClassProblem", "load_class_problem"]
-
 _SATIMAGE_ROWS = 4435  # the training set comes first
 
 
@@ -24,18 +22,9 @@ _SATIMAGE_ROWS = 4435  # the training set comes first
 class ClassProblem:
     """Rows, one class each.
 
-    Parameters
-    ----------
-    name : str
-        What it is called.
-    X : ndarray or csr_array of shape (n, d)
-        Features.
-    codes : ndarray of int, shape (n,)
-        The class of each row.
-    classes : list of str
-        The classes' names.
-    tree : Taxonomy or None
-        The tree whose leaves they are.
+    codes: the class of each row.
+    classes: the classes' names.
+    tree: the tree whose leaves they are; or None.
     """
 
     name: str
@@ -52,43 +41,19 @@ class ClassProblem:
     def first(self, n_rows: int) -> ClassProblem:
         """Keep the first rows.
 
-        Parameters
-        ----------
-        n_rows : int
-            How many.
-
-        Returns
-        -------
-        ClassProblem
-            The same classes.
+        n_rows: how many.
         """
         return replace(self, X=self.X[:n_rows], codes=self.codes[:n_rows])
 
     def paper_gamma(self) -> float:
-        """Compute 1 / (2 sum of the features' variances), where the paper starts from.
-
-        Returns
-        -------
-        float
-            The width of the RBF kernel.
-        """
+        """Compute 1 / (2 sum of the features' variances), where the paper starts from."""
         return float(0.5 / self.X.var(axis=0).sum())
 
 
 def load_class_problem(name: str, data: Path = DEFAULT_DATA) -> ClassProblem:
     """Load a problem.
 
-    Parameters
-    ----------
-    name : str
-        One of the module's.
-    data : Path
-        The folder that has ``satimage/`` and ``imclef07a/``.
-
-    Returns
-    -------
-    ClassProblem
-        The problem.
+    data: the folder that has ``satimage/`` and ``imclef07a/``.
     """
     kind, _, detail = name.partition("-")
     if name == "satimage":

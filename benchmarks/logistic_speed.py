@@ -19,12 +19,12 @@ Example: ``python -m benchmarks.logistic_speed --cases binary-1000 satimage``.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import RESULTS, flag, markdown, read_options, save, several
 from benchmarks.logistic_fits import Fit, Prior, fit, kernel_matrix
 from benchmarks.logistic_peers import (
     Watched,
@@ -34,14 +34,9 @@ from benchmarks.logistic_peers import (
     reached,
 )
 from benchmarks.logistic_problems import ClassProblem, load_class_problem
-from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
-from benchmarks.results_file import write_json
 
-__all__ = ["main"]
-
-_ROOT = Path(__file__).resolve().parents[1]
 _CASES = (
     "binary-1000", "binary-2000", "rest-1000", "rest-2000", "satimage", "imclef-2000", "imclef-6000",
 )  # fmt: skip
@@ -52,12 +47,20 @@ _COLUMNS = ("case", "program", "kernel matrix", "factor", *(f"{excess:g} above" 
 
 @needs_data
 def main() -> None:
-    """Measure, print the table and write the results."""
     from threadpoolctl import threadpool_limits
 
     from labelweave.arrays import Workers
 
-    arguments = _parse_arguments()
+    arguments = read_options(
+        __doc__,
+        cases=several(_CASES),
+        scale=10.0,
+        width=flag(1.0, "of the kernel, in units of the paper's"),
+        repeats=3,
+        limit=flag(600.0, "seconds for a peer's run"),
+        data=DEFAULT_DATA,
+        out=RESULTS / "logistic_speed.json",
+    )
     rows: list[dict[str, Any]] = []
     # labelweave's own threads need the library's to be one; the peers use the library's
     with Workers(1).running() as workers, threadpool_limits(1):
@@ -67,21 +70,7 @@ def main() -> None:
     table = _table(rows)
     print("\n".join(table))
     settings = {name: getattr(arguments, name) for name in ("scale", "width", "repeats", "limit")}
-    write_json(arguments.out, describe_machine() | settings | {"threads": 1, "runs": rows, "table": table})
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--cases", nargs="+", choices=_CASES, default=list(_CASES))
-    parser.add_argument("--scale", type=float, default=10.0)
-    parser.add_argument("--width", type=float, default=1.0, help="of the kernel, in units of the paper's")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--limit", type=float, default=600.0, help="seconds for a peer's run")
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--out", type=Path, default=_ROOT / "benchmarks/results/logistic_speed.json")
-    return parser.parse_args()
+    save(arguments.out, settings | {"threads": 1, "runs": rows, "table": table})
 
 
 def _measure(case: str, arguments: argparse.Namespace, workers: Any) -> list[dict[str, Any]]:
@@ -225,12 +214,12 @@ def _with_ratios(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _table(rows: list[dict[str, Any]]) -> list[str]:
-    lines = ["| " + " | ".join(_COLUMNS) + " |", "|---" * len(_COLUMNS) + "|"]
+    cells = []
     for row in rows:
         apart = [_seconds(row.get(name)) for name in ("kernel_seconds", "factor_seconds")]
-        cells = [_cell(row, place) for place in range(len(_EXCESSES))]
-        lines.append("| " + " | ".join([row["case"], row["program"], *apart, *cells]) + " |")
-    return lines
+        own = [_cell(row, place) for place in range(len(_EXCESSES))]
+        cells.append([row["case"], row["program"], *apart, *own])
+    return markdown(_COLUMNS, cells)
 
 
 def _seconds(value: float | None) -> str:

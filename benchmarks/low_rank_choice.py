@@ -16,16 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.machine import describe_machine
+from benchmarks.frame import save
 from benchmarks.needed_data import needs_data
-from benchmarks.problems import DEFAULT_DATA
-from benchmarks.results_file import write_json
-from labelweave import LowRankClassifier, LowRankClassifierCV, datasets, metrics
+from benchmarks.problems import read_part
+from labelweave import LowRankClassifier, LowRankClassifierCV, metrics
 from labelweave.splits import IterativeStratifiedKFold
 
-DATA = DEFAULT_DATA / "mulan"
 SETS = ["flags", "emotions", "birds", "yeast", "scene", "enron"]
-FILES = {"tmc2007": "tmc2007-500"}
 FOLDS = 3
 MOST_FITS = 10  # of folds and lambdas together
 
@@ -62,14 +59,12 @@ def of_folds(X: Any, Y: Any) -> dict[str, dict[str, float]]:
 
 def read(name: str, part: str) -> tuple[Any, Any]:
     """Read the training or the test rows of a set."""
-    stem = FILES.get(name, name)
-    found = datasets.read_mulan(DATA / name / f"{stem}-{part}.arff", DATA / name / f"{stem}.xml")
+    found = read_part(name, part)
     return found.X, found.Y
 
 
 @needs_data
 def main() -> None:
-    """Print a line a set and model."""
     parser = argparse.ArgumentParser()
     parser.add_argument("sets", nargs="*", default=SETS)
     parser.add_argument("--test", action="store_true", help="the default alone, on the test rows")
@@ -98,8 +93,7 @@ def main() -> None:
         ratios = [row[kind]["seconds"] / row["no search"]["seconds"] for row in table.values()]
         means = [np.mean([row[f"{average}-F1"] for row in rows]) for average in ("micro", "macro")]
         print(f"{'mean':10s} {kind:28s} {'':7s} {np.max(ratios):6.1f} {means[0]:9.3f} {means[1]:9.3f}")
-    if given.out:
-        write_json(given.out, describe_machine() | table)
+    save(given.out, table)
 
 
 if __name__ == "__main__":

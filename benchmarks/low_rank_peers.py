@@ -13,8 +13,6 @@ Example: ``python -m benchmarks.low_rank_peers --repeats 3``.
 
 from __future__ import annotations
 
-import argparse
-import json
 import tempfile
 from pathlib import Path
 from statistics import median
@@ -23,16 +21,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from benchmarks.frame import RESULTS, flag, read_json, read_options, several, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.peers.top_labels import RankingProblem, write_ranking
-from benchmarks.problems import DEFAULT_DATA
+from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.ranking_programs import RankingProgram, own_program, package_version, run_ranking
-from benchmarks.results_file import write_json
 
-__all__ = ["main"]
-
-_ROOT = Path(__file__).resolve().parents[1]
 _SETS = ("bibtex", "delicious", "debtags")
 _PLACES = (1, 3, 5)
 
@@ -40,7 +35,8 @@ _PLACES = (1, 3, 5)
 def _own(penalty: str, share: float, strength: float) -> RankingProgram:
     kind, rank = penalty.replace("_", " "), "L" if share == 1 else f"{share:g} L"
     title = f"LowRankClassifier, {kind}, rank {rank}, lambda {strength:g}"
-    return own_program(title, "benchmarks.labelweave_low_rank", f"{penalty},{share},{strength}")
+    variant = f"low-rank,rank={share:g},regularization={strength:g},penalty={penalty}"
+    return own_program(title, "benchmarks.labelweave_ranking", variant)
 
 
 _PROGRAMS = [
@@ -57,9 +53,14 @@ _PROGRAMS = [
 
 @needs_data
 def main() -> None:
-    """Measure, print the tables and write the results."""
-    arguments = _parse_arguments()
-    results: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    arguments = read_options(
+        __doc__,
+        sets=several(_SETS),
+        repeats=3,
+        data=flag(DEFAULT_DATA, "the folder that has mulan/"),
+        out=RESULTS / "low_rank_peers.json",
+    )
+    results: dict[str, Any] = read_json(arguments.out)
     results |= {"threads": 1, "sets": results.get("sets", {})}
     versions = {program.package: package_version(program) for program in _PROGRAMS}
     for name in arguments.sets:
@@ -94,15 +95,12 @@ def _read(name: str, data: Path) -> tuple[Any, Any, Any, Any]:
     """Read a set as CSR arrays, in rows of unit length."""
     from sklearn.preprocessing import normalize
 
-    from labelweave.datasets import load_debtags, read_mulan
+    from labelweave.datasets import load_debtags
 
     if name == "debtags":
         X, Y, X_test, Y_test = load_debtags(return_X_y=True)
     else:
-        folder = data / "mulan" / name
-        train, test = (
-            read_mulan(folder / f"{name}-{part}.arff", folder / f"{name}.xml") for part in ("train", "test")
-        )
+        train, test = read_parts(name, data)
         X, Y, X_test, Y_test = train.X, train.Y.positives, test.X, test.Y.positives
     X, X_test = (sp.csr_array(normalize(sp.csr_array(table))) for table in (X, X_test))
     Y, Y_test = (sp.csr_array(table, dtype=np.int8) for table in (Y, Y_test))
@@ -130,17 +128,6 @@ def _table(name: str, found: dict[str, Any]) -> str:
         places = " | ".join(f"{100 * one[f'P@{place}']:.2f}" for place in _PLACES)
         lines.append(f"| {title} | {one['seconds']:.2f} | {places} | {one['bytes'] / 1e6:.2f} |")
     return "\n".join(lines)
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--sets", nargs="+", choices=_SETS, default=list(_SETS))
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="the folder that has mulan/")
-    parser.add_argument("--out", type=Path, default=_ROOT / "benchmarks" / "results" / "low_rank_peers.json")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -15,19 +15,14 @@ Example: ``python -m benchmarks.low_rank_scaling --repeats 5``.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import IMAGES, RESULTS, begin_picture, flag, read_options, save, write_picture
 from benchmarks.low_rank_step import Shape, StepProblem, step_seconds
-from benchmarks.machine import describe_machine
-from benchmarks.results_file import write_json
 
-__all__ = ["main"]
-
-_ROOT = Path(__file__).resolve().parents[1]
 _GROWTH = (1, 2, 4, 8, 16, 32)
 _PANELS = {
     "observed entries": [Shape(1_000 * g, 500, 2, 2_000, 2, 64, "sampled", 200) for g in _GROWTH],
@@ -48,18 +43,14 @@ _CAPTIONS = {
 
 
 def main() -> None:
-    """Measure, print the slopes, write the numbers and the picture."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_options(
+        __doc__,
+        repeats=flag(5, "of each size; the median counts"),
+        out=RESULTS / "low_rank_scaling.json",
+        figure=IMAGES / "low_rank_scaling.png",
     )
-    parser.add_argument("--repeats", type=int, default=5, help="of each size; the median counts")
-    parser.add_argument(
-        "--out", type=Path, default=_ROOT / "benchmarks" / "results" / "low_rank_scaling.json"
-    )
-    parser.add_argument("--figure", type=Path, default=_ROOT / "docs" / "images" / "low_rank_scaling.png")
-    arguments = parser.parse_args()
     panels = {name: _measure(name, arguments.repeats) for name in _PANELS}
-    write_json(arguments.out, describe_machine() | {"repeats": arguments.repeats, "panels": panels})
+    save(arguments.out, {"repeats": arguments.repeats, "panels": panels})
     _draw(panels, arguments.figure)
     for name, panel in panels.items():
         print(f"seconds per step ~ ({name}) ^ {panel['slope']:.2f}; of the part: ^ {panel['part_slope']:.2f}")
@@ -93,13 +84,9 @@ def _size(name: str, problem: StepProblem) -> int:
 
 
 def _draw(panels: dict[str, Any], path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
     from matplotlib.ticker import NullFormatter
 
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
+    figure, axes = begin_picture(1, 3, figsize=(11, 3.6))
     for axis, (name, panel) in zip(axes, panels.items(), strict=True):
         sizes, step = np.array(panel["sizes"]), 1e3 * np.array(panel["seconds"])
         part, title = 1e3 * np.array(panel["part_seconds"]), _PART_TITLES[name]
@@ -114,9 +101,7 @@ def _draw(panels: dict[str, Any], path: Path) -> None:
         axis.yaxis.set_minor_formatter(NullFormatter())
         axis.grid(True, which="major", alpha=0.3)
     axes[0].set_ylabel("milliseconds per step, one thread")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    write_picture(figure, path)
 
 
 if __name__ == "__main__":

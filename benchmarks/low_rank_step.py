@@ -29,32 +29,20 @@ Example: ``python -m benchmarks.low_rank_step --repeats 5``.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from benchmarks.frame import RESULTS, flag, read_json, read_options, write_json
 from benchmarks.machine import describe_machine
-from benchmarks.product_limits import (
-    Limits,
-    level_sizes,
-    measure_limits,
-    row_rate,
-    seconds_of,
-    text_pattern,
-)
-from benchmarks.results_file import write_json
+from benchmarks.product_limits import Limits, level_sizes, measure_limits, row_rate, seconds_of, text_pattern
 
-__all__ = ["Shape", "StepProblem", "main", "step_seconds"]
-
-_ROOT = Path(__file__).resolve().parents[1]
 _ITERATIONS, _FEW_ITERATIONS = (5, 25), (1, 4)
 _MANY_ENTRIES = 10**7
 _IMAGE, _GRADIENT, _SCORES, _CURVATURE, _VECTORS = "X S", "X^T B", "scores", "curvature", "vectors"
@@ -325,12 +313,18 @@ def _rows(name: str, shape: Shape, parts: dict[str, dict[str, float]]) -> list[s
 
 
 def main() -> None:
-    """Measure, print the table, write the results, draw the picture."""
     from labelweave.arrays import Workers
 
-    arguments = _parse_arguments()
+    sets = ["bibtex", "delicious", "Wikipedia / 10"]
+    arguments = read_options(
+        __doc__,
+        sets=flag(sets, nargs="*", choices=sets),
+        repeats=5,
+        precision=flag("float32", choices=("float64", "float32")),
+        out=RESULTS / "low_rank_step.json",
+    )
     dtype = np.dtype(arguments.precision)
-    results: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    results: dict[str, Any] = read_json(arguments.out)
     results |= {"precision": arguments.precision, "steps": results.get("steps", {})}
     with Workers(1).running() as workers:
         limits, rates = measure_limits(dtype), _update_rates(dtype)
@@ -347,18 +341,6 @@ def main() -> None:
                 results["steps"][f"{name}: {shape.title}"] = parts | {"measured": describe_machine()}
                 print(*_rows(name, shape, parts), sep="\n", flush=True)
     write_json(arguments.out, results)
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    sets = ["bibtex", "delicious", "Wikipedia / 10"]
-    parser.add_argument("--sets", nargs="*", choices=sets, default=sets)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--precision", choices=("float64", "float32"), default="float32")
-    parser.add_argument("--out", type=Path, default=_ROOT / "benchmarks" / "results" / "low_rank_step.json")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -11,19 +11,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-__all__ = ["MEASURING", "describe_machine", "git", "peak_memory_bytes"]
-
 MEASURING = ("src", "benchmarks", ":!benchmarks/results")  # what a figure can depend on
 
 
 def describe_machine() -> dict[str, Any]:
     """Name processor, cores, versions, day and commit.
 
-    Returns
-    -------
-    dict
-        ``processor``, ``cores``, ``python``, ``labelweave``, ``date`` and ``commit``, the latter with
-        "-dirty" where code has changed since; empty outside of a checkout.
+    Returns: ``processor``, ``cores``, ``python``, ``labelweave``, ``date`` and ``commit``, the latter with
+    "-dirty" where code has changed since; empty outside of a checkout.
     """
     changed = "-dirty" if git("status", "--porcelain", "--", *MEASURING) else ""
     return {
@@ -39,15 +34,7 @@ def describe_machine() -> dict[str, Any]:
 def git(*words: str) -> str:
     """Ask git about this checkout.
 
-    Parameters
-    ----------
-    *words : str
-        The command.
-
-    Returns
-    -------
-    str
-        What it prints; empty where it fails.
+    Returns: what it prints; empty where it fails.
     """
     root = Path(__file__).resolve().parents[1]
     said = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=False)
@@ -63,13 +50,7 @@ def _processor() -> str:
 
 
 def peak_memory_bytes() -> int:
-    """Ask the system for the largest resident memory that this process has had.
-
-    Returns
-    -------
-    int
-        Bytes.
-    """
+    """Ask the system for the largest resident memory that this process has had."""
     import resource
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -22,20 +22,24 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import RESULTS, flag, read_options, write_json
 from benchmarks.machine import describe_machine, peak_memory_bytes
-from benchmarks.results_file import write_json
-
-__all__ = ["main", "make_bumps"]
 
 _ROWS, _FEATURES, _LABELS = 50_000, 20, 20
 _BUMPS, _NEW_ROWS = 40, 5_000
 _NOISE = 0.3  # of the scores' standard deviation
-_RESULTS = Path(__file__).resolve().parent / "results"
 
 
 def main() -> None:
-    """Make the data, fit, print and write what it took."""
-    arguments = _parse_arguments()
+    arguments = read_options(
+        __doc__,
+        rows=flag(_ROWS, "fewer for a shorter run"),
+        tol=flag(1e-3, "the relative duality gap to reach"),
+        memory_budget=flag(2000.0, "megabytes for kernel values"),
+        solver="auto",
+        n_jobs=flag(2, "threads"),
+        out=flag(help="a JSON file; default results/many_rows[_ROWS].json", type=Path),
+    )
     X, Y, clean = make_bumps(arguments.rows + _NEW_ROWS)
     before = peak_memory_bytes()
     model, seconds = _timed_fit(X[: arguments.rows], Y[: arguments.rows], arguments)
@@ -65,41 +69,17 @@ def main() -> None:
     write_json(arguments.out or _default_file(arguments.rows), results)
 
 
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rows", type=int, default=_ROWS, help="fewer for a shorter run")
-    parser.add_argument("--tol", type=float, default=1e-3, help="the relative duality gap to reach")
-    parser.add_argument("--memory-budget", type=float, default=2000.0, help="megabytes for kernel values")
-    parser.add_argument("--solver", default="auto")
-    parser.add_argument("--n-jobs", type=int, default=2, help="threads")
-    parser.add_argument("--out", type=Path, help="a JSON file; default results/many_rows[_ROWS].json")
-    return parser.parse_args()
-
-
 def _default_file(rows: int) -> Path:
-    return _RESULTS / ("many_rows.json" if rows == _ROWS else f"many_rows_{rows}.json")
+    return RESULTS / ("many_rows.json" if rows == _ROWS else f"many_rows_{rows}.json")
 
 
 def make_bumps(n_rows: int, seed: int = 0) -> tuple[Any, Any, Any]:
     """Make rows and labels.
 
-    Parameters
-    ----------
-    n_rows : int
-        Rows.
-    seed : int, default=0
-        Fixes the data.
-
-    Returns
-    -------
-    X : ndarray of float64, shape (n, 20)
-        Features.
-    Y : ndarray of int8, shape (n, 20)
-        Labels 0/1.
-    clean : ndarray of int8, shape (n, 20)
-        The labels that the scores without noise give.
+    seed: fixes the data.
+    X: Features.
+    Y: Labels 0/1.
+    clean: The labels that the scores without noise give.
     """
     from sklearn.metrics.pairwise import rbf_kernel
 

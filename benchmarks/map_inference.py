@@ -20,16 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.machine import describe_machine
+from benchmarks.frame import IMAGES, RESULTS, begin_picture, flag, read_options, save, write_picture
 from benchmarks.map_peers import solve_by_cuts, solve_by_programs
 from benchmarks.map_problems import PairProblem, draw_problem, graph_of
 from benchmarks.needed_data import needs_data
-from benchmarks.results_file import write_json
 from labelweave.inference.map import MapInference
 
-__all__ = ["main"]
-
-_ROOT = Path(__file__).resolve().parents[1]
 _GRAPHS = {
     "tree, 159 labels": ("tree", 159, 158),
     "complete, 6 labels": ("complete", 6, 15),
@@ -48,16 +44,14 @@ _EDGE_COUNTS = (0, 10, 25, 50, 75, 100, 150, 200, 250, 300)
 
 @needs_data
 def main() -> None:
-    """Measure, print, draw, and write the results."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_options(
+        __doc__,
+        examples=flag(500, "of a problem; a fiftieth for 1,000 labels"),
+        programs=flag(3, "examples that milp solves"),
+        repeats=5,
+        out=RESULTS / "map_inference.json",
+        figure=IMAGES / "map_edges.png",
     )
-    parser.add_argument("--examples", type=int, default=500, help="of a problem; a fiftieth for 1,000 labels")
-    parser.add_argument("--programs", type=int, default=3, help="examples that milp solves")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--out", type=Path, default=_ROOT / "benchmarks" / "results" / "map_inference.json")
-    parser.add_argument("--figure", type=Path, default=_ROOT / "docs" / "images" / "map_edges.png")
-    arguments = parser.parse_args()
     speed = [_compare(*problem, arguments) for problem in _problems()]
     edges = [
         _count_edges(n_edges, coupling, arguments)
@@ -65,7 +59,7 @@ def main() -> None:
         for n_edges in _EDGE_COUNTS
     ]
     shared = {"examples": arguments.examples, "repeats": arguments.repeats}
-    write_json(arguments.out, describe_machine() | shared | {"speed": speed, "edges": edges})
+    save(arguments.out, shared | {"speed": speed, "edges": edges})
     _draw(edges, arguments.figure)
 
 
@@ -122,12 +116,7 @@ def _count_edges(n_edges: int, coupling: float, arguments: argparse.Namespace) -
 
 
 def _draw(edges: list[dict[str, Any]], path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axis = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+    figure, axis = begin_picture(figsize=(6.4, 4.0))
     for coupling, color in zip(_USUAL_COUPLINGS, ("#9ec5e8", "#4f8fc4", "#1f5a92", "#0b2c4d"), strict=True):
         rows = [row for row in edges if row["coupling"] == coupling]
         micros = [1e6 / row["per_second"] for row in rows]
@@ -144,9 +133,7 @@ def _draw(edges: list[dict[str, Any]], path: Path) -> None:
             textcoords="offset points", ha="center", fontsize=8, color="0.4",
         )  # fmt: skip
     axis.set_title("width of the graph's elimination order", fontsize=8, color="0.4", pad=16)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    write_picture(figure, path)
 
 
 if __name__ == "__main__":

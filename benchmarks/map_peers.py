@@ -22,8 +22,6 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from benchmarks.map_problems import Floats, PairProblem
 
-__all__ = ["solve_by_cuts", "solve_by_programs"]
-
 _ROOT = Path(__file__).resolve().parents[1]
 
 

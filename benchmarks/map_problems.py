@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from labelweave.labels.clique_graph import CliqueGraph
 
-__all__ = ["PairProblem", "draw_problem", "graph_of"]
-
 Floats = npt.NDArray[np.float64]
 
 

@@ -29,18 +29,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.fit_memory import MemoryClimb
-from benchmarks.machine import describe_machine
+from benchmarks.frame import RESULTS, flag, markdown, read_options, save
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
-from benchmarks.results_file import write_json
-
-__all__ = ["main", "measure_fit"]
 
 _THREAD_SETTINGS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 _NO_LIMIT = 1e6
 _UNSEEN = 1000
 _WARM_UP_ROWS = 300
-_RESULTS = Path(__file__).resolve().parent / "results"
 _COLUMNS = {
     "budget": "budget, MB",
     "solver": "solver",
@@ -59,8 +55,14 @@ _COLUMNS = {
 
 @needs_data
 def main() -> None:
-    """Measure, print the tables and write the results."""
-    arguments = _parse_arguments()
+    arguments = read_options(
+        __doc__,
+        sizes=flag([6000, 12000], "numbers of images"),
+        solvers=flag(["auto", "block_ascent"], "within the budget"),
+        tol=flag(1e-3, "the relative duality gap to reach"),
+        data=flag(DEFAULT_DATA, "the folder that has awa/"),
+        out=RESULTS / "memory_budget.json",
+    )
     os.environ.update(dict.fromkeys(_THREAD_SETTINGS, "1"))
     tables: dict[str, Any] = {}
     for size in arguments.sizes:
@@ -68,19 +70,7 @@ def main() -> None:
         tables[str(size)] = rows
         print(f"\n{size:,} images", *_table(rows), sep="\n", flush=True)
     settings = {"tol": arguments.tol, "C": 1.0, "threads": 1}
-    write_json(arguments.out, {**describe_machine(), **settings, "images": tables})
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--sizes", type=int, nargs="+", default=[6000, 12000], help="numbers of images")
-    parser.add_argument("--solvers", nargs="+", default=["auto", "block_ascent"], help="within the budget")
-    parser.add_argument("--tol", type=float, default=1e-3, help="the relative duality gap to reach")
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="the folder that has awa/")
-    parser.add_argument("--out", type=Path, default=_RESULTS / "memory_budget.json")
-    return parser.parse_args()
+    save(arguments.out, settings | {"images": tables})
 
 
 def _measure_size(size: int, arguments: argparse.Namespace) -> list[dict[str, Any]]:
@@ -110,23 +100,12 @@ def _in_new_process(
 def measure_fit(size: int, solver: str, budget: float | None, tol: float, data: Path) -> dict[str, Any]:
     """Fit once.
 
-    Parameters
-    ----------
-    size : int
-        Training images.
-    solver : str
-        The estimator's ``solver``.
-    budget : float or None
-        The estimator's ``memory_budget``; ``None`` is no limit.
-    tol : float
-        The relative duality gap to reach.
-    data : Path
-        The folder that has ``awa/``.
-
-    Returns
-    -------
-    dict
-        Seconds, objective, gap, peak, and ``scores`` of images that were not trained on.
+    size: training images.
+    solver: the estimator's ``solver``.
+    budget: the estimator's ``memory_budget``; ``None`` is no limit.
+    tol: the relative duality gap to reach.
+    data: the folder that has ``awa/``.
+    Returns: seconds, objective, gap, peak, and ``scores`` of images that were not trained on.
     """
     from benchmarks.kernel_problems import load_animals, scale_gamma
     from labelweave import MaxMarginClassifier
@@ -158,7 +137,7 @@ def measure_fit(size: int, solver: str, budget: float | None, tol: float, data: 
 
 def _primal(model: Any, X: Any, Y: Any, gamma: float) -> float:
     from benchmarks.kernel_objective import label_values
-    from benchmarks.labelweave_kernel import coefficients_of
+    from benchmarks.labelweave_margins import coefficients_of
     from benchmarks.peers.exchange import PeerProblem
 
     problem = PeerProblem(X, Y, 2.0, gamma=gamma)
@@ -166,8 +145,7 @@ def _primal(model: Any, X: Any, Y: Any, gamma: float) -> float:
 
 
 def _table(rows: list[dict[str, Any]]) -> list[str]:
-    lines = ["| " + " | ".join(_COLUMNS.values()) + " |", "|---" * len(_COLUMNS) + "|"]
-    return lines + ["| " + " | ".join(_cell(key, row[key]) for key in _COLUMNS) + " |" for row in rows]
+    return markdown([*_COLUMNS.values()], [[_cell(key, row[key]) for key in _COLUMNS] for row in rows])
 
 
 def _cell(key: str, value: Any) -> str:

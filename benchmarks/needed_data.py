@@ -8,8 +8,6 @@ from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 
-__all__ = ["SOURCES", "first_file", "missing", "needs_data"]
-
 # by a folder of the data, or by the name of a file
 SOURCES = {
     "study_envelope.csv": "a table with the columns metric, set, best, median and a method each (RFPCT, "
@@ -46,22 +44,9 @@ _PEERS = ".venv-peers"
 def first_file(folder: Path, pattern: str) -> Path:
     """Find a file of data by a pattern.
 
-    Parameters
-    ----------
-    folder : Path
-        Where it is.
-    pattern : str
-        With ``*`` for any letters.
-
-    Returns
-    -------
-    Path
-        The first one in the order of names.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is none.
+    pattern: with ``*`` for any letters.
+    Returns: the first one in the order of names.
+    Raises FileNotFoundError: If there is none.
     """
     found = min(folder.glob(pattern), default=None)
     if found is None:
@@ -72,15 +57,8 @@ def first_file(folder: Path, pattern: str) -> Path:
 def missing(error: Exception) -> str:
     """Say which data or programs an error is about, what they are and where they go.
 
-    Parameters
-    ----------
-    error : Exception
-        What a reader raised.
-
-    Returns
-    -------
-    str
-        A sentence or two; empty where the error is about something else.
+    error: what a reader raised.
+    Returns: A sentence or two; empty where the error is about something else.
     """
     place = str(getattr(error, "filename", None) or error)
     if not isinstance(error, FileNotFoundError) and "found no such file" not in place:
@@ -100,15 +78,7 @@ def missing(error: Exception) -> str:
 def needs_data(main: Callable[[], None]) -> Callable[[], None]:
     """Make a command end with a sentence and exit code 2 where its data or programs are missing.
 
-    Parameters
-    ----------
-    main : callable
-        The command.
-
-    Returns
-    -------
-    callable
-        The same, but for files of data that are not found.
+    Returns: the same, but for files of data that are not found.
     """
 
     @wraps(main)

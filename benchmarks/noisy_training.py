@@ -26,35 +26,27 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
+from benchmarks.frame import RESULTS, read_options, several
 from benchmarks.label_errors import NOISES, SETS, Array, cases_of, flipped, left_out, training_rows
 from benchmarks.needed_data import needs_data
-from benchmarks.problems import DEFAULT_DATA
+from benchmarks.problems import DEFAULT_DATA, read_part
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import MaxMarginClassifier, metrics
-from labelweave.datasets import load_debtags, read_mulan
+from labelweave.datasets import load_debtags
 from labelweave.inference import calibrate_labels
 from labelweave.labels import LabelMatrix
 from labelweave.noise import find_label_errors
 
-__all__ = ["main", "test_rows"]
-
-_RESULTS = Path(__file__).parent / "results" / "noisy_training.json"
 _KINDS = ("clean", "flipped", "hidden", "flipped back", "soft", "rates", "true rates")
 _DRAWS = 5
 
 
 @needs_data
 def main() -> None:
-    """Measure, write the results, print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_options(
+        __doc__, sets=several(SETS), draws=_DRAWS, data=DEFAULT_DATA, records=RESULTS / "noisy_training.json"
     )
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
-    parser.add_argument("--draws", type=int, default=_DRAWS)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    RecordedRuns.add_options(parser, _RESULTS)
-    arguments = parser.parse_args()
-    recorded = RecordedRuns(arguments.out, arguments)
+    recorded = RecordedRuns(arguments)
     warnings.simplefilter("ignore", UserWarning)  # of models that fit wrong labels
     for name in arguments.sets:
         _measure_set(name, arguments, recorded)
@@ -85,7 +77,7 @@ def _measure_set(name: str, arguments: argparse.Namespace, recorded: RecordedRun
 
 def test_rows(name: str, data: Path, kept: Array) -> tuple[sp.csr_array, Array]:
     if name == "bibtex":
-        whole = read_mulan(data / "mulan" / name / f"{name}-test.arff", data / "mulan" / name / f"{name}.xml")
+        whole = read_part(name, "test", data)
         return sp.csr_array(normalize(whole.X)), whole.Y.positives.toarray()[:, kept]
     _, _, X_test, Y_test = load_debtags(return_X_y=True)
     return X_test, Y_test.toarray()[:, kept]

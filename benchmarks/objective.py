@@ -8,29 +8,16 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-__all__ = ["primal_value"]
-
 
 def primal_value(X: Any, Y: Any, C: float, weights: npt.ArrayLike, block_rows: int = 2048) -> float:
     """Compute sum_l 1/2 ||z_l||^2 + 2 C sum_i max(0, 1 - y_il z_l.x_i) in float64.
 
-    Parameters
-    ----------
-    X : sparse array of shape (n, d)
-        Features, without the constant one.
-    Y : sparse array of shape (n, L)
-        Non-zeros are the positives, all else is negative.
-    C : float
-        labelweave's C, half of LIBLINEAR's.
-    weights : array-like of shape (d + 1, L)
-        A column for each label; the last row is the bias, which is penalised too.
-    block_rows : int, default=2048
-        Rows whose scores are held at a time.
-
-    Returns
-    -------
-    float
-        The objective, summed over labels.
+    X: features, without the constant one.
+    Y: Non-zeros are the positives, all else is negative.
+    C: labelweave's C, half of LIBLINEAR's.
+    weights: A column for each label; the last row is the bias, which is penalised too.
+    block_rows: rows whose scores are held at a time.
+    Returns: the objective, summed over labels.
     """
     weights = np.asarray(weights, dtype=np.float64)
     X, Y = sp.csr_array(X, dtype=np.float64), sp.csr_array(Y)

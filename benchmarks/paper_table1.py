@@ -17,24 +17,20 @@ Example: ``python -m benchmarks.paper_table1 --sizes 2000 10000``.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.frame import RESULTS, flag, markdown, read_options, save
 from benchmarks.kernel_problems import load_kernel_problem
 from benchmarks.kernel_runs import own_runs, peer_runs
-from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.objective import primal_value
 from benchmarks.peers.exchange import PeerProblem, Solution, write_problem
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.programs import KERNEL_PROGRAMS, PROGRAMS, Session
-from benchmarks.results_file import write_json
 from benchmarks.tolerance_search import ToleranceSearch
-
-__all__ = ["main", "measure_linear", "measure_rbf"]
 
 _GAP = 1e-3
 _SIZES = (2_000, 10_000, 15_000, 24_295)
@@ -47,7 +43,6 @@ _PAPER = {
     24_295: (102, 104, 29_328, 1_087, 34_770, 3_016),  # the paper has 24,292
 }
 _COLUMNS = ("LIBLINEAR", "labelweave linear", "LIBSVM RBF", "labelweave RBF")
-_RESULTS = Path(__file__).resolve().parent / "results"
 
 
 @dataclass(frozen=True)
@@ -63,8 +58,14 @@ class LinearRun:
 
 @needs_data
 def main() -> None:
-    """Measure, print the table and write the results."""
-    arguments = _parse_arguments()
+    arguments = read_options(
+        __doc__,
+        sizes=_SIZES,
+        libsvm_rows=flag(2_000, "run LIBSVM up to so many images"),
+        megabytes=flag(3_000.0, "memory for kernel values"),
+        data=flag(DEFAULT_DATA, "the folder that has awa/"),
+        out=RESULTS / "paper_table1.json",
+    )
     found: dict[int, dict[str, Any]] = {}
     for size in arguments.sizes:
         problem = load_kernel_problem(f"awa-{size}", 1.0, arguments.megabytes, arguments.data)
@@ -75,33 +76,14 @@ def main() -> None:
     table = [*_header(), *(_row(size, runs) for size, runs in found.items())]
     print("", *table, sep="\n")
     settings = {"gap": _GAP, "C": 1.0, "kernel_megabytes": arguments.megabytes, "threads": 1}
-    write_json(arguments.out, {**describe_machine(), **settings, "runs": _plain(found), "table": table})
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--sizes", type=int, nargs="+", default=list(_SIZES))
-    parser.add_argument("--libsvm-rows", type=int, default=2_000, help="run LIBSVM up to so many images")
-    parser.add_argument("--megabytes", type=float, default=3_000.0, help="memory for kernel values")
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="the folder that has awa/")
-    parser.add_argument("--out", type=Path, default=_RESULTS / "paper_table1.json")
-    return parser.parse_args()
+    save(arguments.out, settings | {"runs": _plain(found), "table": table})
 
 
 def measure_linear(problem: PeerProblem) -> dict[str, Any]:
     """Time labelweave and LIBLINEAR with the linear kernel.
 
-    Parameters
-    ----------
-    problem : PeerProblem
-        Dense features, all labels.
-
-    Returns
-    -------
-    dict
-        The run of each column that reached the gap.
+    problem: dense features, all labels.
+    Returns: the run of each column that reached the gap.
     """
     own = _linear_run(problem, "labelweave", _GAP, 0.0)
 
@@ -131,17 +113,9 @@ def _linear_values(problem: PeerProblem, solution: Solution, known_dual: float) 
 def measure_rbf(problem: PeerProblem, *, with_libsvm: bool) -> dict[str, Any]:
     """Time labelweave, and LIBSVM if asked for, with the RBF kernel.
 
-    Parameters
-    ----------
-    problem : PeerProblem
-        All rows and labels.
-    with_libsvm : bool
-        Whether to run LIBSVM, at the tolerance that a search with the precomputed kernel finds.
-
-    Returns
-    -------
-    dict
-        The run of each column that reached the gap.
+    problem: all rows and labels.
+    with_libsvm: whether to run LIBSVM, at the tolerance that a search with the precomputed kernel finds.
+    Returns: the run of each column that reached the gap.
     """
     (own,) = own_runs(problem, KERNEL_PROGRAMS["labelweave"], [_GAP])
     if not with_libsvm:
@@ -156,7 +130,7 @@ def measure_rbf(problem: PeerProblem, *, with_libsvm: bool) -> dict[str, Any]:
 def _header() -> list[str]:
     paper = ("LIBLINEAR", "LM3L", "LIBSVM linear", "KM3L linear", "LIBSVM RBF", "KM3L RBF")
     titles = ["images", *_COLUMNS, *(f"paper: {name}" for name in paper)]
-    return ["| " + " | ".join(titles) + " |", "|---" * len(titles) + "|"]
+    return markdown(titles)
 
 
 def _row(size: int, runs: dict[str, Any]) -> str:

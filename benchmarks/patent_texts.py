@@ -17,8 +17,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["SECTIONS", "PatentTexts", "Section", "make_patent_texts"]
-
 _WORDS_OF_NODE = (400, 120, 40)  # keywords of a child of the root, of a subclass and of a leaf
 _SHARES = (0.08, 0.07, 0.06)  # of a row's words, from each of them; the rest is the language
 _LANGUAGE_OFFSET = 30.0  # of Zipf's law: the most frequent words are left out, as the paper does
@@ -29,16 +27,10 @@ _DRAWS = 1.18  # for each distinct word
 class Section:
     """How large a section is, and the paper's seconds (its table 2).
 
-    Parameters
-    ----------
-    rows, words : int
-        Patents, and words of the dictionary.
-    levels : tuple of int
-        Nodes on each level below the root; the last ones are leaves.
-    seconds : dict of str to float
-        Of the final fit, "flat" and "tree".
-    fold_seconds : dict of str to float
-        Of one fold while hyper-parameters are learned.
+    rows, words: patents, and words of the dictionary.
+    levels: nodes on each level below the root; the last ones are leaves.
+    seconds: of the final fit, "flat" and "tree".
+    fold_seconds: of one fold while hyper-parameters are learned.
     """
 
     rows: int
@@ -60,16 +52,10 @@ SECTIONS = {
 class PatentTexts:
     """Rows and their classes.
 
-    Parameters
-    ----------
-    X : csr_array of shape (n, d)
-        Words, in rows of unit length.
-    leaves : ndarray of int, shape (n,)
-        The leaf of each row.
-    names : list of str
-        The leaves' names.
-    pairs : list of (str, str)
-        Parent and child, below the root.
+    X: words, in rows of unit length.
+    leaves: the leaf of each row.
+    names: the leaves' names.
+    pairs: parent and child, below the root.
     """
 
     X: sp.csr_array
@@ -81,19 +67,8 @@ class PatentTexts:
 def make_patent_texts(section: Section, words_per_row: float = 100.0, seed: int = 0) -> PatentTexts:
     """Make patents.
 
-    Parameters
-    ----------
-    section : Section
-        The sizes.
-    words_per_row : float, default=100.0
-        Distinct words of a row, about.
-    seed : int, default=0
-        The seed.
-
-    Returns
-    -------
-    PatentTexts
-        The same for the same arguments.
+    words_per_row: distinct words of a row, about.
+    Returns: the same for the same arguments.
     """
     rng = np.random.default_rng(seed)
     parents = [_uneven(below, above, rng) for above, below in pairwise(section.levels)]

@@ -18,19 +18,15 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.frame import RESULTS, flag, markdown, read_options, save, several
 from benchmarks.logistic_problems import ClassProblem, load_class_problem
-from benchmarks.machine import describe_machine, peak_memory_bytes
+from benchmarks.machine import peak_memory_bytes
 from benchmarks.needed_data import needs_data
 from benchmarks.patent_texts import SECTIONS
-from benchmarks.results_file import write_json
 
-__all__ = ["main"]
-
-_ROOT = Path(__file__).resolve().parents[1]
 _SCALE, _INTERCEPT_VARIANCE = 5.0, 0.01
 _FOLDS = 5
 _COLUMNS = ("section", "model", "gap asked", "gap", "seconds", "kernel products", "paper's seconds", "ratio")
@@ -38,8 +34,17 @@ _COLUMNS = ("section", "model", "gap asked", "gap", "seconds", "kernel products"
 
 @needs_data
 def main() -> None:
-    """Measure, print the tables and write the results."""
-    arguments = _parse_arguments()
+    arguments = read_options(
+        __doc__,
+        sections=flag(["D"], choices=list(SECTIONS)),
+        models=several(("flat", "tree")),
+        tol=[1e-4, 1e-6],
+        learn=flag(False, "learn the scales as well"),
+        learning_steps=flag(25, "quasi-Newton steps at most"),
+        threads=1,
+        repeats=3,
+        out=RESULTS / "patents_shape.json",
+    )
     fits: list[dict[str, Any]] = []
     learned: list[dict[str, Any]] = []
     _warm_up()
@@ -53,24 +58,7 @@ def main() -> None:
     print("\n".join(table))
     results = {"threads": arguments.threads, "peak_memory_bytes": peak_memory_bytes()}
     results |= {"scale": _SCALE, "intercept_variance": _INTERCEPT_VARIANCE}
-    write_json(
-        arguments.out, describe_machine() | results | {"fits": fits, "learned": learned, "table": table}
-    )
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--sections", nargs="+", choices=list(SECTIONS), default=["D"])
-    parser.add_argument("--models", nargs="+", choices=("flat", "tree"), default=["flat", "tree"])
-    parser.add_argument("--tol", type=float, nargs="+", default=[1e-4, 1e-6])
-    parser.add_argument("--learn", action="store_true", help="learn the scales as well")
-    parser.add_argument("--learning-steps", type=int, default=25, help="quasi-Newton steps at most")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=_ROOT / "benchmarks/results/patents_shape.json")
-    return parser.parse_args()
+    save(arguments.out, results | {"fits": fits, "learned": learned, "table": table})
 
 
 def _warm_up() -> None:
@@ -146,7 +134,7 @@ def _learn(problem: ClassProblem, section: str, model: str, arguments: argparse.
 
 
 def _table(fits: Sequence[dict[str, Any]]) -> list[str]:
-    return ["| " + " | ".join(_COLUMNS) + " |", "|---" * len(_COLUMNS) + "|", *map(_row, fits)]
+    return [*markdown(_COLUMNS), *map(_row, fits)]
 
 
 def _row(result: dict[str, Any]) -> str:
@@ -160,7 +148,7 @@ def _row(result: dict[str, Any]) -> str:
 
 def _learning_table(learned: Sequence[dict[str, Any]]) -> list[str]:
     columns = ("section", "model", "seconds", "evaluations", "a fold", "the paper's fold", "held-out loss")
-    return ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|", *map(_learning_row, learned)]
+    return [*markdown(columns), *map(_learning_row, learned)]
 
 
 def _learning_row(result: dict[str, Any]) -> str:

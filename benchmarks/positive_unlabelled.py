@@ -14,7 +14,6 @@ measured.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,17 +23,14 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
+from benchmarks.frame import RESULTS, flag, read_options
 from benchmarks.needed_data import needs_data
-from benchmarks.problems import DEFAULT_DATA
+from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import KernelLogisticClassifier, LowRankClassifier, MaxMarginClassifier, metrics
-from labelweave.datasets import read_mulan
-
-__all__ = ["main"]
 
 Array = npt.NDArray[Any]
 
-_RESULTS = Path(__file__).parent / "results" / "positive_unlabelled.json"
 _DRAWS, _ROWS, _HELD, _LOGISTIC_ROWS = 5, 4000, 1500, 1000
 _PLACES = (1, 3, 5)
 _COLUMNS = tuple(f"{name}@{k}" for name in ("psp", "p") for k in _PLACES)
@@ -95,16 +91,14 @@ class _Data(NamedTuple):
 
 @needs_data
 def main() -> None:
-    """Measure, write the results, print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_options(
+        __doc__,
+        methods=flag(_METHODS, choices=tuple(_METHODS)),
+        draws=_DRAWS,
+        data=DEFAULT_DATA,
+        records=RESULTS / "positive_unlabelled.json",
     )
-    parser.add_argument("--methods", nargs="+", choices=tuple(_METHODS), default=list(_METHODS))
-    parser.add_argument("--draws", type=int, default=_DRAWS)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    RecordedRuns.add_options(parser, _RESULTS)
-    arguments = parser.parse_args()
-    recorded = RecordedRuns(arguments.out, arguments)
+    recorded = RecordedRuns(arguments)
     data = _read(arguments.data) if recorded.measures else None
     for name in arguments.methods:
         cases = [{"method": name, "draw": draw} for draw in range(arguments.draws)]
@@ -122,10 +116,7 @@ def main() -> None:
 
 
 def _read(folder: Path) -> _Data:
-    place = folder / "mulan" / "delicious"
-    parts = [
-        read_mulan(place / f"delicious-{part}.arff", place / "delicious.xml") for part in ("train", "test")
-    ]
+    parts = read_parts("delicious", folder)
     rows = [sp.csr_array(normalize(sp.csr_array(part.X))) for part in parts]
     train, test = (part.Y.positives for part in parts)
     return _Data(rows[0], train, rows[1], test, metrics.propensities(train))

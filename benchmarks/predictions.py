@@ -17,7 +17,6 @@ Examples: ``OPENBLAS_NUM_THREADS=1 python -m benchmarks.predictions``;
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 import warnings
@@ -31,13 +30,11 @@ import numpy as np
 import scipy.sparse as sp
 
 import labelweave as lw
+from benchmarks.frame import RESULTS, flag, read_options
+from benchmarks.opponents import PLST, WSABIE
 from benchmarks.product_limits import text_pattern
 from benchmarks.recorded_runs import RecordedRuns, Run
-from labelweave.baselines import PLST, WSABIE, BinaryRelevance
 
-__all__ = ["main"]
-
-_OUT = Path(__file__).resolve().parent / "results" / "predictions.json"
 _METHODS = ("decision_function", "predict", "predict_top", "predict_proba")
 _COLUMNS, _SUPPORT = 384, 2000
 _EXPLAINED_FROM = 1.5  # times the bound
@@ -50,7 +47,7 @@ def _models() -> dict[str, dict[str, Any]]:
     texts: dict[str, Any] = {
         "MaxMargin": margin,
         "MaxMargin, pruned": lw.MaxMarginClassifier(tol=0.1, prune="certified"),
-        "BinaryRelevance": BinaryRelevance("logistic"),
+        "BinaryRelevance": lw.BinaryRelevance("logistic"),
         "LowRank, 50": lw.LowRankClassifier(50, max_iter=3),
         "PLST, 50": PLST(50),
         "WSABIE, 50": WSABIE(50, n_epochs=1),
@@ -63,7 +60,7 @@ def _models() -> dict[str, dict[str, Any]]:
     dense: dict[str, Any] = {
         "MaxMargin": margin,
         "KernelLogistic, linear": lw.KernelLogisticClassifier("linear", gamma=1.0, tol=0.1),
-        "BinaryRelevance": BinaryRelevance("logistic"),
+        "BinaryRelevance": lw.BinaryRelevance("logistic"),
         "LowRank, 10": lw.LowRankClassifier(10, max_iter=3),
         "LabelGraph": lw.LabelGraphClassifier(graph="chow-liu", tol=0.5, max_iter=5),
         "LabelTree": lw.LabelTreeClassifier(),
@@ -172,18 +169,18 @@ def _is_slow(run: Run) -> bool:
 
 
 def main() -> None:
-    """Fit every model, time its predictions, print and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, nargs="+", default=[1, 100, 10_000])
-    parser.add_argument("--data", nargs="+", default=["texts", "dense", "kernels"])
-    parser.add_argument("--models", nargs="+", default=None, help="the names of some")
-    parser.add_argument("--seconds", type=float, default=1.0, help="of each case at least")
-    parser.add_argument("--words", type=int, default=20_000, help="of texts")
-    parser.add_argument("--labels", type=int, default=300, help="of texts")
-    parser.add_argument("--clock", action="store_true", help="time by the clock, for several threads")
-    RecordedRuns.add_options(parser, _OUT)
-    options = parser.parse_args()
-    runs = RecordedRuns(options.out, options)
+    options = read_options(
+        __doc__,
+        rows=[1, 100, 10_000],
+        data=["texts", "dense", "kernels"],
+        models=flag(help="the names of some", nargs="+"),
+        seconds=flag(1.0, "of each case at least"),
+        words=flag(20_000, "of texts"),
+        labels=flag(300, "of texts"),
+        clock=flag(False, "time by the clock, for several threads"),
+        records=RESULTS / "predictions.json",
+    )
+    runs = RecordedRuns(options)
     for kind in options.data:
         for name, model in _models()[kind].items():
             if options.models and name not in options.models:

@@ -15,11 +15,21 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.datasets import read_any
-
-__all__ = ["DEFAULT_DATA", "load_problem"]
+from benchmarks.needed_data import first_file
+from labelweave.datasets import LabeledData, read_mulan
 
 DEFAULT_DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+
+
+def read_part(name: str, part: str, data: Path = DEFAULT_DATA) -> LabeledData:
+    """Read the "train" or the "test" rows of one of Mulan's sets, by the name of its folder."""
+    folder = data / "mulan" / name
+    return read_mulan(first_file(folder, f"*-{part}.arff"), first_file(folder, "*.xml"))
+
+
+def read_parts(name: str, data: Path = DEFAULT_DATA) -> tuple[LabeledData, LabeledData]:
+    """Read the rows of one of Mulan's sets, those to train on and those to test on."""
+    return read_part(name, "train", data), read_part(name, "test", data)
 
 
 def load_problem(name: str, data: Path = DEFAULT_DATA) -> tuple[sp.csr_array, sp.csr_array]:
@@ -27,21 +37,12 @@ def load_problem(name: str, data: Path = DEFAULT_DATA) -> tuple[sp.csr_array, sp
 
     Labels that no row has, or every row, are left out: there is nothing to separate.
 
-    Parameters
-    ----------
-    name : str
-        ``"rcv1"`` (three subsets, stacked), ``"rcv1-subset1"`` to ``"rcv1-subset3"``,
-        ``"tmc2007"`` (training rows, 500 words), ``"debtags"``, or ``"synthetic:n,d,L"``
-        with rows, features and labels as whole numbers.
-    data : Path
-        The folder that has ``rcv1/`` and ``mulan/``.
-
-    Returns
-    -------
-    X : csr_array of float64, shape (n, d)
-        Features as the source has them.
-    Y : csr_array of int8, shape (n, L)
-        Ones at the positives.
+    name: ``"rcv1"`` (three subsets, stacked), ``"rcv1-subset1"`` to ``"rcv1-subset3"``, ``"tmc2007"``
+    (training rows, 500 words), ``"debtags"``, or ``"synthetic:n,d,L"`` with rows, features and labels as
+    whole numbers.
+    data: the folder that has ``rcv1/`` and ``mulan/``.
+    X: Features as the source has them.
+    Y: Ones at the positives.
     """
     kind, _, sizes = name.partition(":")
     if kind == "rcv1":
@@ -49,7 +50,7 @@ def load_problem(name: str, data: Path = DEFAULT_DATA) -> tuple[sp.csr_array, sp
     elif kind in ("rcv1-subset1", "rcv1-subset2", "rcv1-subset3"):
         X, Y = _load_rcv1(data, (kind[-1],))
     elif kind == "tmc2007":
-        read = read_any(data / "mulan" / kind / "tmc2007-500-train.arff")
+        read = read_part(kind, "train", data)
         X, Y = read.X, read.Y.positives
     elif kind == "debtags":
         X, Y = _load_debtags()

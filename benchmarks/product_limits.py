@@ -17,8 +17,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["LEVELS", "Limits", "level_sizes", "measure_limits", "row_rate", "seconds_of", "text_pattern"]
-
 LEVELS = ("second", "third", "memory")
 _HEAD = 10  # the word of rank r has a frequency of 1 / (r + this)
 
@@ -27,14 +25,9 @@ _HEAD = 10  # the word of rank r has a frequency of 1 / (r + this)
 class Limits:
     """What the machine can do on one core.
 
-    Parameters
-    ----------
-    cache_bytes : tuple of int
-        Sizes of the second and third level caches.
-    read_rates : dict of str to float
-        Bytes a second, of vectors, for each of ``LEVELS``.
-    operation_rate : float
-        Multiplications and additions a second in a square product.
+    cache_bytes: sizes of the second and third level caches.
+    read_rates: bytes a second, of vectors, for each of ``LEVELS``.
+    operation_rate: multiplications and additions a second in a square product.
     """
 
     cache_bytes: tuple[int, int]
@@ -51,23 +44,10 @@ class Limits:
     ) -> float:
         """Give the least time of a product that reads a row of a table for each entry.
 
-        Parameters
-        ----------
-        counts : ndarray of int
-            How often each row is read; every cache gets the rows that are read most.
-        row_bytes : int
-            Bytes of a row.
-        other_bytes : float
-            Bytes that come from memory once.
-        operations : float
-            Multiplications and additions.
-        row_rates : dict of str to float or None
-            Bytes a second of rows from each level; by default those of vectors.
-
-        Returns
-        -------
-        float
-            Seconds.
+        counts: how often each row is read; every cache gets the rows that are read most.
+        other_bytes: bytes that come from memory once.
+        operations: multiplications and additions.
+        row_rates: bytes a second of rows from each level; by default those of vectors; or None.
         """
         rates = self.read_rates if row_rates is None else row_rates
         counts = np.sort(counts)[::-1]
@@ -83,19 +63,9 @@ class Limits:
     def stream_seconds(self, n_bytes: float, resident: float, operations: float = 0.0) -> float:
         """Give the least time of work that goes through arrays in order.
 
-        Parameters
-        ----------
-        n_bytes : float
-            Bytes read and written.
-        resident : float
-            Bytes of all arrays that the work goes through again and again, which say where they live.
-        operations : float
-            Multiplications and additions of dense products.
-
-        Returns
-        -------
-        float
-            Seconds.
+        n_bytes: bytes read and written.
+        resident: bytes of all arrays that the work goes through again and again, which say where they live.
+        operations: multiplications and additions of dense products.
         """
         second, third = self.cache_bytes
         level = "second" if resident <= second else "third" if resident <= third else "memory"
@@ -105,19 +75,10 @@ class Limits:
 def text_pattern(rows: int, columns: int, a_row: int, dtype: Any, seed: int = 0) -> sp.csr_array:
     """Make a matrix whose columns are as frequent as words in text (Zipf).
 
-    Parameters
-    ----------
-    rows, columns, a_row : int
-        Its shape, and its entries a row, of which some may be in one place.
-    dtype : dtype
-        Type of the values.
-    seed : int, default=0
-        Fixes the random numbers.
-
-    Returns
-    -------
-    scipy.sparse.csr_array
-        The matrix; its values are uniformly random in [0, 1).
+    rows, columns, a_row: its shape, and its entries a row, of which some may be in one place.
+    dtype: type of the values.
+    seed: fixes the random numbers.
+    Returns: the matrix; its values are uniformly random in [0, 1).
     """
     random = np.random.default_rng(seed)
     frequencies = np.cumsum(1 / (np.arange(columns) + _HEAD))
@@ -133,15 +94,7 @@ def text_pattern(rows: int, columns: int, a_row: int, dtype: Any, seed: int = 0)
 def measure_limits(dtype: Any) -> Limits:
     """Measure what one core can do.
 
-    Parameters
-    ----------
-    dtype : dtype
-        Type of the numbers.
-
-    Returns
-    -------
-    Limits
-        The rates.
+    dtype: type of the numbers.
     """
     square = np.ones((1_536, 1_536), dtype)
     seconds = min(seconds_of(lambda: square @ square) for _ in range(5))
@@ -166,19 +119,7 @@ def _read_rate(size: int, dtype: np.dtype[Any]) -> float:
 def row_rate(size: int, width: int, dtype: np.dtype[Any]) -> float:
     """Measure our product with rows in uniformly random order from a table.
 
-    Parameters
-    ----------
-    size : int
-        Bytes of the table.
-    width : int
-        Its columns.
-    dtype : dtype
-        Its type.
-
-    Returns
-    -------
-    float
-        Bytes of rows a second.
+    size: bytes of the table.
     """
     from labelweave.arrays import Workers
     from labelweave.features.sparse_products import SparseProducts
@@ -197,10 +138,7 @@ def row_rate(size: int, width: int, dtype: np.dtype[Any]) -> float:
 def level_sizes() -> dict[str, int]:
     """Choose bytes that lie well within each cache, and well beyond.
 
-    Returns
-    -------
-    dict of str to int
-        Bytes for each of ``LEVELS``.
+    Returns: bytes for each of ``LEVELS``.
     """
     second, third = _cache_bytes(2), _cache_bytes(3)
     return {"second": second // 2, "third": min(third // 4, 8 * second), "memory": 4 * third}
@@ -218,17 +156,7 @@ def _cache_bytes(level: int) -> int:
 def seconds_of(work: Callable[[], Any], clock: Callable[[], float] = time.process_time) -> float:
     """Time some work.
 
-    Parameters
-    ----------
-    work : callable
-        The work.
-    clock : callable
-        The clock; by default the processor's time of this process.
-
-    Returns
-    -------
-    float
-        Seconds.
+    clock: the clock; by default the processor's time of this process.
     """
     start = clock()
     work()

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from benchmarks.peers.exchange import Solution, read_solutions
 
-__all__ = ["KERNEL_PROGRAMS", "PEERS_PYTHON", "PROGRAMS", "Program", "Session", "version_of"]
-
 _ROOT = Path(__file__).resolve().parents[1]
 PEERS_PYTHON = _ROOT / ".venv-peers" / "bin" / "python"
 _OWN_PYTHON = Path(sys.executable)
@@ -36,7 +34,7 @@ class Program:
 
 PROGRAMS = {
     "labelweave": Program(
-        "labelweave", "benchmarks.labelweave_max_margin", _OWN_PYTHON, "labelweave", (1e-2, 1e-3, 1e-4), True
+        "labelweave", "benchmarks.labelweave_margins", _OWN_PYTHON, "labelweave", (1e-2, 1e-3, 1e-4), True
     ),
     "liblinear": Program(
         "LIBLINEAR -s 3", "benchmarks.peers.liblinear", PEERS_PYTHON, "liblinear-official", _PEER_SERIES
@@ -54,7 +52,7 @@ PROGRAMS = {
 
 KERNEL_PROGRAMS = {
     "labelweave": Program(
-        "labelweave", "benchmarks.labelweave_kernel", _OWN_PYTHON, "labelweave", (1e-2, 1e-3, 1e-4), True
+        "labelweave", "benchmarks.labelweave_margins", _OWN_PYTHON, "labelweave", (1e-2, 1e-3, 1e-4), True
     ),
     "precomputed": Program(
         "scikit-learn SVC, kernel precomputed",

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["RankingProgram", "own_program", "package_version", "run_ranking"]
-
 _ROOT = Path(__file__).resolve().parents[1]
 _PEERS_PYTHON = _ROOT / ".venv-peers" / "bin" / "python"
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "RAYON_NUM_THREADS")
@@ -37,27 +35,12 @@ def own_program(title: str, module: str, variant: str) -> RankingProgram:
 def run_ranking(program: RankingProgram, problem: Path, answer: Path, threads: int = 1) -> dict[str, Any]:
     """Run a program.
 
-    Parameters
-    ----------
-    program : RankingProgram
-        What to run.
-    problem, answer : Path
-        The files between driver and program, see ``benchmarks.peers.top_labels``.
-    threads : int, default=1
-        What every library that counts threads is told.
-
-    Returns
-    -------
-    dict
-        ``top`` (test rows, 5); ``seconds`` and ``clock``, of the processor and of the wall, of training and
-        of predicting; ``bytes`` of the model; ``peak``, the largest resident memory until trained.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the peers' environment is absent.
-    RuntimeError
-        If the program fails.
+    problem, answer: the files between driver and program, see ``benchmarks.peers.top_labels``.
+    threads: what every library that counts threads is told.
+    Returns: ``top`` (test rows, 5); ``seconds`` and ``clock``, of the processor and of the wall, of training
+    and of predicting; ``bytes`` of the model; ``peak``, the largest resident memory until trained.
+    Raises FileNotFoundError: If the peers' environment is absent.
+    Raises RuntimeError: If the program fails.
     """
     if not program.python.exists():
         raise FileNotFoundError(

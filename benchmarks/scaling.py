@@ -19,7 +19,6 @@ Example: ``python -m benchmarks.scaling --repeats 3``.
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -29,12 +28,17 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import (
+    IMAGES,
+    RESULTS,
+    begin_picture,
+    flag,
+    read_options,
+    write_json,
+    write_picture,
+)
 from benchmarks.machine import describe_machine
-from benchmarks.results_file import write_json
 
-__all__ = ["main"]
-
-_ROOT = Path(__file__).resolve().parents[1]
 _ROUNDS = 5
 _FEATURES = 50_000
 _GRIDS = {
@@ -57,8 +61,12 @@ class Measurement:
 
 
 def main() -> None:
-    """Measure all three panels, write the numbers and the picture, print the slopes."""
-    arguments = _parse_arguments()
+    arguments = read_options(
+        __doc__,
+        repeats=flag(3, "fits of each size; the median counts"),
+        out=RESULTS / "scaling.json",
+        figure=IMAGES / "scaling.png",
+    )
     _measure(Measurement(500, 16, 10), 1)  # loads or compiles the loops
     panels = {name: [Measurement(**size) for size in sizes] for name, sizes in _GRIDS.items()}
     for measurements in panels.values():
@@ -69,16 +77,6 @@ def main() -> None:
     _draw(panels, slopes, arguments.figure)
     for name, slope in slopes.items():
         print(f"seconds per round ~ ({name}) ^ {slope['all']:.2f}; upper half: ^ {slope['upper half']:.2f}")
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--repeats", type=int, default=3, help="fits of each size; the median counts")
-    parser.add_argument("--out", type=Path, default=_ROOT / "benchmarks" / "results" / "scaling.json")
-    parser.add_argument("--figure", type=Path, default=_ROOT / "docs" / "images" / "scaling.png")
-    return parser.parse_args()
 
 
 def _measure(measurement: Measurement, repeats: int) -> None:
@@ -136,12 +134,7 @@ def _results(
 
 
 def _draw(panels: dict[str, list[Measurement]], slopes: dict[str, dict[str, float]], path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), sharey=True, layout="constrained")
+    figure, axes = begin_picture(1, 3, figsize=(11, 3.6), sharey=True)
     for axis, (name, measurements) in zip(axes, panels.items(), strict=True):
         sizes = np.array(_sizes(name, measurements))
         seconds = np.array([median(m.seconds_per_round) for m in measurements])
@@ -153,9 +146,7 @@ def _draw(panels: dict[str, list[Measurement]], slopes: dict[str, dict[str, floa
         axis.legend(frameon=False, fontsize=9)
         axis.grid(True, which="major", alpha=0.3)
     axes[0].set_ylabel("seconds per round, one thread")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    write_picture(figure, path)
 
 
 def _legend(slope: dict[str, float]) -> str:

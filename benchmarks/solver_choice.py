@@ -13,7 +13,6 @@ texts by truncated SVD, of unit length, with their most frequent tags; made rows
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections.abc import Callable
@@ -27,16 +26,13 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.frame import flag, read_options, save
 from benchmarks.kernel_problems import load_animals
 from benchmarks.logistic_problems import load_class_problem
-from benchmarks.machine import describe_machine
 from benchmarks.needed_data import missing, needs_data
-from benchmarks.problems import DEFAULT_DATA, load_problem
-from benchmarks.results_file import write_json
+from benchmarks.problems import DEFAULT_DATA, load_problem, read_part
 from benchmarks.unscaled_features import made_rows
 from labelweave import LabelCovariance, MaxMarginClassifier, datasets
-
-__all__ = ["PROBLEMS", "Problem"]
 
 SOLVERS = ("alternating_directions", "block_ascent", "auto")
 LINEAR_SOLVERS = ("alternating_directions", "coordinate_ascent", "auto")
@@ -55,8 +51,7 @@ class Problem(NamedTuple):
 
 def _mulan(name: str, rows: int | None = None) -> Callable[[Path], tuple[Any, Any]]:
     def load(data: Path) -> tuple[Any, Any]:
-        folder = data / "mulan" / name
-        found = datasets.read_mulan(folder / f"{name}-train.arff", folder / f"{name}.xml")
+        found = read_part(name, "train", data)
         return found.X[:rows], found.Y[:rows]
 
     return load
@@ -222,15 +217,15 @@ def _measure(X: Any, y: Any, settings: dict[str, Any], solver: str) -> dict[str,
 
 @needs_data
 def main() -> None:
-    """Measure and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--linear", action="store_true", help="linear models")
-    parser.add_argument("--problems", nargs="*")
-    parser.add_argument("--solvers", nargs="*")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+    options = read_options(
+        __doc__,
+        linear=flag(False, "linear models"),
+        problems=flag(nargs="*"),
+        solvers=flag(nargs="*"),
+        rounds=3,
+        data=DEFAULT_DATA,
+        out=flag(type=Path),
+    )
     problems = LINEAR if options.linear else PROBLEMS
     solvers = options.solvers or (LINEAR_SOLVERS if options.linear else SOLVERS)
     more = {"kernel": "linear", "threshold": 0.0} if options.linear else {}
@@ -258,8 +253,7 @@ def main() -> None:
         print(f"{name} ({X.shape[0]} rows): " + ", ".join(texts), flush=True)
     if not found:
         raise SystemExit(2)  # why was said of each
-    if options.out:
-        write_json(options.out, describe_machine() | found)
+    save(options.out, found)
 
 
 if __name__ == "__main__":

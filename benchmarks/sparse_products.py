@@ -29,26 +29,14 @@ import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.machine import describe_machine
-from benchmarks.product_limits import (
-    Limits,
-    level_sizes,
-    measure_limits,
-    row_rate,
-    seconds_of,
-    text_pattern,
-)
-from benchmarks.results_file import write_json
+from benchmarks.frame import RESULTS, flag, read_options, save
+from benchmarks.product_limits import Limits, level_sizes, measure_limits, row_rate, seconds_of, text_pattern
 
-__all__ = ["main"]
-
-_ROOT = Path(__file__).resolve().parents[1]
 _SHAPES = {
     "bibtex": {"rows": 4_880, "columns": 1_836, "a_row": 68, "widths": (64, 159)},
     "delicious": {"rows": 12_920, "columns": 500, "a_row": 18, "widths": (200,)},
@@ -71,10 +59,16 @@ class _Product:
 
 
 def main() -> None:
-    """Measure, print and write the results."""
     from labelweave.arrays import Workers
 
-    arguments = _parse_arguments()
+    arguments = read_options(
+        __doc__,
+        threads=1,
+        repeats=5,
+        precision=flag("float32", choices=("float64", "float32")),
+        most_entries=flag(10**8, "leave larger shapes out"),
+        out=RESULTS / "sparse_products.json",
+    )
     measured: dict[str, Any] = {}
     with Workers(arguments.threads).running() as workers:
         limits = measure_limits(np.dtype(arguments.precision))
@@ -85,7 +79,7 @@ def main() -> None:
                 measured[name] = _measure(name, shape, arguments, workers, limits)
     settings = {key: getattr(arguments, key) for key in ("threads", "repeats", "precision")}
     found = {"read_gb_per_s": rates, "gemm_gflops": limits.operation_rate / 1e9, "shapes": measured}
-    write_json(arguments.out, describe_machine() | settings | found)
+    save(arguments.out, settings | found)
 
 
 def _measure(
@@ -170,18 +164,6 @@ def _race(
         "stream_share": streams / seconds,
         "row_share": rows / seconds,
     }
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--precision", choices=("float64", "float32"), default="float32")
-    parser.add_argument("--most-entries", type=int, default=10**8, help="leave larger shapes out")
-    parser.add_argument("--out", type=Path, default=_ROOT / "benchmarks" / "results" / "sparse_products.json")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ Example: ``python -m benchmarks.sparse_weights`` writes ``benchmarks/results/spa
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from collections.abc import Callable
@@ -19,13 +18,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import labelweave as lw
+from benchmarks.frame import RESULTS, flag, read_options, write_json
 from benchmarks.machine import describe_machine, peak_memory_bytes
-from benchmarks.results_file import write_json
 from labelweave.datasets import LabeledData, make_text_like
 
-__all__ = ["main", "measure_model"]
-
-_RESULTS = Path(__file__).parent / "results" / "sparse_weights.json"
 _REPEATS = 5
 _SINGLE_ROWS = 300
 _ENOUGH = 10.0  # seconds of calls
@@ -34,22 +30,12 @@ _ENOUGH = 10.0  # seconds of calls
 def measure_model(name: str, prune: Any, train: LabeledData, test: LabeledData, options: Any) -> Any:
     """Fit a model, write and load it, and predict test rows.
 
-    Parameters
-    ----------
-    name : str
-        What the results call it.
-    prune : {"off", "certified"} or float
-        As the classifier takes it.
-    train, test : LabeledData
-        Rows to fit and rows to predict.
-    options : argparse.Namespace
-        The command line.
-
-    Returns
-    -------
-    dict
-        Seconds of the fit, bytes of the file, gap, precision at 1, 3 and 5 in percent, rows a second and
-        microseconds of a single row.
+    name: what the results call it.
+    prune: as the classifier takes it.
+    train, test: rows to fit and rows to predict.
+    options: the command line.
+    Returns: seconds of the fit, bytes of the file, gap, precision at 1, 3 and 5 in percent, rows a second and
+    microseconds of a single row.
     """
     jobs = options.jobs
     model = lw.MaxMarginClassifier(C=options.C, tol=options.tol, prune=prune, n_jobs=jobs, memory_budget=1e4)
@@ -106,18 +92,18 @@ def _seconds(work: Callable[[int], Any], most: int) -> list[float]:
 
 
 def main() -> None:
-    """Measure both models and write the results."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--rows", type=int, default=36_000)
-    parser.add_argument("--features", type=int, default=50_000)
-    parser.add_argument("--labels", type=int, default=3_000)
-    parser.add_argument("--test-rows", type=int, default=4_000)
-    parser.add_argument("--C", type=float, default=1.0)
-    parser.add_argument("--tol", type=float, default=1e-2)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--models", nargs="*", default=["certified", "off"], help="certified, off, or a size")
-    parser.add_argument("--out", type=Path, default=_RESULTS)
-    options = parser.parse_args()
+    options = read_options(
+        __doc__,
+        rows=36_000,
+        features=50_000,
+        labels=3_000,
+        test_rows=4_000,
+        C=1.0,
+        tol=1e-2,
+        jobs=2,
+        models=flag(["certified", "off"], "certified, off, or a size", nargs="*"),
+        out=RESULTS / "sparse_weights.json",
+    )
     sizes = options.rows + options.test_rows, options.features, options.labels
     data = make_text_like(*sizes, labels_per_row=5)
     train = LabeledData(data.X[: options.rows], data.Y[: options.rows])

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["Curve", "Point", "markdown_table", "reaching_points"]
+from benchmarks.frame import markdown
 
 
 @dataclass
@@ -53,17 +53,9 @@ def _relative_gap(primal: float, dual: float) -> float:
 def reaching_points(curve: Curve, targets: Sequence[float]) -> list[Point | None]:
     """Find, for each target, the loosest tolerance whose gap is at most the target.
 
-    Parameters
-    ----------
-    curve : Curve
-        A program's points with their gaps.
-    targets : sequence of float
-        Relative duality gaps.
-
-    Returns
-    -------
-    list of Point or None
-        A point for each target; ``None`` where no tolerance reached it.
+    curve: A program's points with their gaps.
+    targets: relative duality gaps.
+    Returns: A point for each target; ``None`` where no tolerance reached it.
     """
     return [next((point for point in curve.points if point.gap <= target), None) for target in targets]
 
@@ -74,26 +66,16 @@ def markdown_table(curves: Sequence[Curve], targets: Sequence[float]) -> str:
     A cell holds the median seconds, the ratio to labelweave's where labelweave
     was run, and in brackets the tolerance and the gap it gave.
 
-    Parameters
-    ----------
-    curves : sequence of Curve
-        One for each program.
-    targets : sequence of float
-        Relative duality gaps.
-
-    Returns
-    -------
-    str
-        The table's lines.
+    curves: one for each program.
+    targets: relative duality gaps.
     """
     own = next((reaching_points(curve, targets) for curve in curves if curve.is_own), [None] * len(targets))
-    header = "| program | " + " | ".join(f"gap {target:g}" for target in targets) + " |"
-    lines = [header, "|---" * (len(targets) + 1) + "|"]
+    rows = []
     for curve in curves:
         points = reaching_points(curve, targets)
         cells = [_cell(point, base) for point, base in zip(points, own, strict=True)]
-        lines.append(f"| {curve.title} {curve.version} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        rows.append([f"{curve.title} {curve.version}", *cells])
+    return "\n".join(markdown(["program", *(f"gap {target:g}" for target in targets)], rows))
 
 
 def _cell(point: Point | None, base: Point | None) -> str:

@@ -17,8 +17,6 @@ Example: ``python -m benchmarks.stratification --seeds 5``.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import subprocess
 import tempfile
@@ -32,12 +30,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from benchmarks.frame import RESULTS, flag, read_json, read_options, several, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
-from benchmarks.problems import DEFAULT_DATA
-from benchmarks.results_file import write_json
-
-__all__ = ["main"]
+from benchmarks.problems import DEFAULT_DATA, read_parts
 
 Array = npt.NDArray[Any]
 Folds = tuple[Array, list[float]]  # of every seed and row; seconds of every seed
@@ -45,14 +41,19 @@ Folds = tuple[Array, list[float]]  # of every seed and row; seconds of every see
 _ROOT = Path(__file__).resolve().parents[1]
 _PEERS_PYTHON = _ROOT / ".venv-peers" / "bin" / "python"
 _SETS = ("bibtex", "debtags", "yeast", "tmc2007", "synthetic")
-_FILES = {"tmc2007": "tmc2007-500"}  # where they are not called like the set
 
 
 @needs_data
 def main() -> None:
-    """Measure, print the tables and write the results."""
-    arguments = _parse_arguments()
-    results: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    arguments = read_options(
+        __doc__,
+        sets=several(_SETS),
+        folds=[5, 10],
+        seeds=5,
+        data=flag(DEFAULT_DATA, "the folder that has mulan/"),
+        out=RESULTS / "stratification.json",
+    )
+    results: dict[str, Any] = read_json(arguments.out)
     results |= {"threads": 1, "sets": results.get("sets", {})}
     peer = _peer_version()
     for name in arguments.sets:
@@ -68,16 +69,14 @@ def main() -> None:
 
 def _read(name: str, data: Path) -> sp.csr_array:
     """Read the labels of all rows, training and test rows stacked."""
-    from labelweave.datasets import load_debtags, make_text_like, read_mulan
+    from labelweave.datasets import load_debtags, make_text_like
 
     if name == "synthetic":
         return make_text_like(100_000, 200, 100, random_state=0).Y.positives
     if name == "debtags":
         _, Y, _, Y_test = load_debtags(return_X_y=True)
         return sp.csr_array(sp.vstack([Y, Y_test]))
-    folder, file = data / "mulan" / name, _FILES.get(name, name)
-    parts = [read_mulan(folder / f"{file}-{part}.arff", folder / f"{file}.xml") for part in ("train", "test")]
-    return sp.csr_array(sp.vstack([part.Y.positives for part in parts]))
+    return sp.csr_array(sp.vstack([part.Y.positives for part in read_parts(name, data)]))
 
 
 def _measure(Y: sp.csr_array, n_folds: int, seeds: int) -> dict[str, Any]:
@@ -203,18 +202,6 @@ def _table(name: str, folds: int, found: dict[str, Any]) -> str:
         counts = " | ".join(f"{one[measure]:.1f}" for measure in ("ED", "FZ", "FLZ"))
         lines.append(f"| {title} | {one['seconds']:.3f} | {sparse} | {values} | {counts} |")
     return "\n".join(lines)
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--sets", nargs="+", choices=_SETS, default=list(_SETS))
-    parser.add_argument("--folds", nargs="+", type=int, default=[5, 10])
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="the folder that has mulan/")
-    parser.add_argument("--out", type=Path, default=_ROOT / "benchmarks" / "results" / "stratification.json")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

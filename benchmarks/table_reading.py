@@ -10,7 +10,6 @@ Example: ``python -m benchmarks.table_reading``.
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
 import time
@@ -25,13 +24,10 @@ import pyarrow.csv
 import pyarrow.json
 from pyarrow import parquet
 
+from benchmarks.frame import RESULTS, read_options, write_json
 from benchmarks.machine import describe_machine
-from benchmarks.results_file import write_json
 from labelweave.datasets import TableColumns, TableVectorizer, read_table_columns
 
-__all__ = ["main"]
-
-_RESULT = Path(__file__).resolve().parent / "results" / "table_reading.json"
 _COLUMNS = TableColumns(
     labels="tags", label_separator="|", text="words", categorical="kind", numeric=("size", "weight", "count")
 )
@@ -120,12 +116,7 @@ def _features_of(path: Path) -> Callable[[], Any]:
 
 
 def main() -> None:
-    """Measure, print and write the results."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--rows", type=int, default=40_000)
-    parser.add_argument("--rounds", type=int, default=11)
-    parser.add_argument("--out", type=Path, default=_RESULT)
-    chosen = parser.parse_args()
+    chosen = read_options(__doc__, rows=40_000, rounds=11, out=RESULTS / "table_reading.json")
     versions = {"pandas": pd.__version__, "pyarrow": pa.__version__}
     results = describe_machine() | versions | {"rows": chosen.rows, "rounds": chosen.rounds}
     with tempfile.TemporaryDirectory() as folder:

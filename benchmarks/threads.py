@@ -16,18 +16,23 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import flag, read_options, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, load_problem
-from benchmarks.results_file import write_json
-
-__all__ = ["main"]
 
 
 @needs_data
 def main() -> None:
-    """Measure, print and write the results."""
-    arguments = _parse_arguments()
+    arguments = read_options(
+        __doc__,
+        problem="rcv1",
+        penalty=flag(1.0, "twice labelweave's C"),
+        tol=1e-3,
+        repeats=5,
+        data=DEFAULT_DATA,
+        out=flag(type=Path),
+    )
     X, Y = load_problem(arguments.problem, arguments.data)
     _fit(X, Y, 2, arguments)  # compiles
     seconds: dict[int, list[float]] = {1: [], 2: []}
@@ -53,19 +58,6 @@ def _fit(X: Any, Y: Any, jobs: int, arguments: argparse.Namespace) -> tuple[floa
     start = time.perf_counter()
     model = MaxMarginClassifier(C=arguments.penalty / 2, tol=arguments.tol, n_jobs=jobs).fit(X, Y)
     return time.perf_counter() - start, model.coef_
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--problem", default="rcv1")
-    parser.add_argument("--penalty", type=float, default=1.0, help="twice labelweave's C")
-    parser.add_argument("--tol", type=float, default=1e-3)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--out", type=Path)
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.threshold_
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from pathlib import Path
@@ -22,18 +21,15 @@ import numpy as np
 from sklearn.base import clone
 
 from benchmarks.decision_runs import read
+from benchmarks.frame import RESULTS, flag, read_options, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, load_problem
-from benchmarks.results_file import write_json
 from benchmarks.thresholds import read_rows
 from labelweave import MaxMarginClassifier, TunedThresholdClassifier, metrics
 from labelweave.estimators.max_margin import fit
 from labelweave.splits import IterativeStratifiedShuffleSplit
 
-__all__ = ["main"]
-
-_ROOT = Path(__file__).resolve().parents[1]
 _RULES = {"micro_f1": "micro", "macro_f1": "macro", "example_f1": "example"}
 _GAPS = (1e-3, 1e-2, 3e-2, 1e-1)
 _FOLDED = ("emotions", "birds", "yeast")
@@ -41,8 +37,15 @@ _FOLDED = ("emotions", "birds", "yeast")
 
 @needs_data
 def main() -> None:
-    """Measure, print and write the results."""
-    arguments = _parse_arguments()
+    arguments = read_options(
+        __doc__,
+        problems=flag(["rcv1-subset1", "debtags", "bibtex"], nargs="*"),
+        folds=flag(_FOLDED, "sets of up to 5,000 rows", nargs="*"),
+        rounds=3,
+        quality=flag(False, "measure F1 scores by the gap of the part too"),
+        data=flag(DEFAULT_DATA, "the folder that has mulan/ and rcv1/"),
+        out=RESULTS / "threshold_cost.json",
+    )
     results: dict[str, Any] = describe_machine() | {"threads": 1, "rounds": arguments.rounds}
     warnings.simplefilter("ignore")
     for name in arguments.folds:
@@ -127,21 +130,6 @@ def _quality(X: Any, Y: Any) -> dict[str, dict[str, list[float]]]:
                     model = MaxMarginClassifier(threshold=rule, validation_fraction=0.1).fit(X[kept], Y[kept])
                 values.append(metrics.f1_score(Y[other], model.predict(X[other]), average=average))
     return found
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--problems", nargs="*", default=["rcv1-subset1", "debtags", "bibtex"])
-    parser.add_argument("--folds", nargs="*", default=_FOLDED, help="sets of up to 5,000 rows")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--quality", action="store_true", help="measure F1 scores by the gap of the part too")
-    parser.add_argument(
-        "--data", type=Path, default=DEFAULT_DATA, help="the folder that has mulan/ and rcv1/"
-    )
-    parser.add_argument("--out", type=Path, default=_ROOT / "benchmarks" / "results" / "threshold_cost.json")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

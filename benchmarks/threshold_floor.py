@@ -14,40 +14,35 @@ Example: ``OMP_NUM_THREADS=1 python -m benchmarks.threshold_floor``.
 
 from __future__ import annotations
 
-import argparse
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from benchmarks.frame import RESULTS, flag, read_options, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
-from benchmarks.results_file import write_json
 from benchmarks.thresholds import read_rows
 from labelweave import MaxMarginClassifier, metrics
 from labelweave.inference import choose_thresholds
 from labelweave.splits import IterativeStratifiedKFold, IterativeStratifiedShuffleSplit
 
-__all__ = ["main"]
-
-_RESULT = Path(__file__).resolve().parent / "results" / "threshold_floor.json"
 _FBR = np.arange(0.0, 0.81, 0.1)
 Table = npt.NDArray[Any]
 
 
 @needs_data
 def main() -> None:
-    """Measure, print and write the results."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--problems", nargs="+", default=["emotions", "birds", "yeast", "enron"])
-    parser.add_argument("--seeds", type=int, default=4)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="the folder that has mulan/")
-    parser.add_argument("--out", type=Path, default=_RESULT)
-    chosen = parser.parse_args()
+    chosen = read_options(
+        __doc__,
+        problems=["emotions", "birds", "yeast", "enron"],
+        seeds=4,
+        data=flag(DEFAULT_DATA, "the folder that has mulan/"),
+        out=RESULTS / "threshold_floor.json",
+    )
     warnings.simplefilter("ignore")
     results: dict[str, Any] = describe_machine() | {"seeds": chosen.seeds}
     for name in chosen.problems:

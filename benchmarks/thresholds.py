@@ -13,7 +13,6 @@ Example: ``OMP_NUM_THREADS=1 python -m benchmarks.thresholds --seeds 4``.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from pathlib import Path
@@ -22,17 +21,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from benchmarks.frame import RESULTS, flag, read_options, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
-from benchmarks.results_file import write_json
 from labelweave import MaxMarginClassifier, TunedThresholdClassifier, metrics
 from labelweave.datasets import read_mulan
 from labelweave.splits import IterativeStratifiedShuffleSplit
 
-__all__ = ["main", "read_rows"]
-
-_ROOT = Path(__file__).resolve().parents[1]
 _SETS = ("emotions", "birds", "yeast", "enron", "bibtex")
 _WAYS: dict[str, dict[str, Any]] = {
     "bare": {"validation_fraction": 0.2, "pooling": 0},
@@ -45,8 +41,13 @@ _MEASURES = ("micro_f1", "macro_f1", "hamming_loss", "labels", "seconds")
 
 @needs_data
 def main() -> None:
-    """Measure, print and write the results."""
-    arguments = _parse_arguments()
+    arguments = read_options(
+        __doc__,
+        problems=_SETS,
+        seeds=4,
+        data=flag(DEFAULT_DATA, "the folder that has mulan/"),
+        out=RESULTS / "thresholds.json",
+    )
     results: dict[str, Any] = describe_machine() | {"seeds": arguments.seeds}
     warnings.simplefilter("ignore")
     for name in arguments.problems:
@@ -62,17 +63,8 @@ def main() -> None:
 def read_rows(name: str, data: Path) -> tuple[Any, Any]:
     """Read all rows of a set, those to train and to test.
 
-    Parameters
-    ----------
-    name : str
-        Its name.
-    data : Path
-        The folder that has mulan/.
-
-    Returns
-    -------
-    tuple
-        Features and labels, both without missing entries.
+    data: the folder that has mulan/.
+    Returns: features and labels, both without missing entries.
     """
     folder = data / "mulan" / name
     parts = [read_mulan(path, folder / f"{name}.xml") for path in sorted(folder.glob(f"{name}-t*.arff"))]
@@ -125,17 +117,6 @@ def _summary(runs: list[dict[str, dict[str, float]]]) -> dict[str, dict[str, flo
             }
         found[title] = line
     return found
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--problems", nargs="+", default=list(_SETS))
-    parser.add_argument("--seeds", type=int, default=4)
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="the folder that has mulan/")
-    parser.add_argument("--out", type=Path, default=_ROOT / "benchmarks" / "results" / "thresholds.json")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

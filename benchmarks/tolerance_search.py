@@ -7,8 +7,6 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-__all__ = ["Measured", "ToleranceSearch"]
-
 
 class Measured(Protocol):
     """A run at a tolerance."""
@@ -28,14 +26,9 @@ Run = TypeVar("Run", bound=Measured)
 class ToleranceSearch(Generic[Run]):
     """The runs of one program, each made once.
 
-    Parameters
-    ----------
-    series : sequence of float
-        Its tolerances, from the loosest to the tightest.
-    train : callable
-        Makes the run at a tolerance.
-    per_gap : float, default=5.0
-        A guess of tolerance over gap, for the first run.
+    series: its tolerances, from the loosest to the tightest.
+    train: makes the run at a tolerance.
+    per_gap: A guess of tolerance over gap, for the first run.
     """
 
     def __init__(self, series: Sequence[float], train: Callable[[float], Run], per_gap: float = 5.0) -> None:
@@ -50,15 +43,7 @@ class ToleranceSearch(Generic[Run]):
     def at(self, tolerance: float) -> Run:
         """Run at a tolerance, unless that was done.
 
-        Parameters
-        ----------
-        tolerance : float
-            The program's own.
-
-        Returns
-        -------
-        Run
-            The run.
+        tolerance: the program's own.
         """
         if tolerance not in self._runs:
             self._runs[tolerance] = self.train(tolerance)
@@ -70,15 +55,8 @@ class ToleranceSearch(Generic[Run]):
         The gap is about proportional to the tolerance, which foretells where to look; both the
         tolerance found and the next looser one are run.
 
-        Parameters
-        ----------
-        gap : float
-            The relative gap to reach.
-
-        Returns
-        -------
-        Run or None
-            The run; ``None`` if even the tightest tolerance misses.
+        gap: the relative gap to reach.
+        Returns: the run; ``None`` if even the tightest tolerance misses.
         """
         known = {self.series.index(tolerance): run for tolerance, run in self._runs.items()}
         reaching = min((i for i, run in known.items() if run.gap <= gap), default=len(self.series))
@@ -102,17 +80,9 @@ class ToleranceSearch(Generic[Run]):
     def from_tolerance(self, gap: float, start: float) -> Run | None:
         """Find the first tolerance, from a given one on, whose gap is small enough.
 
-        Parameters
-        ----------
-        gap : float
-            The relative gap to reach.
-        start : float
-            A tolerance of the series.
-
-        Returns
-        -------
-        Run or None
-            The run; ``None`` if even the tightest tolerance misses.
+        gap: the relative gap to reach.
+        start: A tolerance of the series.
+        Returns: the run; ``None`` if even the tightest tolerance misses.
         """
         tail = self.series[self.series.index(start) :]
         return next((run for run in map(self.at, tail) if run.gap <= gap), None)

@@ -11,13 +11,13 @@ the longest visit: what a round takes on a worker a place, if messages took noth
 
 from __future__ import annotations
 
-import argparse
 import time
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import flag, read_options
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, load_problem
 from labelweave.dask.graphs import order_of_round, turns_of_round
@@ -58,10 +58,7 @@ def load(name: str) -> MarginData:
 def travel(data: MarginData, labels: Any, plan: str, tol: float) -> tuple[int, float, float, float]:
     """Let a block travel to a gap.
 
-    Returns
-    -------
-    int, float, float, float
-        Rounds, seconds of the processor of all visits and of those on the way, and the gap.
+    Returns: rounds, seconds of the processor of all visits and of those on the way, and the gap.
     """
     n_parts, n_visits, *more = plan.split("x")
     is_coupled = not data.covariance.is_diagonal
@@ -107,16 +104,16 @@ def coupled(data: MarginData, n_rows: int) -> MarginData:
 
 @needs_data
 def main() -> None:
-    """Measure every plan, partitions x visits, beside the ordinary algorithm."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--problem", default="rcv1")
-    parser.add_argument("--blocks", type=int, nargs="+", default=[0, 2])
-    parser.add_argument("--plans", nargs="+", default=["1x1", "2x2", "2x16", "4x32", "16x16", "16x32"])
-    parser.add_argument("--coupled", type=int, help="so many rows, with all labels coupled")
-    parser.add_argument("--without-intercept", action="store_true")
-    parser.add_argument("--C", type=float, default=1.0)
-    parser.add_argument("--tol", type=float, default=1e-3)
-    given = parser.parse_args()
+    given = read_options(
+        __doc__,
+        problem="rcv1",
+        blocks=[0, 2],
+        plans=["1x1", "2x2", "2x16", "4x32", "16x16", "16x32"],
+        coupled=flag(help="so many rows, with all labels coupled", type=int),
+        without_intercept=False,
+        C=1.0,
+        tol=1e-3,
+    )
     data = replace(load(given.problem), intercept=not given.without_intercept)
     data = replace(data, upper=given.C * data.upper)
     if given.coupled:

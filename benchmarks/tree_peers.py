@@ -17,7 +17,6 @@ benchmarks.tree_peers --show-recorded``.
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 from pathlib import Path
 from statistics import median
@@ -26,21 +25,27 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from benchmarks.frame import (
+    IMAGES,
+    RESULTS,
+    begin_picture,
+    flag,
+    read_json,
+    read_options,
+    write_json,
+    write_picture,
+)
 from benchmarks.label_tree import hold_out, load_case, quality
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.peers.top_labels import TOP, RankingProblem, write_ranking
 from benchmarks.ranking_programs import RankingProgram, own_program, package_version, run_ranking
 from benchmarks.recorded_runs import mark
-from benchmarks.results_file import write_json
 from labelweave.datasets import LabeledData
-
-__all__ = ["main"]
 
 Programs = dict[str, dict[str, Any]]  # by title: versions, runs, and what the labels found are worth
 
-_ROOT = Path(__file__).resolve().parents[1]
-_OWN, _PECOS = "benchmarks.labelweave_many_labels", "benchmarks.peers.pecos_xr_linear"
+_OWN, _PECOS = "benchmarks.labelweave_ranking", "benchmarks.peers.pecos_xr_linear"
 _OMIKUJI, _NAPKIN = "benchmarks.peers.omikuji_trees", "benchmarks.peers.napkinxc_models"
 _LIBLINEAR = "benchmarks.peers.liblinear_one_vs_rest"
 _TREES = [
@@ -77,9 +82,20 @@ _TUNED = [
 
 @needs_data
 def main() -> None:
-    """Measure, print the table, write the results and draw the picture."""
-    options = _parse_arguments()
-    results: dict[str, Any] = json.loads(options.out.read_text()) if options.out.exists() else {}
+    options = read_options(
+        __doc__,
+        programs=flag(help="by title; by default all", nargs="*"),
+        rounds=1,
+        threads=2,
+        sampled=flag(128, "labels of one-vs-rest"),
+        whole=flag(False, "one-vs-rest of all labels"),
+        tune=flag(False, "compare settings on held-out training rows"),
+        show_recorded=False,
+        dict=flag(Path("/usr/share/wordnet"), "has data.noun"),
+        out=RESULTS / "tree_peers.json",
+        picture=IMAGES / "tree_peers.png",
+    )
+    results: dict[str, Any] = read_json(options.out)
     shown: dict[str, Programs] = {}
     if options.show_recorded:
         shown = {part: found["programs"] for part, found in results.items()}
@@ -187,15 +203,10 @@ _RUN = ("fit_cpu_seconds", "peak_gigabytes", "file_bytes", "rows_a_cpu_second") 
 
 def _draw(programs: dict[str, Any], path: Path) -> None:
     """Draw precision against seconds of each program's last run, and the front that none beats in both."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     shown = {name: one for name, one in programs.items() if "quality" in one}
-    figure, panels = plt.subplots(1, 2, figsize=(12, 6), layout="constrained")
+    figure, axes = begin_picture(1, 2, figsize=(12, 6))
     colors = ["tab:red" if title.startswith("labelweave") else "tab:blue" for title in shown]
-    for panel, kind in zip(panels, ("precision_at_1", "propensity_scored_at_5"), strict=True):
+    for panel, kind in zip(axes, ("precision_at_1", "propensity_scored_at_5"), strict=True):
         points = [(one["runs"][-1]["fit_cpu_seconds"], one["quality"][kind]) for one in shown.values()]
         front, best = [], -np.inf
         for seconds, value in sorted(points):
@@ -216,8 +227,7 @@ def _draw(programs: dict[str, Any], path: Path) -> None:
     ]
     figure.legend(handles=names, loc="outside lower center", ncols=3, fontsize=9, frameon=False)
     figure.suptitle("labelweave in red, peers in blue", fontsize=10)
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    write_picture(figure, path, dpi=110)
 
 
 _NAMES = {  # as the tables of the documentation have them
@@ -239,21 +249,6 @@ _AXES = {
     "precision_at_1": "precision at 1, %",
     "propensity_scored_at_5": "propensity-scored precision at 5, %",
 }
-
-
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--programs", nargs="*", default=None, help="by title; by default all")
-    parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--sampled", type=int, default=128, help="labels of one-vs-rest")
-    parser.add_argument("--whole", action="store_true", help="one-vs-rest of all labels")
-    parser.add_argument("--tune", action="store_true", help="compare settings on held-out training rows")
-    parser.add_argument("--show-recorded", action="store_true")
-    parser.add_argument("--dict", type=Path, default=Path("/usr/share/wordnet"), help="has data.noun")
-    parser.add_argument("--out", type=Path, default=_ROOT / "benchmarks" / "results" / "tree_peers.json")
-    parser.add_argument("--picture", type=Path, default=_ROOT / "docs" / "images" / "tree_peers.png")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

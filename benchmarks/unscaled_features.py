@@ -7,7 +7,6 @@ many standard deviations.  Everything is as it is by default but C.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from benchmarks.frame import flag, read_options
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
 from labelweave import MaxMarginClassifier
@@ -49,10 +49,7 @@ def _problems() -> Iterator[tuple[str, Any, Any, float]]:
 
 @needs_data
 def main() -> None:
-    """Fit them one after another, a line each."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="a part of the problems' names")
-    only = parser.parse_args().only
+    only = read_options(__doc__, only=flag("", "a part of the problems' names")).only
     for name, X, Y, cost in _problems():
         if only not in name:
             continue

@@ -21,19 +21,24 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import RESULTS, flag, read_options, write_json
 from benchmarks.machine import describe_machine, peak_memory_bytes
-from benchmarks.results_file import write_json
-
-__all__ = ["main"]
 
 _ROWS, _FEATURES, _LABELS = 881_805, 366_932, 213_707
 _TEST_ROWS = 5_000
-_RESULTS = Path(__file__).resolve().parent / "results"
 
 
 def main() -> None:
-    """Make the data, fit, print and write what it took."""
-    arguments = _parse_arguments()
+    arguments = read_options(
+        __doc__,
+        share=flag(0.1, "of the rows; 1 for the full shape"),
+        rank=250,
+        rounds=5,
+        penalty=flag("trace_norm", choices=["trace_norm", "ridge"]),
+        regularization=1.0,
+        n_jobs=flag(2, "threads"),
+        out=flag(help="a JSON file; default results/wikipedia_shape[_share].json", type=Path),
+    )
     rows = round(arguments.share * _ROWS)
     train, test, seconds_to_make = _make_data(rows)
     before = peak_memory_bytes()
@@ -64,22 +69,8 @@ def main() -> None:
     write_json(arguments.out or _default_file(arguments.share), results)
 
 
-def _parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--share", type=float, default=0.1, help="of the rows; 1 for the full shape")
-    parser.add_argument("--rank", type=int, default=250)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--penalty", choices=["trace_norm", "ridge"], default="trace_norm")
-    parser.add_argument("--regularization", type=float, default=1.0)
-    parser.add_argument("--n-jobs", type=int, default=2, help="threads")
-    parser.add_argument("--out", type=Path, help="a JSON file; default results/wikipedia_shape[_share].json")
-    return parser.parse_args()
-
-
 def _default_file(share: float) -> Path:
-    return _RESULTS / ("wikipedia_shape.json" if share == 1 else f"wikipedia_shape_{share:g}.json")
+    return RESULTS / ("wikipedia_shape.json" if share == 1 else f"wikipedia_shape_{share:g}.json")
 
 
 def _make_data(rows: int) -> tuple[Any, Any, float]:

@@ -12,7 +12,6 @@ Example: ``OMP_NUM_THREADS=1 python -m benchmarks.wordnet``.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from pathlib import Path
@@ -24,16 +23,13 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from benchmarks.frame import RESULTS, flag, read_options, write_json
 from benchmarks.hierarchies import edges
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
-from benchmarks.results_file import write_json
 from labelweave import HierarchicalClassifier, LabelMatrix, LowRankClassifier, Taxonomy
 from labelweave.metrics import average_precision_score, f1_score, fmax_score, hierarchical_f1_score
 
-__all__ = ["main"]
-
-_RESULT = Path(__file__).resolve().parent / "results" / "wordnet.json"
 _ABOVE = ("@", "@i")  # kinds of, and instances of
 
 
@@ -57,14 +53,14 @@ def read_nouns(path: Path) -> tuple[list[tuple[str, str]], dict[str, str], dict[
 
 @needs_data
 def main() -> None:
-    """Measure, print and write the results."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--dict", type=Path, default=Path("/usr/share/wordnet"), help="has data.noun")
-    parser.add_argument("--least", type=int, default=20, help="rows of a label, before some are held out")
-    parser.add_argument("--rank", type=int, default=200)
-    parser.add_argument("--rounds", type=int, default=3, help="fits with and without the hierarchy, in turn")
-    parser.add_argument("--out", type=Path, default=_RESULT)
-    chosen = parser.parse_args()
+    chosen = read_options(
+        __doc__,
+        dict=flag(Path("/usr/share/wordnet"), "has data.noun"),
+        least=flag(20, "rows of a label, before some are held out"),
+        rank=200,
+        rounds=flag(3, "fits with and without the hierarchy, in turn"),
+        out=RESULTS / "wordnet.json",
+    )
     warnings.simplefilter("ignore")
     pairs, glosses, above = read_nouns(chosen.dict / "data.noun")
     results: dict[str, Any] = describe_machine()

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave import LabelMatrix, LowRankClassifier, datasets, metrics
-from labelweave.baselines import BinaryRelevance
+from labelweave import BinaryRelevance, LabelMatrix, LowRankClassifier, datasets, metrics
 
 ROWS = 3_000
 LABELS = 200  # the most frequent tags

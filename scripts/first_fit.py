@@ -21,9 +21,8 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "labelweave"
 _IMPORTS = {name: f"from labelweave import {name}" for name in (
     "MaxMarginClassifier", "KernelLogisticClassifier", "LowRankClassifier", "LowRankClassifierCV",
     "LabelGraphClassifier", "ZeroShotClassifier", "TunedThresholdClassifier", "CalibratedLabelClassifier",
-    "ConformalLabelClassifier", "LabelTreeClassifier",
-)} | {name: f"from labelweave.baselines import {name}" for name in (
-    "BinaryRelevance", "PLST", "CPLST", "WSABIE")}  # fmt: skip
+    "ConformalLabelClassifier", "LabelTreeClassifier", "BinaryRelevance",
+)}  # fmt: skip
 FITS = {
     "max-margin": ("MaxMarginClassifier()", "labels"),
     "max-margin, sparse rows": ("MaxMarginClassifier()", "sparse"),
@@ -49,15 +48,11 @@ FITS = {
     "calibrated": ("CalibratedLabelClassifier(MaxMarginClassifier(), cv=2)", "labels"),
     "conformal": ("ConformalLabelClassifier(MaxMarginClassifier(), level=0.5)", "labels"),
     "binary relevance": ("BinaryRelevance()", "labels"),
-    "PLST": ("PLST(2)", "labels"),
-    "CPLST": ("CPLST(2)", "labels"),
-    "WSABIE": ("WSABIE(2)", "labels"),
 }
 _FIT = """
 import json, time, warnings
 import numpy as np, scipy.sparse as sp
 from labelweave import *
-from labelweave.baselines import *
 
 random = np.random.default_rng(0)
 X = random.normal(size=(80, 6))

@@ -186,9 +186,15 @@ _TABLE_MODELS = {
 
 def _exact_cases() -> dict[str, tuple[Any, str, Any]]:
     """Give models, their rows and labels, whose scores are sums of few binary digits once rounded."""
-    from labelweave import LabelCovariance, LabelGraphClassifier, LabelMatrix, MaxMarginClassifier, Taxonomy
+    from labelweave import (
+        BinaryRelevance,
+        LabelCovariance,
+        LabelGraphClassifier,
+        LabelMatrix,
+        MaxMarginClassifier,
+        Taxonomy,
+    )
     from labelweave import LowRankClassifier as LowRank
-    from labelweave.baselines import CPLST, PLST, BinaryRelevance
     from labelweave.features.kernels import LinearKernel, PolynomialKernel
 
     Y, missing, classes = DATA["Y"], DATA["missing"], DATA["classes"]
@@ -262,17 +268,14 @@ def _exact_cases() -> dict[str, tuple[Any, str, Any]]:
         "graph_multiclass": (graph("full", 0.05), "X", classes),
         "binary_relevance": (BinaryRelevance(), "X", missing),
         "binary_relevance_logistic": (BinaryRelevance("logistic"), "sparse", Y),
-        "plst": (PLST(2), "X", Y),
-        "cplst": (CPLST(2, regularization=0.5), "sparse", _labels(Y)),
     }
 
 
 def _other_cases() -> dict[str, tuple[Any, str, Any]]:
     """Give the other models, with rows and labels: exponentials, probabilities and learned parameters."""
-    from labelweave import LabelGraphClassifier, MaxMarginClassifier
+    from labelweave import BinaryRelevance, LabelGraphClassifier, MaxMarginClassifier
     from labelweave import LowRankClassifier as LowRank
     from labelweave import LowRankClassifierCV as LowRankCV
-    from labelweave.baselines import WSABIE, BinaryRelevance
     from labelweave.features.kernels import ConstantKernel, LaplacianKernel, LinearKernel, RBFKernel
 
     Y, missing, margin = DATA["Y"], DATA["missing"], MaxMarginClassifier
@@ -296,7 +299,6 @@ def _other_cases() -> dict[str, tuple[Any, str, Any]]:
             "low_rank_cv": (LowRankCV((1, 2), [0.1, 1.0], cv=3), "X", Y),
             "low_rank_cv_rbf": (LowRankCV((0.5, 1.0), 2, **rbf, **chosen), "X", missing),
             "binary_relevance_squared_hinge": (BinaryRelevance("squared_hinge"), "near", Y),
-            "wsabie": (WSABIE(3), "X", Y),
             "graph_real_rows": (LabelGraphClassifier(regularization=0.05), "near", Y),
             "graph_message_passing": (
                 LabelGraphClassifier("full", 0.05, inference="message_passing"), "near", Y),
@@ -351,17 +353,17 @@ def _logistic_cases(learned: dict[str, Any], several: Any) -> dict[str, tuple[An
 
 
 def _wrapped_cases() -> dict[str, tuple[Any, str, Any]]:
-    from labelweave import CalibratedLabelClassifier as Calibrated
-    from labelweave import ConformalLabelClassifier as Conformal
     from labelweave import (
+        BinaryRelevance,
         KernelLogisticClassifier,
         LabelGraphClassifier,
         LowRankClassifier,
         MaxMarginClassifier,
         ZeroShotClassifier,
     )
+    from labelweave import CalibratedLabelClassifier as Calibrated
+    from labelweave import ConformalLabelClassifier as Conformal
     from labelweave import TunedThresholdClassifier as Tuned
-    from labelweave.baselines import BinaryRelevance
 
     Y, missing, margin, low_rank = DATA["Y"], DATA["missing"], MaxMarginClassifier(), LowRankClassifier(2)
     logistic = KernelLogisticClassifier(hyperparameters="fixed")

@@ -4,17 +4,14 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import labelweave
-from labelweave import baselines, decisions, estimators
+from labelweave import decisions, estimators
 
 WEIGHTS = (
     "check_sample_weight_equivalence_on_dense_data",
     "check_sample_weight_equivalence_on_sparse_data",
 )
 STOPS_EARLY = dict.fromkeys(WEIGHTS, "stops at a relative gap, the check compares seven digits")
-DRAWS = dict.fromkeys(WEIGHTS, "draws visits at random, and repeated rows are other visits")
 SPLITS = dict.fromkeys(WEIGHTS, "repeated rows are in another part")
-# WSABIE ranks; what it predicts is a matter of the threshold
-LEVEL = {"check_class_weight_classifiers": "its threshold is the best for all rows, whatever their weights"}
 FOLDS = dict.fromkeys(WEIGHTS, "repeated rows are in other folds")
 # a tenth of mistakes with probability 0.95 needs 29 calibration rows, a quarter of 116; these have fewer,
 # and tests/decisions/test_scikit_learn.py runs them at a level for which they are enough
@@ -76,7 +73,6 @@ EXPECTED_TO_FAIL = {
     "LabelGraphClassifier": STOPS_EARLY,
     "LabelTreeClassifier": STOPS_EARLY,
     "AutoLabelClassifier": FOLDS,
-    "WSABIE": DRAWS | LEVEL,
     "TunedThresholdClassifier": OWN_THRESHOLDS,
     "ConformalLabelClassifier": FEW_ROWS | FEW_LABELED_ROWS | SETS | SPLITS,
     "ZeroShotClassifier": FOLDS,
@@ -94,13 +90,13 @@ SLOW = {
 
 
 def _public():
-    """Make every public estimator; those that decide get a baseline to decide on."""
-    homes = (labelweave, estimators, baselines, decisions)
+    """Make every public estimator; those that decide get a simple one to decide on."""
+    homes = (labelweave, estimators, decisions)
     found = {name: getattr(home, name) for home in homes for name in home.__all__}
     kinds = [kind for _, kind in sorted(found.items()) if hasattr(kind, "get_params")]
     kinds = [kind for kind in kinds if kind.__name__ not in TAKES_FRAMES]
     around = decisions.base.DecisionClassifier
-    return [kind(baselines.BinaryRelevance()) if issubclass(kind, around) else kind() for kind in kinds]
+    return [kind(labelweave.BinaryRelevance()) if issubclass(kind, around) else kind() for kind in kinds]
 
 
 def _checks(is_slow):

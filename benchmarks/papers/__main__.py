@@ -24,8 +24,6 @@ from pathlib import Path
 from benchmarks.papers.pages import write_pages
 from benchmarks.papers.steps import STEPS, Step
 
-__all__ = ["main"]
-
 _ROOT = Path(__file__).resolve().parents[2]
 _THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 
@@ -33,15 +31,7 @@ _THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_
 def main(words: Sequence[str] | None = None) -> int:
     """Run the steps that are asked for.
 
-    Parameters
-    ----------
-    words : sequence of str or None
-        The command line.
-
-    Returns
-    -------
-    int
-        0, or 1 if a step failed.
+    words: the command line; or None.
     """
     arguments = _parser().parse_args(words)
     steps = [STEPS[name] for name in arguments.only]

@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["DATA", "Animals", "Held", "held_out_classes", "read_animals", "sample_training_rows", "unseen"]
-
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+from benchmarks.problems import DEFAULT_DATA
 
 
 @dataclass(frozen=True)
@@ -36,18 +34,10 @@ class Held:
     prior: Any
 
 
-def read_animals(folder: Path = DATA) -> Animals:
+def read_animals(folder: Path = DEFAULT_DATA) -> Animals:
     """Read the PHOG features and scale each row to unit length.
 
-    Parameters
-    ----------
-    folder : Path
-        The folder of shared data.
-
-    Returns
-    -------
-    Animals
-        The two parts.
+    folder: the folder of shared data.
     """
     with np.load(folder / "awa" / "awa-phog.npz") as file:
         X, classes = file["X"].astype(np.float64), file["class_index"].astype(np.intp)
@@ -61,19 +51,8 @@ def read_animals(folder: Path = DATA) -> Animals:
 def sample_training_rows(animals: Animals, seed: int, size: int = 200) -> Any:
     """Draw training images at random.
 
-    Parameters
-    ----------
-    animals : Animals
-        The data.
-    seed : int
-        Fixes the draw.
-    size : int
-        How many.
-
-    Returns
-    -------
-    ndarray of int
-        Rows of ``animals.X``.
+    seed: fixes the draw.
+    size: how many.
     """
     return np.random.default_rng(seed).choice(len(animals.X), size, replace=False)
 
@@ -81,19 +60,9 @@ def sample_training_rows(animals: Animals, seed: int, size: int = 200) -> Any:
 def unseen(animals: Animals, classes: Any, kept: Any) -> Held:
     """Describe some classes by what zero-shot learning may know of them.
 
-    Parameters
-    ----------
-    animals : Animals
-        The data.
-    classes : ndarray of int, shape (n,)
-        The class of every row at hand.
-    kept : array-like of int
-        The classes to treat as unseen.
-
-    Returns
-    -------
-    Held
-        Their rows among the n, signatures and shares.
+    classes: the class of every row at hand.
+    kept: the classes to treat as unseen.
+    Returns: their rows among the n, signatures and shares.
     """
     present, counts = np.unique(classes[np.isin(classes, kept)], return_counts=True)
     return Held(np.isin(classes, present), animals.signatures[present], counts / counts.sum())
@@ -102,21 +71,9 @@ def unseen(animals: Animals, classes: Any, kept: Any) -> Held:
 def held_out_classes(animals: Animals, classes: Any, seed: int, repeats: int = 3) -> Iterator[Held]:
     """Leave out the training classes in four random parts, a few times over.
 
-    Parameters
-    ----------
-    animals : Animals
-        The data.
-    classes : ndarray of int, shape (n,)
-        The classes of the training rows.
-    seed : int
-        Fixes the parts.
-    repeats : int
-        How many times the classes are split anew.
-
-    Yields
-    ------
-    Held
-        The classes left out.
+    classes: the classes of the training rows.
+    seed: fixes the parts.
+    repeats: how many times the classes are split anew.
     """
     rng = np.random.default_rng(seed + 1000)
     for _ in range(repeats):

@@ -14,23 +14,19 @@ Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.papers.bib
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
+from benchmarks.frame import RESULTS, flag, read_options
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.graph_runs import Run, fit, make, score
-from benchmarks.problems import DEFAULT_DATA
+from benchmarks.problems import DEFAULT_DATA, read_part
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave.datasets import read_mulan
 from labelweave.splits import IterativeStratifiedShuffleSplit
 
-__all__ = ["main", "table"]
-
-_ROOT = Path(__file__).resolve().parents[2]
 _GRID = (1e-3, 3e-4, 1e-4, 3e-5)
 _PER_ROUND = 20
 _EDGES_TO_CHOOSE = 60
@@ -41,23 +37,20 @@ Rows = tuple[Any, Any]
 
 @needs_data
 def main() -> None:
-    """Measure and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_options(
+        __doc__,
+        edges=flag([0, 60, 200], "multiples of 20"),
+        data=DEFAULT_DATA,
+        records=RESULTS / "papers" / "bibtex_graph.json",
     )
-    parser.add_argument("--edges", type=int, nargs="+", default=[0, 60, 200], help="multiples of 20")
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    out = _ROOT / "benchmarks" / "results" / "papers" / "bibtex_graph.json"
-    RecordedRuns.add_options(parser, out)
-    arguments = parser.parse_args()
-    record = RecordedRuns(arguments.out, arguments, threads=1)
+    record = RecordedRuns(arguments, threads=1)
     if record.measures:
-        _measure(record, arguments.data / "mulan" / "bibtex", arguments.edges)
+        _measure(record, arguments.data, arguments.edges)
     record.show(table(record.runs))
 
 
-def _measure(record: RecordedRuns, files: Path, edge_counts: list[int]) -> None:
-    train, test = (_read(files, part) for part in ("train", "test"))
+def _measure(record: RecordedRuns, data: Path, edge_counts: list[int]) -> None:
+    train, test = (_read(data, part) for part in ("train", "test"))
     part, held_out = _split(train)
     flat = _chosen(record, 0, _GRID, part, held_out)
     for edges in edge_counts:
@@ -70,9 +63,9 @@ def _measure(record: RecordedRuns, files: Path, edge_counts: list[int]) -> None:
             record.add({"part": "ridge", "edges": edges}, found)
 
 
-def _read(files: Path, part: str) -> Rows:
-    data = read_mulan(files / f"bibtex-{part}.arff", files / "bibtex.xml")
-    return sp.csr_array(normalize(data.X)), data.Y
+def _read(data: Path, part: str) -> Rows:
+    rows = read_part("bibtex", part, data)
+    return sp.csr_array(normalize(rows.X)), rows.Y
 
 
 def _split(rows: Rows) -> tuple[Rows, Rows]:

@@ -23,26 +23,21 @@ Results are kept after every fit; ``--go-on`` measures only what is missing.  Ex
 
 from __future__ import annotations
 
-import argparse
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 
+from benchmarks.frame import RESULTS, flag, read_options, several
 from benchmarks.needed_data import needs_data
+from benchmarks.problems import read_parts
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import KernelLogisticClassifier
-from labelweave.datasets import read_mulan
 from labelweave.features import LinearKernel, RBFKernel, ScaledKernel
 from labelweave.metrics import log_loss, precision_at_k
 
-__all__ = ["expected_calibration_error", "main", "measure", "read_bibtex", "table"]
-
-_DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "mulan" / "bibtex"
-_RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "bibtex_logistic.json"
 _SCALED: dict[str, Any] = {"kernel": "linear", "tie": "scale", "intercept_variance": 100.0}
 _COUPLED: dict[str, Any] = {
     "kernel": "linear", "label_covariance": 0.5, "intercept_variance": 100.0, "own_scales": True
@@ -89,16 +84,14 @@ _COLUMNS = {
 
 @needs_data
 def main() -> None:
-    """Measure, print the table, keep the figures."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
     methods = [*_METHODS, "one-vs-rest"]
-    parser.add_argument("--methods", nargs="+", choices=methods, default=methods)
-    parser.add_argument("--missing", type=float, default=0.0, help="share of training entries to hide")
-    RecordedRuns.add_options(parser, _RESULTS)
-    arguments = parser.parse_args()
-    record = RecordedRuns(arguments.out, arguments, goal=_GOAL)
+    arguments = read_options(
+        __doc__,
+        methods=several(methods),
+        missing=flag(0.0, "share of training entries to hide"),
+        records=RESULTS / "papers" / "bibtex_logistic.json",
+    )
+    record = RecordedRuns(arguments, goal=_GOAL)
     parts = read_bibtex(arguments.missing) if record.measures else ()
     for method in arguments.methods if record.measures else ():
         case = {"method": method, "missing": arguments.missing}
@@ -111,19 +104,10 @@ def main() -> None:
 def read_bibtex(missing: float = 0.0) -> tuple[Any, Any, Any, Any]:
     """Read the split.
 
-    Parameters
-    ----------
-    missing : float
-        The share of training entries to hide.
-
-    Returns
-    -------
-    tuple of csr_array, ndarray, csr_array and ndarray
-        Features, 0/1 labels with NaN where hidden, and those of the test rows.
+    missing: the share of training entries to hide.
+    Returns: features, 0/1 labels with NaN where hidden, and those of the test rows.
     """
-    train, test = (
-        read_mulan(_DATA / f"bibtex-{part}.arff", _DATA / "bibtex.xml") for part in ("train", "test")
-    )
+    train, test = read_parts("bibtex")
     Y, Y_test = (part.Y.positives.toarray().astype(np.float64) for part in (train, test))
     Y[np.random.default_rng(0).random(Y.shape) < missing] = np.nan
     return normalize(train.X), Y, normalize(test.X), Y_test
@@ -132,17 +116,8 @@ def read_bibtex(missing: float = 0.0) -> tuple[Any, Any, Any, Any]:
 def measure(parts: tuple[Any, Any, Any, Any], method: str) -> dict[str, Any]:
     """Fit and test one method.
 
-    Parameters
-    ----------
-    parts : tuple of csr_array, ndarray, csr_array and ndarray
-        What :func:`read_bibtex` gives.
-    method : str
-        Which.
-
-    Returns
-    -------
-    dict
-        Scores, the seconds of learning and fit, kernel products of the fit and hyper-parameters.
+    parts: what :func:`read_bibtex` gives.
+    Returns: scores, the seconds of learning and fit, kernel products of the fit and hyper-parameters.
     """
     X, Y, X_test, Y_test = parts
     probabilities, figures = (_one_vs_rest if method == "one-vs-rest" else _kernel_logistic)(
@@ -164,19 +139,8 @@ def measure(parts: tuple[Any, Any, Any, Any], method: str) -> dict[str, Any]:
 def expected_calibration_error(truth: Any, probabilities: Any, bins: int = 20) -> float:
     """Average |share of ones - mean probability| over bins of the probability, by their entries.
 
-    Parameters
-    ----------
-    truth : ndarray of 0/1
-        What came true.
-    probabilities : ndarray of float64, the same shape
-        The probabilities of it.
-    bins : int
-        How many, of equal width.
-
-    Returns
-    -------
-    float
-        The error.
+    truth: what came true.
+    bins: how many, of equal width.
     """
     truth, given = np.ravel(truth), np.ravel(probabilities)
     bin_of_entry = np.minimum((given * bins).astype(np.intp), bins - 1)

@@ -32,12 +32,10 @@ Example: ``python -m benchmarks.papers.changed_correlations``.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,27 +44,13 @@ from sklearn.metrics.pairwise import linear_kernel
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import normalize
 
+from benchmarks.frame import RESULTS, flag, read_options
 from benchmarks.needed_data import needs_data
-from benchmarks.papers.animals import DATA
 from benchmarks.papers.distances import median_distance
+from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave import LabelCovariance, MaxMarginClassifier, datasets
+from labelweave import LabelCovariance, MaxMarginClassifier
 
-__all__ = [
-    "PROBLEMS",
-    "RULES",
-    "Draw",
-    "Parameters",
-    "Problem",
-    "candidates",
-    "choose",
-    "draw_rows",
-    "main",
-    "read",
-    "table",
-]
-
-_RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "changed_correlations.json"
 _SIZES = {"yeast": 200, "tmc2007": 200, "rcv1": 1000}
 _STRENGTHS = {"yeast": 8.0, "tmc2007": 8.0, "rcv1": 16.0}
 _LARGEST_POWER = 4.0
@@ -105,15 +89,13 @@ Parts = tuple[Any, Any, Any, Any]
 
 @needs_data
 def main() -> None:
-    """Measure, print the table, write the figures."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_options(
+        __doc__,
+        problems=flag(PROBLEMS, choices=sorted(PROBLEMS)),
+        seeds=flag(5, "draws of training rows"),
+        records=RESULTS / "papers" / "changed_correlations.json",
     )
-    parser.add_argument("--problems", nargs="+", choices=sorted(PROBLEMS), default=list(PROBLEMS))
-    parser.add_argument("--seeds", type=int, default=5, help="draws of training rows")
-    RecordedRuns.add_options(parser, _RESULTS)
-    arguments = parser.parse_args()
-    record = RecordedRuns(arguments.out, arguments, rows=_SIZES)
+    record = RecordedRuns(arguments, rows=_SIZES)
     for name in arguments.problems if record.measures else ():
         problem = read(name)
         for rule, seed in product(RULES, range(arguments.seeds)):
@@ -139,19 +121,9 @@ def _measure_draw(problem: Problem, rule: str, seed: int) -> dict[str, Any]:
 def draw_rows(problem: Problem, rule: str, seed: int) -> Draw:
     """Draw rows without replacement, untypical ones first (the largest Gumbel-perturbed weights).
 
-    Parameters
-    ----------
-    problem : Problem
-        The rows to draw from.
-    rule : str
-        One of ``RULES``.
-    seed : int
-        Fixes the draw.
-
-    Returns
-    -------
-    Draw
-        The rows drawn, and what the others say.
+    problem: the rows to draw from.
+    seed: fixes the draw.
+    Returns: the rows drawn, and what the others say.
     """
     vectors = RULES[rule](problem.Y)
     ranks = np.argsort(np.argsort(_agreement(vectors), kind="stable")) / (len(vectors) - 1)
@@ -179,21 +151,10 @@ def _standardised(Y: Any) -> Any:
 def choose(draw: Draw, grid: list[Parameters], scores_of: Callable[..., Any], seed: int) -> Parameters:
     """Find the parameters with the least weighted Hamming loss in cross-validation.
 
-    Parameters
-    ----------
-    draw : Draw
-        The rows to choose by.
-    grid : list of dict
-        The parameters to choose from.
-    scores_of : callable
-        Gives scores from parameters, training rows, their labels and other rows.
-    seed : int
-        Fixes the folds.
-
-    Returns
-    -------
-    dict
-        One of the grid.
+    draw: the rows to choose by.
+    grid: the parameters to choose from.
+    scores_of: gives scores from parameters, training rows, their labels and other rows.
+    seed: fixes the folds.
     """
     losses = np.zeros(len(grid))
     for training, held in KFold(4, shuffle=True, random_state=seed).split(draw.Y):
@@ -206,15 +167,7 @@ def choose(draw: Draw, grid: list[Parameters], scores_of: Callable[..., Any], se
 def candidates(draw: Draw) -> list[Parameters]:
     """List penalties, with widths of a kernel where rows are dense.
 
-    Parameters
-    ----------
-    draw : Draw
-        The rows.
-
-    Returns
-    -------
-    list of dict
-        With C, and gamma for an RBF kernel.
+    Returns: with C, and gamma for an RBF kernel.
     """
     if sp.issparse(draw.X):
         return [{"C": C} for C in _PENALTIES]
@@ -251,37 +204,25 @@ def _pair_correlations(Y: Any) -> Any:
 def read(name: str) -> Problem:
     """Read a problem.
 
-    Parameters
-    ----------
-    name : str
-        One of ``PROBLEMS``.
-
-    Returns
-    -------
-    Problem
-        Its two parts, and how rows are drawn.
+    Returns: its two parts, and how rows are drawn.
     """
     parts = PROBLEMS[name]()
     return Problem(*parts, size=_SIZES[name], strength=_STRENGTHS[name])
 
 
-def _read_mulan(folder: str, stem: str) -> Parts:
-    place = DATA / "mulan" / folder
-    train, test = (
-        datasets.read_mulan(place / f"{stem}-{part}.arff", place / f"{stem}.xml")
-        for part in ("train", "test")
-    )
+def _read_mulan(name: str) -> Parts:
+    train, test = read_parts(name)
     return train.X, train.Y.to_dense(), test.X, test.Y.to_dense()
 
 
 def _read_tmc() -> Parts:
     """Read the counts of words and scale each row to unit length."""
-    X, Y, X_test, Y_test = _read_mulan("tmc2007", "tmc2007-500")
+    X, Y, X_test, Y_test = _read_mulan("tmc2007")
     return normalize(X), Y, normalize(X_test), Y_test
 
 
 def _read_rcv1() -> Parts:
-    with np.load(DATA / "rcv1" / "rcv1-subset1.npz") as file:
+    with np.load(DEFAULT_DATA / "rcv1" / "rcv1-subset1.npz") as file:
         X, Y = (
             sp.csr_array(
                 tuple(file[f"{k}_{part}"] for part in ("data", "indices", "indptr")), file[f"{k}_shape"]
@@ -293,7 +234,7 @@ def _read_rcv1() -> Parts:
     return X[train], labels[train], X[test], labels[test]
 
 
-PROBLEMS = {"yeast": lambda: _read_mulan("yeast", "yeast"), "tmc2007": _read_tmc, "rcv1": _read_rcv1}
+PROBLEMS = {"yeast": lambda: _read_mulan("yeast"), "tmc2007": _read_tmc, "rcv1": _read_rcv1}
 RULES = {"moments": lambda Y: 2.0 * Y - 1.0, "correlations": _standardised}
 
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.problems import DEFAULT_DATA
 from labelweave import Taxonomy
 from labelweave.datasets import load_debtags, read_hierarchical_arff
 
-__all__ = ["PROBLEMS", "ClassProblem", "read_problem"]
-
-_DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 # What a package is for; the other facets say how it is made, or how it is used.
 _PURPOSES = (
     "admin", "biology", "devel", "field", "game", "hardware", "mail", "network", "office", "science",
@@ -29,16 +26,8 @@ _FEWEST = 5
 class ClassProblem:
     """Rows to train on and to test on.
 
-    Parameters
-    ----------
-    X, X_test : ndarray or csr_array
-        The features.
-    classes, classes_test : ndarray of object
-        The leaf of each row.
-    taxonomy : Taxonomy
-        The tree.
-    kernel : str
-        The kernel of all methods.
+    classes, classes_test: the leaf of each row.
+    kernel: the kernel of all methods.
     """
 
     X: Any
@@ -51,19 +40,10 @@ class ClassProblem:
     def split(self, seed: int | None, rows: int | None, most_tests: int = 5000) -> ClassProblem:
         """Draw rows to train on from all rows, and test on others.
 
-        Parameters
-        ----------
-        seed : int or None
-            Of the draw; None for the split that is given, of which ``rows`` are drawn to train on.
-        rows : int or None
-            How many to train on; None for as many as the given split has.
-        most_tests : int
-            The most rows to test on.
-
-        Returns
-        -------
-        ClassProblem
-            The draw; rows to test on whose class is not trained on are left out.
+        seed: of the draw; None for the split that is given, of which ``rows`` are drawn to train on.
+        rows: how many to train on; None for as many as the given split has.
+        most_tests: the most rows to test on.
+        Returns: the draw; rows to test on whose class is not trained on are left out.
         """
         count = len(self.classes) if rows is None else rows
         if seed is None:
@@ -88,24 +68,14 @@ class ClassProblem:
 
 
 def read_problem(name: str) -> ClassProblem:
-    """Read a set.
-
-    Parameters
-    ----------
-    name : str
-        One of ``PROBLEMS``.
-
-    Returns
-    -------
-    ClassProblem
-        All its rows, as they are.
-    """
+    """Read a set."""
     return PROBLEMS[name]()
 
 
 def _read_images() -> ClassProblem:
     train, test = (
-        read_hierarchical_arff(_DATA / "imclef07a" / f"ImCLEF07A_{part}.arff") for part in ("Train", "Test")
+        read_hierarchical_arff(DEFAULT_DATA / "imclef07a" / f"ImCLEF07A_{part}.arff")
+        for part in ("Train", "Test")
     )
     tree = train.taxonomy
     assert tree is not None, "the header has class paths"

@@ -14,21 +14,18 @@ Example: ``python -m benchmarks.papers.classifier_correlation``.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import IMAGES, RESULTS, begin_picture, flag, read_options, write_picture
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.animals import Animals, held_out_classes, read_animals, sample_training_rows
 from benchmarks.papers.distances import median_distance
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import MaxMarginClassifier
 
-__all__ = ["main", "table"]
-
-_ROOT = Path(__file__).resolve().parents[2]
 _ATTRIBUTES = ("black", "weak")
 # closer together at both ends: only there does the smaller eigenvalue, 1 - |r|, get small
 _CORRELATIONS = np.sin(np.linspace(-np.pi / 2, np.pi / 2, 25))
@@ -38,17 +35,13 @@ _WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 @needs_data
 def main() -> None:
-    """Measure, print the curve, write the figures and the picture."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_options(
+        __doc__,
+        seeds=flag(5, "draws of training images"),
+        picture=IMAGES / "classifier_correlation.png",
+        records=RESULTS / "papers" / "classifier_correlation.json",
     )
-    parser.add_argument("--seeds", type=int, default=5, help="draws of training images")
-    out = _ROOT / "benchmarks" / "results" / "papers" / "classifier_correlation.json"
-    RecordedRuns.add_options(parser, out)
-    picture = _ROOT / "docs" / "images" / "classifier_correlation.png"
-    parser.add_argument("--picture", type=Path, default=picture)
-    arguments = parser.parse_args()
-    record = RecordedRuns(arguments.out, arguments)
+    record = RecordedRuns(arguments)
     wanted = [seed for seed in range(arguments.seeds) if record.wants({"seed": seed})]
     animals = read_animals() if wanted else None
     for seed in wanted:
@@ -109,14 +102,9 @@ def _correlation(animals: Animals, classes: Any, columns: list[int]) -> float:
 
 
 def _draw_picture(runs: list[dict[str, Any]], path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     curves, r = np.array([run["hamming"] for run in runs]), runs[0]["r"]
     middle = len(r) // 2
-    figure, axis = plt.subplots(figsize=(6, 4), layout="constrained")
+    figure, axis = begin_picture(figsize=(6, 4))
     for curve in curves:
         axis.plot(r, curve, color="0.75", linewidth=0.8)
     axis.plot(r, curves.mean(axis=0), "o-", color="#1f5a92", label=f"mean of {len(curves)} draws")
@@ -126,9 +114,7 @@ def _draw_picture(runs: list[dict[str, Any]], path: Path) -> None:
     axis.set_ylabel("test Hamming loss, %")
     axis.legend(frameon=False)
     axis.grid(True, alpha=0.3)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    write_picture(figure, path)
 
 
 if __name__ == "__main__":

@@ -19,28 +19,16 @@ Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.papers.cli
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.papers.graph_runs import (
-    GRAPHS,
-    METHODS,
-    Run,
-    edges_of,
-    fit,
-    make,
-    mean_and_deviation,
-    score,
-)
+from benchmarks.frame import IMAGES, RESULTS, begin_picture, flag, read_options, several, write_picture
+from benchmarks.papers.graph_runs import GRAPHS, METHODS, Run, edges_of, fit, make, mean_and_deviation, score
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave.datasets import make_clique_toy
 
-__all__ = ["main", "table"]
-
-_ROOT = Path(__file__).resolve().parents[2]
 _REGULARIZATION = 1e-4
 _TRAINING_ROWS = 2000
 _PAPER = {
@@ -56,19 +44,15 @@ _PAPER = {
 
 
 def main() -> None:
-    """Measure, print the table, draw the picture."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_options(
+        __doc__,
+        seeds=3,
+        passes=flag(500, "at most, in one solve"),
+        methods=several(METHODS),
+        picture=IMAGES / "clique_toy_objective.png",
+        records=RESULTS / "papers" / "clique_toy.json",
     )
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--passes", type=int, default=500, help="at most, in one solve")
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    out = _ROOT / "benchmarks" / "results" / "papers" / "clique_toy.json"
-    RecordedRuns.add_options(parser, out)
-    picture = _ROOT / "docs" / "images" / "clique_toy_objective.png"
-    parser.add_argument("--picture", type=Path, default=picture)
-    arguments = parser.parse_args()
-    record = RecordedRuns(arguments.out, arguments, threads=1, paper=_PAPER)
+    record = RecordedRuns(arguments, threads=1, paper=_PAPER)
     for seed in range(arguments.seeds):
         for method in arguments.methods:
             case = {"seed": seed, "method": method}
@@ -136,12 +120,7 @@ def _line(method: str, own: list[Run], paper: float) -> str:
 
 
 def _draw(runs: list[Run], path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axis = plt.subplots(figsize=(6, 3.8), layout="constrained")
+    figure, axis = begin_picture(figsize=(6, 3.8))
     for run in sorted(runs, key=lambda run: list(_PAPER).index(run["method"])):
         passes, primal = np.transpose(run["curve"])
         style = "--" if run["method"] == "none" else "-"  # the learned graph begins as it
@@ -149,9 +128,7 @@ def _draw(runs: list[Run], path: Path) -> None:
     axis.set(xlabel="passes over the rows", ylabel="primal objective", yscale="log", xscale="log")
     axis.legend(frameon=False)
     axis.grid(True, which="major", alpha=0.3)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    write_picture(figure, path)
 
 
 if __name__ == "__main__":

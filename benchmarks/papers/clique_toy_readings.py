@@ -16,20 +16,16 @@ Example: ``python -m benchmarks.papers.clique_toy_readings``.
 
 from __future__ import annotations
 
-import argparse
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import RESULTS, read_options, several
 from benchmarks.papers.graph_runs import Run, fit, make, score
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LabelMatrix
 
-__all__ = ["main", "table"]
-
-_ROOT = Path(__file__).resolve().parents[2]
 _PAPER = {"none": 0.053, "Chow-Liu": 0.044, "full": 0.028, "learned": 0.011, "binary relevance": 0.054}
 _READINGS = {"ten weights": (1, 10), "edges five": (1, 5), "two states": (2, 10), "both": (2, 5)}
 _TRAINING_ROWS, _TEST_ROWS = 2000, 1000
@@ -38,16 +34,10 @@ _EDGES = ((0, 1), (0, 2), (0, 3), (0, 4))
 
 
 def main() -> None:
-    """Measure and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_options(
+        __doc__, seeds=3, methods=several(_PAPER), records=RESULTS / "papers" / "clique_toy_readings.json"
     )
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--methods", nargs="+", choices=_PAPER, default=list(_PAPER))
-    out = _ROOT / "benchmarks" / "results" / "papers" / "clique_toy_readings.json"
-    RecordedRuns.add_options(parser, out)
-    arguments = parser.parse_args()
-    record = RecordedRuns(arguments.out, arguments, paper=_PAPER)
+    record = RecordedRuns(arguments, paper=_PAPER)
     for reading, method, seed in product(_READINGS, arguments.methods, range(arguments.seeds)):
         case = {"reading": reading, "method": method, "seed": seed}
         if record.wants(case):
@@ -57,18 +47,7 @@ def main() -> None:
 
 
 def table(runs: list[Run]) -> str:
-    """Write means over the seeds, a line a method.
-
-    Parameters
-    ----------
-    runs : list of dict
-        The runs.
-
-    Returns
-    -------
-    str
-        The lines.
-    """
+    """Write means over the seeds, a line a method."""
     lines = [f"{'Hamming loss':18}{'paper':>8}" + "".join(f"{reading:>24}" for reading in _READINGS)]
     for method, paper in _PAPER.items():
         cells = ""

@@ -6,21 +6,11 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["median_distance"]
-
 
 def median_distance(X: Any) -> float:
     """Compute the median squared distance between two rows.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        The rows.
-
-    Returns
-    -------
-    float
-        The median over pairs of different rows.
+    Returns: the median over pairs of different rows.
     """
     squares = (X * X).sum(axis=1)
     distances = squares[:, None] + squares - 2 * X @ X.T

@@ -19,8 +19,6 @@ import numpy as np
 from labelweave import MaxMarginClassifier
 from labelweave.metrics import f1_score, hamming_loss
 
-__all__ = ["measure", "worst_set"]
-
 _PENALTIES = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 _THRESHOLDS = "hinge, thresholds"
 _FOLDS, _GAP, _PASSES, _BETWEEN = 5, 0.01, 200, 10
@@ -32,19 +30,10 @@ def worst_set(scores: Any, truth: Any) -> tuple[Any, float]:
 
     Two empty sets have F1 1.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (L,)
-        The labels' scores.
-    truth : ndarray of shape (L,)
-        1 for true labels, else 0.
-
-    Returns
-    -------
-    labels : ndarray of shape (L,)
-        The set, as ``truth`` is.
-    loss : float
-        Its 1 - F1.
+    scores: the labels' scores.
+    truth: 1 for true labels, else 0.
+    labels: The set, as ``truth`` is.
+    loss: Its 1 - F1.
     """
     order = np.argsort(-scores)
     true, false = order[truth[order] > 0], order[truth[order] == 0]
@@ -123,16 +112,9 @@ def _predicted(way: str, C: float, X: Any, Y: Any, X_new: Any) -> tuple[Any, flo
 def measure(X: Any, Y: Any, X_test: Any, Y_test: Any) -> dict[str, dict[str, Any]]:
     """Choose penalties by example-F1 of left-out training rows, fit, and measure on test rows.
 
-    Parameters
-    ----------
-    X, Y, X_test, Y_test : ndarray of shape (n, d) or (n, L)
-        Training and test rows, with their labels of 0 and 1.
-
-    Returns
-    -------
-    dict of str to dict
-        By the way of training, the measures; "ahead" is by how much example-F1 is above that of hinge losses
-        with thresholds, "error" the standard error of that over test rows.
+    X, Y, X_test, Y_test: training and test rows, with their labels of 0 and 1.
+    Returns: by the way of training, the measures; "ahead" is by how much example-F1 is above that of hinge
+    losses with thresholds, "error" the standard error of that over test rows.
     """
     folds, found, rows = np.random.default_rng(0).permutation(len(X)) % _FOLDS, {}, {}
     for way in (_THRESHOLDS, "hinge", "margins of F1"):

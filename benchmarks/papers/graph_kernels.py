@@ -10,24 +10,19 @@ Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.graph_kernels``.
 
 from __future__ import annotations
 
-import argparse
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import RESULTS, read_options, several
 from benchmarks.needed_data import needs_data
-from benchmarks.problems import DEFAULT_DATA
+from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LabelGraphClassifier
-from labelweave.datasets import read_mulan
 from labelweave.features import FeatureMatrix
 from labelweave.metrics import f1_score, hamming_loss, subset_accuracy
 
-__all__ = ["main", "table"]
-
-_RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "graph_kernels.json"
 _GRAPH = {"early_stopping": True, "refit": True, "regularization": 1e-3}
 _MODELS: dict[str, dict[str, Any]] = {
     "left-out scores": {"kernel": "rbf", "gamma": "learn", "inputs": "scores", **_GRAPH},
@@ -38,22 +33,14 @@ _MODELS: dict[str, dict[str, Any]] = {
 
 @needs_data
 def main() -> None:
-    """Measure and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_options(
+        __doc__, data=DEFAULT_DATA, models=several(_MODELS), records=RESULTS / "papers" / "graph_kernels.json"
     )
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--models", nargs="+", choices=list(_MODELS), default=list(_MODELS))
-    RecordedRuns.add_options(parser, _RESULTS)
-    arguments = parser.parse_args()
-    record = RecordedRuns(arguments.out, arguments)
-    files = arguments.data / "mulan" / "scene"
+    record = RecordedRuns(arguments)
     for name in arguments.models if record.measures else ():
         if not record.wants({"model": name}):
             continue
-        train, test = (
-            read_mulan(files / f"scene-{part}.arff", files / "scene.xml") for part in ("train", "test")
-        )
+        train, test = read_parts("scene", arguments.data)
         begin = time.process_time()
         model = LabelGraphClassifier(**_MODELS[name]).fit(train.X, train.Y)
         cost = {"seconds": time.process_time() - begin, "graph": repr(model.label_graph_)}

@@ -1,7 +1,7 @@
 """Fits of ``LabelGraphClassifier`` with what the tables of Tan et al. 2015 report, kept after every fit.
 
-Beside the graphs stand two of the paper's baselines: "binary relevance", linear support vector machines a
-label, and "PLST", with four codes for five labels.
+Beside the graphs stand two methods that the paper compares with: "binary relevance", linear support vector
+machines a label, and "PLST", with four codes for five labels.
 """
 
 from __future__ import annotations
@@ -13,21 +13,9 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from benchmarks.opponents import PLST
 from labelweave import LabelGraphClassifier, MaxMarginClassifier
-from labelweave.baselines import PLST
 from labelweave.metrics import f1_score, hamming_loss, precision_score, recall_score
-
-__all__ = [
-    "GRAPHS",
-    "METHODS",
-    "Run",
-    "edges_of",
-    "fit",
-    "make",
-    "mean_and_deviation",
-    "predict",
-    "score",
-]
 
 GRAPHS: dict[str, dict[str, Any]] = {
     "learned": {"graph": "learn"},
@@ -47,20 +35,8 @@ Run = dict[str, Any]
 def make(method: str, regularization: float, **parameters: Any) -> Any:
     """Make the classifier of a method.
 
-    Parameters
-    ----------
-    method : str
-        One of ``METHODS``.
-    regularization : float
-        lambda.
-    **parameters : dict
-        What else is not the default, and the graph of "learned, ridge"; parameters of learning are left out
-        where the graph is given.
-
-    Returns
-    -------
-    LabelGraphClassifier, MaxMarginClassifier or PLST
-        The classifier.
+    **parameters: what else is not the default, and the graph of "learned, ridge"; parameters of learning are
+    left out where the graph is given.
     """
     if method == "binary relevance":
         return MaxMarginClassifier(0.01 / regularization, n_jobs=1)
@@ -76,17 +52,8 @@ def make(method: str, regularization: float, **parameters: Any) -> Any:
 def edges_of(runs: list[Run], **which: Any) -> Run:
     """Give the edges of a learned graph as the graph of "learned, ridge".
 
-    Parameters
-    ----------
-    runs : list of dict
-        The runs.
-    **which : dict
-        What tells the run, beside its method.
-
-    Returns
-    -------
-    dict
-        The parameter ``graph``; empty if there is no such run.
+    **which: what tells the run, beside its method.
+    Returns: the parameter ``graph``; empty if there is no such run.
     """
     wanted = {"method": "learned", **which}
     for run in runs:
@@ -98,20 +65,10 @@ def edges_of(runs: list[Run], **which: Any) -> Run:
 def fit(model: Any, X: Any, Y: Any) -> Run:
     """Fit a classifier.
 
-    Parameters
-    ----------
-    model : classifier
-        The classifier, changed.
-    X : ndarray or csr_array of shape (n, d)
-        The rows.
-    Y : LabelMatrix of shape (n, L)
-        Their labels.
-
-    Returns
-    -------
-    dict
-        The processor's seconds; of graphs also passes, objective, duality gap, and the number, width and list
-        of edges.
+    model: the classifier, changed.
+    Y: their labels.
+    Returns: the processor's seconds; of graphs also passes, objective, duality gap, and the number, width and
+    list of edges.
     """
     begin = time.process_time()
     with warnings.catch_warnings():
@@ -134,17 +91,7 @@ def fit(model: Any, X: Any, Y: Any) -> Run:
 def predict(model: Any, X: Any) -> Any:
     """Predict labels, of graphs the best labelings.
 
-    Parameters
-    ----------
-    model : classifier
-        A fitted classifier.
-    X : ndarray or csr_array of shape (n, d)
-        The rows.
-
-    Returns
-    -------
-    ndarray or csr_array of shape (n, L)
-        The labels.
+    model: A fitted classifier.
     """
     is_graph = isinstance(model, LabelGraphClassifier)
     return model.predict_map(X).labels if is_graph else model.predict(X)
@@ -153,20 +100,10 @@ def predict(model: Any, X: Any) -> Any:
 def score(model: Any, X: Any, Y: Any) -> Run:
     """Test a fitted classifier.
 
-    Parameters
-    ----------
-    model : LabelGraphClassifier
-        The classifier.
-    X : ndarray or csr_array of shape (n, d)
-        Test rows.
-    Y : LabelMatrix of shape (n, L)
-        Their labels.
-
-    Returns
-    -------
-    dict
-        The paper's measures and rows predicted in a second of the processor's; of graphs also the share of
-        predictions that are proven optimal.
+    X: test rows.
+    Y: their labels.
+    Returns: the paper's measures and rows predicted in a second of the processor's; of graphs also the share
+    of predictions that are proven optimal.
     """
     predict(model, X[:2])  # compiled
     begin = time.process_time()
@@ -186,19 +123,6 @@ def score(model: Any, X: Any, Y: Any) -> Run:
 
 
 def mean_and_deviation(runs: list[Run], name: str) -> str:
-    """Write a measure's mean and standard deviation.
-
-    Parameters
-    ----------
-    runs : list of dict
-        The runs.
-    name : str
-        The measure.
-
-    Returns
-    -------
-    str
-        Such as ``0.0894 ± 0.0031``.
-    """
+    """Write a measure's mean and standard deviation."""
     values = np.array([run[name] for run in runs])
     return f"{values.mean():.4f} ± {values.std():.4f}"

@@ -23,13 +23,12 @@ Example: ``python -m benchmarks.papers.hierarchies --problem imclef07a --splits 
 
 from __future__ import annotations
 
-import argparse
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import RESULTS, flag, read_options, several
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.class_problems import PROBLEMS, ClassProblem, read_problem
 from benchmarks.recorded_runs import RecordedRuns
@@ -37,9 +36,6 @@ from labelweave import KernelLogisticClassifier
 from labelweave.inference import best_parent, least_expected_loss
 from labelweave.metrics import class_summary
 
-__all__ = ["class_figures", "main", "measure", "table"]
-
-_FOLDER = Path(__file__).resolve().parents[1] / "results" / "papers"
 _METHODS: dict[str, dict[str, Any]] = {
     "F1": {"tie": "shared"},
     "F2": {"tie": ("subtree", "shared"), "tree": True, "tree_prior": False},
@@ -65,22 +61,18 @@ _PERCENT = {"accuracy", "mean reciprocal rank", "parent accuracy", "parent accur
 
 @needs_data
 def main() -> None:
-    """Measure, print the tables, keep the figures."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_options(
+        __doc__,
+        problem=flag("imclef07a", choices=sorted(PROBLEMS)),
+        rows=flag(help="rows to train on; default: as the given split", type=int),
+        splits=flag(["given"], "given, or seeds of random splits"),
+        methods=several(_METHODS),
+        learning_rows=2000,
+        learning_blocks=1,
+        records=None,
     )
-    parser.add_argument("--problem", choices=sorted(PROBLEMS), default="imclef07a")
-    parser.add_argument(
-        "--rows", type=int, default=None, help="rows to train on; default: as the given split"
-    )
-    parser.add_argument("--splits", nargs="+", default=["given"], help="given, or seeds of random splits")
-    parser.add_argument("--methods", nargs="+", choices=list(_METHODS), default=list(_METHODS))
-    parser.add_argument("--learning-rows", type=int, default=2000)
-    parser.add_argument("--learning-blocks", type=int, default=1)
-    RecordedRuns.add_options(parser, None)
-    arguments = parser.parse_args()
-    out = arguments.out or _FOLDER / f"hierarchies_{arguments.problem}.json"
-    record = RecordedRuns(out, arguments, problem=arguments.problem)
+    arguments.out = arguments.out or RESULTS / "papers" / f"hierarchies_{arguments.problem}.json"
+    record = RecordedRuns(arguments, problem=arguments.problem)
     problem = read_problem(arguments.problem) if record.measures else None
     for split in arguments.splits if problem else ():
         drawn = problem.split(None if split == "given" else int(split), arguments.rows)
@@ -98,22 +90,11 @@ def measure(
 ) -> dict[str, Any]:
     """Learn, fit and test one method.
 
-    Parameters
-    ----------
-    problem : ClassProblem
-        The rows.
-    method : str
-        F1, F2, F2c, H1, H1w or H2.
-    learning_rows : int
-        Rows of a block on which hyper-parameters are learned.
-    learning_blocks : int, default=1
-        Such blocks.
-
-    Returns
-    -------
-    dict
-        Scores, the seconds of learning and fit, evaluations in the last stage of the search, kernel
-        products of the fit and learned hyper-parameters.
+    method: F1, F2, F2c, H1, H1w or H2.
+    learning_rows: rows of a block on which hyper-parameters are learned.
+    learning_blocks: such blocks.
+    Returns: scores, the seconds of learning and fit, evaluations in the last stage of the search, kernel
+    products of the fit and learned hyper-parameters.
     """
     choice = _METHODS[method]
     model = KernelLogisticClassifier(
@@ -146,17 +127,8 @@ def measure(
 def class_figures(problem: ClassProblem, model: KernelLogisticClassifier) -> dict[str, float]:
     """Score the classes predicted for the test rows, each score by the decision made for it.
 
-    Parameters
-    ----------
-    problem : ClassProblem
-        The rows.
-    model : KernelLogisticClassifier
-        The fitted model.
-
-    Returns
-    -------
-    dict of str to float
-        The scores of the paper's Table 1, as fractions, and the log loss.
+    model: the fitted model.
+    Returns: the scores of the paper's Table 1, as fractions, and the log loss.
     """
     tree, classes = problem.taxonomy, model.classes_
     names = [str(name) for name in classes]

@@ -12,10 +12,8 @@ Example: ``python -m benchmarks.papers.independent_methods``.
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +21,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
+from benchmarks.frame import RESULTS, flag, read_options
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.animals import Animals, held_out_classes, read_animals, sample_training_rows
 from benchmarks.papers.changed_correlations import (
@@ -38,11 +37,8 @@ from benchmarks.papers.changed_correlations import (
 from benchmarks.papers.zero_shot_awa import kernel_pairs
 from benchmarks.recorded_runs import RecordedRuns
 
-__all__ = ["main", "table"]
-
 Run = dict[str, Any]
 
-_RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "independent_methods.json"
 _ANIMALS = "animals"
 _CASES = [*product(PROBLEMS, RULES), (_ANIMALS, "unseen classes")]
 _PAPER = {
@@ -55,14 +51,12 @@ _PAPER = {
 
 @needs_data
 def main() -> None:
-    """Measure, print the table, write the figures."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_options(
+        __doc__,
+        seeds=flag(5, "draws of training rows"),
+        records=RESULTS / "papers" / "independent_methods.json",
     )
-    parser.add_argument("--seeds", type=int, default=5, help="draws of training rows")
-    RecordedRuns.add_options(parser, _RESULTS)
-    arguments = parser.parse_args()
-    record = RecordedRuns(arguments.out, arguments, paper=_PAPER)
+    record = RecordedRuns(arguments, paper=_PAPER)
     for name, rule in _CASES if record.measures else ():
         rows: Any = read_animals() if name == _ANIMALS else read(name)
         for seed, method in product(range(arguments.seeds), _METHODS):
@@ -134,18 +128,7 @@ _METHODS = {"power set": (_power_set, True), "5-NN": (_nearest, False), "regress
 
 
 def table(runs: list[Run]) -> str:
-    """Write means over the draws, with deviations, beside the paper's losses.
-
-    Parameters
-    ----------
-    runs : list of dict
-        The runs.
-
-    Returns
-    -------
-    str
-        The lines.
-    """
+    """Write means over the draws, with deviations, beside the paper's losses."""
     lines = [f"{'test Hamming loss %':26s}" + "".join(f"{f'{name} (paper)':>28s}" for name in _METHODS)]
     for problem, rule in _CASES:
         cells = ""

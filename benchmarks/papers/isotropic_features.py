@@ -16,39 +16,33 @@ Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.isotropic_features``.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import RESULTS, flag, read_options
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LowRankClassifier
 
-__all__ = ["main", "table"]
-
-_RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "isotropic_features.json"
 _GRID = 2.0 ** np.arange(0, 13)
 _PENALTIES = ("trace_norm", "ridge")
 
 
 def main() -> None:
-    """Measure, print the table, keep the figures."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_options(
+        __doc__,
+        labels=[10, 40, 160, 640],
+        seeds=5,
+        rows=2000,
+        features=50,
+        rank=3,
+        seen=flag(5, "labels of a row"),
+        records=RESULTS / "papers" / "isotropic_features.json",
     )
-    parser.add_argument("--labels", type=int, nargs="+", default=[10, 40, 160, 640])
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--rows", type=int, default=2000)
-    parser.add_argument("--features", type=int, default=50)
-    parser.add_argument("--rank", type=int, default=3)
-    parser.add_argument("--seen", type=int, default=5, help="labels of a row")
-    RecordedRuns.add_options(parser, _RESULTS)
-    arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    record = RecordedRuns(arguments.out, arguments)
+    record = RecordedRuns(arguments)
     shape = {name: getattr(arguments, name) for name in ("rows", "features", "rank", "seen")}
     for n_labels in arguments.labels:
         for seed in range(arguments.seeds):
@@ -80,11 +74,7 @@ def _measure(
     best = float(_GRID[int(np.argmin(errors))])
     chances = np.clip(0.5 + X_test @ weights, 0, 1)
     excess = np.square(_scores(X, Y, X_test, penalty, best) - chances).mean() / chances.var()
-    return {
-        "regularization": best,
-        "excess": float(excess),
-        "processor seconds": time.process_time() - begin,
-    }
+    return {"regularization": best, "excess": float(excess), "processor seconds": time.process_time() - begin}
 
 
 def _scores(X: Any, Y: Any, X_test: Any, penalty: str, regularization: float) -> Any:

@@ -23,7 +23,6 @@ Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.papers.lab
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ import numpy as np
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.frame import IMAGES, RESULTS, begin_picture, flag, read_options, several, write_picture
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.graph_runs import (
     GRAPHS,
@@ -44,16 +44,12 @@ from benchmarks.papers.graph_runs import (
     predict,
     score,
 )
-from benchmarks.problems import DEFAULT_DATA
+from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LabelMatrix
-from labelweave.datasets import read_mulan
 from labelweave.metrics import hamming_loss
 from labelweave.splits import IterativeStratifiedShuffleSplit
 
-__all__ = ["main", "read_rows", "table"]
-
-_ROOT = Path(__file__).resolve().parents[2]
 _GRID = (0.03, 0.1, 0.3, 1.0, 3.0)
 _HELD_OUT = 1 / 3
 _PASSES = 300
@@ -80,20 +76,16 @@ _MEASURES = {
 
 @needs_data
 def main() -> None:
-    """Measure, print the tables, draw the picture."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_options(
+        __doc__,
+        sets=several(_ROUNDS),
+        methods=several(METHODS),
+        curve=flag(False, "measure the picture's points as well"),
+        data=DEFAULT_DATA,
+        picture=IMAGES / "scene_edges.png",
+        records=RESULTS / "papers" / "label_graphs.json",
     )
-    parser.add_argument("--sets", nargs="+", choices=list(_ROUNDS), default=list(_ROUNDS))
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--curve", action="store_true", help="measure the picture's points as well")
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    out = _ROOT / "benchmarks" / "results" / "papers" / "label_graphs.json"
-    RecordedRuns.add_options(parser, out)
-    picture = _ROOT / "docs" / "images" / "scene_edges.png"
-    parser.add_argument("--picture", type=Path, default=picture)
-    arguments = parser.parse_args()
-    record = RecordedRuns(arguments.out, arguments, threads=1, paper=_PAPER)
+    record = RecordedRuns(arguments, threads=1, paper=_PAPER)
     for name in arguments.sets:
         if record.measures:
             _measure(name, arguments.methods, record, arguments.data)
@@ -106,22 +98,11 @@ def main() -> None:
 def read_rows(name: str, folder: Path) -> tuple[Any, LabelMatrix]:
     """Read all rows of a set.
 
-    Parameters
-    ----------
-    name : str
-        The set.
-    folder : Path
-        The folder that has ``mulan/``.
-
-    Returns
-    -------
-    X : ndarray of shape (n, d)
-        The features, as the files have them.
-    Y : LabelMatrix of shape (n, L)
-        The labels.
+    folder: the folder that has ``mulan/``.
+    X: The features, as the files have them.
+    Y: The labels.
     """
-    files = folder / "mulan" / name
-    parts = [read_mulan(files / f"{name}-{part}.arff", files / f"{name}.xml") for part in ("train", "test")]
+    parts = read_parts(name, folder)
     X = np.vstack([part.X for part in parts])
     return X, LabelMatrix.from_any(np.vstack([part.Y.to_dense() for part in parts]), parts[0].label_names)
 
@@ -229,12 +210,7 @@ def _line(method: str, own: list[Run], paper: tuple[float, ...]) -> str:
 def _draw(runs: list[Run], path: Path) -> None:
     if not runs:  # not asked for so far
         return
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.4), sharex=True, layout="constrained")
+    figure, axes = begin_picture(1, 3, figsize=(11, 3.4), sharex=True)
     for axis, (key, title) in zip(axes, list(_MEASURES.items())[:3], strict=True):
         for method, legend in _LEGEND.items():
             points = [_values(runs, method, rounds, key) for rounds in _CURVE]
@@ -244,9 +220,7 @@ def _draw(runs: list[Run], path: Path) -> None:
         axis.set(xlabel="learned edges", title=title, xticks=_CURVE[::3])
         axis.grid(True, alpha=0.3)
     axes[0].legend(frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    write_picture(figure, path)
 
 
 def _values(runs: list[Run], method: str, rounds: int, key: str) -> list[float]:

@@ -38,12 +38,10 @@ Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.later_methods --parts z
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Callable
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,17 +51,14 @@ from scipy.special import expit
 from sklearn.metrics import average_precision_score
 from sklearn.metrics.pairwise import rbf_kernel
 
+from benchmarks.frame import RESULTS, read_options, several
 from benchmarks.needed_data import needs_data
 from benchmarks.papers import f_margins
-from benchmarks.problems import DEFAULT_DATA
+from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave.datasets import read_mulan
 from labelweave.losses.entry_losses import LogisticEntryLoss
 from labelweave.metrics import f1_score
 
-__all__ = ["main", "table"]
-
-_RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "later_methods.json"
 _DRAWS, _FLIP_DRAWS = 5, 2
 _PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
 _WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -139,9 +134,7 @@ def _leave_one_out(name: str) -> Figures:
 
 def _given_parts(name: str) -> tuple[Any, Any, Any, Any]:
     """Give training and test rows of a Mulan set, columns scaled by the training rows, and their labels."""
-    folder = DEFAULT_DATA / "mulan" / name
-    parts = [read_mulan(folder / f"{name}-{part}.arff", folder / f"{name}.xml") for part in ("train", "test")]
-    (X, Y), (X_test, Y_test) = ((np.asarray(part.X, float), part.Y.to_dense()) for part in parts)
+    (X, Y), (X_test, Y_test) = ((np.asarray(part.X, float), part.Y.to_dense()) for part in read_parts(name))
     X, X_test = ((one - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12) for one in (X, X_test))
     return X, Y, X_test, Y_test
 
@@ -383,14 +376,11 @@ _PARTS: dict[str, tuple[Callable[[str], Figures], tuple[str, ...]]] = {
 @needs_data
 def main() -> None:
     """Try the methods, and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_options(
+        __doc__, parts=several(_PARTS), records=RESULTS / "papers" / "later_methods.json"
     )
-    parser.add_argument("--parts", nargs="+", choices=list(_PARTS), default=list(_PARTS))
-    RecordedRuns.add_options(parser, _RESULTS)
-    arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    record = RecordedRuns(arguments.out, arguments)
+    record = RecordedRuns(arguments)
     for part in arguments.parts:
         measure, sets = _PARTS[part]
         for name in sets:

@@ -17,20 +17,6 @@ from labelweave import KernelLogisticClassifier
 from labelweave.display import ErrorRejectDisplay
 from labelweave.metrics import error_reject_curve
 
-__all__ = [
-    "DATA",
-    "REJECTED",
-    "Method",
-    "Split",
-    "draw_curves",
-    "error_table",
-    "learned_table",
-    "measure_and_show",
-    "one_against_rest",
-    "one_model",
-]
-
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 REJECTED = np.linspace(0.0, 0.5, 101)
 
 Run = dict[str, Any]
@@ -56,20 +42,13 @@ def measure_and_show(
 ) -> None:
     """Run every method with every seed that is wanted, print the tables and draw the picture.
 
-    Parameters
-    ----------
-    methods : dict of str to callable
-        Each makes the figures of one run from the data and a seed.
-    read : callable
-        Reads the data.
-    seeds : int
-        The number of seeds, 0, 1, ...
-    arguments : argparse.Namespace
-        ``picture``, and the options of ``RecordedRuns``.
-    paper : dict of str to float
-        The paper's test errors in percent.
+    methods: each makes the figures of one run from the data and a seed.
+    read: reads the data.
+    seeds: the number of seeds, 0, 1, ...
+    arguments: ``picture``, and the options of ``RecordedRuns``.
+    paper: the paper's test errors in percent.
     """
-    record = RecordedRuns(arguments.out, arguments, threads=1, paper=paper)
+    record = RecordedRuns(arguments, threads=1, paper=paper)
     if record.measures:
         _run_all(methods, read(), seeds, record)
     record.show(error_table(record.runs, paper))
@@ -99,19 +78,8 @@ def _by_method(runs: list[Run]) -> dict[str, list[Run]]:
 def one_model(split: Split, seed: int, **parameters: Any) -> Run:
     """Learn and test one model of all classes.
 
-    Parameters
-    ----------
-    split : Split
-        The data.
-    seed : int
-        Fixes the folds and the rows learned on.
-    **parameters : dict
-        Of the classifier.
-
-    Returns
-    -------
-    dict
-        Test error in percent, log loss, the curve, and how the search went.
+    seed: fixes the folds and the rows learned on.
+    Returns: test error in percent, log loss, the curve, and how the search went.
     """
     model = KernelLogisticClassifier(random_state=seed, n_jobs=1, **parameters).fit(split.X, split.y)
     probabilities = model.predict_proba(split.X_test)
@@ -124,19 +92,8 @@ def one_against_rest(split: Split, seed: int, **parameters: Any) -> Run:
     The class whose model gives it the largest probability is predicted, and that probability is
     what rows are rejected by; for the log loss the probabilities are divided by their sum.
 
-    Parameters
-    ----------
-    split : Split
-        The data.
-    seed : int
-        Fixes the folds and the rows learned on.
-    **parameters : dict
-        Of the classifiers.
-
-    Returns
-    -------
-    dict
-        What :func:`one_model` gives, summed or listed over the classes.
+    seed: fixes the folds and the rows learned on.
+    Returns: what :func:`one_model` gives, summed or listed over the classes.
     """
     classes, columns, learned = np.unique(split.y), [], []
     for name in classes:
@@ -189,17 +146,7 @@ def _learned(model: KernelLogisticClassifier) -> Run:
 def error_table(runs: list[Run], paper: dict[str, float]) -> str:
     """Write mean and standard deviation of every method beside the paper's mean.
 
-    Parameters
-    ----------
-    runs : list of dict
-        The runs.
-    paper : dict of str to float
-        The paper's test errors in percent.
-
-    Returns
-    -------
-    str
-        The table.
+    paper: the paper's test errors in percent.
     """
     title = f"{'method':22s}{'runs':>5s}{'error %':>9s}{'sd':>6s}{'paper':>7s}"
     lines = [f"{title}{'log loss':>10s}{'CV loss':>9s}{'5 % out':>9s}{'20 % out':>9s}{'seconds':>9s}"]
@@ -216,18 +163,7 @@ def error_table(runs: list[Run], paper: dict[str, float]) -> str:
 
 
 def learned_table(methods: dict[str, list[Run]]) -> str:
-    """Write the geometric mean and range of every learned hyper-parameter.
-
-    Parameters
-    ----------
-    methods : dict of str to list of dict
-        The runs.
-
-    Returns
-    -------
-    str
-        The table.
-    """
+    """Write the geometric mean and range of every learned hyper-parameter."""
     lines = []
     for name, runs in methods.items():
         for key in runs[0]["hyperparameters"]:
@@ -238,15 +174,7 @@ def learned_table(methods: dict[str, list[Run]]) -> str:
 
 
 def draw_curves(methods: dict[str, list[Run]], path: Path) -> None:
-    """Draw the mean error-reject curve of every method in one picture.
-
-    Parameters
-    ----------
-    methods : dict of str to list of dict
-        The runs.
-    path : Path
-        The picture.
-    """
+    """Draw the mean error-reject curve of every method in one picture."""
     import matplotlib
 
     matplotlib.use("Agg")

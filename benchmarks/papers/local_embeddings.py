@@ -18,10 +18,8 @@ Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.local_embeddings --sets
 
 from __future__ import annotations
 
-import argparse
 import time
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,15 +30,13 @@ from sklearn.linear_model import Ridge
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
+from benchmarks.frame import RESULTS, read_options, several
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.tail_labels import measure, read_set
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave.metrics import precision_at_k
 
-__all__ = ["main", "table"]
-
-_RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "local_embeddings.json"
 _SETS = ("bibtex", "delicious")
 _METHODS = ("binary relevance", "low rank", "local embeddings")
 _CLUSTER, _WIDTH, _NEIGHBOURS, _LEARNERS, _STEPS = 6000, 100, 250, 3, 15
@@ -52,18 +48,16 @@ Run = dict[str, Any]
 
 @needs_data
 def main() -> None:
-    """Measure and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_options(
+        __doc__,
+        sets=several(_SETS),
+        methods=several(_METHODS),
+        data=DEFAULT_DATA,
+        records=RESULTS / "papers" / "local_embeddings.json",
     )
-    parser.add_argument("--sets", nargs="+", choices=_SETS, default=list(_SETS))
-    parser.add_argument("--methods", nargs="+", choices=_METHODS, default=list(_METHODS))
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    RecordedRuns.add_options(parser, _RESULTS)
-    arguments = parser.parse_args()
-    record = RecordedRuns(arguments.out, arguments)
+    record = RecordedRuns(arguments)
     for name in arguments.sets if record.measures else ():
-        train, test = (read_set(arguments.data / "mulan" / name, name, part) for part in ("train", "test"))
+        train, test = (read_set(arguments.data, name, part) for part in ("train", "test"))
         for method in arguments.methods:
             case = {"set": name, "method": method}
             if record.wants(case):

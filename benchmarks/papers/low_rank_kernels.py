@@ -14,24 +14,19 @@ Results are kept after every fit; ``--go-on`` measures only what is missing.  Ex
 
 from __future__ import annotations
 
-import argparse
 import time
-from pathlib import Path
 from typing import Any
 
 from sklearn.preprocessing import normalize
 
+from benchmarks.frame import RESULTS, flag, read_options, several
 from benchmarks.needed_data import needs_data
+from benchmarks.problems import read_parts
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LowRankClassifier, LowRankClassifierCV
-from labelweave.datasets import read_mulan
 from labelweave.features import RBFKernel
 from labelweave.metrics import precision_at_k
 
-__all__ = ["main", "measure", "table"]
-
-_DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "mulan"
-_RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "low_rank_kernels.json"
 _GOALS = {"bibtex": (0.655, 0.403, 0.294), "delicious": (0.683, 0.628, 0.580)}
 _PUBLISHED = {"bibtex": (0.651, 0.396, 0.289), "delicious": (0.696, 0.641, 0.593)}
 _SHARES = {"squared loss": (1.0, 0.8, 0.6, 0.4, 0.2), "P@1": (1.0,)}
@@ -42,16 +37,14 @@ _FIGURES = ("P@1", "P@3", "P@5")
 
 @needs_data
 def main() -> None:
-    """Measure, print the table, keep the figures."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_options(
+        __doc__,
+        data=several(_GOALS),
+        criteria=several(_SHARES),
+        jobs=flag(1, "threads"),
+        records=RESULTS / "papers" / "low_rank_kernels.json",
     )
-    parser.add_argument("--data", nargs="+", choices=list(_GOALS), default=list(_GOALS))
-    parser.add_argument("--criteria", nargs="+", choices=list(_SHARES), default=list(_SHARES))
-    parser.add_argument("--jobs", type=int, default=1, help="threads")
-    RecordedRuns.add_options(parser, _RESULTS)
-    arguments = parser.parse_args()
-    record = RecordedRuns(arguments.out, arguments, goals=_GOALS, published=_PUBLISHED)
+    record = RecordedRuns(arguments, goals=_GOALS, published=_PUBLISHED)
     for name in arguments.data if record.measures else ():
         parts = _read(name)
         for criterion in arguments.criteria:
@@ -82,23 +75,11 @@ def measure(
 ) -> dict[str, Any]:
     """Fit and test a model.
 
-    Parameters
-    ----------
-    parts : tuple of csr_array
-        Features and labels of training and of test rows.
-    share : float
-        The rank as a share of the number of labels.
-    criterion : {"squared loss", "P@1"}
-        What chooses gamma and lambda.
-    learned : dict or None
-        Hyper-parameters that are known; None to learn them.
-    jobs : int
-        Threads.
-
-    Returns
-    -------
-    dict
-        Precisions, times in seconds and hyper-parameters.
+    parts: features and labels of training and of test rows.
+    share: the rank as a share of the number of labels.
+    criterion: what chooses gamma and lambda.
+    learned: Hyper-parameters that are known; None to learn them.
+    Returns: precisions, times in seconds and hyper-parameters.
     """
     X, Y, X_test, Y_test = parts
     start = time.perf_counter()
@@ -144,10 +125,7 @@ def _best_in_folds(X: Any, Y: Any, learned: dict[str, float], jobs: int) -> LowR
 
 
 def _read(name: str) -> tuple[Any, Any, Any, Any]:
-    folder = _DATA / name
-    train, test = (
-        read_mulan(folder / f"{name}-{part}.arff", folder / f"{name}.xml") for part in ("train", "test")
-    )
+    train, test = read_parts(name)
     return normalize(train.X), train.Y.positives, normalize(test.X), test.Y.positives
 
 

@@ -24,25 +24,22 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
+from benchmarks.frame import IMAGES, RESULTS, begin_picture, flag, read_options, several, write_picture
 from benchmarks.needed_data import needs_data
+from benchmarks.opponents import CPLST, WSABIE
+from benchmarks.problems import read_parts
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave import KernelLogisticClassifier, LowRankClassifier, MaxMarginClassifier
-from labelweave.baselines import CPLST, WSABIE, BinaryRelevance
-from labelweave.datasets import read_mulan
+from labelweave import BinaryRelevance, KernelLogisticClassifier, LowRankClassifier, MaxMarginClassifier
 from labelweave.metrics import average_auc, hamming_loss, precision_at_k
 
-__all__ = ["main", "read", "table"]
-
-_DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "mulan"
-_RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "low_rank_tables.json"
-_PICTURE = Path(__file__).resolve().parents[2] / "docs" / "images" / "low_rank_missing.png"
+_RESULTS = RESULTS / "papers" / "low_rank_tables.json"
+_PICTURE = IMAGES / "low_rank_missing.png"
 _GRID = (0.1, 0.3, 1.0, 3.0, 10.0)
 _SHARES = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 _RANKS = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -85,21 +82,17 @@ _PAPER: dict[tuple[Any, ...], tuple[float, ...]] = {
 
 @needs_data
 def main() -> None:
-    """Measure, print the table, draw the curves."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
     parts = ["table2", "table4", "figure2b", "figure2c"]
-    parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
-    parser.add_argument("--sets", nargs="+", choices=["bibtex", "delicious"], default=["bibtex", "delicious"])
-    parser.add_argument("--methods", nargs="+", help="of Table 2; by default all")
-    parser.add_argument("--n-jobs", type=int, default=1)
-    parser.add_argument(
-        "--grid", nargs="+", type=float, default=_GRID, help="of regularisations, for a file of --out"
+    arguments = read_options(
+        __doc__,
+        parts=several(parts),
+        sets=several(["bibtex", "delicious"]),
+        methods=flag(help="of Table 2; by default all", nargs="+"),
+        n_jobs=1,
+        grid=flag(_GRID, "of regularisations, for a file of --out"),
+        records=_RESULTS,
     )
-    RecordedRuns.add_options(parser, _RESULTS)
-    arguments = parser.parse_args()
-    record = RecordedRuns(arguments.out, arguments)
+    record = RecordedRuns(arguments)
     for name in arguments.sets if record.measures else ():
         data = read(name)
         for case in _cases(name, arguments.parts):
@@ -137,23 +130,12 @@ def _cases(name: str, parts: list[str]) -> Iterator[Case]:
 def read(name: str, *, has_unit_rows: bool = True) -> tuple[Any, Any, Any, Any]:
     """Read the two parts of a set.
 
-    Parameters
-    ----------
-    name : {"bibtex", "delicious"}
-        The set.
-    has_unit_rows : bool, default=True
-        Whether rows are scaled to length 1.
-
-    Returns
-    -------
-    tuple
-        Rows and labels to train on, and to test on.
+    has_unit_rows: whether rows are scaled to length 1.
+    Returns: rows and labels to train on, and to test on.
     """
-    folder = _DATA / name
-    parts = [read_mulan(folder / f"{name}-{part}.arff", folder / f"{name}.xml") for part in ("train", "test")]
     tables = [
         (normalize(part.X) if has_unit_rows else part.X, part.Y.positives.toarray().astype(np.float64))
-        for part in parts
+        for part in read_parts(name)
     ]
     return *tables[0], *tables[1]
 
@@ -233,11 +215,6 @@ def _line(run: Case) -> str:
 
 def _draw(runs: list[Case]) -> None:
     """Draw top-3 accuracy by share of observed entries and by rank, beside binary relevance."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     names = {
         "squared": "low rank, trace norm",
         "squared, ridge": "low rank, ridge",
@@ -245,7 +222,7 @@ def _draw(runs: list[Case]) -> None:
     }
     if not any(run["set"] == "bibtex" for run in runs):
         return
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
+    figure, axes = begin_picture(1, 2, figsize=(9, 3.6), sharey=True)
     for method, title in names.items():
         own = [run for run in runs if run["set"] == "bibtex" and run["method"] == method]
         shares = sorted((run["observed"], run["P@3"]) for run in own if run["rank"] in (0.4, None))
@@ -262,8 +239,7 @@ def _draw(runs: list[Case]) -> None:
     )
     axes[1].set(xlabel="rank, % of the labels", title="20 % of the entries observed")
     axes[0].legend()
-    _PICTURE.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(_PICTURE, dpi=150)
+    write_picture(figure, _PICTURE)
 
 
 if __name__ == "__main__":

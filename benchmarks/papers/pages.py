@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from benchmarks.papers.steps import STEPS
 
-__all__ = ["PAGES", "WORDS", "Item", "items", "with_blocks", "write_pages"]
-
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "papers"
 _BLOCK = re.compile(r"(<!-- measured: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 WORDS = ("same", "better", "not reproduced", "no data")
@@ -28,15 +26,7 @@ class Item(NamedTuple):
 def items(text: str) -> list[Item]:
     """Read a page's table of all tables and figures.
 
-    Parameters
-    ----------
-    text : str
-        The page.
-
-    Returns
-    -------
-    list of Item
-        Its rows; none for a page without such a table.
+    Returns: its rows; none for a page without such a table.
     """
     _, _, rest = text.partition("| item | word |")
     lines = rest.partition("\n\n")[0].splitlines()[2:]
@@ -44,13 +34,7 @@ def items(text: str) -> list[Item]:
 
 
 def write_pages() -> list[str]:
-    """Write the blocks of all pages anew.
-
-    Returns
-    -------
-    list of str
-        The pages that changed.
-    """
+    """Write the blocks of all pages anew."""
     changed = []
     for page in sorted(PAGES.glob("*.md")):
         text = page.read_text(encoding="utf-8")
@@ -64,15 +48,7 @@ def write_pages() -> list[str]:
 def with_blocks(text: str) -> str:
     """Give a page with the blocks that the results files make.
 
-    Parameters
-    ----------
-    text : str
-        The page.
-
-    Returns
-    -------
-    str
-        The page, all text outside of blocks as it was.
+    Returns: the page, all text outside of blocks as it was.
     """
     return _BLOCK.sub(lambda found: f"{found[1]}{_block(found[2])}{found[3]}", text)
 

@@ -13,41 +13,35 @@ Example: ``python -m benchmarks.papers.partial_paths --rows 2000 --seeds 3``.
 
 from __future__ import annotations
 
-import argparse
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import RESULTS, flag, read_options, several
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.class_problems import ClassProblem, read_problem
 from benchmarks.papers.hierarchies import class_figures
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import KernelLogisticClassifier
 
-__all__ = ["main", "measure", "table"]
-
-_RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "partial_paths.json"
 _KNOWN = ("all leaves", "dropped", "parent", "top node")
 _COLUMNS = ("accuracy", "taxonomic loss", "parent accuracy", "log loss", "seconds")
 
 
 @needs_data
 def main() -> None:
-    """Measure, print the table, keep the figures."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_options(
+        __doc__,
+        rows=2000,
+        seeds=3,
+        shares=flag([0.5], "of rows known in part"),
+        known=several(_KNOWN),
+        learning_rows=2000,
+        records=RESULTS / "papers" / "partial_paths.json",
     )
-    parser.add_argument("--rows", type=int, default=2000)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--shares", type=float, nargs="+", default=[0.5], help="of rows known in part")
-    parser.add_argument("--known", nargs="+", choices=_KNOWN, default=list(_KNOWN))
-    parser.add_argument("--learning-rows", type=int, default=2000)
-    RecordedRuns.add_options(parser, _RESULTS)
-    arguments = parser.parse_args()
-    record = RecordedRuns(arguments.out, arguments)
+    record = RecordedRuns(arguments)
     images = read_problem("imclef07a") if record.measures else None
     for seed in range(arguments.seeds if images else 0):
         problem = images.split(seed, arguments.rows)
@@ -63,23 +57,12 @@ def main() -> None:
 def measure(problem: ClassProblem, known: str, share: float, seed: int, learning_rows: int) -> dict[str, Any]:
     """Fit with some rows known in part, and test.
 
-    Parameters
-    ----------
-    problem : ClassProblem
-        The rows, their leaves known.
-    known : str
-        "all leaves", "dropped", "parent" or "top node".
-    share : float
-        Of the training rows, those known in part.
-    seed : int
-        Draws them.
-    learning_rows : int
-        The most rows on which hyper-parameters are learned.
-
-    Returns
-    -------
-    dict
-        Scores, seconds and hyper-parameters.
+    problem: the rows, their leaves known.
+    known: "all leaves", "dropped", "parent" or "top node".
+    share: of the training rows, those known in part.
+    seed: draws them.
+    learning_rows: the most rows on which hyper-parameters are learned.
+    Returns: scores, seconds and hyper-parameters.
     """
     drawn = _with_partial(problem, known, share, seed)
     model = KernelLogisticClassifier(

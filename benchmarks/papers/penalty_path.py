@@ -10,25 +10,20 @@ Example: ``python -m benchmarks.papers.penalty_path``.
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from benchmarks.frame import RESULTS, read_options
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.low_rank_tables import read
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave import LowRankClassifier
-from labelweave.baselines import BinaryRelevance
+from labelweave import BinaryRelevance, LowRankClassifier
 from labelweave.metrics import average_auc, precision_at_k
 
-__all__ = ["main", "table"]
-
-_RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "penalty_path.json"
 _PENALTIES = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _ROWS = {"unit": True, "as given": False}
 _METHODS = ("trace norm", "ridge", "binary relevance")
@@ -39,13 +34,8 @@ Run = dict[str, Any]
 
 @needs_data
 def main() -> None:
-    """Measure and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    RecordedRuns.add_options(parser, _RESULTS)
-    arguments = parser.parse_args()
-    record = RecordedRuns(arguments.out, arguments, paper=_PAPER)
+    arguments = read_options(__doc__, records=RESULTS / "papers" / "penalty_path.json")
+    record = RecordedRuns(arguments, paper=_PAPER)
     for rows, method in product(_ROWS, _METHODS) if record.measures else ():
         X, Y, X_test, Y_test = read("bibtex", has_unit_rows=_ROWS[rows])
         Y = np.where(np.random.default_rng(0).random(Y.shape) < 0.2, Y, np.nan)
@@ -74,18 +64,7 @@ def _model(method: str, penalty: float) -> Any:
 
 
 def table(runs: list[Run]) -> str:
-    """Write top-3 accuracy by penalty, a line for each method and length of rows.
-
-    Parameters
-    ----------
-    runs : list of dict
-        The runs.
-
-    Returns
-    -------
-    str
-        The lines.
-    """
+    """Write top-3 accuracy by penalty, a line for each method and length of rows."""
     title = f"{'top-3 accuracy %, rows':32s}" + "".join(f"{penalty:>8g}" for penalty in _PENALTIES)
     lines = [f"{title}   paper"]
     for rows, method in product(_ROWS, _METHODS):

@@ -18,15 +18,14 @@ Example: ``python -m benchmarks.papers.satimage --partitions 10``.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.frame import IMAGES, RESULTS, flag, read_options, several
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.likelihood_runs import (
-    DATA,
     Method,
     Split,
     error_table,
@@ -34,11 +33,8 @@ from benchmarks.papers.likelihood_runs import (
     one_against_rest,
     one_model,
 )
-from benchmarks.recorded_runs import RecordedRuns
+from benchmarks.problems import DEFAULT_DATA
 
-__all__ = ["main", "read_satimage", "table"]
-
-_ROOT = Path(__file__).resolve().parents[2]
 _TRAINING_ROWS = 4435
 _PAPER = {"class": 7.95, "scale": 8.10, "shared": 8.35, "one against rest": 8.00}
 _START: dict[str, Any] = {"scale": 10.0, "gamma": None, "intercept_variance": 16.0, "cv": 5}
@@ -52,17 +48,13 @@ _METHODS: dict[str, Method] = {
 
 @needs_data
 def main() -> None:
-    """Measure, print the tables, write the figures and the picture."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_options(
+        __doc__,
+        partitions=flag(10, "draws of folds"),
+        methods=several(_METHODS),
+        picture=IMAGES / "satimage_error_reject.png",
+        records=RESULTS / "papers" / "satimage.json",
     )
-    parser.add_argument("--partitions", type=int, default=10, help="draws of folds")
-    parser.add_argument("--methods", nargs="+", choices=list(_METHODS), default=list(_METHODS))
-    out = _ROOT / "benchmarks" / "results" / "papers" / "satimage.json"
-    RecordedRuns.add_options(parser, out)
-    picture = _ROOT / "docs" / "images" / "satimage_error_reject.png"
-    parser.add_argument("--picture", type=Path, default=picture)
-    arguments = parser.parse_args()
     chosen = {name: _METHODS[name] for name in arguments.methods}
     measure_and_show(chosen, read_satimage, arguments.partitions, arguments, _PAPER)
 
@@ -72,18 +64,11 @@ def table(runs: list[dict[str, Any]]) -> str:
     return error_table(runs, _PAPER)
 
 
-def read_satimage(folder: Path = DATA) -> Split:
+def read_satimage(folder: Path = DEFAULT_DATA) -> Split:
     """Read the data.
 
-    Parameters
-    ----------
-    folder : Path
-        The folder of shared data.
-
-    Returns
-    -------
-    Split
-        4435 training and 2000 test rows.
+    folder: the folder of shared data.
+    Returns: 4435 training and 2000 test rows.
     """
     with np.load(folder / "satimage" / "satimage.npz") as file:
         X, y = file["X"].astype(np.float64), file["y"]

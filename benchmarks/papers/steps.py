@@ -11,16 +11,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from benchmarks.frame import RESULTS
 from benchmarks.machine import git
 from benchmarks.needed_data import SOURCES
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.programs import PEERS_PYTHON
 from benchmarks.recorded_runs import origin
 
-__all__ = ["STEPS", "Step"]
-
 _ROOT = Path(__file__).resolve().parents[2]
-_RESULTS = _ROOT / "benchmarks" / "results"
 _OF_MACHINES = {"date", "commit", "processor", "cores", "python", "labelweave"}
 
 Run = dict[str, Any]
@@ -30,24 +28,13 @@ Run = dict[str, Any]
 class Step:
     """A command that measures.
 
-    Parameters
-    ----------
-    name : str
-        The step's.
-    command : str
-        The module and its arguments.
-    record : str
-        The results file; under "papers/" it is one of ``RecordedRuns``.
-    serves : str
-        Which tables and figures it measures.
-    guess : float
-        Minutes of the processor, where the results file does not say so of all its runs.
-    data : str
-        The folders of shared data that it reads, between spaces.
-    of : dict of str to tuple
-        The values that runs of the results file have, if they are this step's.
-    needs_peers : bool
-        Whether it runs other libraries.
+    command: the module and its arguments.
+    record: the results file; under "papers/" it is one of ``RecordedRuns``.
+    serves: which tables and figures it measures.
+    guess: minutes of the processor, where the results file does not say so of all its runs.
+    data: the folders of shared data that it reads, between spaces.
+    of: the values that runs of the results file have, if they are this step's.
+    needs_peers: whether it runs other libraries.
     """
 
     name: str
@@ -110,7 +97,7 @@ class Step:
 
 
 def _read(record: str) -> dict[str, Any]:
-    path = _RESULTS / f"{record}.json"
+    path = RESULTS / f"{record}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 

@@ -18,7 +18,6 @@ Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.tail_labels --sets bibt
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections.abc import Callable
@@ -32,16 +31,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
 from sklearn.preprocessing import normalize
 
+from benchmarks.frame import RESULTS, read_options, several
 from benchmarks.needed_data import needs_data
-from benchmarks.problems import DEFAULT_DATA
+from benchmarks.problems import DEFAULT_DATA, read_part
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LabelMean, LowRankClassifier
-from labelweave.datasets import read_mulan
 from labelweave.metrics import precision_at_k, propensities, propensity_scored_precision_at_k
 
-__all__ = ["main", "table"]
-
-_RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "tail_labels.json"
 _SETS = ("bibtex", "delicious")
 _BY_PSP = "binary relevance, by PSP"
 _METHODS = ("binary relevance", _BY_PSP, "low rank", "low rank + sparse", "low rank + ridge")
@@ -57,19 +53,17 @@ Tail = tuple[Any, Any]  # numbers of the labels; their weights, intercepts last
 
 @needs_data
 def main() -> None:
-    """Measure and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_options(
+        __doc__,
+        sets=several(_SETS),
+        methods=several(_METHODS),
+        data=DEFAULT_DATA,
+        records=RESULTS / "papers" / "tail_labels.json",
     )
-    parser.add_argument("--sets", nargs="+", choices=_SETS, default=list(_SETS))
-    parser.add_argument("--methods", nargs="+", choices=_METHODS, default=list(_METHODS))
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    RecordedRuns.add_options(parser, _RESULTS)
-    arguments = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
-    record = RecordedRuns(arguments.out, arguments)
+    record = RecordedRuns(arguments)
     for name in arguments.sets if record.measures else ():
-        train, test = (read_set(arguments.data / "mulan" / name, name, part) for part in ("train", "test"))
+        train, test = (read_set(arguments.data, name, part) for part in ("train", "test"))
         for method in arguments.methods:
             case = {"set": name, "method": method}
             if record.wants(case):
@@ -77,10 +71,10 @@ def main() -> None:
     record.show(table(record.runs))
 
 
-def read_set(folder: Path, name: str, part: str) -> tuple[Any, Any]:
+def read_set(data: Path, name: str, part: str) -> tuple[Any, Any]:
     """Read training or test rows, of length 1, and their labels."""
-    data = read_mulan(folder / f"{name}-{part}.arff", folder / f"{name}.xml")
-    return normalize(data.X), data.Y.positives.toarray().astype(np.float64)
+    rows = read_part(name, part, data)
+    return normalize(rows.X), rows.Y.positives.toarray().astype(np.float64)
 
 
 def measure(method: str, train: tuple[Any, Any], test: tuple[Any, Any]) -> Run:

@@ -45,7 +45,6 @@ Example: ``python -m benchmarks.papers.usps --seeds 5``.
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -54,20 +53,11 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 from sklearn.preprocessing import normalize
 
+from benchmarks.frame import IMAGES, RESULTS, flag, read_options
 from benchmarks.needed_data import needs_data
-from benchmarks.papers.likelihood_runs import (
-    DATA,
-    Method,
-    Split,
-    error_table,
-    measure_and_show,
-    one_model,
-)
-from benchmarks.recorded_runs import RecordedRuns
+from benchmarks.papers.likelihood_runs import Method, Split, error_table, measure_and_show, one_model
+from benchmarks.problems import DEFAULT_DATA
 
-__all__ = ["main", "read_usps", "table"]
-
-_ROOT = Path(__file__).resolve().parents[2]
 _START: dict[str, Any] = {"scale": 10.0, "gamma": None, "intercept_variance": 4.0, "cv": 5}
 _BLOCKS = _START | {"learning_rows": 2430, "learning_blocks": 3}
 _POLYNOMIAL = _BLOCKS | {"kernel": "polynomial", "degree": 4, "gamma": 1.0, "coef0": 0.5}
@@ -91,17 +81,13 @@ _PAPER = dict.fromkeys(_METHODS, 4.77)
 
 @needs_data
 def main() -> None:
-    """Measure, print the tables, write the figures and the picture."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_options(
+        __doc__,
+        seeds=flag(5, "draws of images to learn on"),
+        methods=flag(["smooth, polynomial"], choices=list(_METHODS)),
+        picture=IMAGES / "usps_error_reject.png",
+        records=RESULTS / "papers" / "usps.json",
     )
-    parser.add_argument("--seeds", type=int, default=5, help="draws of images to learn on")
-    parser.add_argument("--methods", nargs="+", choices=list(_METHODS), default=["smooth, polynomial"])
-    out = _ROOT / "benchmarks" / "results" / "papers" / "usps.json"
-    RecordedRuns.add_options(parser, out)
-    picture = _ROOT / "docs" / "images" / "usps_error_reject.png"
-    parser.add_argument("--picture", type=Path, default=picture)
-    arguments = parser.parse_args()
     chosen = {name: _METHODS[name] for name in arguments.methods}
     measure_and_show(chosen, read_usps, arguments.seeds, arguments, _PAPER)
 
@@ -111,18 +97,11 @@ def table(runs: list[dict[str, Any]]) -> str:
     return error_table(runs, _PAPER)
 
 
-def read_usps(folder: Path = DATA) -> Split:
+def read_usps(folder: Path = DEFAULT_DATA) -> Split:
     """Read the data.
 
-    Parameters
-    ----------
-    folder : Path
-        The folder of shared data.
-
-    Returns
-    -------
-    Split
-        7291 training and 2007 test images.
+    folder: the folder of shared data.
+    Returns: 7291 training and 2007 test images.
     """
     with np.load(folder / "usps" / "usps.npz") as file:
         X, X_test = (file[name] / 1000.0 - 1.0 for name in ("X_train", "X_test"))

@@ -26,14 +26,13 @@ Example: ``python -m benchmarks.papers.zero_shot_awa``.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.kernel_ridge import KernelRidge
 
+from benchmarks.frame import RESULTS, flag, read_options
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.animals import (
     Animals,
@@ -47,9 +46,6 @@ from benchmarks.papers.distances import median_distance
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LabelCovariance, MaxMarginClassifier, ZeroShotClassifier
 
-__all__ = ["kernel_pairs", "main", "table"]
-
-_RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers" / "zero_shot_awa.json"
 _PENALTIES = (0.03, 0.1, 0.3, 1.0)
 _WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 _PAPER = {"independent": 29.38, "M3L": 26.35, "independent, all images": 28.64}
@@ -61,15 +57,13 @@ Pair = tuple[float, float]
 
 @needs_data
 def main() -> None:
-    """Measure, print the table, write the figures."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_options(
+        __doc__,
+        seeds=flag(5, "draws of training images"),
+        all_images=flag(False, "nothing but the fit to all images"),
+        records=RESULTS / "papers" / "zero_shot_awa.json",
     )
-    parser.add_argument("--seeds", type=int, default=5, help="draws of training images")
-    parser.add_argument("--all-images", action="store_true", help="nothing but the fit to all images")
-    RecordedRuns.add_options(parser, _RESULTS)
-    arguments = parser.parse_args()
-    record = RecordedRuns(arguments.out, arguments, paper=_PAPER)
+    record = RecordedRuns(arguments, paper=_PAPER)
     seeds = range(0 if arguments.all_images else arguments.seeds)
     wanted = [seed for seed in seeds if record.wants({"method": "M3L", "seed": seed})]
     wants_all = arguments.all_images and record.wants({"method": _ALL_IMAGES})
@@ -98,15 +92,7 @@ def _measure_all_images(animals: Animals) -> dict[str, float]:
 def kernel_pairs(X: Any) -> list[Pair]:
     """List the pairs of C and the width of the RBF kernel to choose from.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        The training rows.
-
-    Returns
-    -------
-    list of tuple of float
-        C and gamma.
+    X: the training rows.
     """
     return [(C, width / median_distance(X)) for width in _WIDTHS for C in _PENALTIES]
 

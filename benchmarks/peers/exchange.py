@@ -27,8 +27,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-__all__ = ["PeerProblem", "Solution", "Trainer", "read_solutions", "serve", "write_problem"]
-
 
 @dataclass(frozen=True)
 class PeerProblem:

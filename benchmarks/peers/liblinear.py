@@ -31,8 +31,6 @@ from liblinear import liblinear as library
 
 from benchmarks.peers.exchange import PeerProblem, Solution, Trainer, serve
 
-__all__ = ["prepare"]
-
 _OBJECTIVE = re.compile(rb"Objective value = (\S+)")
 _PASSES = re.compile(rb"#iter = (\d+)")
 

@@ -22,8 +22,6 @@ from liblinear import liblinear as library
 
 from benchmarks.peers.top_labels import TOP, RankingProblem, Trained, serve_ranking, settings_of
 
-__all__ = ["prepare"]
-
 _ROWS_AT_ONCE = 500
 _NEVER, _ALWAYS = -1e9, 1e9
 

@@ -24,8 +24,6 @@ from libsvm import svm as library
 
 from benchmarks.peers.exchange import PeerProblem, Solution, Trainer, serve
 
-__all__ = ["prepare"]
-
 _OBJECTIVE = re.compile(rb"obj = (\S+),")
 _STEPS = re.compile(rb"#iter = (\d+)")
 

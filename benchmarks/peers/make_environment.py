@@ -20,8 +20,6 @@ import subprocess
 import venv
 from pathlib import Path
 
-__all__ = ["ENVIRONMENT", "main"]
-
 ENVIRONMENT = Path(__file__).resolve().parents[2] / ".venv-peers"
 _BASE = ["numpy==1.26.4", "scipy==1.13.1", "scikit-learn==1.5.2", "setuptools", "wheel"]
 _COMPILED_HERE = ["liblinear-official==2.50.0", "libsvm-official==3.37.0"]

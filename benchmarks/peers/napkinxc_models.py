@@ -23,8 +23,6 @@ from napkinxc.models import BR, PLT
 
 from benchmarks.peers.top_labels import TOP, RankingProblem, Trained, serve_ranking, settings_of
 
-__all__ = ["prepare"]
-
 
 def prepare(problem: RankingProblem, variant: str) -> Callable[[], Trained]:
     """Convert the problem once; the function returned trains."""

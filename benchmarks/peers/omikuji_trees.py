@@ -23,8 +23,6 @@ from omikuji._libomikuji import ffi, lib
 
 from benchmarks.peers.top_labels import TOP, RankingProblem, Trained, serve_ranking, settings_of
 
-__all__ = ["prepare"]
-
 _VARIANTS: dict[str, dict[str, Any]] = {
     "parabel": {},
     "bonsai": {"cluster_balanced": False, "cluster_k": 100, "max_depth": 3},

@@ -24,8 +24,6 @@ from pecos.xmc import MLProblem
 
 from benchmarks.peers.exchange import PeerProblem, Solution, Trainer, serve
 
-__all__ = ["prepare"]
-
 _MAX_PASSES = 10_000
 
 

@@ -22,8 +22,6 @@ from pecos.xmc.xlinear.model import XLinearModel
 
 from benchmarks.peers.top_labels import TOP, RankingProblem, Trained, serve_ranking, settings_of
 
-__all__ = ["prepare"]
-
 _NEGATIVES = {"tree": "tfn", "hard": "tfn+man", "one-vs-rest": "tfn"}
 _OF_TREE = ("nr_splits", "max_leaf_size")
 

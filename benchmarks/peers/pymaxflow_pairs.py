@@ -18,8 +18,6 @@ from typing import Any
 import maxflow
 import numpy as np
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Read a problem, solve all examples some times, write scores and the least seconds."""

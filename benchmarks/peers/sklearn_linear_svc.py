@@ -16,8 +16,6 @@ from sklearn.svm import LinearSVC
 
 from benchmarks.peers.exchange import PeerProblem, Solution, Trainer, serve
 
-__all__ = ["prepare"]
-
 _MAX_PASSES = 10_000
 
 

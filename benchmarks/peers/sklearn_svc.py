@@ -16,8 +16,6 @@ from sklearn.svm import SVC
 
 from benchmarks.peers.exchange import PeerProblem, Solution, Trainer, serve
 
-__all__ = ["prepare", "train_labels"]
-
 
 def prepare(problem: PeerProblem) -> Trainer:
     """Return a function that trains all labels at a tolerance."""
@@ -34,20 +32,11 @@ def prepare(problem: PeerProblem) -> Trainer:
 def train_labels(machine: SVC, X: Any, Y: Any) -> Solution:
     """Fit the machine to every label in turn.
 
-    Parameters
-    ----------
-    machine : SVC
-        With its parameters set.
-    X : {ndarray, csr_matrix} of shape (n, d) or (n, n)
-        Features, or the kernel matrix.
-    Y : csr_matrix of shape (n, L)
-        Ones at the positives.
-
-    Returns
-    -------
-    Solution
-        The coefficients of the rows and the biases; the iterations are LIBSVM's
-        steps, summed over labels.
+    machine: with its parameters set.
+    X: features, or the kernel matrix.
+    Y: ones at the positives.
+    Returns: the coefficients of the rows and the biases; the iterations are LIBSVM's steps, summed over
+    labels.
     """
     labels = Y.toarray()
     coefficients = np.zeros((labels.shape[0] + 1, labels.shape[1]))

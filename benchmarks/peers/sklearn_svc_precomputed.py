@@ -14,8 +14,6 @@ from sklearn.svm import SVC
 from benchmarks.peers.exchange import PeerProblem, Solution, Trainer, serve
 from benchmarks.peers.sklearn_svc import train_labels
 
-__all__ = ["prepare"]
-
 
 def prepare(problem: PeerProblem) -> Trainer:
     """Compute the kernel; the function returned trains all labels at a tolerance."""

@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Read labels, make folds for every seed, and write them."""

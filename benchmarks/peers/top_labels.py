@@ -20,8 +20,6 @@ import scipy.sparse as sp
 
 from benchmarks.machine import peak_memory_bytes
 
-__all__ = ["TOP", "RankingProblem", "Trained", "bytes_in", "serve_ranking", "settings_of", "write_ranking"]
-
 TOP = 5
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
 

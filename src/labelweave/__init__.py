@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from labelweave import (
-        baselines,
         dask,
         datasets,
         decisions,
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
         TunedThresholdClassifier,
     )
     from labelweave.estimators import (
+        BinaryRelevance,
         KernelLogisticClassifier,
         LabelGraphClassifier,
         LabelTreeClassifier,
@@ -56,6 +56,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AutoLabelClassifier",
+    "BinaryRelevance",
     "CalibratedLabelClassifier",
     "ClassProbabilities",
     "CliqueGraph",
@@ -77,7 +78,6 @@ __all__ = [
     "TunedThresholdClassifier",
     "UnobservedLabelWarning",
     "ZeroShotClassifier",
-    "baselines",
     "compare",
     "config_context",
     "dask",
@@ -100,6 +100,7 @@ __all__ = [
 # imported when first used: the command line's help needs none of them
 _HOMES = {
     "AutoLabelClassifier": "labelweave.automatic",
+    "BinaryRelevance": "labelweave.estimators",
     "CalibratedLabelClassifier": "labelweave.decisions",
     "ConformalLabelClassifier": "labelweave.decisions",
     "ClassProbabilities": "labelweave.labels",
@@ -129,7 +130,6 @@ _HOMES = {
     "set_config": "labelweave.interrupts",
 }
 _MODULES = {
-    "baselines": "labelweave.baselines",
     "dask": "labelweave.dask",
     "datasets": "labelweave.datasets",
     "decisions": "labelweave.decisions",

@@ -1,7 +1,8 @@
 """Reading model files: each class that they may hold has to be imported before a file names it."""
 
-from labelweave import automatic, baselines, decisions
+from labelweave import automatic, decisions
 from labelweave.estimators import (
+    binary_relevance,
     kernel_logistic,
     label_graph,
     label_tree,
@@ -15,7 +16,7 @@ from labelweave.model_files import pipelines
 
 HOMES = (
     automatic,
-    baselines,
+    binary_relevance,
     decisions,
     kernel_logistic,
     label_graph,

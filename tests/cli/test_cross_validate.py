@@ -53,7 +53,7 @@ def test_tables_wrappers_and_classes(run, tmp_path):
         (["--folds", 1], "--folds"),
         (["--folds", 999], "--folds 999 needs as many rows, but DATA has 60."),
         (["--out", "m.lw"], "No such option '--out'"),
-        (["--compare", "plst"], "No such option '--compare'"),
+        (["--compare", "binary-relevance"], "No such option '--compare'"),
         (["--rank", 3], "--rank goes with --model"),
     ],
 )

@@ -124,7 +124,7 @@ def test_tables_with_missing_labels(run, fit_table):
     run("report", "m.lw", "a.csv", "--out", "r.html", "-q")
 
 
-@pytest.mark.parametrize("model", ["label-graph", "low-rank", "plst", "binary-relevance", "wsabie"])
+@pytest.mark.parametrize("model", ["label-graph", "low-rank", "binary-relevance"])
 def test_every_model_can_be_inside(run, files, model):
     few = ["--graph", "none", "--tol", 0.1] if model == "label-graph" else ["--rank", 2]
     few = [] if model == "binary-relevance" else few

@@ -103,7 +103,7 @@ def test_flags_of_max_margin_ask_for_it(run, tmp_path, flags, reason):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--rank", 3], "--rank goes with --model low-rank, plst, cplst or wsabie, not with auto."),
+        (["--rank", 3], "--rank goes with --model low-rank, not with auto."),
         (["--graph", "full"], "--graph goes with --model label-graph, not with auto."),
         (["--class-paths"], "--class-paths goes with --model kernel-logistic, not with auto."),
         (["--metric", "f1"], "'f1' is not one of 'micro_f1', 'macro_f1'"),

@@ -210,7 +210,7 @@ def test_an_interrupt_saves_the_model_so_far(run, matrix_files, monkeypatch):
     ("words", "message"),
     [
         (["--C", 2], "--C goes with --model max-margin or label-tree, not with label-graph."),
-        (["--rank", 2], "--rank goes with --model low-rank, plst, cplst or wsabie, not with label-graph."),
+        (["--rank", 2], "--rank goes with --model low-rank, not with label-graph."),
         (["--tie", "class"], "--tie goes with --model kernel-logistic, not with"),
         (["--graph", "full", "--threshold", 1, "--validation-fraction", 0.1], "--validation-fraction"),
         (["--model", "low-rank", "--graph", "full"], "--graph goes with --model label-graph, not with"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import labelweave
-from labelweave import LowRankClassifier, baselines, metrics
+from labelweave import BinaryRelevance, LowRankClassifier, metrics
 from labelweave.cli import model_rows, progress
 from labelweave.datasets import LabeledData, read_any, write_mulan
 from labelweave.labels import LabelMatrix
@@ -119,11 +119,7 @@ def test_missing_labels_of_a_mulan_file(run, rows, tmp_path):
     assert found["precision@1"] == pytest.approx(
         metrics.precision_at_k(Y, twin.decision_function(rows.X), k=1)
     )
-    for model in ("binary-relevance", "wsabie"):
-        run("fit", "s.arff", "--model", model, "--out", "b.lw", "-q")
-    done = run("fit", "s.arff", "--model", "cplst", "--out", "b.lw", code=2)
-    assert "is not observed, and CPLST needs every label of every row" in done.err
-    assert done.err.count("\n") == 1
+    run("fit", "s.arff", "--model", "binary-relevance", "--out", "b.lw", "-q")
 
 
 def test_missing_labels_of_tables(run, fit_table, tmp_path):
@@ -266,24 +262,18 @@ def test_rounds_after_learning_are_told_from_it():
 
 
 @pytest.mark.parametrize(
-    ("name", "words", "parameters"),
+    ("words", "parameters"),
     [
-        ("BinaryRelevance", ["--loss", "logistic", "--regularization", 0.5, "--jobs", 2],
+        (["--loss", "logistic", "--regularization", 0.5, "--jobs", 2],
          {"loss": "logistic", "regularization": 0.5, "n_jobs": 2}),
-        ("PLST", ["--rank", 3, "--no-intercept"], {"rank": 3, "center": False}),
-        ("PLST", ["--rank", 0.6], {"rank": 0.6}),
-        ("CPLST", ["--rank", 2, "--regularization", 0.1], {"rank": 2, "regularization": 0.1}),
-        ("WSABIE", ["--rank", 4, "--max-iter", 3, "--seed", 5], {"rank": 4, "n_epochs": 3,
-         "random_state": 5}),
-        ("WSABIE", ["--rank", 0.4, "--max-iter", 3], {"rank": 0.4, "n_epochs": 3}),
+        (["--no-intercept"], {"fit_intercept": False}),
     ],
 )  # fmt: skip
-def test_what_low_rank_learning_is_compared_with(run, matrix_files, name, words, parameters):
-    flag = "binary-relevance" if name == "BinaryRelevance" else name.lower()
-    done = run("fit", "d.arff", "--model", flag, *words, "--out", "m.lw")
+def test_a_linear_model_a_label(run, matrix_files, words, parameters):
+    done = run("fit", "d.arff", "--model", "binary-relevance", *words, "--out", "m.lw")
     assert "labels    5" in done.err
     model, data = _classifier(), read_any("d.arff")
-    twin = getattr(baselines, name)(**parameters).fit(data.X, data.Y)
+    twin = BinaryRelevance(**parameters).fit(data.X, data.Y)
     vars(model).pop("feature_names_in_")
     np.testing.assert_allclose(model.decision_function(data.X), twin.decision_function(data.X))
     assert len(_rows(run("predict", "m.lw", "d.arff", "--top", 2))[0]["labels"]) == 2
@@ -300,13 +290,12 @@ def test_what_low_rank_learning_is_compared_with(run, matrix_files, name, words,
         (["--solver", "auto"], "--solver goes with --model max-margin, not with low-rank."),
         (["--data-taxonomy"], "--data-taxonomy: the data hold no taxonomy"),
         (["--coupling", 2], "--coupling goes with --model max-margin or kernel-logistic, not with low-rank."),
-        (["--model", "max-margin", "--rank", 3], "--rank goes with --model low-rank, plst, cplst or wsabie"),
+        (["--model", "max-margin", "--rank", 3], "--rank goes with --model low-rank, not with max-margin."),
         (["--model", "kernel-logistic", "--loss", "squared"],
          "--loss goes with --model low-rank, label-tree or binary-relevance, not with kernel-logistic."),
-        (["--model", "plst", "--kernel", "rbf"], "--kernel goes with --model max-margin, kernel-"),
-        (["--model", "cplst", "--seed", 1], "--seed goes with --model auto, max-margin, kernel-logistic,"),
+        (["--model", "binary-relevance", "--kernel", "rbf"], "--kernel goes with --model max-margin,"),
+        (["--model", "binary-relevance", "--seed", 1], "--seed goes with --model auto, max-margin,"),
         (["--model", "binary-relevance", "--regularization", 0], "--regularization 0: binary-relevance"),
-        (["--model", "wsabie", "--tol", 0.4], "--tol goes with --model"),
         (["--rank", 0], "'0' is neither a whole number from 1 on nor a share of the labels"),
         (["--rank", "1.5"], "'1.5' is neither"),
         (["--rank", "all"], "'all' is neither"),

@@ -130,8 +130,8 @@ def test_an_interrupt_saves_the_best_pair_so_far(run, matrix_files, monkeypatch)
         (["--regularizations", "2", "--regularization", 3], "--regularization and --regularizations name"),
         (["--scoring", "loss", "--rank", 2, "--regularization", 3], "leave nothing to choose for --scoring"),
         (["--ranks", "2", "--learning-rows", 30], "--learning-rows is about learning; give"),
-        (["--model", "plst", "--ranks", "2"], "--ranks goes with --model low-rank, not with plst."),
-        (["--model", "wsabie", "--scoring", "loss"], "--scoring goes with --model low-rank, not"),
+        (["--model", "binary-relevance", "--ranks", "2"], "--ranks goes with --model low-rank, not with bin"),
+        (["--model", "binary-relevance", "--scoring", "loss"], "--scoring goes with --model low-rank, not"),
     ],
 )  # fmt: skip
 def test_nonsense_is_one_line_and_code_2(run, matrix_files, tmp_path, words, message):

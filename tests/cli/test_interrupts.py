@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import labelweave
-from labelweave.baselines import binary_relevance, label_space
-from labelweave.cli import progress
+from labelweave.estimators.binary_relevance import fit as binary_relevance
 from labelweave.estimators.low_rank import fit as low_rank_fit
 from labelweave.model_files import safe_file
 
@@ -31,8 +30,6 @@ def _interrupt(monkeypatch, place, name, call=1):
 @pytest.mark.parametrize(
     ("words", "place", "name"),
     [
-        (["plst"], label_space, "make_ridge"),
-        (["cplst"], label_space, "leading_directions"),
         (["low-rank", "--penalty", "ridge"], low_rank_fit.ReducedRankRidge, "fit"),
         (["binary-relevance"], binary_relevance, "make_ridge"),
     ],
@@ -67,18 +64,6 @@ def test_labels_that_were_fitted_are_kept(run, matrix_files, monkeypatch):
     )
     assert np.flatnonzero(labelweave.load("m.lw").coef_.any(axis=1)).tolist() == [0, 1, 2]
     assert ", interrupted" in run("inspect", "m.lw").out
-
-
-def test_epochs_that_were_done_are_kept(run, matrix_files, monkeypatch):
-    def show(lines):
-        if lines.state == "epoch 3 of at most 10":
-            signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr(progress.GapLines, "show", show)
-    done = run("fit", "d.txt", "--out", "m.lw", "--model", "wsabie", "--rank", 3, code=130)
-    assert "interrupted after 3 of 10 epochs; the model so far is saved in m.lw." in done.err
-    assert labelweave.load("m.lw").status_ == "interrupted"
-    assert "3 rounds" in run("inspect", "m.lw").out
 
 
 def test_sigterm_removes_what_is_being_written(run, matrix_files, tmp_path, monkeypatch):

@@ -156,12 +156,8 @@ def test_the_table_is_kept_until_a_constructor_changes(fresh, monkeypatch):
 
 def test_a_folder_that_cannot_be_written_is_no_error(fresh):
     fresh.parent.rmdir()
-    assert set(model_table.model_table().of("plst")) == {
-        "rank",
-        "regularization",
-        "no_intercept",
-        "class_weight",
-    }
+    own = ["class_weight", "jobs", "loss", "max_iter", "no_intercept", "regularization", "tol"]
+    assert sorted(model_table.model_table().of("binary-relevance")) == own
 
 
 @pytest.mark.slow
@@ -195,9 +191,9 @@ def test_names_that_are_slow_to_import_are_the_same():
     [
         (["--tol", "0"], "--tol 0: max-margin needs a number above 0."),
         (["--tol", "nan"], "--tol nan: max-margin needs a number above 0."),
-        (["--model", "plst", "--data-taxonomy"], "--data-taxonomy goes with --model max-margin"),
-        (["--model", "wsabie", "--margin", "0"], "Invalid value for '--margin'"),
-        (["--margin", "1"], "--margin goes with --model wsabie, not with max-margin."),
+        (["--model", "binary-relevance", "--data-taxonomy"], "--data-taxonomy goes with --model max-margin"),
+        (["--model", "label-tree", "--leaf-size", "0"], "Invalid value for '--leaf-size'"),
+        (["--leaf-size", "1"], "--leaf-size goes with --model label-tree, not with max-margin."),
         (
             ["--checkpoint", "c.lwc", "--calibrate", "sigmoid"],
             "--checkpoint keeps one fit, but --calibrate fits",
@@ -211,10 +207,10 @@ def test_values_that_the_model_does_not_take(run, words, message):
 
 
 def test_new_flags_reach_the_classifier(run, matrix_files):
-    words = ["--model", "wsabie", "--rank", 2, "--margin", 0.5, "--schedule", "constant", "--max-iter", 2]
+    words = ["--model", "label-tree", "--leaf-size", 2, "--prune", "off", "--loss", "hinge", "--n-trees", 2]
     run("fit", "d.txt", "--model", "max-margin", *words, "--out", "m.lw", "-q")
     model = labelweave.load("m.lw")
-    assert (model.margin, model.schedule, model.n_epochs) == (0.5, "constant", 2)
+    assert (model.leaf_size, model.prune, model.loss, model.n_trees) == (2, "off", "hinge", 2)
 
 
 def test_the_package_is_the_program(tmp_path):
@@ -249,9 +245,9 @@ def test_help_has_a_section_a_model_and_shows_one_model_alone(run):
     places = [whole.index(f"\n{title}\n") for title in titles]
     assert places == sorted(places)
     assert whole.rindex("  --coupling") < whole.index("\n--model low-rank:") < whole.rindex("  --ranks")
-    alone = run("fit", "--model", "wsabie", "--help").out
+    alone = run("fit", "--model", "binary-relevance", "--help").out
     assert "--coupling" not in alone
-    assert "--rank" in alone
+    assert "--regularization" in alone
     assert len(alone.splitlines()) < 0.7 * len(whole.splitlines())
     assert "\n--model low-rank:\n" in run("cross-validate", "--help").out
 

@@ -14,8 +14,7 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from labelweave import KernelLogisticClassifier, LabelMatrix
-from labelweave.baselines import BinaryRelevance
+from labelweave import BinaryRelevance, KernelLogisticClassifier, LabelMatrix
 from labelweave.cli.model_rows import _unknown_counts
 from labelweave.cli.pipeline_rows import _chosen, _words, as_taken
 from labelweave.cli.program import _unwound_at_sigterm

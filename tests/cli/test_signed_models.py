@@ -21,7 +21,7 @@ def keys(run, rows, tmp_path):
     write_xmc(rows, tmp_path / "d.txt")
     for name, byte in (("own.key", b"a"), ("other.key", b"b"), ("short.key", b"")):
         (tmp_path / name).write_bytes(byte * 32)
-    run("fit", "d.txt", "--model", "plst", "--rank", 2, "--out", "m.lw", "-q", "--key", "own.key")
+    run("fit", "d.txt", "--model", "binary-relevance", "--out", "m.lw", "-q", "--key", "own.key")
     return tmp_path
 
 
@@ -40,7 +40,7 @@ def test_every_command_takes_a_key(run, keys, words):
 def test_decide_signs_what_it_writes(run, keys):
     run("decide", "m.lw", "d.txt", "--tune-threshold", "micro_f1", "--out", "n.lw", "--key", "own.key")
     run("predict", "n.lw", "d.txt", "--key", "own.key")
-    run("fit", "d.txt", "--model", "plst", "--rank", 2, "--out", "m.lw", "-q")
+    run("fit", "d.txt", "--model", "binary-relevance", "--out", "m.lw", "-q")
     assert "it is not signed" in run("predict", "m.lw", "d.txt", "--key", "own.key", code=2).err
 
 

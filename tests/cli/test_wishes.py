@@ -10,8 +10,13 @@ import numpy as np
 import pytest
 
 import labelweave
-from labelweave import HierarchicalClassifier, KernelLogisticClassifier, LabelGraphClassifier, Taxonomy
-from labelweave.baselines import BinaryRelevance
+from labelweave import (
+    BinaryRelevance,
+    HierarchicalClassifier,
+    KernelLogisticClassifier,
+    LabelGraphClassifier,
+    Taxonomy,
+)
 from labelweave.cli.answer_files import Columns, chosen_format, write_answers
 from labelweave.cli.predict import _refused_wishes
 

@@ -252,10 +252,13 @@ def test_features_have_the_names_of_all_files(run, tmp_path):
     ("words", "said"),
     [
         (
-            ["rows", "--dask", "x", "--model", "plst"],
+            ["rows", "--dask", "x", "--model", "binary-relevance"],
             "--dask goes with --model max-margin, low-rank, kernel-logistic, label-graph, label-tree or auto",
         ),
-        (["rows", "--dask", "x", "--model", "low-rank", "--compare", "plst"], "--dask does not compare"),
+        (
+            ["rows", "--dask", "x", "--model", "low-rank", "--compare", "binary-relevance"],
+            "--dask does not compare",
+        ),
         (["rows", "--dask", "x", "--calibrate", "auto", "--checkpoint", "c"], "--checkpoint keeps one fit"),
         (["rows", "--dask", "x", "--enforce", "max", *FLAGS], "the data hold no taxonomy"),
         (

@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from labelweave import (
+    BinaryRelevance,
     CalibratedLabelClassifier,
     ConformalLabelClassifier,
     LabelMatrix,
@@ -24,7 +25,6 @@ from labelweave import (
     TunedThresholdClassifier,
     load,
 )
-from labelweave.baselines import BinaryRelevance
 from labelweave.estimators.held_out import HeldOutScores
 
 WRAPPERS = {

@@ -10,7 +10,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 
 import labelweave as lw
-from labelweave.baselines import BinaryRelevance
+from labelweave import BinaryRelevance
 from labelweave.decisions.layers import shown_labels
 from labelweave.labels import LabelMatrix, Taxonomy
 from reference.random_graphs import random_taxonomy, taxonomies

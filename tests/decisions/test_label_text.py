@@ -11,8 +11,7 @@ import scipy.sparse as sp
 from scipy.special import softmax
 
 import labelweave as lw
-from labelweave import LabelText, LabelTextClassifier, TableModel, load
-from labelweave.baselines import BinaryRelevance
+from labelweave import BinaryRelevance, LabelText, LabelTextClassifier, TableModel, load
 
 RNG = np.random.default_rng(5)
 TOPICS = RNG.normal(size=(6, 8))  # of labels

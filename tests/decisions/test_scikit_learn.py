@@ -4,8 +4,12 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from labelweave import CalibratedLabelClassifier, ConformalLabelClassifier, TunedThresholdClassifier
-from labelweave.baselines import BinaryRelevance
+from labelweave import (
+    BinaryRelevance,
+    CalibratedLabelClassifier,
+    ConformalLabelClassifier,
+    TunedThresholdClassifier,
+)
 
 OWN_LEVEL = {"check_classifiers_train": "probabilities are not compared with 1/2 once thresholds are chosen"}
 SETS = {

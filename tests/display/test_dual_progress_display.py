@@ -15,12 +15,12 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 from labelweave import (  # noqa: E402
+    BinaryRelevance,
     KernelLogisticClassifier,
     LowRankClassifier,
     MaxMarginClassifier,
     TunedThresholdClassifier,
 )
-from labelweave.baselines import BinaryRelevance  # noqa: E402
 from labelweave.display import DualProgressDisplay  # noqa: E402
 from labelweave.solvers import TraceRecord  # noqa: E402
 

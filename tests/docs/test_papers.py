@@ -267,7 +267,7 @@ def test_the_pages_have_what_the_records_have():
 def test_a_record_without_a_table_stands_by_names_and_values(tmp_path, monkeypatch):
     file = {"processor": "any", "rows": 781265, "gap": 0.00098907, "converged": True, "trace": [1]}
     (tmp_path / "one.json").write_text(json.dumps(file), encoding="utf-8")
-    monkeypatch.setattr(steps_module, "_RESULTS", tmp_path)
+    monkeypatch.setattr(steps_module, "RESULTS", tmp_path)
     step = Step("one", "benchmarks.no_such", "one", "nothing", 1)
     names = [line.split() for line in step.table().splitlines()]
     assert names == [["rows", "781,265"], ["gap", "0.00098907"], ["converged", "yes"]]

@@ -1,19 +1,16 @@
 """Benchmarks measure anew, go on, or show what is recorded and say so on every line."""
 
-import argparse
 import json
 
 import pytest
+from benchmarks.frame import read_options
 from benchmarks.recorded_runs import RecordedRuns
 
 OLD = {"runs": [{"seed": 0, "error": 9.0}, {"seed": 5, "error": 7.0}], "processor": "old", "cores": 1}
 
 
 def opened(path, *options):
-    parser = argparse.ArgumentParser()
-    RecordedRuns.add_options(parser, path)
-    arguments = parser.parse_args(options)
-    return RecordedRuns(arguments.out, arguments, paper={"error": 8.0})
+    return RecordedRuns(read_options(None, options, records=path), paper={"error": 8.0})
 
 
 @pytest.fixture

@@ -5,9 +5,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import rbf_kernel
 
-from labelweave import CalibratedLabelClassifier, MaxMarginClassifier
+from labelweave import BinaryRelevance, CalibratedLabelClassifier, MaxMarginClassifier
 from labelweave.arrays import Workers
-from labelweave.baselines import BinaryRelevance
 from labelweave.decisions import label_scores
 from labelweave.decisions.label_scores import row_blocks
 from labelweave.estimators import scaling

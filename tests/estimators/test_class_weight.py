@@ -11,6 +11,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 import labelweave
 from labelweave import (
     AutoLabelClassifier,
+    BinaryRelevance,
     KernelLogisticClassifier,
     LabelGraphClassifier,
     LabelMatrix,
@@ -19,7 +20,6 @@ from labelweave import (
     MaxMarginClassifier,
     Taxonomy,
 )
-from labelweave.baselines import CPLST, PLST, WSABIE, BinaryRelevance
 from labelweave.estimators.class_weights import class_weight_of_state, class_weight_state, weights_by_class
 from labelweave.estimators.targets import read_targets
 from labelweave.model_files import ModelFileError
@@ -41,13 +41,10 @@ MODELS = {
     "label graph": LabelGraphClassifier(graph=[(0, 1), (1, 2)], regularization=0.1, tol=1e-5),
     "relevance, squared": BinaryRelevance(),
     "relevance, logistic": BinaryRelevance("logistic"),
-    "plst": PLST(2, regularization=0.1),
-    "cplst": CPLST(2, regularization=0.1),
-    "wsabie": WSABIE(3),
     "automatic": AutoLabelClassifier(members=["linear"]),
 }
-BY_ROW = ["plst", "cplst", "automatic"]  # where many labels have one weight a row
-BY_ENTRY = [name for name in MODELS if not name.startswith(("relevance", "wsabie", *BY_ROW))]
+BY_ROW = ["automatic"]  # where many labels have one weight a row
+BY_ENTRY = [name for name in MODELS if not name.startswith(("relevance", *BY_ROW))]
 
 
 def _fitted(name, y, *arguments, **parameters):
@@ -135,31 +132,6 @@ def test_some_class_has_a_weight(name):
     with pytest.raises(ValueError, match="class_weight is 0 for every class"):
         _fitted(name, CLASSES, class_weight={"a": 0.0, "b": 0.0, "c": 0.0})
     assert np.isfinite(_fitted(name, CLASSES, class_weight={"a": 0.0})).all()
-
-
-@pytest.mark.parametrize("class_weight", [{0: 0.0}, {1: 0.0}])
-def test_wsabie_needs_pairs_of_positive_weight(class_weight):
-    with pytest.raises(ValueError, match="nothing to rank"):
-        _fitted("wsabie", Y, class_weight=class_weight)
-
-
-def test_pairs_of_wsabie_have_the_product_of_their_weights():
-    each = np.eye(3)[np.unique(CLASSES, return_inverse=True)[1]]
-    by_label = _fitted("wsabie", each, class_weight=[{1: 2.0}, {1: 0.5}, {}])
-    by_row = _fitted("wsabie", each, each @ [2.0, 0.5, 1.0])
-    np.testing.assert_array_equal(np.diff(by_label, axis=1), np.diff(by_row, axis=1))
-    both = _fitted("wsabie", GAPS, class_weight={0: 2.0, 1: 3.0})
-    rows = _fitted("wsabie", GAPS, np.full(90, 6.0))
-    np.testing.assert_allclose(np.diff(both, axis=1), np.diff(rows, axis=1), atol=1e-9)
-    table = _balanced(GAPS, ROWS)
-    given = [{k: table[GAPS[:, label] == k, label][0] for k in (0, 1)} for label in range(3)]
-    balanced = clone(MODELS["wsabie"]).set_params(class_weight="balanced").fit(X, GAPS, ROWS)
-    by_hand = clone(MODELS["wsabie"]).set_params(class_weight=given).fit(X, GAPS, ROWS)
-    np.testing.assert_allclose(balanced.decision_function(X), by_hand.decision_function(X), atol=1e-9)
-    without = clone(MODELS["wsabie"]).set_params(class_weight=[{1: 0.0}, {}, {}]).fit(X, Y)
-    hidden = np.where((Y == 1) & (np.arange(3) == 0), np.nan, Y)
-    alone = clone(MODELS["wsabie"]).fit(X, hidden)
-    assert len(without.trace_) == len(alone.trace_)
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])

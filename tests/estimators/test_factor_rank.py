@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from labelweave import LowRankClassifier, LowRankClassifierCV
-from labelweave.baselines import CPLST, PLST, WSABIE
 from labelweave.estimators.low_rank.fit import columns_for_rank, largest_rank
 
 
@@ -25,9 +24,6 @@ def test_all_models_read_a_share_in_the_same_way(rank):
     models = [
         LowRankClassifier(rank),
         LowRankClassifierCV([rank], [1.0], cv=2),
-        PLST(rank),
-        CPLST(rank, regularization=1.0),
-        WSABIE(rank, n_epochs=2),
     ]
     columns = {model.fit(X, Y).label_factors_.shape[1] for model in models}
     assert columns == {columns_for_rank(rank, 7)}

@@ -25,7 +25,7 @@ MODELS = {
     "low rank": lw.LowRankClassifier(rank=3),
     "graph": lw.LabelGraphClassifier("none", 1e-3),
     "tree": lw.LabelTreeClassifier(C=10, leaf_size=2, branching=2),
-    "baseline": lw.baselines.BinaryRelevance(),
+    "relevance": lw.BinaryRelevance(),
     "tuned": lw.TunedThresholdClassifier(lw.MaxMarginClassifier(C=100)),
 }
 

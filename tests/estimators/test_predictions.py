@@ -8,9 +8,14 @@ import pytest
 import scipy.sparse as sp
 
 import labelweave
-from labelweave import KernelLogisticClassifier, LabelGraphClassifier, LowRankClassifier, MaxMarginClassifier
+from labelweave import (
+    BinaryRelevance,
+    KernelLogisticClassifier,
+    LabelGraphClassifier,
+    LowRankClassifier,
+    MaxMarginClassifier,
+)
 from labelweave.arrays import Workers
-from labelweave.baselines import BinaryRelevance
 from labelweave.estimators import base
 from labelweave.estimators.scorers import KernelExpansion, KernelScorer, LinearScorer
 from labelweave.features import FeatureMatrix, sparse_products

@@ -8,13 +8,13 @@ from sklearn.base import clone
 from sklearn.callback import ScoringMonitor
 
 from labelweave import (
+    BinaryRelevance,
     KernelLogisticClassifier,
     LabelGraphClassifier,
     LabelTreeClassifier,
     LowRankClassifier,
     MaxMarginClassifier,
 )
-from labelweave.baselines import PLST, WSABIE, BinaryRelevance
 
 MODELS = {
     "linear margin": MaxMarginClassifier(tol=1e-3),
@@ -27,8 +27,6 @@ MODELS = {
     "learned graph": LabelGraphClassifier(max_rounds=2),
     "tree": LabelTreeClassifier(leaf_size=2, branching=2),
     "relevance": BinaryRelevance(),
-    "label space": PLST(rank=2),
-    "ranking": WSABIE(rank=2, n_epochs=3, random_state=0),
 }
 
 
@@ -69,7 +67,7 @@ def test_the_scoring_monitor_scores_the_model(name, rows):
     scored = {row["task_id_path"]: row["accuracy"] for row in monitor.get_logs().data}
     assert scored[(0,)] == pytest.approx(model.score(X, Y, sample_weight=weights))
     assert all(0 <= score <= 1 for score in scored.values())
-    assert len(scored) >= (1 if name in ("learned graph", "relevance", "label space", "tree") else 3)
+    assert len(scored) >= (1 if name in ("learned graph", "relevance", "tree") else 3)
 
 
 @pytest.mark.parametrize(
@@ -111,16 +109,3 @@ def test_callbacks_get_the_gap_of_every_step(name, rows):
     with pytest.raises(KeyError):
         metadata["colour"]
     np.testing.assert_array_equal(fitted.predict(X), model.predict(X))
-
-
-def test_epochs_of_ranking_are_scored_one_by_one(rows):
-    X, Y, _ = rows
-    watch = Watch()
-    model = WSABIE(rank=2, n_epochs=3, random_state=0).set_callbacks(watch).fit(X, Y)
-    for epochs in (1, 2, 3):
-        alone = WSABIE(rank=2, n_epochs=epochs, random_state=0).fit(X, Y)
-        np.testing.assert_array_equal(
-            watch.seen[epochs - 1][-1].decision_function(X), alone.decision_function(X)
-        )
-    assert [entry[0].task_name for entry in watch.seen] == ["epoch"] * 3 + ["fit"]
-    assert watch.seen[0][3]["primal"] == model.trace_[0].primal

@@ -23,7 +23,7 @@ MODELS = {
     "squares": lw.LowRankClassifier(rank=3),
     "graph": lw.LabelGraphClassifier(max_rounds=3),
     "tree": lw.LabelTreeClassifier(C=10, leaf_size=2, branching=2),
-    "baseline": lw.baselines.BinaryRelevance(),
+    "relevance": lw.BinaryRelevance(),
     "tuned": lw.TunedThresholdClassifier(lw.MaxMarginClassifier()),
     "pipeline": make_pipeline(StandardScaler(), lw.MaxMarginClassifier()),
 }

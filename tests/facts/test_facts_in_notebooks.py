@@ -18,6 +18,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 
 from labelweave import (
+    BinaryRelevance,
     CalibratedLabelClassifier,
     ConformalLabelClassifier,
     KernelLogisticClassifier,
@@ -29,7 +30,6 @@ from labelweave import (
     Taxonomy,
     TunedThresholdClassifier,
 )
-from labelweave.baselines import PLST
 from labelweave.datasets import make_text_like
 from labelweave.facts import fact_lines, model_facts
 from labelweave.facts.lines import label_lines
@@ -75,7 +75,7 @@ def test_facts_of_a_fitted_model_are_shown_and_escaped(data):
         (LowRankClassifierCV(ranks=[1, 2], regularizations=[1.0], cv=2), {"rank", "chosen"}),
         (LabelGraphClassifier("full", 0.1, tol=0.3), {"graph", "gap", "fit"}),
         (KernelLogisticClassifier(hyperparameters="fixed"), {"prior", "kernel", "fit"}),
-        (PLST(rank=2), {"rank", "fit"}),
+        (BinaryRelevance(), {"labels", "fit"}),
         (ConformalLabelClassifier(TunedThresholdClassifier(MaxMarginClassifier()), level=0.4),
          {"decides", "around", "guarantee", "gap"}),
     ],

@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 
 from labelweave import (
+    BinaryRelevance,
     ConformalLabelClassifier,
     KernelLogisticClassifier,
     TunedThresholdClassifier,
 )
-from labelweave.baselines import BinaryRelevance
 from labelweave.decisions.layers import guarantee_words
 from labelweave.inference import calibrate_labels, choose_thresholds, choose_top_k, control_mistakes
 from labelweave.labels import ClassProbabilities, LabelMatrix

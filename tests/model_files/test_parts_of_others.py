@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from labelweave import LabelGraphClassifier, MaxMarginClassifier
-from labelweave.baselines import WSABIE
+from labelweave import LabelGraphClassifier, LabelTreeClassifier, MaxMarginClassifier
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.model_files import ModelFileError
 
@@ -27,7 +26,7 @@ def test_the_graph_of_a_model_is_that_of_its_scorer(graph_model):
 
 def test_a_model_that_needs_parts_of_its_scorer_has_one_of_its_kind(graph_model):
     linear = MaxMarginClassifier().fit(X, Y)
-    for model, others in ((WSABIE().fit(X, Y), (linear, graph_model)), (graph_model, (linear,))):
+    for model, others in ((LabelTreeClassifier().fit(X, Y), (linear, graph_model)), (graph_model, (linear,))):
         for other in others:
             state = model.to_state()
             state["fitted"]["scorer_"] = other.scorer_

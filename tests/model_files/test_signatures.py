@@ -7,8 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from labelweave import load
-from labelweave.baselines import BinaryRelevance
+from labelweave import BinaryRelevance, load
 from labelweave.model_files import ModelContent, ModelFileError, read_model_file, write_model_file
 from labelweave.model_files.container import SIGNATURE_PLACE
 

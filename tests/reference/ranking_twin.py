@@ -1,10 +1,19 @@
 """The steps of the weighted approximate-rank loss, slowly."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 _LAST = 2**64 - 1
+
+
+class Settings(NamedTuple):
+    """How long steps are, by how much a positive is to score above, and the longest vector."""
+
+    rate: float
+    margin: float
+    max_norm: float
 
 
 class SplitMix:
@@ -22,30 +31,27 @@ class SplitMix:
         return int((bits >> 11) * 2.0**-53 * below)
 
 
-def visit(row, positive, X, signs, weights, W, H, squares, settings, random):
-    """Visit one positive entry; ``squares`` are AdaGrad's sums of W and H, or None. Changes W and H."""
+def visit(row, positive, X, signs, W, H, squares, settings, random):
+    """Visit one positive entry; ``squares`` are AdaGrad's sums of W and H. Changes all four."""
     negatives = np.flatnonzero(signs[row] < 0)
     embedding = X[row] @ W
     limit = H[positive] @ embedding - settings.margin
-    for trial in range(1, min(len(negatives), settings.max_trials) + 1):
+    for trial in range(1, len(negatives) + 1):
         negative = negatives[random.draw(len(negatives))]
         short = H[negative] @ embedding - limit
         if short > 0:
-            weight = weights[row] * math.fsum(1 / r for r in range(1, len(negatives) // trial + 1))
+            weight = math.fsum(1 / r for r in range(1, len(negatives) // trial + 1))
             difference = H[positive] - H[negative]
-            step(H, positive, weight * embedding, squares and squares[1], settings)
-            step(H, negative, -weight * embedding, squares and squares[1], settings)
+            step(H, positive, weight * embedding, squares[1], settings)
+            step(H, negative, -weight * embedding, squares[1], settings)
             for feature in np.flatnonzero(X[row]):
                 gradient = weight * X[row, feature] * difference
-                step(W, feature, gradient, squares and squares[0], settings)
+                step(W, feature, gradient, squares[0], settings)
             return weight * short
     return 0.0
 
 
 def step(factors, which, ascent, squares, settings):
-    rate = settings.rate
-    if squares:
-        squares[which] += np.mean(ascent**2)
-        rate /= math.sqrt(squares[which] + 1e-30)
-    factors[which] += rate * ascent
+    squares[which] += np.mean(ascent**2)
+    factors[which] += settings.rate / math.sqrt(squares[which] + 1e-30) * ascent
     factors[which] *= min(1.0, settings.max_norm / max(np.linalg.norm(factors[which]), 1e-300))

@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from labelweave import (
+    BinaryRelevance,
     CalibratedLabelClassifier,
     ConformalLabelClassifier,
     KernelLogisticClassifier,
@@ -20,7 +21,6 @@ from labelweave import (
     MaxMarginClassifier,
     TunedThresholdClassifier,
 )
-from labelweave.baselines import PLST, BinaryRelevance
 from labelweave.datasets import TableVectorizer, make_clique_toy
 from labelweave.decisions.layers import shown_labels, shown_thresholds
 from labelweave.estimators import TableModel
@@ -35,7 +35,6 @@ MODELS = {
     "low rank": LowRankClassifier(rank=3, threshold="macro_f1"),
     "low rank, single": LowRankClassifier(rank=3, precision="float32"),
     "least squares": BinaryRelevance(),
-    "codes": PLST(rank=3),
     "in a wrapper": TunedThresholdClassifier(MaxMarginClassifier(), "macro_f1"),
     "thresholds twice": TunedThresholdClassifier(LowRankClassifier(rank=3, threshold="macro_f1"), "macro_f1"),
     "calibrated": CalibratedLabelClassifier(MaxMarginClassifier()),

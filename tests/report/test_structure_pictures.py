@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from labelweave import (
+    BinaryRelevance,
     CliqueGraph,
     HierarchicalClassifier,
     KernelLogisticClassifier,
@@ -18,7 +19,6 @@ from labelweave import (
     MaxMarginClassifier,
     Taxonomy,
 )
-from labelweave.baselines import BinaryRelevance
 from labelweave.report.label_numbers import NodeNumbers
 from labelweave.report.label_structure import LabelStructure
 from labelweave.report.pictures import graph_picture, tree_branches, tree_picture

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 import labelweave.kernels
 from labelweave import (
+    BinaryRelevance,
     CalibratedLabelClassifier,
     ConformalLabelClassifier,
     KernelLogisticClassifier,
@@ -25,7 +26,6 @@ from labelweave import (
     decisions,
     metrics,
 )
-from labelweave.baselines import CPLST, PLST, WSABIE, BinaryRelevance
 from labelweave.kernels import RBFKernel
 
 Array = npt.NDArray[Any]
@@ -70,9 +70,6 @@ if TYPE_CHECKING:
     calibrated = CalibratedLabelClassifier(graph, cv=3).fit(X, X)
     assert_type(calibrated.predict_proba(X), Array)
     assert_type(ConformalLabelClassifier(graph, level=0.2).fit(X, X), ConformalLabelClassifier)
-    assert_type(PLST(rank=2).fit(X, X), PLST)
-    assert_type(CPLST(rank=2).fit(X, X), CPLST)
-    assert_type(WSABIE(n_epochs=3).fit(X, X), WSABIE)
     assert_type(BinaryRelevance("logistic").fit(X, X).decision_function(X), Array)
     LabelCovariance.from_labels(X).shrink(0.1)
 

@@ -92,11 +92,8 @@ def _interruption(facts: ModelFacts, model: Any) -> str | None:
     if facts.fit.status == "interrupted" and facts.combination is not None:
         done = f"{len(facts.combination.members)} of {len(facts.combination.plan['members'])} members"
         return f"after {done}; the combination of these is saved in"
-    if facts.fit.status == "interrupted" and facts.fit.gap is None:  # a model without a certificate
-        done = f"{facts.fit.checks} of {getattr(model, 'n_epochs', 0)} epochs"
-        if facts.factors is None:
-            n_labels = len(model.intercept_)
-            done = f"{model.labels_fitted_} of {n_labels} labels, the others are never predicted"
+    if facts.fit.status == "interrupted" and hasattr(model, "labels_fitted_"):
+        done = f"{model.labels_fitted_} of {len(model.intercept_)} labels, the others are never predicted"
         return f"after {done}; the model so far is saved in"
     if facts.fit.status == "interrupted":
         return f"{_reached(facts, model)}; the best model so far is saved in"

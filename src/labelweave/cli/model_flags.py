@@ -21,7 +21,7 @@ _TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the val
     "tol": "Relative duality gap to reach; low-rank: share by which a round must lower the objective for "
         "another one.",
     "max_iter": "Largest number of rounds, of label-graph passes over the rows, of kernel-logistic Newton "
-        "steps, of wsabie epochs.",
+        "steps.",
     "checkpoint": ("FILE", "Keep the state of the fit here, every 30 s at most: where a fit was killed, the "
         "same command goes on from it."),
     "jobs": "Threads, -1 for all [1].",
@@ -71,11 +71,9 @@ _TEXTS: dict[str, str | tuple[str, str]] = {  # help, or what stands for the val
     "coupling": ("full|NUMBER", "Learn how labels vary together, fully or by so many factors."),
     "decision": "How one class a row is chosen.",
     "kernel_rank": ("ROWS", "Let so many rows stand for all in kernel matrices."),
-    "rank": ("NUMBER|SHARE", "low-rank, plst, cplst, wsabie: the rank, or a share of the number of labels, "
-        "such as 0.4."),
+    "rank": ("NUMBER|SHARE", "The rank, or a share of the number of labels, such as 0.4."),
     "loss": "Loss of an entry.",
-    "regularization": "Weight of the penalty [1; label-graph 1/1000 of the rows' mean squared norm; plst and "
-        "cplst 0].",
+    "regularization": "Weight of the penalty [1; label-graph 1/1000 of the rows' mean squared norm].",
     "penalty": "Penalise the trace norm of the weights, or their squares.",
     "intercept_scaling": "The constant feature; the larger, the freer the intercepts.",
     "negative_weight": "Weight of entries that are not positive; below 1 where an absent label only means "

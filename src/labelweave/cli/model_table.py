@@ -26,15 +26,11 @@ MODELS = {
     "low-rank": "labelweave.estimators:LowRankClassifier",
     "label-graph": "labelweave.estimators:LabelGraphClassifier",
     "label-tree": "labelweave.estimators:LabelTreeClassifier",
-    "binary-relevance": "labelweave.baselines:BinaryRelevance",
-    "plst": "labelweave.baselines:PLST",
-    "cplst": "labelweave.baselines:CPLST",
-    "wsabie": "labelweave.baselines:WSABIE",
+    "binary-relevance": "labelweave.estimators:BinaryRelevance",
 }
 _CHOOSING = {"low-rank": "labelweave.estimators:LowRankClassifierCV"}
 
-_FLAGS = {"n_jobs": "jobs", "random_state": "seed", "n_epochs": "max_iter",
-          "fit_intercept": "no_intercept", "center": "no_intercept"}  # fmt: skip
+_FLAGS = {"n_jobs": "jobs", "random_state": "seed", "fit_intercept": "no_intercept"}
 _FORMS = {"ranks": "list", "regularizations": "list", "members": "list", "checkpoint": "text"}
 _NO_FLAGS: dict[str, tuple[str, ...] | None] = {
     "warm_start": None,  # of any model: a process has no earlier fit
@@ -154,7 +150,7 @@ def model_table() -> ModelTable:
 def _state_of_sources() -> list[list[Any]]:
     """Say which constructors there are by path, size and time of their files."""
     package = Path(__file__).parents[1]
-    folders = ("automatic", "estimators", "baselines")
+    folders = ("automatic", "estimators")
     files = [*(file for name in folders for file in package.glob(f"{name}/**/*.py")), Path(__file__)]
     found = [(path, path.stat()) for path in sorted(files)]
     return [[str(path.relative_to(package)), at.st_size, at.st_mtime_ns] for path, at in found]

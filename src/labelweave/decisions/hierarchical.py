@@ -81,8 +81,7 @@ class HierarchicalClassifier(DecisionClassifier):
     Examples
     --------
     >>> import numpy as np, pandas as pd
-    >>> from labelweave import HierarchicalClassifier
-    >>> from labelweave.baselines import BinaryRelevance
+    >>> from labelweave import BinaryRelevance, HierarchicalClassifier
     >>> X = np.array([[0.0, 1], [1, 0], [1, 1], [0, 0]])
     >>> y = pd.DataFrame({"animal": [0, 0, 0, 0], "dog": [1, 0, 1, 0], "cat": [0, 1, 0, 0]})
     >>> model = HierarchicalClassifier(BinaryRelevance(), {"animal": ["dog", "cat"]}).fit(X, y)

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from labelweave.estimators.binary_relevance import BinaryRelevance
     from labelweave.estimators.kernel_logistic import KernelLogisticClassifier
     from labelweave.estimators.label_graph import LabelGraphClassifier
     from labelweave.estimators.label_tree import LabelTreeClassifier
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from labelweave.estimators.zero_shot import ZeroShotClassifier
 
 __all__ = [
+    "BinaryRelevance",
     "KernelLogisticClassifier",
     "LabelGraphClassifier",
     "LabelTreeClassifier",
@@ -29,6 +31,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "BinaryRelevance": "labelweave.estimators.binary_relevance",
     "KernelLogisticClassifier": "labelweave.estimators.kernel_logistic",
     "LabelGraphClassifier": "labelweave.estimators.label_graph",
     "LabelTreeClassifier": "labelweave.estimators.label_tree",

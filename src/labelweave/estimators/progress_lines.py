@@ -2,7 +2,7 @@
 
 The name of a subtask says what ended: a step of the duality gap, which the callback's metadata tell; an
 evaluation of the cross-validation loss (those that were not needed end at once when the final fit begins);
-a round or an epoch; a fit to a fold; a part of what an automatic model tries.  Some solvers report estimates
+a round; a fit to a fold; a part of what an automatic model tries.  Some solvers report estimates
 between two measurements of the gap.
 """
 
@@ -23,7 +23,6 @@ _QUIET_SECONDS = 2.0
 _QUIET_SHARE = 0.2  # of the time so far, so that long fits do not write pages
 _SHORTEST_WAIT = 0.1
 _ENOUGH = 0.2  # share of the steps after which it is said how long the others take
-_COUNTED = ("round", "epoch")  # subtasks that are of one kind
 
 
 def _to_stderr(line: str) -> None:
@@ -97,8 +96,8 @@ class GapCallback(FitCallback):
         return self._counted_state()
 
     def _counted_state(self) -> str:
-        """Say which round or epoch it is, or which step of all where these have names of their own."""
-        if self.task not in _COUNTED and self.steps:
+        """Say which round it is, or which step of all where these have names of their own."""
+        if self.task != "round" and self.steps:
             return f"{self.task}, step {self.done} of {self.steps}{self._time_left()}"
         most = self.steps and f" of at most {self.steps - self.most_learned - self.most_fits}"
         return f"{self.task} {self.counts[self.task]}{most or ''}"

@@ -13,7 +13,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
 from labelweave.automatic import AutoLabelClassifier
-from labelweave.baselines.baseline_classifier import FactorClassifier
 from labelweave.decisions.layers import guarantee_words, innermost, layer_words, shown_thresholds
 from labelweave.estimators import (
     KernelLogisticClassifier,
@@ -196,11 +195,9 @@ def _own(model: Any) -> Plain:
         return {"kernel": "those of the members", "steps": "steps", "combination": _combination(model)}
     if isinstance(model, LabelGraphClassifier):
         return {"steps": "passes", "graph": _graph(model)}
-    if not isinstance(model, (LowRankClassifier, FactorClassifier)):
+    if not isinstance(model, LowRankClassifier):
         return {}
-    own = {"factors": _factors(model)}
-    if isinstance(model, LowRankClassifier):
-        own |= _learning(model)
+    own = {"factors": _factors(model)} | _learning(model)
     return own | ({"choice": _choice(model)} if isinstance(model, LowRankClassifierCV) else {})
 
 

@@ -1,8 +1,9 @@
-"""labelweave's trees and one-vs-rest as programs of ``benchmarks.tree_peers``.
+"""labelweave's models that rank many labels, as programs of ``benchmarks.tree_peers`` and ``low_rank_peers``.
 
-Variants: ``tree`` (``LabelTreeClassifier``) and ``one-vs-rest`` (``MaxMarginClassifier(tol=1e-2,
-prune="certified")``); parameters may follow, such as ``n_trees=3``.  Timed: ``fit``, whole.
-Compiled loops are loaded before by a fit to a few rows.
+Variants: ``tree`` (``LabelTreeClassifier``); ``one-vs-rest`` (``MaxMarginClassifier(tol=1e-2,
+prune="certified")``); ``low-rank`` (``LowRankClassifier``, on one thread), whose ``rank`` is a share of the
+labels.  Parameters follow, such as ``tree,n_trees=3``.  Timed: ``fit``, whole.  Compiled loops are loaded
+before by a fit to a few rows.
 """
 
 from __future__ import annotations
@@ -15,24 +16,27 @@ from typing import Any
 import scipy.sparse as sp
 
 from benchmarks.peers.top_labels import TOP, RankingProblem, Trained, serve_ranking, settings_of
-from labelweave import LabelTreeClassifier, MaxMarginClassifier
-
-__all__ = ["prepare"]
+from labelweave import LabelTreeClassifier, LowRankClassifier, MaxMarginClassifier
 
 
 def prepare(problem: RankingProblem, variant: str) -> Callable[[], Trained]:
     """Load what is compiled; the function returned fits."""
     word, settings = settings_of(variant)
     X, Y = sp.csr_array(problem.X), sp.csr_array(problem.Y)
+    some = slice(None) if word == "low-rank" else slice(200)  # labels of the first fit
+    if word == "low-rank":
+        settings["rank"] = max(1, round(settings["rank"] * Y.shape[1]))
 
-    def make() -> Any:
+    def make(**other: Any) -> Any:
         if word == "tree":
             return LabelTreeClassifier(**settings, n_jobs=problem.threads)
+        if word == "low-rank":
+            return LowRankClassifier(**settings | other, precision="float32", n_jobs=1)
         return MaxMarginClassifier(**{"prune": "certified", "tol": 1e-2} | settings, n_jobs=problem.threads)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # labels without positives among a few rows
-        make().fit(X[:400], Y[:400, :200]).predict_top(X[:300], TOP)
+        make(rank=5).fit(X[:400], Y[:400, some]).predict_top(X[:300], TOP)
 
     def train() -> Trained:
         model = make().fit(X, Y)

@@ -14,12 +14,10 @@ AdaGrad takes the root, one a vector.
 from __future__ import annotations
 
 import numpy as np
-
-from labelweave._loops.compiling import njit
+from numba import njit
 
 _TINY = 1e-30
 
-# not all of fastmath, so that numbers that overflowed can be told
 LOOP = {"nogil": True, "cache": True, "fastmath": {"reassoc", "contract"}, "error_model": "numpy"}
 
 
@@ -65,23 +63,20 @@ def _score(factor, embedding):
 
 
 @njit(**LOOP)
-def _move(factor, direction, gradient, rate, adapts, max_norm):
-    """Add rate * gradient * direction, the rate divided by AdaGrad's root if asked; keep the norm."""
+def _move(factor, direction, gradient, rate, max_norm):
+    """Add rate * gradient * direction, the rate divided by AdaGrad's root; keep the norm."""
     rank = len(direction)
-    if adapts:
-        square = 0.0
-        for k in range(rank):
-            square += direction[k] * direction[k]
-        factor[rank] += gradient * gradient * square / rank
-        rate /= np.sqrt(factor[rank] + _TINY)
+    square = 0.0
+    for k in range(rank):
+        square += direction[k] * direction[k]
+    factor[rank] += gradient * gradient * square / rank
+    rate /= np.sqrt(factor[rank] + _TINY)
     norm = 0.0
     for k in range(rank):
         factor[k] += rate * gradient * direction[k]
         norm += factor[k] * factor[k]
     norm = np.sqrt(norm)
-    if not norm < np.inf:
-        factor[:rank] = np.nan
-    elif norm > max_norm:
+    if norm > max_norm:
         for k in range(rank):
             factor[k] *= max_norm / norm
 
@@ -89,21 +84,18 @@ def _move(factor, direction, gradient, rate, adapts, max_norm):
 @njit(**LOOP)
 def rank_pairs(
     pairs, rows, labels, positive_indptr, negative_indptr, negatives, all_observed,
-    indptr, indices, values, weights, positive_weights, negative_weights, feature_factors, label_factors,
-    harmonic, rate, adapts, margin, max_norm, max_trials, scratch, state,
+    indptr, indices, values, feature_factors, label_factors, harmonic, rate, margin, max_norm, scratch, state,
 ):  # fmt: skip
-    """Visit positive entries in the order given; return the sum of losses and the number of steps.
+    """Visit positive entries in the order given; return the sum of losses.
 
     Entry e is the positive label ``labels[e]`` of row ``rows[e]``; entries are sorted by row and label, and
     those of row i are ``positive_indptr[i]`` to ``positive_indptr[i + 1]``.  The observed negatives
     of row i stand in ``negatives`` likewise, unless all is observed: then they are all
-    labels but the positives.  At most ``max_trials`` negatives are drawn.  ``scratch`` has two rows of
-    the rank, ``harmonic[r]`` is H(r).  A pair has the product of the weights of its row, of its positive and
-    of its negative label.
+    labels but the positives.  ``scratch`` has two rows of the rank, ``harmonic[r]`` is H(r).
     """
     embedding, difference = scratch[0], scratch[1]
     rank = len(embedding)
-    losses, steps = 0.0, 0
+    losses = 0.0
     for pair in pairs:
         row, positive = rows[pair], labels[pair]
         first, last = positive_indptr[row], positive_indptr[row + 1]
@@ -112,7 +104,7 @@ def rank_pairs(
             n_negatives = len(label_factors) - (last - first)
         _embed(indices, values, indptr[row], indptr[row + 1], feature_factors, embedding)
         best = _score(label_factors[positive], embedding) - margin
-        for trial in range(1, min(n_negatives, max_trials) + 1):
+        for trial in range(1, n_negatives + 1):
             place = _draw(state, n_negatives)
             if all_observed:
                 negative = _outside(labels, first, last, place)
@@ -120,16 +112,14 @@ def rank_pairs(
                 negative = negatives[negative_indptr[row] + place]
             short = _score(label_factors[negative], embedding) - best
             if short > 0:
-                weight = weights[row] * positive_weights[positive] * negative_weights[negative]
-                weight *= harmonic[n_negatives // trial]
+                weight = harmonic[n_negatives // trial]
                 losses += weight * short
-                steps += 1
                 for k in range(rank):
                     difference[k] = label_factors[positive, k] - label_factors[negative, k]
-                _move(label_factors[positive], embedding, weight, rate, adapts, max_norm)
-                _move(label_factors[negative], embedding, -weight, rate, adapts, max_norm)
+                _move(label_factors[positive], embedding, weight, rate, max_norm)
+                _move(label_factors[negative], embedding, -weight, rate, max_norm)
                 for position in range(indptr[row], indptr[row + 1]):
                     gradient = weight * values[position]
-                    _move(feature_factors[indices[position]], difference, gradient, rate, adapts, max_norm)
+                    _move(feature_factors[indices[position]], difference, gradient, rate, max_norm)
                 break
-    return losses, steps
+    return losses

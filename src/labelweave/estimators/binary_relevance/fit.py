@@ -1,14 +1,10 @@
-"""Binary relevance: a penalised linear model a label, from the rows where the label was observed.
-
-Yu et al. 2014 (LEML), section 5, compare with it; it is their problem (2) with a squared Frobenius norm and
-no bound on the rank.
-"""
+"""The optimum of each label's problem: by one factorisation, or by LIBLINEAR's Newton method."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,126 +16,13 @@ from sklearn.svm import LinearSVC
 
 from labelweave.array_types import Array, PerRow
 from labelweave.arrays import panels
-from labelweave.baselines.baseline_classifier import BaselineClassifier, TrainingData
-from labelweave.baselines.ridge import CenteredMatrix, make_ridge
+from labelweave.estimators.binary_relevance.ridge import make_ridge
 from labelweave.estimators.class_weights import SignFactors
-from labelweave.estimators.parameters import POSITIVE, SHARED, ClassWeight, keep_parameters
-from labelweave.estimators.progress import FitProgress
-from labelweave.estimators.scorers import LinearScorer
 from labelweave.features.kernels.distances import narrow_csr
 from labelweave.interrupts import note_interrupt
 from labelweave.labels import LabelMatrix
-from labelweave.model_files import storable
-from labelweave.model_files.schema import Field, count
-from labelweave.sklearn_compat import StrOptions
 
 _LABELS_AT_ONCE = 256
-
-
-@storable("BinaryRelevance")
-class BinaryRelevance(BaselineClassifier):
-    """One linear model a label, fitted to the rows where the label was observed.
-
-    It minimises, over the weights Z, one column a label,
-
-    ``sum over observed (i, l) of w_i loss(y_il, z_l . x_i) + regularization/2 ||Z||^2``.
-
-    Labels do not influence each other.  A label that was observed with one value only gets the
-    weights that this problem has; with a squared loss and no positive entry they are 0.
-
-    Parameters
-    ----------
-    loss : {"squared", "logistic", "squared_hinge"}, default="squared"
-        ``1/2 (y - s)^2`` with y 1 and 0; ``log(1 + exp(-y s))`` or ``1/2 max(0, 1 - y s)^2`` with y 1 and -1.
-    regularization : float, default=1.0
-        The penalty, above 0.
-    fit_intercept : bool, default=True
-        Whether to add a constant feature 1, whose weight is penalised like any.
-    class_weight : {"balanced"}, dict, list of dict or None, default=None
-        Weights of classes, by which those of rows are multiplied: a dict, or "balanced" for rows /
-        (classes x rows of the class), with rows counted by their weights.  With many labels the losses of
-        entries are multiplied: by "balanced" from the positives and negatives observed of each label, by a
-        dict such as ``{0: 1, 1: 5}`` for all labels, or by a list of one a label.  The squared loss
-        then takes a factorisation a label.
-    tol : float, default=1e-4
-        LIBLINEAR's tolerance of the gradient, for the logistic loss and the squared hinge.  The squared
-        loss is solved by factorisation, and by LSMR for more than 8,000 rows and features.
-    max_iter : int, default=1000
-        The largest number of LIBLINEAR's Newton steps.
-    n_jobs : int or None, default=None
-        Threads over which the labels are spread with these two losses; the result does not depend on it.
-    verbose : bool or int, default=0
-        Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
-        the end; 2 for a line at every step.
-
-    Attributes
-    ----------
-    coef_, intercept_ : ndarray of shape (L, d), ndarray of shape (L,)
-        The weights, one row a label, and the intercepts.
-    threshold_ : float
-        Where a label is predicted, 0.5 for the squared loss and 0 for the others;
-        ``decision_function`` gives scores less this.
-    classes_ : ndarray of shape (L,)
-        The label names, label numbers, or classes.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
-        Features seen in fit, and their names, when X was a frame.
-    n_iter_ : int
-        The most Newton steps that a label took; 1 for the squared loss.
-    converged_ : bool
-        Whether all labels reached the tolerance.
-    status_ : {"converged", "iteration_limit", "interrupted"}
-        Why the fit ended.
-    labels_fitted_ : int
-        Labels that were fitted before an interrupt (Ctrl-C), or all; the weights of the others are 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from labelweave.baselines import BinaryRelevance
-    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
-    >>> Y = np.array([[0, 1], [0, 1], [1, np.nan], [1, 0]])
-    >>> BinaryRelevance("logistic", regularization=0.1).fit(X, Y).predict([[0.2], [2.9]])
-    array([[0, 1],
-           [1, 0]])
-    """
-
-    _stored: ClassVar[dict[str, Field]] = {"labels_fitted_": count()}
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SHARED,
-        "loss": [StrOptions({"squared", "logistic", "squared_hinge"})],
-        "regularization": [POSITIVE],
-    }
-
-    def __init__(
-        self, loss: str = "squared", *, regularization: float = 1.0, fit_intercept: bool = True,
-        class_weight: ClassWeight = None, tol: float = 1e-4, max_iter: int = 1000, n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:  # fmt: skip
-        keep_parameters(self, locals())
-
-    def _learn(self, data: TrainingData, progress: FitProgress) -> tuple[str, str]:
-        features = data.features.with_constant(1.0) if self.fit_intercept else data.features
-        weights, by_sign = self._weighted_by_class(data.labels, data.weights)
-        problem = LinearProblem(features.data, data.labels, weights, float(self.regularization), by_sign)
-        if self.loss == "squared":
-            fits = fit_squared(problem)
-        else:
-            fits = fit_liblinear(problem, self.loss, self.tol, self.max_iter, self.n_jobs)
-        n_labels, d = data.labels.n_labels, self.n_features_in_
-        intercepts = fits.weights[:, d:].sum(axis=1)  # 0 where there is no constant
-        self.scorer_ = LinearScorer.of_labels(intercepts, fits.weights[:, :d])
-        self.threshold_ = 0.5 if self.loss == "squared" else 0.0
-        self.n_iter_, self.labels_fitted_ = fits.n_iter, fits.labels_fitted
-        self.converged_ = fits.converged and fits.labels_fitted == n_labels
-        if fits.labels_fitted < n_labels:
-            return "interrupted", (
-                f"The fit was interrupted after {fits.labels_fitted} of {n_labels} labels; the weights of "
-                "the others are 0."
-            )
-        return "converged" if fits.converged else "iteration_limit", (
-            "Some labels did not reach the tolerance; raise max_iter, scale the features, or raise "
-            "regularization."
-        )
 
 
 class LinearProblem(NamedTuple):
@@ -155,7 +38,7 @@ class LinearProblem(NamedTuple):
     by_sign: SignFactors | None = None
 
     def weights_of(self, label: int, rows: Any, is_positive: Array) -> PerRow:
-        """Give the weights of a label's entries."""
+        """Return the weights of a label's entries."""
         weights = self.weights[rows]
         if self.by_sign is None:
             return weights
@@ -182,8 +65,7 @@ def fit_squared(problem: LinearProblem) -> LinearFits:
             is_positive = positives[:, members[:1]].toarray()[rows, 0] > 0
             row_weights = problem.weights_of(members[0], rows, is_positive)
             roots = np.sqrt(row_weights)
-            inputs = CenteredMatrix(problem.data[rows], row_weights, center=False)
-            ridge = make_ridge(inputs, problem.penalty)
+            ridge = make_ridge(_scaled_rows(problem.data[rows], roots), problem.penalty)
             for part in panels(len(members), _LABELS_AT_ONCE):
                 targets = roots[:, None] * positives[:, members[part]].toarray()[rows]
                 weights[members[part]] = ridge.solve(targets).T
@@ -198,8 +80,12 @@ def fit_squared(problem: LinearProblem) -> LinearFits:
     return LinearFits(weights, 1, converged, int(is_fitted.sum()))
 
 
+def _scaled_rows(data: Any, factors: PerRow) -> Any:
+    return sp.diags_array(factors) @ data if sp.issparse(data) else factors[:, None] * data
+
+
 def _groups(problem: LinearProblem) -> Iterator[tuple[Any, Array]]:
-    """Give the sets of rows, and the labels whose entries are in them and nowhere else, of equal weights."""
+    """Yield sets of rows, and the labels whose entries are in them and nowhere else, of equal weights."""
     labels = problem.labels
     if problem.by_sign is not None:
         for label, (rows, is_positive) in enumerate(_entries(labels)):
@@ -259,7 +145,7 @@ def _model(loss: str, penalty: float, tol: float, max_iter: int) -> Any:
 
 
 def _entries(labels: LabelMatrix) -> Iterator[tuple[Any, Array]]:
-    """Give the rows where each label was observed, and whether it is positive there."""
+    """Return the rows where each label was observed, and whether it is positive there."""
     positives = sp.csc_array(labels.positives)
     observed = None if labels.observed is None else sp.csc_array(labels.observed)
     for label in range(labels.n_labels):

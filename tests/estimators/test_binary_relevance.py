@@ -9,8 +9,8 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 
-from labelweave import LabelMatrix
-from labelweave.baselines import BinaryRelevance, ridge
+from labelweave import BinaryRelevance, LabelMatrix
+from labelweave.estimators.binary_relevance import ridge
 
 VALUES = {
     "squared": lambda signs, scores: 0.5 * (scores - (signs > 0)) ** 2,

@@ -1,0 +1,83 @@
+"""Workers of a Dask cluster on this machine, rows in their memory, and what fits take there."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import psutil
+from distributed import Client, LocalCluster, wait
+
+import dask
+
+
+@contextlib.contextmanager
+def workers(count: int = 2, megabytes: float | None = None) -> Iterator[Client]:
+    """Start workers that are processes of one thread, with a limit of memory each, and say nothing of it."""
+    limit = {} if megabytes is None else {"memory_limit": f"{megabytes}MB"}
+    silence = logging.ERROR if megabytes is None else logging.CRITICAL
+    parts: dict[str, Any] = {"n_workers": count, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(silence_logs=silence, **parts, **limit) as cluster, Client(cluster) as client:
+        yield client
+
+
+def on_cluster(client: Client, table: Any, n_partitions: int) -> Any:
+    """Lay rows into the workers' memory."""
+    stretches = np.array_split(np.arange(table.shape[0]), n_partitions)
+    futures = client.scatter([table[rows] for rows in stretches])
+    wait(futures)
+    blocks = [
+        da.from_delayed(dask.delayed(future), (len(rows), table.shape[1]), meta=table[:0])
+        for future, rows in zip(futures, stretches, strict=True)
+    ]
+    return da.concatenate(blocks, axis=0)
+
+
+def of_processors(client: Client) -> dict[str, float]:
+    """Give the seconds of the processor that each worker took so far."""
+    return client.run(time.process_time)
+
+
+def timed(client: Client, fit: Any, *, is_local: bool = False) -> tuple[float, float, Any]:
+    """Fit; give seconds, those of the processor of the busiest worker, or of this process, and the model."""
+    before, own = of_processors(client), time.process_time()
+    begun = time.perf_counter()
+    model = fit()
+    taken, own = time.perf_counter() - begun, time.process_time() - own
+    after = of_processors(client)
+    return taken, own if is_local else max(after[key] - before[key] for key in before), model
+
+
+class Watched:
+    """The most memory that processes have while something runs, mapped files counted, and their seconds.
+
+    before: bytes when it began.
+    most, seconds: bytes, and seconds of the processor since a process began.
+    """
+
+    def __init__(self, pids: list[int]) -> None:
+        self.before = {pid: psutil.Process(pid).memory_info().rss for pid in pids}
+        self.most, self.seconds = dict(self.before), dict.fromkeys(pids, 0.0)
+        self._done, self._thread = threading.Event(), threading.Thread(target=self._watch, daemon=True)
+
+    def _watch(self) -> None:
+        while not self._done.wait(0.1):
+            for pid in self.most:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process = psutil.Process(pid)
+                    self.most[pid] = max(self.most[pid], process.memory_info().rss)
+                    self.seconds[pid] = sum(process.cpu_times()[:2])
+
+    def __enter__(self) -> Watched:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()

@@ -1,0 +1,120 @@
+"""The frame of every command here: options from their defaults, records of what was found, tables, times."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.machine import describe_machine
+
+RESULTS = Path(__file__).with_name("results")
+IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
+
+
+class Flag(NamedTuple):
+    """A flag of the command line: its default, what the help says, and what else argparse is to know."""
+
+    default: Any
+    help: str
+    more: dict[str, Any]
+
+
+def flag(default: Any = None, help: str = "", **more: Any) -> Flag:
+    """Make a flag whose default does not say everything."""
+    return Flag(default, help, more)
+
+
+def several(choices: Iterable[Any], help: str = "", **more: Any) -> Flag:
+    """Make a flag that takes some of the choices, by default all."""
+    return Flag(list(choices), help, {"choices": list(choices), **more})
+
+
+def read_options(
+    about: str | None,
+    words: Sequence[str] | None = None,
+    /,
+    *,
+    records: Path | bool | None = False,
+    **flags: Any,
+) -> argparse.Namespace:
+    """Read the command line.
+
+    A default says the type of its flag, a list, tuple or dictionary that several are taken, and False that
+    it is a switch.
+
+    about: what the help says, the module's docstring.
+    words: the command line; None for that of the process.
+    records: the default file of :class:`RecordedRuns`, or None; their flags are added unless it is False.
+    """
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, value in flags.items():
+        default, says, more = value if isinstance(value, Flag) else flag(value)
+        default = list(default) if isinstance(default, (tuple, dict)) else default
+        known = {"default": default, "help": says or None} | _kind(default, more) | more
+        parser.add_argument(f"--{name.replace('_', '-')}", **known)
+    if records is not False:
+        parser.add_argument("--out", type=Path, default=records, help="the results file")
+        either = parser.add_mutually_exclusive_group()
+        either.add_argument("--go-on", action="store_true", help="measure only what the results file lacks")
+        either.add_argument("--show-recorded", action="store_true", help="measure nothing; show the file")
+    return parser.parse_args(words)
+
+
+def _kind(default: Any, more: dict[str, Any]) -> dict[str, Any]:
+    """Say of which kind a flag is by its default."""
+    if default is False:
+        return {"action": "store_true"}
+    found: dict[str, Any] = {}
+    if isinstance(default, list):
+        found["nargs"], default = "+", default[0] if default else None
+    if default is not None:
+        found["type"] = Path if isinstance(default, Path) else type(default)
+    return {name: value for name, value in found.items() if name not in more}
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Replace a JSON file once the new one is complete; its folder is made if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(path.name + ".part")
+    scratch.write_text(json.dumps(content, indent=1) + "\n")
+    os.replace(scratch, path)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON file, or nothing where there is none."""
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def save(path: Path | None, content: dict[str, Any]) -> None:
+    """Write what was found beside the machine, if anything is to be written."""
+    if path is not None:
+        write_json(path, describe_machine() | content)
+
+
+def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]] = ()) -> list[str]:
+    """Write the lines of a table of Markdown."""
+    head, *lines = (f"| {' | '.join(line)} |" for line in (columns, *rows))
+    return [head, "|---" * len(columns) + "|", *lines]
+
+
+def begin_picture(*counts: int, **shape: Any) -> tuple[Any, Any]:
+    """Begin a picture that needs no window: the figure, and its axis or axes."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(*counts, layout="constrained", **shape)
+
+
+def write_picture(figure: Any, path: Path, dpi: int = 150) -> None:
+    """Write a figure, whose folder is made if need be, and close it."""
+    import matplotlib.pyplot as plt
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=dpi)
+    plt.close(figure)

@@ -1,0 +1,61 @@
+"""labelweave's ``MaxMarginClassifier``, linear or with the RBF kernel, behind the same face as its peers.
+
+The tolerance is the relative duality gap itself.  A fit before the first timed one loads or compiles the
+loops, so compilation is not timed; all else that ``fit`` does is: validation, conversion of X and Y, and the
+kernel matrix.  The memory that a problem grants for kernel values is ``memory_budget``.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.peers.exchange import PeerProblem, Solution, Trainer, serve
+
+_WARM_UP_ROWS = 300  # with a kernel
+
+
+def prepare(problem: PeerProblem) -> Trainer:
+    """Fit at a loose tolerance; the function returned fits all rows at a given one."""
+    from labelweave import MaxMarginClassifier
+
+    has_kernel = not np.isnan(problem.gamma)
+    kernel: dict[str, Any] = {}
+    if has_kernel:
+        kernel = {"kernel": "rbf", "gamma": problem.gamma, "memory_budget": problem.kernel_megabytes}
+
+    def make(tolerance: float) -> MaxMarginClassifier:
+        return MaxMarginClassifier(C=problem.penalty / 2.0, tol=tolerance, n_jobs=problem.threads, **kernel)
+
+    def train(tolerance: float) -> Solution:
+        start = time.perf_counter()
+        model = make(tolerance).fit(problem.X, problem.Y)
+        seconds = time.perf_counter() - start
+        if has_kernel:
+            weights = coefficients_of(model, problem.Y.shape)
+        else:
+            weights = np.vstack([np.asarray(model.coef_).T, np.reshape(model.intercept_, (1, -1))])
+        dual, rounds = float(model.trace_[-1].dual), int(model.n_iter_)
+        return Solution(tolerance, seconds, weights, dual=dual, iterations=rounds)
+
+    rows = slice(_WARM_UP_ROWS if has_kernel else None)
+    make(0.1).fit(problem.X[rows], problem.Y[rows])
+    return train
+
+
+def coefficients_of(model: Any, shape: tuple[int, int]) -> npt.NDArray[np.float64]:
+    """Lay out the dual coefficients of all rows, and the intercepts, as the peers' files have them.
+
+    shape: rows and labels.
+    """
+    coefficients = np.zeros((shape[0] + 1, shape[1]))
+    coefficients[model.support_] = model.dual_coef_
+    coefficients[-1] = model.intercept_
+    return coefficients
+
+
+if __name__ == "__main__":
+    serve(prepare)

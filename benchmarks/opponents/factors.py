@@ -1,0 +1,50 @@
+"""What the opponents share: two factors of the weights, and a threshold of the scores."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+from labelweave.array_types import Array
+from labelweave.estimators.base import LabelClassifier, fit_method
+from labelweave.estimators.scorers import FactorScorer
+from labelweave.estimators.targets import check_lengths, read_targets
+from labelweave.features import FeatureMatrix
+from labelweave.labels import LabelMatrix
+from labelweave.model_files.schema import Field, Made, Number
+
+
+class FactorOpponent(LabelClassifier):
+    """Base of models with weights Z = W H^T, which predict a label where its score is above ``threshold_``.
+
+    ``decision_function`` gives scores less the threshold.
+    """
+
+    scorer_: FactorScorer
+    threshold_: float
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {}
+    _stored: ClassVar[dict[str, Field]] = {
+        "scorer_": Made(FactorScorer, {"L": "n_labels"}),
+        "threshold_": Number(),
+    }
+
+    @fit_method
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to many labels a row, of which ``y`` says some or all."""
+        features = self._read_features(X, reset=True)
+        labels, self._form = read_targets(y)
+        check_lengths(len(features), len(labels))
+        self.classes_, self.trace_, self.status_ = self._form.classes, [], "complete"
+        self._learn(features, labels)
+        return self
+
+    def _learn(self, features: FeatureMatrix, labels: LabelMatrix) -> None:
+        """Set ``scorer_`` and ``threshold_``."""
+        raise NotImplementedError
+
+    @property
+    def _lowest_threshold(self) -> float:
+        return self.threshold_
+
+    def _wide_scores(self, features: FeatureMatrix) -> Array:
+        return self.scorer_.products(features, self.intercept_ - self.threshold_)

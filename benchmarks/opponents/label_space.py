@@ -1,0 +1,125 @@
+"""Label space transformations: codes of the labels, regressed on the features, decoded linearly.
+
+PLST: Tai and Lin, "Multilabel classification with principal label-space transformation", Neural Computation
+24 (2012).  CPLST: Chen and Lin, "Feature-aware label space dimension reduction for multi-label
+classification", NIPS 2012; Yu et al. 2014 (LEML), section 2.1, claims 1 and 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy import linalg
+from scipy.sparse.linalg import LinearOperator
+
+from benchmarks.opponents.factors import FactorOpponent
+from labelweave.array_types import Array
+from labelweave.estimators.binary_relevance.ridge import IterativeRidge, Ridge, make_ridge
+from labelweave.estimators.low_rank.fit import columns_for_rank
+from labelweave.estimators.scorers import FactorScorer
+from labelweave.features import FeatureMatrix
+from labelweave.labels import LabelMatrix
+from labelweave.model_files import storable
+
+_LARGEST_TABLE = 50_000_000  # entries of rows that are written out, 400 MB
+_PANEL = 256
+
+Product = Callable[[Array], Array]
+
+
+class LabelSpaceOpponent(FactorOpponent):
+    """Base of label space transformations: ``y = mean + H W^T (x - mean)`` with orthonormal H.
+
+    A subclass says of which matrix over labels the columns of H are the leading eigenvectors.  All labels
+    must be observed.
+
+    rank: the number of codes, or a share of the number of labels.
+    regularization: the penalty of the ridge regressions, ``||T - X W||^2 + regularization ||W||^2`` with T
+    the codes.  With 0 the shortest of all solutions is taken where there are many.
+    """
+
+    def __init__(self, rank: float = 100, *, regularization: float = 0.0) -> None:
+        self.rank = rank
+        self.regularization = regularization
+
+    def _learn(self, features: FeatureMatrix, labels: LabelMatrix) -> None:
+        if labels.has_missing:
+            raise ValueError(f"{type(self).__name__} needs every label of every row.")
+        inputs, targets = _Centered(features.data), _Centered(labels.positives)
+        ridge = _centered_ridge(inputs, float(self.regularization))
+        self.rank_ = int(min(columns_for_rank(self.rank, labels.n_labels), *targets.shape))
+        directions = _leading_directions(self._label_product(targets, inputs, ridge), labels.n_labels)
+        own = directions[:, : self.rank_]
+        factors = ridge.solve(targets.matmat(own))
+        self.scorer_ = FactorScorer(targets.means - own @ (inputs.means @ factors), factors, own)
+        self.threshold_, self.converged_ = 0.5, ridge.converged
+
+    def _label_product(self, targets: _Centered, inputs: _Centered, ridge: Ridge) -> Product:
+        """Return the product with the matrix whose leading eigenvectors code the labels."""
+        raise NotImplementedError
+
+
+@storable("PLST")
+class PLST(LabelSpaceOpponent):
+    """Code the labels by the principal components of the labels alone (Tai and Lin 2012)."""
+
+    def _label_product(self, targets: _Centered, inputs: _Centered, ridge: Ridge) -> Product:
+        return lambda vectors: targets.rmatmat(targets.matmat(vectors))
+
+
+@storable("CPLST")
+class CPLST(LabelSpaceOpponent):
+    """Code the labels by the directions that the features predict best (Chen and Lin 2012).
+
+    The columns of H are the leading eigenvectors of ``Y^T X (X^T X + regularization I)^-1 X^T Y``, X and Y
+    less their means.  The weights Z = W H^T minimise
+
+    ``||Y - X Z||^2 + regularization ||Z||^2    subject to    rank(Z) <= rank``,
+
+    whatever the penalty.  Without a penalty this is the closed form of claim 1 of Yu et al. (2014),
+    V S^-1 (U^T Y)_k with X = U S V^T.
+    """
+
+    def _label_product(self, targets: _Centered, inputs: _Centered, ridge: Ridge) -> Product:
+        return lambda vectors: targets.rmatmat(inputs.matmat(ridge.solve(targets.matmat(vectors))))
+
+
+class _Centered(LinearOperator):
+    """The columns of a matrix less their means, which is not written out."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = data.astype(np.float64)
+        self.means = np.asarray(self.data.mean(axis=0)).ravel()
+        super().__init__(np.float64, data.shape)
+
+    def _matmat(self, vectors: Array) -> Array:
+        return np.asarray(self.data @ vectors) - self.means @ vectors
+
+    def _matvec(self, vector: Array) -> Array:
+        return self._matmat(vector.reshape(-1, 1))
+
+    def _rmatmat(self, vectors: Array) -> Array:
+        return np.asarray(self.data.T @ vectors) - np.outer(self.means, vectors.sum(axis=0))
+
+    def _rmatvec(self, vector: Array) -> Array:
+        return self._rmatmat(vector.reshape(-1, 1))
+
+
+def _centered_ridge(inputs: _Centered, penalty: float) -> Ridge:
+    if inputs.shape[0] * inputs.shape[1] > _LARGEST_TABLE:
+        return IterativeRidge(inputs, penalty)
+    table = inputs.data.toarray() if sp.issparse(inputs.data) else inputs.data
+    return make_ridge(table - inputs.means, penalty)
+
+
+def _leading_directions(product: Product, n_labels: int) -> Array:
+    """Return the eigenvectors of a symmetric matrix over labels, that of the largest eigenvalue first."""
+    matrix = np.empty((n_labels, n_labels))
+    for start in range(0, n_labels, _PANEL):
+        width = min(_PANEL, n_labels - start)
+        matrix[:, start : start + width] = product(np.eye(n_labels, width, -start))
+    _, vectors = linalg.eigh(0.5 * (matrix + matrix.T), overwrite_a=True)
+    return np.asarray(vectors[:, ::-1])

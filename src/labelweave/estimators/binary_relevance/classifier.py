@@ -1,0 +1,194 @@
+"""Binary relevance: a penalised linear model a label, from the rows where the label was observed.
+
+Yu et al. 2014 (LEML), section 5, compare with it; it is their problem (2) with a squared Frobenius norm and
+no bound on the rank.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from labelweave.array_types import Array, PerRow
+from labelweave.estimators.base import LabelClassifier, fit_method, warn_of_end
+from labelweave.estimators.binary_relevance.fit import (
+    LinearFits,
+    LinearProblem,
+    fit_liblinear,
+    fit_squared,
+)
+from labelweave.estimators.parameters import POSITIVE, SHARED, ClassWeight, keep_parameters
+from labelweave.estimators.progress import FitArguments, FitProgress
+from labelweave.estimators.scorers import LinearScorer
+from labelweave.estimators.targets import check_lengths, read_targets
+from labelweave.features import FeatureMatrix
+from labelweave.labels import LabelMatrix
+from labelweave.model_files import storable
+from labelweave.model_files.schema import Field, Number, count
+from labelweave.sklearn_compat import StrOptions
+
+
+@storable("BinaryRelevance")
+class BinaryRelevance(LabelClassifier):
+    """One linear model a label, fitted to the rows where the label was observed.
+
+    It minimises, over the weights Z, one column a label,
+
+    ``sum over observed (i, l) of w_i loss(y_il, z_l . x_i) + regularization/2 ||Z||^2``.
+
+    Labels do not influence each other.  A label that was observed with one value only gets the
+    weights that this problem has; with a squared loss and no positive entry they are 0.
+
+    Parameters
+    ----------
+    loss : {"squared", "logistic", "squared_hinge"}, default="squared"
+        ``1/2 (y - s)^2`` with y 1 and 0; ``log(1 + exp(-y s))`` or ``1/2 max(0, 1 - y s)^2`` with y 1 and -1.
+    regularization : float, default=1.0
+        The penalty, above 0.
+    fit_intercept : bool, default=True
+        Whether to add a constant feature 1, whose weight is penalised like any.
+    class_weight : {"balanced"}, dict, list of dict or None, default=None
+        Weights of classes, by which those of rows are multiplied: a dict, or "balanced" for rows /
+        (classes x rows of the class), with rows counted by their weights.  With many labels the losses of
+        entries are multiplied: by "balanced" from the positives and negatives observed of each label, by a
+        dict such as ``{0: 1, 1: 5}`` for all labels, or by a list of one a label.  The squared loss
+        then takes a factorisation a label.
+    tol : float, default=1e-4
+        LIBLINEAR's tolerance of the gradient, for the logistic loss and the squared hinge.  The squared
+        loss is solved by factorisation, and by LSMR for more than 8,000 rows and features.
+    max_iter : int, default=1000
+        The largest number of LIBLINEAR's Newton steps.
+    n_jobs : int or None, default=None
+        Threads over which the labels are spread with these two losses; the result does not depend on it.
+    verbose : bool or int, default=0
+        Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
+        the end; 2 for a line at every step.
+
+    Attributes
+    ----------
+    coef_, intercept_ : ndarray of shape (L, d), ndarray of shape (L,)
+        The weights, one row a label, and the intercepts.
+    threshold_ : float
+        Where a label is predicted, 0.5 for the squared loss and 0 for the others;
+        ``decision_function`` gives scores less this.
+    classes_ : ndarray of shape (L,)
+        The label names, label numbers, or classes.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
+        Features seen in fit, and their names, when X was a frame.
+    n_iter_ : int
+        The most Newton steps that a label took; 1 for the squared loss.
+    converged_ : bool
+        Whether all labels reached the tolerance.
+    status_ : {"converged", "iteration_limit", "interrupted"}
+        Why the fit ended.
+    labels_fitted_ : int
+        Labels that were fitted before an interrupt (Ctrl-C), or all; the weights of the others are 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelweave import BinaryRelevance
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> Y = np.array([[0, 1], [0, 1], [1, np.nan], [1, 0]])
+    >>> BinaryRelevance("logistic", regularization=0.1).fit(X, Y).predict([[0.2], [2.9]])
+    array([[0, 1],
+           [1, 0]])
+    """
+
+    threshold_: float
+
+    _stored: ClassVar[dict[str, Field]] = {"labels_fitted_": count(), "threshold_": Number()}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **SHARED,
+        "loss": [StrOptions({"squared", "logistic", "squared_hinge"})],
+        "regularization": [POSITIVE],
+    }
+
+    def __init__(
+        self, loss: str = "squared", *, regularization: float = 1.0, fit_intercept: bool = True,
+        class_weight: ClassWeight = None, tol: float = 1e-4, max_iter: int = 1000, n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:  # fmt: skip
+        keep_parameters(self, locals())
+
+    @fit_method
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The training rows.
+        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
+            Labels 0/1 or -1/1 with NaN where unobserved, or one class a row.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights of the rows' losses; rows of weight 0 are left out.
+
+        Returns
+        -------
+        Self
+            The fitted model itself.
+
+        Raises
+        ------
+        ValueError
+            If the data make no sense; the row, column or label is named.
+        """
+        features, labels, weights = self._read_data(X, y, sample_weight)
+        progress = FitProgress(self, FitArguments(X, y, sample_weight), 0)
+        fits = self._solve(features, labels, weights)
+        n_labels, d = labels.n_labels, self.n_features_in_
+        intercepts = fits.weights[:, d:].sum(axis=1)  # 0 where there is no constant
+        self.scorer_ = LinearScorer.of_labels(intercepts, fits.weights[:, :d])
+        self.threshold_ = 0.5 if self.loss == "squared" else 0.0
+        self.trace_, self.n_iter_, self.labels_fitted_ = [], fits.n_iter, fits.labels_fitted
+        self.converged_ = fits.converged and fits.labels_fitted == n_labels
+        progress.close()
+        self._tell_end(fits, n_labels)
+        return self
+
+    def _read_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[FeatureMatrix, LabelMatrix, PerRow]:
+        """Read the rows of positive weight."""
+        features = self._read_features(X, reset=True)
+        labels, self._form = read_targets(y)
+        check_lengths(len(features), len(labels))
+        labels = labels.likelier()
+        self.classes_ = self._form.classes
+        weights = self._row_weights(sample_weight, features)
+        features, kept = features.astype(np.float64), np.flatnonzero(weights)
+        if len(kept) == len(weights):
+            return features, labels, weights
+        return features.rows(kept), labels[kept], weights[kept]
+
+    def _solve(self, features: FeatureMatrix, labels: LabelMatrix, weights: PerRow) -> LinearFits:
+        features = features.with_constant(1.0) if self.fit_intercept else features
+        weights, by_sign = self._weighted_by_class(labels, weights)
+        problem = LinearProblem(features.data, labels, weights, float(self.regularization), by_sign)
+        if self.loss == "squared":
+            return fit_squared(problem)
+        return fit_liblinear(problem, self.loss, self.tol, self.max_iter, self.n_jobs)
+
+    def _tell_end(self, fits: LinearFits, n_labels: int) -> None:
+        """Keep how the fit ended, and warn where it ended early."""
+        if fits.labels_fitted < n_labels:
+            self.status_ = "interrupted"
+            warn_of_end(
+                f"The fit was interrupted after {fits.labels_fitted} of {n_labels} labels; the weights of "
+                "the others are 0."
+            )
+        elif not fits.converged:
+            self.status_ = "iteration_limit"
+            warn_of_end(
+                "Some labels did not reach the tolerance; raise max_iter, scale the features, or raise "
+                "regularization."
+            )
+        else:
+            self.status_ = "converged"
+
+    @property
+    def _lowest_threshold(self) -> float:
+        return float(self.threshold_)
+
+    def _wide_scores(self, features: FeatureMatrix) -> Array:
+        return super()._wide_scores(features) - self.threshold_
