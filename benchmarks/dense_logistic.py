@@ -62,7 +62,7 @@ def _log_loss(probabilities: Any, Y: Any) -> float:
 def _data(name: str, n_labels: int) -> tuple[Any, Any, Any, Any]:
     """Give X, Y and those of the test rows, dense."""
     if name == "synthetic":
-        return _made(n_labels)
+        return made_rows(n_labels)
     from labelweave.datasets import load_debtags
 
     if name == "debtags":
@@ -82,7 +82,7 @@ def _data(name: str, n_labels: int) -> tuple[Any, Any, Any, Any]:
     return X.astype(float), Y[:, kept].astype(np.int8), X_test.astype(float), Y_test[:, kept].astype(np.int8)
 
 
-def _made(n_labels: int) -> tuple[Any, Any, Any, Any]:
+def made_rows(n_labels: int) -> tuple[Any, Any, Any, Any]:
     """Make rows with 40 leading directions, and labels between 1 and 20 % frequent."""
     rng, n = np.random.default_rng(0), _ROWS + _ROWS // 4
     X = rng.standard_normal((n, 40)) @ rng.standard_normal((40, _WIDTH)) / 6 + rng.standard_normal(

@@ -1,7 +1,8 @@
 """Linear models of dense vectors beside scikit-learn's, one label after the other there.
 
-Rows are Debian's texts by truncated SVD, of unit length, with their most frequent tags.  A fifth of the
-training rows chooses a threshold a label, that of its best F1, for every program alike; micro-F1 is of other
+Rows are Debian's texts by truncated SVD, of unit length, with their most frequent tags, of which there are
+366; with ``--made`` those of benchmarks.dense_logistic, with any number of labels.  A fifth of the training
+rows chooses a threshold a label, that of its best F1, for every program alike; micro-F1 is of other
 rows.  Seconds are of the processor on one thread, with scores of these rows.  With ``--every k`` models of
 scikit-learn are fitted to every k-th label, and the seconds multiplied: they grow as the labels do.
 
@@ -21,6 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, precision_recall_curve
 from sklearn.svm import LinearSVC
 
+from benchmarks.dense_logistic import made_rows
 from benchmarks.frame import flag, read_options
 from labelweave import MaxMarginClassifier
 from labelweave.datasets import load_debtags
@@ -47,9 +49,9 @@ def threshold(scores: Any, y: Any) -> float:
 
 def main() -> None:
     options = read_options(
-        __doc__, rows=20000, columns=384, labels=50, every=1, costs=flag([1.0, 10.0], nargs="*")
+        __doc__, rows=20000, columns=384, labels=50, every=1, made=False, costs=flag([1.0, 10.0], nargs="*")
     )
-    X, Y, X_test, Y_test = vectors(options.columns)
+    X, Y, X_test, Y_test = made_rows(options.labels) if options.made else vectors(options.columns)
     X, Y, Y_test = X[: options.rows], Y[: options.rows, : options.labels], Y_test[:, : options.labels]
     held = np.arange(len(X)) % 5 == 0
     warnings.simplefilter("ignore", ConvergenceWarning)
