@@ -1,4 +1,4 @@
-"""The frame of every command here: options from their defaults, records of what was found, tables, times."""
+"""The frame of all commands: options from their defaults, records of what was found, tables, pictures."""
 
 from __future__ import annotations
 
