@@ -10,7 +10,6 @@ too.  The few steps that are written in LLVM code by ``_loops/vector_code.py`` h
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import itertools
 import multiprocessing
@@ -26,6 +25,7 @@ from unittest.mock import patch
 import numba
 import numpy as np
 import scipy.sparse as sp
+from benchmarks.frame import flag, read_options
 from numba.core.registry import CPUDispatcher
 
 import labelweave as lw
@@ -262,9 +262,7 @@ def run_all(worlds: int, said: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--compile", action="store_true", help="fill the usual cache, without checks")
-    if parser.parse_args().compile:
+    if read_options(__doc__, compile=flag(False, "fill the usual cache, without checks")).compile:
         run_all(1, "its loops are compiled")
         return
     if not (numba.config.BOUNDSCHECK and numba.config.CACHE_DIR):

@@ -332,9 +332,10 @@ def _constructor(estimator: Estimator) -> Contract:
     return Contract(call, arguments)
 
 
-def _estimator_contracts() -> Iterator[tuple[str, Contract]]:
+def _estimator_contracts() -> dict[str, Contract]:
+    made: dict[str, Contract] = {}
     for name, estimator in ESTIMATORS.items():
-        yield name, _constructor(estimator)
+        made[name] = _constructor(estimator)
 
         def make(world: ContractWorld, name: str = name) -> Any:
             return world.model(name)
@@ -360,9 +361,8 @@ def _estimator_contracts() -> Iterator[tuple[str, Contract]]:
                     else {}
                 )
                 arguments |= {"groups": _of(None)} if "groups" in taken else {}
-                yield (
-                    f"{name}.{method}",
-                    Contract(lambda world, m=method, f=answered, **given: f(world, m, **given), arguments),
+                made[f"{name}.{method}"] = Contract(
+                    lambda world, m=method, f=answered, **given: f(world, m, **given), arguments
                 )
         few = _few_rows if estimator.X is _rows else estimator.X
         for method in (
@@ -374,67 +374,50 @@ def _estimator_contracts() -> Iterator[tuple[str, Contract]]:
             "predict_attributes",
         ):
             asked = f"{name} of probabilities" if name in _WRAPPERS and method == "predict_proba" else name
-            yield (
-                f"{name}.{method}",
-                _on(lambda world, asked=asked: world.model(asked), method, X=few)._replace(
-                    finite=method != "predict_log_proba"
-                ),
-            )
-        yield f"{name}.predict_top", _on(make, "predict_top", X=few, k=_of(2, 1, np.int64(3)))
-        yield f"{name}.score", _on(make, "score", X=estimator.X, y=estimator.y, sample_weight=_row_weights)
-        yield f"{name}.save", _on(make, "save", path=_new_path(".lw"), key=_of(None, b"k" * 32))
-    yield (
-        "KernelLogisticClassifier.predict_or_reject",
-        _on(
-            lambda world: world.model("KernelLogisticClassifier"),
-            "predict_or_reject",
-            X=_few_rows,
-            fraction=_of(0.2),
-            confidence=_of(None),
-        ),
+            made[f"{name}.{method}"] = _on(
+                lambda world, asked=asked: world.model(asked), method, X=few
+            )._replace(finite=method != "predict_log_proba")
+        made[f"{name}.predict_top"] = _on(make, "predict_top", X=few, k=_of(2, 1, np.int64(3)))
+        made[f"{name}.score"] = _on(make, "score", X=estimator.X, y=estimator.y, sample_weight=_row_weights)
+        made[f"{name}.save"] = _on(make, "save", path=_new_path(".lw"), key=_of(None, b"k" * 32))
+    made["KernelLogisticClassifier.predict_or_reject"] = _on(
+        lambda world: world.model("KernelLogisticClassifier"),
+        "predict_or_reject",
+        X=_few_rows,
+        fraction=_of(0.2),
+        confidence=_of(None),
     )
-    yield (
-        "LabelGraphClassifier.predict_map",
-        _on(
-            lambda world: world.model("LabelGraphClassifier"),
-            "predict_map",
-            X=_rows,
-            known=lambda world: [None, world.Y],
-        ),
+    made["LabelGraphClassifier.predict_map"] = _on(
+        lambda world: world.model("LabelGraphClassifier"),
+        "predict_map",
+        X=_rows,
+        known=lambda world: [None, world.Y],
     )
-    yield (
-        "LabelTreeClassifier.shortlist_recall",
-        _on(
-            lambda world: world.model("LabelTreeClassifier"),
-            "shortlist_recall",
-            X=_rows,
-            y=lambda world: [world.Y],
-            k=_of(2, 1),
-            beam=_of(1, 3),
-            budget=_of(None, 2),
-        )._replace(finite=False),  # nothing is kept of what is not proven
+    made["LabelTreeClassifier.shortlist_recall"] = _on(
+        lambda world: world.model("LabelTreeClassifier"),
+        "shortlist_recall",
+        X=_rows,
+        y=lambda world: [world.Y],
+        k=_of(2, 1),
+        beam=_of(1, 3),
+        budget=_of(None, 2),
+    )._replace(finite=False)
+    made["AutoLabelClassifier.with_metric"] = Contract(
+        lambda world, metric: world.model("AutoLabelClassifier").with_metric(metric).predict(world.X),
+        {"metric": _of("micro_f1", "hamming_loss")},
     )
-    yield (
-        "AutoLabelClassifier.with_metric",
-        Contract(
-            lambda world, metric: world.model("AutoLabelClassifier").with_metric(metric).predict(world.X),
-            {"metric": _of("micro_f1", "hamming_loss")},
-        ),
+    made["MaxMarginClassifier.add_labels"] = Contract(_added, _ADDED)
+    made["TableModel.of_fitted"] = Contract(
+        lambda world, vectorizer, classifier, columns: lw.TableModel.of_fitted(
+            vectorizer, classifier, columns
+        ).predict(world.frame),
+        {
+            "vectorizer": lambda world: [world.model("TableModel").vectorizer_],
+            "classifier": lambda world: [world.model("TableModel").classifier_],
+            "columns": _of(None),
+        },
     )
-    yield "MaxMarginClassifier.add_labels", Contract(_added, _ADDED)
-    yield (
-        "TableModel.of_fitted",
-        Contract(
-            lambda world, vectorizer, classifier, columns: lw.TableModel.of_fitted(
-                vectorizer, classifier, columns
-            ).predict(world.frame),
-            {
-                "vectorizer": lambda world: [world.model("TableModel").vectorizer_],
-                "classifier": lambda world: [world.model("TableModel").classifier_],
-                "columns": _of(None),
-            },
-        ),
-    )
+    return made
 
 
 def _added(world: ContractWorld, **given: Any) -> Any:
@@ -641,8 +624,9 @@ def _graph(world: ContractWorld) -> list[Any]:
     return [lw.Taxonomy([("p", "q"), ("p", "r"), ("q", "s"), ("r", "s")])]
 
 
-def _hierarchy_contracts() -> Iterator[tuple[str, Contract]]:
+def _hierarchy_contracts() -> dict[str, Contract]:
     """Metrics of label sets and scores in a hierarchy."""
+    made: dict[str, Contract] = {}
     common: dict[str, Values] = {"Y_true": _named_targets, "taxonomy": _graph}
     weighted = common | {"sample_weight": _row_weights}
     sets = weighted | {"Y_pred": _decisions, "leave_out": _of((), ["p"])}
@@ -650,98 +634,73 @@ def _hierarchy_contracts() -> Iterator[tuple[str, Contract]]:
     for name in ("precision", "recall", "f1"):
         function = getattr(metrics, f"hierarchical_{name}_score")
         averages = {"average": _of("micro", "macro", "example"), "zero_division": _of(0.0, 1.0)}
-        yield function.__name__, _plain(function, **sets, **averages)
+        made[function.__name__] = _plain(function, **sets, **averages)
     costs = {"Y_pred": _decisions, "cost": _of("siblings", "one")}
-    yield "h_loss", _plain(metrics.h_loss, **weighted, **costs)
-    yield "information_content", _plain(metrics.information_content, labels=_named_targets, taxonomy=_graph)
-    yield "fmax_score", _plain(metrics.fmax_score, False, **scores, leave_out=_of((), ["p"]))
+    made["h_loss"] = _plain(metrics.h_loss, **weighted, **costs)
+    made["information_content"] = _plain(metrics.information_content, labels=_named_targets, taxonomy=_graph)
+    made["fmax_score"] = _plain(metrics.fmax_score, False, **scores, leave_out=_of((), ["p"]))
     bits = _of({"p": 0.0, "q": 1.0, "r": 2.0, "s": 0.5})
-    yield "smin_loss", _plain(metrics.smin_loss, False, **scores, information=bits)
-    yield (
-        "depth_table",
-        _plain(
-            metrics.depth_table,
-            False,
-            **weighted,
-            scores=_scores,
-            Y_pred=lambda world: [None, *_decisions(world)],
-        ),
+    made["smin_loss"] = _plain(metrics.smin_loss, False, **scores, information=bits)
+    made["depth_table"] = _plain(
+        metrics.depth_table,
+        False,
+        **weighted,
+        scores=_scores,
+        Y_pred=lambda world: [None, *_decisions(world)],
     )
+    return made
 
 
-def _metric_contracts() -> Iterator[tuple[str, Contract]]:
+def _metric_contracts() -> dict[str, Contract]:
+    made: dict[str, Contract] = {}
     weight = {"sample_weight": _row_weights}
     for name in ("f1_score", "precision_score", "recall_score"):
         averages = _of("micro", "macro", "example", None)
         found = inspect.signature(getattr(metrics, name)).parameters["average"].annotation
         averages = _of("micro", "macro") if "micro" in found else averages
-        yield (
-            name,
-            _plain(
-                getattr(metrics, name),
-                Y_true=_targets,
-                Y_pred=_decisions,
-                average=averages,
-                zero_division=_of(0.0, 1.0),
-                **weight,
-            ),
+        made[name] = _plain(
+            getattr(metrics, name),
+            Y_true=_targets,
+            Y_pred=_decisions,
+            average=averages,
+            zero_division=_of(0.0, 1.0),
+            **weight,
         )
     for name in ("hamming_loss", "subset_accuracy"):
-        yield name, _plain(getattr(metrics, name), Y_true=_targets, Y_pred=_decisions, **weight)
+        made[name] = _plain(getattr(metrics, name), Y_true=_targets, Y_pred=_decisions, **weight)
     for name in ("ranking_loss", "coverage_error", "label_ranking_average_precision"):
-        yield name, _plain(getattr(metrics, name), Y_true=_targets, scores=_scores, **weight)
-    yield (
-        "average_precision_score",
-        Contract(
-            lambda world, **given: metrics.average_precision_score(**given),
-            {
-                "Y_true": _targets,
-                "scores": _scores,
-                "average": _of("micro", "macro", "weighted", None),
-                **weight,
-            },
-            finite=False,
-        ),
+        made[name] = _plain(getattr(metrics, name), Y_true=_targets, scores=_scores, **weight)
+    made["average_precision_score"] = Contract(
+        lambda world, **given: metrics.average_precision_score(**given),
+        {"Y_true": _targets, "scores": _scores, "average": _of("micro", "macro", "weighted", None), **weight},
+        finite=False,
     )
     for name in ("precision_at_k", "ndcg_at_k"):
-        yield (
-            name,
-            _plain(
-                getattr(metrics, name), Y_true=_targets, scores=_scores, k=_of(2, 1, np.int64(3)), **weight
-            ),
+        made[name] = _plain(
+            getattr(metrics, name), Y_true=_targets, scores=_scores, k=_of(2, 1, np.int64(3)), **weight
         )
-    yield (
-        "average_auc",
-        _plain(metrics.average_auc, False, Y_true=_targets, scores=_scores, average=_of("label", "example")),
+    made["average_auc"] = _plain(
+        metrics.average_auc, False, Y_true=_targets, scores=_scores, average=_of("label", "example")
     )
-    yield (
-        "score_table",
-        _plain(
-            metrics.score_table, False, Y_true=_targets, scores=_scores, Y_pred=_decisions, k=_of((1, 3), [1])
-        ),
+    made["score_table"] = _plain(
+        metrics.score_table, False, Y_true=_targets, scores=_scores, Y_pred=_decisions, k=_of((1, 3), [1])
     )
-    yield "propensities", _plain(metrics.propensities, Y_train=_targets, a=_of(0.55), b=_of(1.5))
-    yield (
-        "propensity_scored_precision_at_k",
-        _plain(
-            metrics.propensity_scored_precision_at_k,
-            False,
-            Y_true=_targets,
-            scores=_scores,
-            propensity=_of(np.full(4, 0.5), [1.0] * 4),
-            k=_of(2),
-        ),
+    made["propensities"] = _plain(metrics.propensities, Y_train=_targets, a=_of(0.55), b=_of(1.5))
+    made["propensity_scored_precision_at_k"] = _plain(
+        metrics.propensity_scored_precision_at_k,
+        False,
+        Y_true=_targets,
+        scores=_scores,
+        propensity=_of(np.full(4, 0.5), [1.0] * 4),
+        k=_of(2),
     )
-    yield (
-        "expected_calibration_error",
-        _plain(
-            metrics.expected_calibration_error,
-            Y_true=_targets,
-            probabilities=_probabilities,
-            n_bins=_of(15, 1),
-            average=_of("micro", "macro", None),
-            least=_of(0.0, 0.05),
-        ),
+    made["expected_calibration_error"] = _plain(
+        metrics.expected_calibration_error,
+        Y_true=_targets,
+        probabilities=_probabilities,
+        n_bins=_of(15, 1),
+        average=_of("micro", "macro", None),
+        least=_of(0.0, 0.05),
     )
     classes = _of(_CLASSES, _CLASSES.tolist())
     for name in ("class_summary", "error_reject_curve", "log_loss", "mean_reciprocal_rank"):
@@ -755,31 +714,25 @@ def _metric_contracts() -> Iterator[tuple[str, Contract]]:
             arguments["taxonomy"] = lambda world: [None, world.tree]
         if name == "class_summary":
             arguments["y_pred"] = lambda world: [None, world.classes]
-        yield name, _plain(getattr(metrics, name), **arguments)
+        made[name] = _plain(getattr(metrics, name), **arguments)
     for name in ("parent_accuracy", "taxonomic_loss"):
-        yield (
-            name,
-            _plain(getattr(metrics, name), y_true=_classes, y_pred=_classes, taxonomy=_get("tree"), **weight),
+        made[name] = _plain(
+            getattr(metrics, name), y_true=_classes, y_pred=_classes, taxonomy=_get("tree"), **weight
         )
-    yield (
-        "harmonic_mean_accuracy",
-        _plain(
-            metrics.harmonic_mean_accuracy,
-            False,
-            y_true=_classes,
-            y_pred=_classes,
-            seen_classes=_of(["a"], ["a", "b"]),
-        ),
+    made["harmonic_mean_accuracy"] = _plain(
+        metrics.harmonic_mean_accuracy,
+        False,
+        y_true=_classes,
+        y_pred=_classes,
+        seen_classes=_of(["a"], ["a", "b"]),
     )
-    yield (
-        "get_scorer",
-        Contract(
-            lambda world, name: metrics.get_scorer(name)(
-                world.model("CalibratedLabelClassifier"), world.X, world.Y
-            ),
-            {"name": _of("micro_f1", "neg_hamming_loss", "neg_ranking_loss")},
+    made["get_scorer"] = Contract(
+        lambda world, name: metrics.get_scorer(name)(
+            world.model("CalibratedLabelClassifier"), world.X, world.Y
         ),
+        {"name": _of("micro_f1", "neg_hamming_loss", "neg_ranking_loss")},
     )
+    return made
 
 
 def _inference_contracts() -> dict[str, Contract]:
@@ -984,7 +937,9 @@ def _extending_contracts() -> dict[str, Contract]:
     }
 
 
-def _kernel_contracts() -> Iterator[tuple[str, Contract]]:
+def _kernel_contracts() -> dict[str, Contract]:
+    made: dict[str, Contract] = {}
+
     def fitted(make: Callable[..., Any]) -> Callable[..., Any]:
         def call(world: ContractWorld, **given: Any) -> Any:
             model = lw.MaxMarginClassifier(kernel=make(**given), tol=0.1).fit(world.X, world.Y)
@@ -1015,10 +970,9 @@ def _kernel_contracts() -> Iterator[tuple[str, Contract]]:
         },
     }
     for name, arguments in found.items():
-        yield name, Contract(fitted(getattr(kernels, name)), arguments)
-    yield (
-        "ForestKernel.of",
-        Contract(fitted(kernels.ForestKernel.of), {"forest": lambda world: [_forest(world)]}),
+        made[name] = Contract(fitted(getattr(kernels, name)), arguments)
+    made["ForestKernel.of"] = Contract(
+        fitted(kernels.ForestKernel.of), {"forest": lambda world: [_forest(world)]}
     )
     log_parameters = {
         "ARDKernel": kernels.ARDKernel(1.0, np.ones(2)),
@@ -1035,13 +989,11 @@ def _kernel_contracts() -> Iterator[tuple[str, Contract]]:
         "CallableKernel": kernels.CallableKernel(np.dot),
     }
     for name, kernel in log_parameters.items():
-        yield (
-            f"{name}.with_log_parameters",
-            Contract(
-                lambda world, theta, k=kernel: k.with_log_parameters(theta).log_parameters(),
-                {"theta": _of(kernel.log_parameters())},
-            ),
+        made[f"{name}.with_log_parameters"] = Contract(
+            lambda world, theta, k=kernel: k.with_log_parameters(theta).log_parameters(),
+            {"theta": _of(kernel.log_parameters())},
         )
+    return made
 
 
 def _forest(world: ContractWorld) -> Any:
@@ -1245,7 +1197,8 @@ def _closed(make: Callable[[ContractWorld], Any], method: str, /, **arguments: V
     return Contract(call, arguments)
 
 
-def _display_contracts() -> Iterator[tuple[str, Contract]]:
+def _display_contracts() -> dict[str, Contract]:
+    made: dict[str, Contract] = {}
     rows = {"X": _rows, "y": _targets}
     model = lambda *names: lambda world: [world.model(name) for name in names]  # noqa: E731
     classes = {"X": _rows, "y": _classes}
@@ -1280,12 +1233,12 @@ def _display_contracts() -> Iterator[tuple[str, Contract]]:
     }
     for name, arguments in estimator.items():
         kind = getattr(display, name)
-        yield f"{name}.from_estimator", _closed(lambda world, k=kind: k, "from_estimator", **arguments)
+        made[f"{name}.from_estimator"] = _closed(lambda world, k=kind: k, "from_estimator", **arguments)
 
         def drawn(world: ContractWorld, k: Any = kind, a: dict[str, Values] = arguments) -> Any:
             return k.from_estimator(**{argument: values(world)[0] for argument, values in a.items()})
 
-        yield f"{name}.plot", _closed(drawn, "plot", ax=_of(None))
+        made[f"{name}.plot"] = _closed(drawn, "plot", ax=_of(None))
     predictions: dict[str, dict[str, Values]] = {
         "CalibrationCurveDisplay": {
             "Y_true": _targets,
@@ -1323,37 +1276,29 @@ def _display_contracts() -> Iterator[tuple[str, Contract]]:
     }
     for name, arguments in predictions.items():
         kind = getattr(display, name)
-        yield f"{name}.from_predictions", _closed(lambda world, k=kind: k, "from_predictions", **arguments)
-    yield (
-        "DualProgressDisplay.from_traces",
-        _closed(
-            lambda world: display.DualProgressDisplay,
-            "from_traces",
-            traces=lambda world: [{"a": world.model("MaxMarginClassifier").trace_}],
-        ),
+        made[f"{name}.from_predictions"] = _closed(lambda world, k=kind: k, "from_predictions", **arguments)
+    made["DualProgressDisplay.from_traces"] = _closed(
+        lambda world: display.DualProgressDisplay,
+        "from_traces",
+        traces=lambda world: [{"a": world.model("MaxMarginClassifier").trace_}],
     )
-    yield (
-        "LabelCovarianceDisplay.from_covariance",
-        _closed(
-            lambda world: display.LabelCovarianceDisplay,
-            "from_covariance",
-            covariance=_get("covariance"),
-            label_names=_named,
-            correlations=_of(True, False),
-            centered=_of(None),
-            order=_of("cluster", "given"),
-        ),
+    made["LabelCovarianceDisplay.from_covariance"] = _closed(
+        lambda world: display.LabelCovarianceDisplay,
+        "from_covariance",
+        covariance=_get("covariance"),
+        label_names=_named,
+        correlations=_of(True, False),
+        centered=_of(None),
+        order=_of("cluster", "given"),
     )
-    yield (
-        "LabelGraphDisplay.from_graph",
-        _closed(
-            lambda world: display.LabelGraphDisplay,
-            "from_graph",
-            graph=_get("graph"),
-            label_names=_named,
-            max_cliques=_of(50, 1),
-        ),
+    made["LabelGraphDisplay.from_graph"] = _closed(
+        lambda world: display.LabelGraphDisplay,
+        "from_graph",
+        graph=_get("graph"),
+        label_names=_named,
+        max_cliques=_of(50, 1),
     )
+    return made
 
 
 def _with_covariance(world: ContractWorld) -> Any:
@@ -1486,16 +1431,16 @@ def _all() -> Iterator[tuple[str, Contract]]:
     from attacks.public_names import public_names
 
     known = public_names()
-    yield from ((name, contract) for name, contract in _estimator_contracts() if name in known)
+    yield from ((name, contract) for name, contract in _estimator_contracts().items() if name in known)
     yield from _label_contracts().items()
     for prefix, found in (
-        ("metrics.", dict(_metric_contracts()) | dict(_hierarchy_contracts())),
+        ("metrics.", _metric_contracts() | _hierarchy_contracts()),
         ("inference.", _inference_contracts()),
         ("splits.", _split_contracts()),
-        ("kernels.", dict(_kernel_contracts())),
+        ("kernels.", _kernel_contracts()),
         ("extending.", _extending_contracts()),
         ("datasets.", _dataset_contracts()),
-        ("display.", dict(_display_contracts())),
+        ("display.", _display_contracts()),
         ("noise.", _noise_contracts()),
         ("", _whole_contracts()),
     ):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NoReturn
+
+from benchmarks.frame import flag, read_options, several
 
 
 def main(
@@ -22,12 +23,8 @@ def main(
     run: gets kinds, number and seed; gives counts, and what was wrong, a line each.
     """
     (number, default), (kinds, known) = counted, chosen_from
-    names = list(known)
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument(f"--{number}", type=int, default=default, help="in all, of every kind in turn")
-    parser.add_argument(f"--{kinds}", nargs="+", choices=names, default=names)
-    parser.add_argument("--seed", type=int, default=0, help="of what is drawn")
-    chosen = vars(parser.parse_args())
+    flags = {number: flag(default, "in all, of every kind in turn"), kinds: several(known)}
+    chosen = vars(read_options(about, **flags, seed=flag(0, "of what is drawn")))
     counts, wrong = run(chosen[kinds], chosen[number], chosen["seed"])
     print(f"{say(counts)}, {len(wrong)} wrong", *wrong, sep="\n  ")
     raise SystemExit(bool(wrong))

@@ -14,7 +14,6 @@ order in which small products are added up depends on shapes and layouts, as on 
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import subprocess
@@ -27,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import scipy.linalg  # noqa: F401  loads its library
+from benchmarks.frame import flag, read_options, several, without_name
 from threadpoolctl import threadpool_info
 
 from attacks.processors import numpy_features
@@ -207,11 +207,12 @@ def run(name: str, tests: list[str], within: Path) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=MACHINES, default=list(MACHINES))
-    parser.add_argument("--short", action="store_true", help="a few lines, and of each some folders")
-    parser.add_argument("tests", nargs="*", help="folders and files of tests, after --; by default all")
-    chosen = parser.parse_args()
+    chosen = read_options(
+        __doc__,
+        only=several(MACHINES),
+        short=flag(False, "a few lines, and of each some folders"),
+        tests=without_name([], "folders and files of tests, after --; by default all"),
+    )
     wanted = SHORT if chosen.short else dict.fromkeys(chosen.only, chosen.tests)
     with tempfile.TemporaryDirectory(prefix="portable") as within:
         passed = [run(name, tests, Path(within)) for name, tests in wanted.items()]

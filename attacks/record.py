@@ -10,7 +10,6 @@ ended, and its last lines.
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import json
 import os
@@ -23,7 +22,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from benchmarks.frame import write_json
+from benchmarks.frame import flag, read_options, without_name, write_json
 
 import labelweave
 from attacks import coverage, mutants
@@ -238,14 +237,13 @@ takes no such input, it was not tried.
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    chosen = read_options(
+        __doc__,
+        names=without_name([], choices=[[], *ATTACKERS]),
+        arguments=flag(help="for the attacker instead of its usual ones"),
+        part=flag(help="keep the run under this name, beside others of the attacker"),
+        page=flag(False, "run nothing"),
     )
-    parser.add_argument("names", nargs="*", choices=[[], *ATTACKERS], default=[])
-    parser.add_argument("--arguments", help="for the attacker instead of its usual ones")
-    parser.add_argument("--part", help="keep the run under this name, beside others of the attacker")
-    parser.add_argument("--page", action="store_true", help="run nothing")
-    chosen = parser.parse_args()
     if not chosen.page:
         for name in chosen.names or ATTACKERS:
             run(name, chosen.arguments, chosen.part)

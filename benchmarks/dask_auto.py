@@ -12,7 +12,6 @@ Synthetic text-like rows are written by another process, a file a partition, and
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 import os
 import sys
 import tempfile
@@ -27,7 +26,7 @@ from distributed import get_task_stream
 import dask
 from benchmarks.clusters import workers
 from benchmarks.frame import flag, read_options, write_json
-from benchmarks.machine import describe_machine, peak_memory_bytes
+from benchmarks.machine import describe_machine, in_own_process, peak_memory_bytes
 from labelweave import AutoLabelClassifier, datasets
 from labelweave import dask as lwd
 from labelweave.dask.automatic import _MembersOnWorkers
@@ -102,12 +101,6 @@ def fit_on_cluster(folder: Path, given: dict[str, Any], limit: float, trees: int
         found["worker_megabytes"] = [1e-6 * peak for peak in client.run(peak_memory_bytes).values()]
         found["workers_died"] = len(set(before.values()) - set(client.run(os.getpid).values()))
     return found
-
-
-def in_own_process(function: Any, *given: Any) -> Any:
-    """Call a function in a process of its own, whose memory is none of ours."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(function, given)
 
 
 def main() -> int:

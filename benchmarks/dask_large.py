@@ -13,7 +13,6 @@ is the largest resident size of each worker and of the client.
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 import tempfile
 import time
@@ -28,6 +27,7 @@ from distributed import Client
 import dask
 from benchmarks.clusters import Watched, workers
 from benchmarks.frame import flag, read_options, save
+from benchmarks.machine import in_own_process
 from labelweave.dask import KernelLogisticClassifier, LowRankClassifier
 from labelweave.labels import LabelMatrix
 
@@ -48,9 +48,7 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        maker = multiprocessing.get_context("spawn").Process(target=_write, args=(folder, vars(given)))
-        maker.start()
-        maker.join()
+        in_own_process(_write, folder, vars(given))
         with workers(megabytes=given.limit) as client:
             found = _measured(client, folder, given)
     print(_sentence(found))

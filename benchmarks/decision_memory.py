@@ -1,22 +1,17 @@
 """Time and memory of thresholds and calibration at 100,000 labels, each in a process of its own.
 
 A ``LowRankClassifier`` of rank 16 (three rounds) is fitted to sparse texts with sparse labels.  Memory is the
-largest resident size of the whole process, the data and both models included.
-
-Example: ``python -m benchmarks.decision_memory "calibrated"`` prints one line of JSON.
+largest resident size of the whole process, the data and both models included.  ``benchmarks.decisions`` runs
+them.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import subprocess
-import sys
 import time
 import warnings
 from typing import Any
 
-from benchmarks.machine import peak_memory_bytes
+from benchmarks.machine import in_own_process, peak_memory_bytes
 
 _FEATURES, _LABELS = 20_000, 100_000
 _TEST_ROWS = 1_000
@@ -34,34 +29,18 @@ _PROGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def measure_memory(rows: int) -> dict[str, dict[str, float]]:
-    """Run every program in a process of its own.
+    """Run every program in a process of its own on so many training rows.
 
-    rows: training rows.
     Returns: by program: seconds to fit and to predict 1,000 rows, and gigabytes at most.
     """
-    found = {}
-    for name in _PROGRAMS:
-        command = [sys.executable, "-m", "benchmarks.decision_memory", name, "--rows", str(rows)]
-        found[name] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    return found
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("program", choices=list(_PROGRAMS))
-    parser.add_argument("--rows", type=int, default=20_000)
-    arguments = parser.parse_args()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # three rounds are not enough to converge
-        print(json.dumps(_run(arguments.program, arguments.rows)))
+    return {name: in_own_process(_run, name, rows) for name in _PROGRAMS}
 
 
 def _run(program: str, n_rows: int) -> dict[str, float]:
     import labelweave
     from labelweave.datasets import make_text_like
 
+    warnings.simplefilter("ignore")  # three rounds are not enough to converge
     data = make_text_like(n_rows + _TEST_ROWS, _FEATURES, _LABELS, random_state=0)
     Y = data.Y.positives
     before = peak_memory_bytes()
@@ -81,7 +60,3 @@ def _run(program: str, n_rows: int) -> dict[str, float]:
         "gigabytes before": before / 1e9,
         "gigabytes": peak_memory_bytes() / 1e9,
     }
-
-
-if __name__ == "__main__":
-    main()

@@ -5,12 +5,12 @@ Every model as it is by default but for ``scaling``; none of the choices sees th
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from typing import Any
 
 from sklearn.base import clone
 
+from benchmarks.frame import read_options, without_name
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import read_parts
 from labelweave import KernelLogisticClassifier, LabelGraphClassifier, LowRankClassifier, MaxMarginClassifier
@@ -27,9 +27,8 @@ MODELS: dict[str, Any] = {
 
 @needs_data
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sets", nargs="*", default=["birds", "emotions", "flags", "scene", "yeast"])
-    for name in parser.parse_args().sets:
+    usual = without_name(["birds", "emotions", "flags", "scene", "yeast"])
+    for name in read_options(__doc__, sets=usual).sets:
         train, test = read_parts(name)
         for words, model in MODELS.items():
             cells = []

@@ -1,4 +1,4 @@
-"""The frame of every command here: options from their defaults, records of what was found, tables, times."""
+"""The frame of all commands: options from their defaults, records of what was found, tables, pictures."""
 
 from __future__ import annotations
 
@@ -33,6 +33,11 @@ def several(choices: Iterable[Any], help: str = "", **more: Any) -> Flag:
     return Flag(list(choices), help, {"choices": list(choices), **more})
 
 
+def without_name(default: Any, help: str = "", **more: Any) -> Flag:
+    """Make what takes all words that stand behind no flag."""
+    return Flag(default, help, {"nargs": "*", "has_name": False, **more})
+
+
 def read_options(
     about: str | None,
     words: Sequence[str] | None = None,
@@ -55,7 +60,8 @@ def read_options(
         default, says, more = value if isinstance(value, Flag) else flag(value)
         default = list(default) if isinstance(default, (tuple, dict)) else default
         known = {"default": default, "help": says or None} | _kind(default, more) | more
-        parser.add_argument(f"--{name.replace('_', '-')}", **known)
+        has_name = known.pop("has_name", True)
+        parser.add_argument(f"--{name.replace('_', '-')}" if has_name else name, **known)
     if records is not False:
         parser.add_argument("--out", type=Path, default=records, help="the results file")
         either = parser.add_mutually_exclusive_group()

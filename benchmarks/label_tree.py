@@ -16,9 +16,6 @@ Example: ``python -m benchmarks.label_tree`` writes ``benchmarks/results/label_t
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -31,16 +28,15 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 import labelweave as lw
 from benchmarks.frame import RESULTS, flag, read_json, read_options, write_json
-from benchmarks.machine import describe_machine, peak_memory_bytes
+from benchmarks.machine import describe_machine, in_own_process, peak_memory_bytes
 from benchmarks.needed_data import needs_data
+from benchmarks.problems import read_parts
 from benchmarks.wordnet import read_nouns
 from labelweave import LabelMatrix, LabelTreeClassifier, MaxMarginClassifier
-from labelweave.datasets import LabeledData, load_debtags, make_text_like, read_any
+from labelweave.datasets import LabeledData, load_debtags, make_text_like
 from labelweave.inference import favour_rare_labels
 from labelweave.metrics import precision_at_k, propensities, propensity_scored_precision_at_k
 
-_ROOT = Path(__file__).resolve().parents[1]
-_MULAN = _ROOT.parent / "shared" / "data" / "mulan"
 _BUDGETS = (4, 16, 64, None)
 _REPEATS = 3
 _TOP = 5
@@ -104,7 +100,7 @@ def load_case(name: str, options: argparse.Namespace) -> tuple[LabeledData, Labe
         train = LabeledData(X, LabelMatrix.from_any(Y))
         test = LabeledData(X_test, LabelMatrix.from_any(Y_test))
     else:
-        train, test = (read_any(_MULAN / name / f"{name}-{part}.arff") for part in ("train", "test"))
+        train, test = read_parts(name)
     has_some = np.flatnonzero(np.diff(test.Y.positives.indptr))
     return train, LabeledData(test.X[has_some], test.Y[has_some])
 
@@ -234,9 +230,8 @@ def _moved(name: str, train: LabeledData) -> dict[str, Any]:
     return found
 
 
-def _one(options: argparse.Namespace) -> None:
-    """Measure one model of one case, and print it as the last line."""
-    case, name = options.one
+def _one(case: str, name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Measure one model of one case."""
     train, test = load_case(case, options)
     sizes = {"rows": len(train.Y), "features": train.X.shape[1], "labels": train.Y.n_labels}
     sizes |= {"test_rows": len(test.Y), "labels_a_row": train.Y.positives.nnz / len(train.Y)}
@@ -248,7 +243,7 @@ def _one(options: argparse.Namespace) -> None:
         found = _sampled(train, test, options.sampled)
     else:
         found = measure_model(name, MODELS[name]().set_params(n_jobs=options.jobs), train, test)
-    print(json.dumps({"sizes": sizes, "found": found}))
+    return {"sizes": sizes, "found": found}
 
 
 @needs_data
@@ -266,16 +261,12 @@ def main() -> None:
         test_rows=flag(5_000, "of texts"),
         jobs=flag(1, "threads of a fit"),
         sampled=flag(64, "labels of one-vs-rest on texts"),
-        one=flag(help=argparse.SUPPRESS, nargs=2, metavar=("CASE", "MODEL")),
         out=RESULTS / "label_tree.json",
     )
-    if options.one:
-        _one(options)
-        return
     results: dict[str, Any] = read_json(options.out)
     for case in options.cases:
         for name in _names(case, options):
-            made = _in_a_process(case, name, options)
+            made = in_own_process(_one, case, name, options)
             print(case, name, made["found"], flush=True)
             own = results.setdefault(case, {"sizes": made["sizes"], "models": {}})
             own["models"][name] = made["found"] | {"machine": describe_machine()}
@@ -295,15 +286,6 @@ def _usual_models(case: str) -> list[str]:
     if case == "texts":
         return ["as it comes", "tree", "one-vs-rest, sampled"]
     return list(MODELS)
-
-
-def _in_a_process(case: str, name: str, options: argparse.Namespace) -> Any:
-    """Measure in a process of its own, whose peak memory is that of the model."""
-    sizes = ("rows", "features", "labels", "test_rows", "sampled", "jobs", "dict")
-    flags = [part for size in sizes for part in (f"--{size.replace('_', '-')}", str(getattr(options, size)))]
-    call = [sys.executable, "-m", "benchmarks.label_tree", *flags, "--one", case, name]
-    done = subprocess.run(call, check=True, stdout=subprocess.PIPE, text=True)
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 if __name__ == "__main__":

@@ -9,14 +9,13 @@ Run ``python -m benchmarks.low_rank_choice [--test] [--out FILE] [SET ...]``; se
 
 from __future__ import annotations
 
-import argparse
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import save
+from benchmarks.frame import flag, read_options, save, without_name
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import read_part
 from labelweave import LowRankClassifier, LowRankClassifierCV, metrics
@@ -65,11 +64,12 @@ def read(name: str, part: str) -> tuple[Any, Any]:
 
 @needs_data
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("sets", nargs="*", default=SETS)
-    parser.add_argument("--test", action="store_true", help="the default alone, on the test rows")
-    parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
+    given = read_options(
+        __doc__,
+        sets=without_name(SETS),
+        test=flag(False, "the default alone, on the test rows"),
+        out=flag(type=Path),
+    )
     table: dict[str, Any] = {}
     print(f"{'set':10s} {'candidates':28s} {'CPU s':>7s} {'ratio':>6s} {'micro-F1':>9s} {'macro-F1':>9s}")
     for name in given.sets:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import datetime
 import importlib.metadata
+import multiprocessing
 import os
 import platform
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,3 +57,9 @@ def peak_memory_bytes() -> int:
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def in_own_process(function: Callable[..., Any], *given: Any) -> Any:
+    """Call a function in a process of its own, whose memory is none of ours."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(function, given)

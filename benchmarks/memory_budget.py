@@ -19,10 +19,8 @@ Example: ``python -m benchmarks.memory_budget --sizes 6000 12000 --solvers auto 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 import time
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +28,7 @@ import numpy as np
 
 from benchmarks.fit_memory import MemoryClimb
 from benchmarks.frame import RESULTS, flag, markdown, read_options, save
+from benchmarks.machine import in_own_process
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
 
@@ -78,7 +77,7 @@ def _measure_size(size: int, arguments: argparse.Namespace) -> list[dict[str, An
     plans = [("auto", None), *((solver, tenth) for solver in arguments.solvers)]
     rows: list[dict[str, Any]] = []
     for solver, budget in plans:
-        row = _in_new_process(size, solver, budget, arguments)
+        row = in_own_process(measure_fit, size, solver, budget, arguments.tol, arguments.data)
         scores = row.pop("scores")
         if not rows:
             first_scores, first_seconds = scores, row["seconds"]
@@ -87,14 +86,6 @@ def _measure_size(size: int, arguments: argparse.Namespace) -> list[dict[str, An
         row["times"] = row["seconds"] / first_seconds
         rows.append(row)
     return rows
-
-
-def _in_new_process(
-    size: int, solver: str, budget: float | None, arguments: argparse.Namespace
-) -> dict[str, Any]:
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context) as pool:
-        return pool.submit(measure_fit, size, solver, budget, arguments.tol, arguments.data).result()
 
 
 def measure_fit(size: int, solver: str, budget: float | None, tol: float, data: Path) -> dict[str, Any]:

@@ -67,14 +67,15 @@ Trainer = Callable[[float], Solution]
 def write_problem(path: Path, problem: PeerProblem) -> None:
     """Write a problem for a peer's process to read."""
     numbers = {name: getattr(problem, name) for name in _NUMBERS}
-    np.savez(path, **_parts("X", problem.X), **_parts("Y", sp.csr_matrix(problem.Y)), **numbers)
+    np.savez(path, **packed("X", problem.X), **packed("Y", sp.csr_matrix(problem.Y)), **numbers)
 
 
 _NUMBERS = {"penalty": float, "threads": int, "gamma": float, "kernel_megabytes": float}
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
 
 
-def _parts(name: str, table: Any) -> dict[str, Any]:
+def packed(name: str, table: Any) -> dict[str, Any]:
+    """Give the arrays of a table, dense or CSR, by the names that a file has them under."""
     if not sp.issparse(table):
         return {name: table}
     return {f"{name}_{part}": getattr(sp.csr_matrix(table), part) for part in _CSR_PARTS}
@@ -83,10 +84,11 @@ def _parts(name: str, table: Any) -> dict[str, Any]:
 def _read_problem(path: Path) -> PeerProblem:
     with np.load(path) as stored:
         numbers = {name: kind(stored[name]) for name, kind in _NUMBERS.items()}
-        return PeerProblem(_whole(stored, "X"), _whole(stored, "Y"), **numbers)
+        return PeerProblem(unpacked(stored, "X"), unpacked(stored, "Y"), **numbers)
 
 
-def _whole(stored: Any, name: str) -> Any:
+def unpacked(stored: Any, name: str) -> Any:
+    """Read a table that was packed."""
     if name in stored:
         return stored[name]
     *parts, shape = (stored[f"{name}_{part}"] for part in _CSR_PARTS)

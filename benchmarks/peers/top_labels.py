@@ -19,9 +19,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.machine import peak_memory_bytes
+from benchmarks.peers.exchange import packed, unpacked
 
 TOP = 5
-_CSR_PARTS = ("data", "indices", "indptr", "shape")
+_TABLES = ("X", "Y", "X_test")
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,9 @@ class Trained:
 
 def write_ranking(path: Path, problem: RankingProblem) -> None:
     """Write a problem for a peer's process to read."""
-    tables = {name: sp.csr_matrix(getattr(problem, name)).sorted_indices() for name in ("X", "Y", "X_test")}
-    parts = {f"{name}_{part}": getattr(table, part) for name, table in tables.items() for part in _CSR_PARTS}
-    np.savez(path, **parts, threads=problem.threads)
+    tables = {name: sp.csr_matrix(getattr(problem, name)).sorted_indices() for name in _TABLES}
+    parts = [packed(name, table) for name, table in tables.items()]
+    np.savez(path, **parts[0], **parts[1], **parts[2], threads=problem.threads)
 
 
 def settings_of(variant: str) -> tuple[str, dict[str, Any]]:
@@ -66,12 +67,7 @@ def _value(text: str) -> int | float | str:
 
 def _read_ranking(path: Path) -> RankingProblem:
     with np.load(path) as stored:
-        tables = []
-        for name in ("X", "Y", "X_test"):
-            *parts, shape = (stored[f"{name}_{part}"] for part in _CSR_PARTS)
-            tables.append(sp.csr_matrix(tuple(parts), shape=tuple(shape)))
-        threads = int(stored["threads"])
-    return RankingProblem(*tables, threads)
+        return RankingProblem(*(unpacked(stored, name) for name in _TABLES), int(stored["threads"]))
 
 
 def serve_ranking(prepare: Callable[[RankingProblem, str], Callable[[], Trained]]) -> None:

@@ -1,9 +1,10 @@
 """Benchmarks measure anew, go on, or show what is recorded and say so on every line."""
 
 import json
+import shlex
 
 import pytest
-from benchmarks.frame import read_options
+from benchmarks.frame import flag, read_options, several
 from benchmarks.recorded_runs import RecordedRuns
 
 OLD = {"runs": [{"seed": 0, "error": 9.0}, {"seed": 5, "error": 7.0}], "processor": "old", "cores": 1}
@@ -65,3 +66,20 @@ def test_a_results_file_need_not_exist(tmp_path):
     record = opened(tmp_path / "new.json", "--go-on")
     record.add({"seed": 0}, {"error": 1.0})
     assert json.loads((tmp_path / "new.json").read_text())["runs"][0]["error"] == 1.0
+
+
+def test_a_default_says_what_its_flag_takes(tmp_path, capsys):
+    flags = {
+        "rows": 200, "tol": flag(0.1, "to reach"), "sets": several(("a", "b")), "sizes": (1, 2),
+        "n_jobs": flag(type=int), "quick": False, "out": tmp_path,
+    }  # fmt: skip
+    usual = read_options("About.", [], **flags)
+    assert (usual.rows, usual.tol, usual.sets, usual.sizes) == (200, 0.1, ["a", "b"], [1, 2])
+    assert (usual.n_jobs, usual.quick, usual.out) == (None, False, tmp_path)
+    words = shlex.split("--rows 3 --tol 1 --sets b --sizes 4 5 --n-jobs 2 --quick --out x")
+    given = read_options("About.", words, **flags)
+    assert (given.rows, given.tol, given.sets, given.sizes) == (3, 1.0, ["b"], [4, 5])
+    assert (given.n_jobs, given.quick, given.out) == (2, True, type(tmp_path)("x"))
+    with pytest.raises(SystemExit):
+        read_options("About.", ["--sets", "c"], **flags)
+    assert "invalid choice: 'c'" in capsys.readouterr().err
