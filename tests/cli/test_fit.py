@@ -58,7 +58,7 @@ def test_cells_that_list_labels_are_cut(run, tmp_path, cells, flags, is_said, la
     ("flags", "words"),
     [
         ([], "of lists of labels, --label-column COLUMN for each .* columns are 'text', 'kind'"),
-        (["--label-column", "kind"], "a column that names labels is given by --labels 'kind'"),
+        (["--label-column", "kind"], "a column that names labels is given by --labels kind"),
     ],
 )
 def test_which_flag_names_the_labels_is_said(run, tmp_path, flags, words):
@@ -187,7 +187,10 @@ def test_wrong_files_of_label_relations(fit_table, tmp_path, file, text, flag, m
         (["fit", "a.csv", "--labels", "x"], "no column 'x'"),
         (["fit", "a.csv", "--labels", "tags", "--label-column", "x"], "two ways to name labels"),
         (["fit", "a.csv", "--labels", "tags", "--xml", "x"], "--xml does not go with a table"),
-        (["fit", "a.csv", "--labels", "tags", "--C", "-1"], "Invalid value for '--C'"),
+        (
+            ["fit", "a.csv", "--labels", "tags", "--C", "-1"],
+            "--C must be a float in the range (0.0, inf). Got -1.0 instead.",
+        ),
         *(
             (["fit", "a.csv", "--labels", "tags", "--min-df", given], "neither a count")
             for given in ("few", "-1", "0", "0.0", "nan", "inf", "1.5", "2.0")

@@ -49,7 +49,7 @@ def test_paths_as_classes_are_a_taxonomy_and_known_in_part(fit_things):
     fit_things("--class-paths", "--tie", "level,shared", *FIXED)
     model = _classifier()
     assert set(model.classes_) == {"animal/cat", "animal/dog", "fruit/apple", "fruit/pear", "rock"}
-    assert model.tie == ("level", "shared")
+    assert list(model.tie) == ["level", "shared"]
     assert set(model.taxonomy_.roots) == {"rock", "fruit", "animal"}
 
 
@@ -188,25 +188,31 @@ def test_flags_reach_the_classifier(fit_things, run, words):
         (["--kernel", "cosine", "--gamma", 2], "--gamma goes with --kernel rbf, polynomial or laplacian"),
         (
             ["--tie", "level"],
-            "--tie level needs a taxonomy; give one of --taxonomy, --data-taxonomy, --class-paths",
+            "--tie level needs a --taxonomy; give one, or --tie shared, 'scale' or 'class'.",
         ),
-        (["--tie", "level,foo"], "'level,foo' is neither one of shared, scale"),
+        (["--tie", "level,foo"], "--tie level,foo; give one of 'shared', 'scale', 'class', 'level',"),
         (["--tie", "class", "--coupling", 2], "--tie class does not go with --coupling"),
         (["--tie", "class", "--covariance", "x"], "--tie class does not go with --covariance"),
-        (["--coupling", "some"], "'some' is neither 'full' nor a number of factors from 1 on"),
+        (["--coupling", "some"], "Invalid value for '--coupling': 'some' is neither a number nor full."),
         (["--coupling", 9], "there are 7 labels"),
-        (["--coupling", 2, "--class-paths"], "--coupling and --class-paths both describe the labels"),
-        (["--coupling", 2, "--hyperparameters", "fixed"], "--coupling is about learning"),
+        (
+            ["--coupling", 2, "--class-paths"],
+            "--class-paths and --coupling are given; the labels have one structure, so",
+        ),
+        (
+            ["--coupling", 2, "--hyperparameters", "fixed"],
+            "--coupling is to be learned but --hyperparameters fixed; use",
+        ),
         (
             ["--cv", 3, "--hyperparameters", "fixed"],
-            "--cv is about learning, which --hyperparameters fixed rules",
+            "--cv goes with --hyperparameters learn, not with fixed.",
         ),
-        (["--cv", 1], "Invalid value for '--cv'"),
-        (["--decision", "best_parent"], "--decision best_parent needs a taxonomy"),
+        (["--cv", 1], "--cv must be an int in the range [2, inf). Got 1 instead."),
+        (["--decision", "best_parent"], "--decision best_parent needs a --taxonomy; give one, or --decision"),
         (["--class-paths", "--taxonomy", "x"], "--taxonomy and --class-paths both describe the labels"),
         (
             ["--class-paths", "--shrink", 0.5],
-            "--shrink goes with --covariance, --covariance-from, --signatures here",
+            "--shrink has no covariance to shrink; give one of --covariance,",
         ),
         (["--class-paths", "--many-labels"], "which --many-labels rules out"),
         (

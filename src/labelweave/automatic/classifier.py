@@ -275,6 +275,10 @@ class AutoLabelClassifier(LabelClassifier):
             )  # fmt: skip
         return self
 
+    def _refuse_together(self) -> None:
+        if not isinstance(self.members, str):
+            named_members(self.members)
+
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[FeatureMatrix, LabelMatrix, Array]:
         """Read the rows of positive weight."""
         features, weights = self._read_rows(X, sample_weight)

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
+from labelweave.arguments import ParameterError
 from labelweave.array_types import Array, RowsByLabels
 from labelweave.automatic.plan import MEMBERS
 from labelweave.automatic.scorers import log_odds
@@ -48,8 +49,8 @@ def named_members(members: Sequence[Any]) -> dict[str, Any]:
         alike = sum(name.split(" ")[0] == kind for name in found)
         found[f"{kind} {alike + 1}" if alike else kind] = member
     if not found:
-        raise ValueError(
-            f"members={list(members)!r}; give 'auto', or a list of distinct names among "
+        raise ParameterError(
+            f"`members={list(members)!r}`; give 'auto', or a list of distinct names among "
             f"{', '.join(map(repr, MEMBERS))} and of multi-label estimators, as RandomForestClassifier()."
         )
     return found

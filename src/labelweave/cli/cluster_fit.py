@@ -15,12 +15,12 @@ from sklearn.exceptions import ConvergenceWarning
 from labelweave.cli.column_words import column_words
 from labelweave.cli.comparing import models_to_compare, name_of, on_folds, show_comparison
 from labelweave.cli.decision_flags import with_decisions
-from labelweave.cli.fit_request import ON_CLUSTERS, FitRequest
+from labelweave.cli.fit_request import FitRequest
 from labelweave.cli.fit_words import explain_end, print_summary
 from labelweave.cli.label_cells import cut_where_listed, require_labels
 from labelweave.cli.label_relations import covariance_over, graph_over, is_graph_file
 from labelweave.cli.messages import note
-from labelweave.cli.model_table import class_of, model_table
+from labelweave.cli.model_table import class_on_cluster, models_on_clusters
 from labelweave.comparison import Comparison
 from labelweave.datasets import read_taxonomy
 from labelweave.decisions.base import layers
@@ -63,7 +63,7 @@ def prepared_on_cluster(client: Any, request: FitRequest, verbose: int) -> OnClu
     """Say how workers read the rows, and make the model that was asked for."""
     from labelweave.dask.files import files_of, parts_of, with_classes
 
-    parameters = model_table().keywords(request.model, request.given)
+    found: dict[str, Any] = {"client": client, "verbose": verbose}
     budget = float(request.value("memory_budget") or _BUDGET)
     parts = parts_of(files_of([request.data, *request.more]), budget)
     if not request.quiet:
@@ -76,35 +76,28 @@ def prepared_on_cluster(client: Any, request: FitRequest, verbose: int) -> OnClu
     if request.one_class:
         pairs = with_classes(pairs, keeps_unknown=request.has("taxonomy"))
     if request.has("taxonomy") and request.relations.taxonomy:
-        parameters["taxonomy"] = read_taxonomy(request.relations.taxonomy)
+        found["taxonomy"] = read_taxonomy(request.relations.taxonomy)
     elif request.has("graph") and request.graph is not None:
-        parameters["graph"] = graph_over(names or (), request.graph)
+        found["graph"] = graph_over(names or (), request.graph)
     elif names is not None:
-        parameters["label_covariance"] = covariance_over(names, request, read.columns)
+        found["label_covariance"] = covariance_over(names, request, read.columns)
     tree = request.relations.taxonomy
     taxonomy = read_taxonomy(tree) if request.decisions and tree else None
     model = with_decisions(
-        _class_on_cluster(request.model)(client, **parameters, verbose=verbose),
-        request.decisions, taxonomy, "labelweave.dask", random_state=request.seed,
+        request.classifier(found), request.decisions, taxonomy, "labelweave.dask", random_state=request.seed,
     )  # fmt: skip
     return OnCluster(pairs, model, read.vectorizer, read.columns, read.feature_names, read.first_feature)
-
-
-def _class_on_cluster(model: str) -> Any:
-    import labelweave.dask
-
-    return getattr(labelweave.dask, class_of(model).__name__)
 
 
 def run_on_cluster(request: FitRequest) -> int:
     """Fit a model on a cluster and save it; give the exit code."""
     assert request.dask is not None, "a cluster is asked for"
-    others = models_to_compare(request.compare, request.model, bool(request.one_class), ON_CLUSTERS)
+    others = models_to_compare(request.compare, request.model, bool(request.one_class), models_on_clusters())
     with connected(request.dask) as client:
         ready = prepared_on_cluster(client, request, 0 if request.quiet else 1)
         model = ready.model
         if others:
-            models = {name_of(request): model} | {name: _class_on_cluster(name)(client) for name in others}
+            models = {name_of(request): model} | {name: class_on_cluster(name)(client) for name in others}
             show_comparison(compared_on_cluster(request, ready, models))
         started = time.perf_counter()
         with warnings.catch_warnings():

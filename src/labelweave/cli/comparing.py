@@ -13,8 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from labelweave.cli.fit_request import FitRequest
 from labelweave.cli.label_relations import Targets
-from labelweave.cli.messages import console, did_you_mean, metric_table
-from labelweave.cli.model_flags import alternatives
+from labelweave.cli.messages import alternatives, console, did_you_mean, metric_table
 from labelweave.cli.model_table import MODELS, class_of
 from labelweave.comparison import Comparison, compare
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from labelweave.cli.flags import with_options
+from labelweave.cli.flags import plain_value, with_options
 from labelweave.cli.messages import flag_of
 
 if TYPE_CHECKING:
@@ -55,22 +54,18 @@ def _settings(context: click.Context, parameter: click.Parameter, text: str | No
                 f"{word!r} is not understood; give {main}, and after commas parameter=value, each once, of "
                 f"{', '.join(allowed)}."
             )
-        found[name] = value if name in (main, "taxonomy") else _value(value)
+        found[name] = value if name in (main, "taxonomy") else _setting(value)
     _check(kind, found)
     return found
 
 
-def _value(text: str) -> Any:
+def _setting(text: str) -> Any:
     """Read a number, a truth value or a word."""
-    for read in (_WORDS.__getitem__, int, float):
-        with suppress(ValueError, KeyError):
-            return read(text.lower())
-    return text
+    return _WORDS[text.lower()] if text.lower() in _WORDS else plain_value(text)
 
 
 def _check(kind: Any, settings: Settings) -> None:
     from labelweave import MaxMarginClassifier
-    from labelweave.inference.thresholds.objective import read_objective
 
     any_classifier: Any = MaxMarginClassifier  # will do to check the others
     cv = settings.get("cv")
@@ -79,12 +74,8 @@ def _check(kind: Any, settings: Settings) -> None:
     try:
         required = {"taxonomy": None} if kind.__name__ == DECISIONS["enforce"] else {}
         kind(any_classifier(), **required | settings)._validate_params()
-        if kind.__name__ == DECISIONS["tune_threshold"]:
-            read_objective(settings.get("objective", "micro_f1"), settings.get("target"))
     except ValueError as error:
         raise click.BadParameter(" ".join(str(error).split())) from None
-    if (settings.get("control"), settings.get("guarantee")) == ("false_discoveries", "expectation"):
-        raise click.BadParameter("guarantee=expectation is for false_negatives; give guarantee=probability.")
 
 
 def refused_decisions(

@@ -20,13 +20,13 @@ from labelweave.cli.column_words import ColumnWords, column_words
 from labelweave.cli.comparing import compare_models
 from labelweave.cli.decision_flags import with_decisions
 from labelweave.cli.described_labels import model_of_texts
-from labelweave.cli.fit_request import LISTED, FitRequest
+from labelweave.cli.fit_request import FitRequest
 from labelweave.cli.fit_words import explain_end, print_summary
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.label_cells import are_lists, cut_where_listed, require_labels
 from labelweave.cli.label_relations import Targets, hint_at_classes, structures, training_targets
 from labelweave.cli.messages import note
-from labelweave.cli.model_table import class_of, model_table
+from labelweave.cli.model_table import model_table
 from labelweave.cli.progress import ReadLines, show_progress
 from labelweave.datasets import LabeledData, TableColumns, read_any
 from labelweave.datasets.columns import says_missing
@@ -261,16 +261,12 @@ def _note_probabilities(Y: LabelMatrix) -> None:
 
 def _model(request: FitRequest, targets: Targets, columns: TableColumns | None) -> Any:
     """Make the classifier, in those that decide on its scores."""
-    parameters = model_table().keywords(request.model, request.given)
     if request.relations.label_descriptions:
-        return model_of_texts(request, targets, class_of(request.model), parameters)
-    parameters |= structures(request, targets, columns)
-    if "scaling" in model_table().of(request.model):
-        parameters.setdefault("scaling", "auto")
-    if request.chooses_rank:
-        for name, several in LISTED.items():
-            parameters |= {several: [parameters.pop(name)]} if name in parameters else {}
-    model = class_of(request.model, choosing=request.chooses_rank)(**parameters)
+        return model_of_texts(request, targets)
+    found = structures(request, targets, columns)
+    if "scaling" in model_table().of(request.model) and "scaling" not in request.given:
+        found["scaling"] = "auto"
+    model = request.classifier(found)
     taxonomy = targets.rows.taxonomy
     if request.decisions and request.relations.taxonomy:
         from labelweave.datasets import read_taxonomy

@@ -19,7 +19,7 @@ from typing import Any
 
 import click
 
-from labelweave.cli.messages import did_you_mean, note, with_flags
+from labelweave.cli.messages import did_you_mean, in_flags, note
 
 _COMMANDS = {
     "fit": "Fit a model to a data file and save it.",
@@ -125,7 +125,7 @@ def _sentence(error: Warning | Exception) -> str:
         return f"{place}{error.strerror}."
     if isinstance(error, MemoryError):
         return f"there is too little memory ({error})." if str(error) else "there is too little memory."
-    return " ".join(with_flags(error).split())
+    return " ".join(in_flags(error).split())
 
 
 def _with_hint(error: click.ClickException) -> str:

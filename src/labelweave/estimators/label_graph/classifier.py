@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
+from labelweave.arguments import ParameterError
 from labelweave.array_types import Array, PerRow, RowsByLabels
 from labelweave.arrays import Workers
 from labelweave.estimators.base import fit_method
@@ -352,6 +353,13 @@ class LabelGraphClassifier(LabelGraphModel):
         rows, arguments = SeenRows(features, labels, weights, form), FitArguments(X, y, sample_weight)
         return self._learn(rows, entry_weight, arguments)
 
+    def _refuse_together(self) -> None:
+        if self._learns_graph and self.max_rounds < 1:
+            raise ParameterError(
+                f"`max_rounds` is {self.max_rounds}; a learned graph needs at least one round: give 1 or "
+                "more, or `graph='none'` for labels on their own."
+            )
+
     def _learn(
         self, rows: SeenRows, entry_weight: Any, arguments: FitArguments, kind: type[GraphData] = GraphData
     ) -> LabelGraphClassifier:
@@ -362,11 +370,6 @@ class LabelGraphClassifier(LabelGraphModel):
         self._form, self.classes_ = rows.form, rows.form.classes
         self._check_threshold()
         labels = self._corrected(labels)
-        if self._learns_graph and self.max_rounds < 1:
-            raise ValueError(
-                f"max_rounds is {self.max_rounds}; a learned graph needs at least one round: give 1 or more, "
-                'or graph="none" for labels on their own.'
-            )
         features = self._scale(features, labels, weights)
         given, (weights, by_sign) = weights, self._weighted_by_class(labels, weights)
         if by_sign is not None and self._form.kind == "binary":
