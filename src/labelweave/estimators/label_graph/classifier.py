@@ -357,7 +357,7 @@ class LabelGraphClassifier(LabelGraphModel):
         if self._learns_graph and self.max_rounds < 1:
             raise ParameterError(
                 f"`max_rounds` is {self.max_rounds}; a learned graph needs at least one round: give 1 or "
-                "more, or `graph='none'` for labels on their own."
+                'more, or `graph="none"` for labels on their own.'
             )
 
     def _learn(

@@ -106,7 +106,8 @@ def choose_gram(
             f"The kernel matrix of {n_rows} rows does not fit `memory_budget={budget_bytes / 1e6:g}`, and is "
             f"computed anew in each of about {_PRODUCTS} products of a fit, which",
             best.work / MULTIPLICATIONS / workers.n_threads,
-            f"give a `memory_budget` of {forms[0].n_bytes / 1e6:.0f} MB, a `kernel_rank`, or fewer rows.",
+            f"give a `memory_budget` of {forms[0].n_bytes / 1e6:.0f} megabytes, a `kernel_rank`, or fewer "
+            "rows.",
         )
     return best.make()
 
