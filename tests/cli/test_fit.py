@@ -249,14 +249,15 @@ def test_one_row_one_label_and_a_label_nobody_has(run, tmp_path):
 
 def test_too_few_rounds_are_one_plain_line(fit_table):
     done = fit_table("--max-iter", 1, "--tol", 1e-9, "--quiet")
-    assert done.err.startswith("labelweave: warning: the fit ended after 1 rounds at a gap of")
+    assert "raise --max-iter, scale the features, or regularise more. It is " in done.err
+    assert done.err.endswith(" after 1 rounds.\n")
     assert done.err.count("\n") == 1
 
 
 def test_an_interrupt_saves_the_best_model(fit_table, monkeypatch):
     monkeypatch.setattr(progress.GapLines, "show", lambda _: signal.raise_signal(signal.SIGINT))
     done = fit_table("--tol", 1e-9, code=130)
-    assert "the best model so far is saved in m.lw" in done.err
+    assert "interrupted; the model so far is saved in m.lw. The fit was interrupted;" in done.err
     assert not labelweave.load("m.lw").classifier_.converged_
 
 

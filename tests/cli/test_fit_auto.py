@@ -159,7 +159,7 @@ def test_an_interrupt_saves_the_members_there_are(run, matrix_files, monkeypatch
 
     monkeypatch.setattr(Members, "make", make_or_interrupt)
     done = run("fit", "d.arff", *QUICK, "--members", "linear,rbf", "--out", "m.lw", code=130)
-    assert "interrupted after 1 of 2 members; the combination of these is saved in m.lw." in done.err
+    assert "the model so far is saved in m.lw. The fit was interrupted after 1 of 2 members;" in done.err
 
 
 def test_progress_names_the_member_and_the_time_left(run, matrix_files, monkeypatch):

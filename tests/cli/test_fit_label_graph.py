@@ -175,8 +175,8 @@ def test_one_class_a_row(fit_things, run):
 
 def test_too_few_passes_are_one_plain_line(run, matrix_files):
     done = run("fit", "d.arff", *GRAPH, "--graph", "full", "--max-iter", 2, "--tol", 1e-9, "-q")
-    assert "warning: the fit ended after 2 passes at a gap of " in done.err
-    assert "raise --max-iter or --regularization." in done.err
+    assert "raise --max-iter or --tol, scale the features, or regularise more. The gap is " in done.err
+    assert done.err.endswith(" after 2 passes.\n")
     assert done.err.count("\n") == 1
 
 
@@ -201,8 +201,8 @@ def test_an_interrupt_saves_the_model_so_far(run, matrix_files, monkeypatch):
 
     monkeypatch.setattr(StructuredMargin, "sweep", interrupted)
     done = run("fit", "d.arff", *GRAPH, "--tol", 1e-6, code=130)
-    assert re.search(r"interrupted after \d+ passes at a gap of ", done.err.splitlines()[-1])
-    assert "the best model so far is saved in m.lw" in done.err
+    assert re.search(r" The gap is [\d.e+-]+ after \d+ passes\.$", done.err.splitlines()[-1])
+    assert "interrupted; the model so far is saved in m.lw. The fit was interrupted;" in done.err
     assert _classifier().status_ == "interrupted"
 
 

@@ -106,7 +106,7 @@ def test_an_interrupt_saves_the_best_pair_so_far(run, matrix_files, monkeypatch)
     _interrupt_at(monkeypatch, "fit 3 of at most 12 to folds")
     words = ["--ranks", "1,3", "--regularizations", "0.1,1", "--cv", 3]
     done = run("fit", "d.txt", *LOW_RANK, *words, code=130)
-    assert "interrupted after 3 of 12 fits to folds; the model with the best rank and" in done.err
+    assert "the model so far is saved in m.lw. The cross-validation was interrupted after 3 of 12" in done.err
     assert "Traceback" not in done.err
     assert labelweave.load("m.lw").search_status_ == "interrupted"
     assert "(interrupted)" in run("inspect", "m.lw").out

@@ -144,7 +144,7 @@ def test_a_signal_during_the_fit_saves_and_ends_with_130(run, matrix_files):
         [sys.executable, "-c", INTERRUPTED, *words], capture_output=True, text=True, check=False
     )
     assert done.returncode == 130
-    assert "interrupted after" in done.stderr.splitlines()[-1]
+    assert "interrupted; the model so far is saved in m.lw" in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
     assert 0 < labelweave.load("m.lw").duality_gap_ < 1
 

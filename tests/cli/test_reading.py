@@ -207,7 +207,7 @@ def test_warnings_of_a_fit_name_flags(run, tmp_path):
     assert "is all but constant" in told
     assert "Features of different sizes do this; --scaling auto brings them to one scale." in told
     told = run("fit", "r.arff", *flags[:2], *flags[4:], "--tol", 1e-9, "--out", "m.lw", "-q").err
-    assert "above --tol 1e-09; raise --max-iter, lower --C or give --scaling auto." in told
+    assert "met the tolerance; raise --max-iter, scale the features, or regularise more." in told
     assert "--memory-budget is 3 MB" in in_flags(
         ValueError(ParameterMessage("`memory_budget` is 3 MB, too small"))
     )

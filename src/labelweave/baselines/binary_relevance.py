@@ -137,8 +137,8 @@ class BinaryRelevance(BaselineClassifier):
                 "the others are 0."
             )
         return "converged" if fits.converged else "iteration_limit", (
-            "Some labels did not reach the tolerance; raise max_iter, scale the features, or raise "
-            "regularization."
+            "Some labels did not reach the tolerance; raise `max_iter`, scale the features, or "
+            "raise `regularization`."
         )
 
 

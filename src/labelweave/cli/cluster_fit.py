@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import logging
 import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import click
-from sklearn.exceptions import ConvergenceWarning
 
 from labelweave.cli.column_words import column_words
-from labelweave.cli.comparing import models_to_compare, name_of, on_folds, show_comparison
+from labelweave.cli.comparing import models_to_compare, name_of, on_folds
 from labelweave.cli.decision_flags import with_decisions
 from labelweave.cli.fit_request import FitRequest
-from labelweave.cli.fit_words import explain_end, print_summary
+from labelweave.cli.fit_words import endings, explain_end, print_summary
 from labelweave.cli.label_cells import cut_where_listed, require_labels
 from labelweave.cli.label_relations import covariance_over, graph_over, is_graph_file
-from labelweave.cli.messages import note
+from labelweave.cli.messages import note, say
 from labelweave.cli.model_table import class_on_cluster, models_on_clusters
 from labelweave.comparison import Comparison
 from labelweave.datasets import read_taxonomy
@@ -98,10 +96,9 @@ def run_on_cluster(request: FitRequest) -> int:
         model = ready.model
         if others:
             models = {name_of(request): model} | {name: class_on_cluster(name)(client) for name in others}
-            show_comparison(compared_on_cluster(request, ready, models))
+            say(repr(compared_on_cluster(request, ready, models)))
         started = time.perf_counter()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with endings() as said:
             model.fit(ready.pairs)
         seconds = time.perf_counter() - started
     local = whole = model.to_local()
@@ -115,7 +112,7 @@ def run_on_cluster(request: FitRequest) -> int:
     whole.save(request.out, key=request.key)
     if not request.quiet:
         print_summary(whole, model._n_rows, seconds, request.out)
-    return explain_end(local, request.out)
+    return explain_end(local, request.out, said)
 
 
 def compared_on_cluster(request: FitRequest, ready: OnCluster, models: Mapping[str, Any]) -> Comparison:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
-from labelweave.cli.messages import note, one_line, print_lines, say, size_of
+from labelweave.cli.messages import in_flags, note, one_line, print_lines, say, size_of
 from labelweave.decisions.layers import innermost
 from labelweave.facts import (
     CliqueFacts,
     CombinationFacts,
-    ModelFacts,
     decision_lines,
     fact_lines,
     label_lines,
@@ -70,63 +71,39 @@ def tie_lines(ties: list[CliqueFacts], most: int) -> list[str]:
     return lines if left <= 0 else [*lines, f"{'...':>10}  and {left} weaker ones"]
 
 
-def explain_end(model: Any, out: str) -> int:
-    """Say in one line why the fit ended before its end, if it did; give the exit code."""
-    facts, model = model_facts(model), innermost(model)
-    interrupted = _interruption(facts, model)
-    if interrupted is not None:
-        note(f"interrupted {interrupted} {out}.")
+@contextmanager
+def endings() -> Iterator[list[Warning]]:
+    """Keep what fits say of their early ends, instead of showing it at once."""
+    said: list[Warning] = []
+    with warnings.catch_warnings():
+        shown = warnings.showwarning
+
+        def keep(message: Any, category: type[Warning], *place: Any, **options: Any) -> None:
+            if issubclass(category, ConvergenceWarning):
+                said.append(message)
+            else:
+                shown(message, category, *place, **options)
+
+        warnings.showwarning = keep
+        yield said
+
+
+def explain_end(model: Any, out: str, said: list[Warning]) -> int:
+    """Say why the fit to all rows ended before its end, if it did; give the exit code.
+
+    said: what the fits said of that, the one to all rows last.
+    """
+    facts = model_facts(model)
+    ends = [end for end in (facts.fit, facts.choice, facts.learning) if end is not None]
+    why = in_flags(said[-1]) if said else ""
+    if any(end.status == "interrupted" for end in ends):
+        note(f"interrupted; the model so far is saved in {out}. {why}")
         return _INTERRUPTED
+    if facts.fit.converged is False and why:
+        note(f"warning: {why}")
     if facts.learning and facts.learning.status == "iteration_limit":
         note(
             f"warning: hyper-parameters could still improve after --max-learning-iter "
-            f"{model.max_learning_iter} evaluations; raise it."
+            f"{innermost(model).max_learning_iter} evaluations; raise it."
         )
-    if facts.fit.converged is False:
-        note(f"warning: the fit ended {_advice(facts, model)}")
     return 0
-
-
-def _interruption(facts: ModelFacts, model: Any) -> str | None:
-    """Say what an interrupt ended, and what is saved."""
-    if facts.fit.status == "interrupted" and facts.combination is not None:
-        done = f"{len(facts.combination.members)} of {len(facts.combination.plan['members'])} members"
-        return f"after {done}; the combination of these is saved in"
-    if facts.fit.status == "interrupted" and facts.fit.gap is None:  # a model without a certificate
-        done = f"{facts.fit.checks} of {getattr(model, 'n_epochs', 0)} epochs"
-        if facts.factors is None:
-            n_labels = len(model.intercept_)
-            done = f"{model.labels_fitted_} of {n_labels} labels, the others are never predicted"
-        return f"after {done}; the model so far is saved in"
-    if facts.fit.status == "interrupted":
-        return f"{_reached(facts, model)}; the best model so far is saved in"
-    if facts.choice and facts.choice.status == "interrupted":
-        folds = [model.cv_results_[f"split{fold}_test_score"] for fold in range(facts.choice.folds)]
-        done = f"{int(np.isfinite(folds).sum())} of {np.size(folds)} fits to folds"
-        return f"after {done}; the model with the best rank and regularization of them is saved in"
-    if facts.learning and facts.learning.status == "interrupted":
-        done = f"{facts.learning.evaluations} evaluations of hyper-parameters"
-        return f"after {done}; the model with the best of them is saved in"
-    return None
-
-
-def _reached(facts: ModelFacts, model: Any) -> str:
-    fit = facts.fit
-    if facts.factors:
-        return f"after {fit.rounds} rounds at an objective of {model.objective_:.6g}"
-    gap = math.nan if fit.gap is None else fit.gap
-    return f"after {fit.rounds} {'passes' if facts.graph else 'rounds'} at a gap of {gap:.2e}"
-
-
-def _advice(facts: ModelFacts, model: Any) -> str:
-    """Say where a fit ended that did not converge, and what to do."""
-    if facts.fit.gap is None:
-        flag = "--max-iter or --regularization" if "max_iter" in facts.parameters else "--regularization"
-        return f"before it was exact; raise {flag}, or scale the features."
-    if facts.factors:
-        decrease = f"of which the last one took off {model.trace_[-1].decrease:.1e}"
-        return f"{_reached(facts, model)}, {decrease}, above --tol {model.tol:g}; raise --max-iter."
-    other = "--regularization" if facts.graph else f"lower {'--scale' if facts.prior else '--C'}"
-    scaled = ["give --scaling auto"] if getattr(model, "scaling", None) == "none" else []
-    ways = ["raise --max-iter", other, *scaled]
-    return f"{_reached(facts, model)}, above --tol {model.tol:g}; {', '.join(ways[:-1])} or {ways[-1]}."

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import click
 import numpy as np
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 
 from labelweave.active.answers import with_answers
 from labelweave.array_types import Floats
@@ -21,7 +20,7 @@ from labelweave.cli.comparing import compare_models
 from labelweave.cli.decision_flags import with_decisions
 from labelweave.cli.described_labels import model_of_texts
 from labelweave.cli.fit_request import FitRequest
-from labelweave.cli.fit_words import explain_end, print_summary
+from labelweave.cli.fit_words import endings, explain_end, print_summary
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.label_cells import are_lists, cut_where_listed, require_labels
 from labelweave.cli.label_relations import Targets, hint_at_classes, structures, training_targets
@@ -149,8 +148,7 @@ def run_fit(request: FitRequest) -> int:
     compare_models(request, targets, model)
     watched = model if request.quiet else show_progress(model, len(targets.y))
     started = time.perf_counter()
-    with warnings.catch_warnings(), config_context(on_interrupt="raise" if request.decisions else "keep"):
-        warnings.simplefilter("ignore", ConvergenceWarning)  # said at the end, in terms of the flags
+    with endings() as said, config_context(on_interrupt="raise" if request.decisions else "keep"):
         warnings.simplefilter("error", UnobservedLabelWarning)
         watched.fit(targets.rows.X, targets.y)  # classifiers that decide need all of their fits
     seconds, whole = time.perf_counter() - started, model
@@ -167,7 +165,7 @@ def run_fit(request: FitRequest) -> int:
     whole.save(request.out, key=request.key)
     if not request.quiet:
         print_summary(whole, len(targets.y), seconds, request.out)
-    return explain_end(model, request.out)
+    return explain_end(model, request.out, said)
 
 
 def read_training_rows(path: str, source: DataFlags, has_one: bool, quiet: bool = False) -> TrainingRows:

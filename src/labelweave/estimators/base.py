@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
-from labelweave.arguments import ParameterError
+from labelweave.arguments import ParameterError, ParameterMessage
 from labelweave.array_types import Array, Floats
 from labelweave.arrays import Workers, checked_csr, numbers_of, panels, refuse_lazy, unmasked
 from labelweave.costs import warn_caller
@@ -74,8 +74,9 @@ _LARGEST_WEIGHT = 1e100  # of a row: products of two stay finite
 
 def warn_of_end(message: str) -> None:
     """Warn that a fit ended early, unless KeyboardInterrupt will say so."""
-    if not goes_into_interrupt(message):
-        warn_caller(message, ConvergenceWarning)
+    said = ParameterMessage(message)
+    if not goes_into_interrupt(said):
+        warn_caller(said, ConvergenceWarning)
 
 
 def fit_method(fit: _Method) -> _Method:
@@ -366,7 +367,7 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
 
     def _keep_result(self, result: SolverResult, message: str = "") -> None:
         if result.status is Status.INDEFINITE:
-            raise ValueError(f"{result.status.value} The relative gap is {result.gap:.2e}.")
+            raise ParameterError(f"{result.status.value} The relative gap is {result.gap:.2e}.")
         if np.isnan(result.gap) and not np.isfinite(result.trace[-1].primal):  # not a solver without a gap
             raise ValueError(
                 "The objective overflowed, since a number in the data, weights or parameters is too "

@@ -353,10 +353,11 @@ class LearningClassifier(ThresholdedClassifier):
         self.learning_status_ = "fixed" if learned is None else learned.status
         self.learning_trace_ = [] if learned is None else learned.trace
         if self.learning_status_ == "interrupted":
-            message = (
-                "The search for hyper-parameters was interrupted; the model has the best ones that were met."
+            done = len(self.learning_trace_)
+            warn_of_end(
+                f"The search for hyper-parameters was interrupted after {done} evaluations; the model has "
+                "the best ones that were met."
             )
-            warn_of_end(message)
 
     def _storable_parameters(self) -> dict[str, Any]:
         parameters = super()._storable_parameters()

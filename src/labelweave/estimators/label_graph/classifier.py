@@ -63,15 +63,15 @@ from labelweave.sklearn_compat import Interval, StrOptions
 from labelweave.solvers import Status
 
 _LIMIT = (
-    "The limit of passes was reached before the relative duality gap met the tolerance; raise max_iter or "
-    "tol, scale the features, or regularise more."
+    "The limit of passes was reached before the relative duality gap met the tolerance; raise `max_iter` "
+    "or `tol`, scale the features, or regularise more."
 )
 _MEASURED_SHARE = 0.1  # of the rows, where no other is given
 _ENDINGS = {
     Status.INTERRUPTED: "The fit was interrupted; the model is the one it had reached.",
     Status.STALLED: (
-        "The objective is at the level of rounding, which hides how near its minimum it is; raise tol or "
-        "regularization, or scale the features down."
+        "The objective is at the level of rounding, which hides how near its minimum it is; raise `tol` or "
+        "`regularization`, or scale the features down."
     ),
 }
 

@@ -395,8 +395,8 @@ class LowRankClassifierCV(LowRankClassifier):
         self.search_status_ = "interrupted" if is_interrupted else "complete"
         if is_interrupted:
             message = (
-                "The cross-validation was interrupted; the model has the best rank and regularisation of the "
-                "fits that were done."
+                f"The cross-validation was interrupted after {np.isfinite(path.scores).sum()} of "
+                f"{path.scores.size} fits to folds; the model has the best rank and regularisation of these."
             )
             warn_of_end(message)
 
