@@ -61,7 +61,11 @@ def _fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[_Method], 
     return cast(Callable[[_Method], _Method], decorate)
 
 
-_PLAIN = {"cv_object": "an int in the range [2, inf)", "random_state": "an int in the range [0, 2**32)"}
+_PLAIN = {
+    "boolean": "True or False",
+    "cv_object": "an int in the range [2, inf)",
+    "random_state": "an int in the range [0, 2**32)",
+}
 
 
 def naming_parameter(error: InvalidParameterError, constraints: Mapping[str, Any]) -> InvalidParameterError:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from labelweave.arguments import ParameterMessage
 from labelweave.cli.flags import plain_value, with_options
 from labelweave.cli.messages import flag_of
 
@@ -68,14 +69,11 @@ def _check(kind: Any, settings: Settings) -> None:
     from labelweave import MaxMarginClassifier
 
     any_classifier: Any = MaxMarginClassifier  # will do to check the others
-    cv = settings.get("cv")
-    if not (cv in (None, "prefit") or (type(cv) is int and cv >= 2)):
-        raise click.BadParameter(f"cv={cv} is no number of folds from 2 on.")
     try:
         required = {"taxonomy": None} if kind.__name__ == DECISIONS["enforce"] else {}
         kind(any_classifier(), **required | settings)._validate_params()
     except ValueError as error:
-        raise click.BadParameter(" ".join(str(error).split())) from None
+        raise click.BadParameter(ParameterMessage(error.args[0])) from None
 
 
 def refused_decisions(

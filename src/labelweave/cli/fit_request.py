@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any
 
 import click
@@ -21,9 +20,10 @@ _OWNERS = {  # flags of structures, and which parameter a model must have for th
     **dict.fromkeys((*_SOURCES, "shrink"), "label_covariance"),
     "class_paths": "taxonomy",
     "graph": "graph",
+    "label_descriptions": "label_mean",
 }
 _LEARNS, _OF_GRAPH = {"hyperparameters": ("learn",)}, {"graph": ("learn",)}
-_THRESHOLDS = ("f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss")
+_THRESHOLDS = tuple(word for word in model_table().flags["threshold"]["max-margin"].words if word != "auto")
 _NEEDS: dict[str, Mapping[str, tuple[str, ...]]] = {  # flags that say nothing unless another is so
     "gamma": {"kernel": ("rbf", "polynomial", "laplacian")},
     "degree": {"kernel": ("polynomial",)},
@@ -38,7 +38,7 @@ _OF_KERNEL_MATRICES = ("max-margin", "low-rank")  # models whose kernel_rank sta
 LISTED = {"rank": "ranks", "regularization": "regularizations"}
 _AS_THEY_ARE = ("quiet", "graph", "one_class", "compare", "compare_folds", "key", "dask", "more")
 _USUAL, _OTHERWISE = "auto", "max-margin"  # where no model is named, and with flags of its own
-_OF_TEXTS, _TAKE_TEXTS = "kernel-logistic", ("max-margin", "kernel-logistic", "low-rank")
+_OF_TEXTS = "kernel-logistic"  # and with descriptions of labels
 _APART = f"{_USUAL} is for rows that fit each worker, and on a cluster taken where it is named"
 
 
@@ -108,7 +108,9 @@ class FitRequest:
             source=DataFlags.of(options),
             **{name: options[name] for name in _AS_THEY_ARE},
         ).with_model_of_flags()
-        refuse(chain.from_iterable(reasons(request) for reasons in _REASONS))
+        refuse(_why_not_owners(request))
+        refuse(_why_not_together(request))
+        refuse(_why_not_needs(request))
         request.check()
         return request
 
@@ -142,17 +144,22 @@ class FitRequest:
 
         Raises click.UsageError with the flags of its reason.
         """
+        from labelweave.decisions import LabelTextClassifier
         from labelweave.labels import LabelCovariance, Taxonomy
 
         tree, graph = self.relations.first(_TREES), self.graph
         covariance = tree or self.relations.first(_COVARIANCES)
         found: dict[str, Any] = {} if graph is None else {"graph": graph}
-        if tree is not None and self.has("taxonomy"):
+        is_of_texts = self.relations.label_descriptions is not None
+        if tree is not None and self.has("taxonomy") and not is_of_texts:
             found["taxonomy"] = Taxonomy([("a", "b"), ("a", "c")])
-        elif covariance is not None:
+        elif covariance is not None and not is_of_texts:
             found["label_covariance"] = LabelCovariance.identity(2)
+        model = self.classifier(found)
         try:
-            self.classifier(found)._validate_params()
+            model._validate_params()
+            if is_of_texts:
+                LabelTextClassifier(model)._validate_params()
         except ValueError as error:
             flags = {"taxonomy": tree, "label_covariance": covariance}
             named = {name: flag_of(flag) for name, flag in flags.items() if flag is not None}
@@ -198,25 +205,55 @@ class FitRequest:
         return self.model in model_table().objects.get(parameter, ())
 
 
-def _why_not_labels(request: FitRequest) -> Iterator[str]:
-    """Refuse flags that say different things of the labels of a row, or of how labels go together."""
-    relations, one = request.relations, request.one_class
-    if relations.class_paths and one is False:
-        yield "--class-paths has one class a row, which --many-labels rules out."
-    if (one or relations.class_paths) and request.source.label_separator:
-        flag = "--one-class" if one else "--class-paths"
-        yield f"--label-separator lists several labels a row, but {flag} wants one class."
-    flags = [flag_of(name) for name in (*_SOURCES, "class_paths") if getattr(relations, name)]
-    if len(flags) > 1:
-        yield f"{flags[0]} and {flags[1]} both describe the labels; give one of them."
+def _why_not_together(request: FitRequest) -> Iterator[str]:
+    """Refuse flags that exclude each other; of parameters of the classifier it is asked."""
+    relations, given, source = request.relations, set(request.given), request.source
+    structures = [flag_of(name) for name in (*_SOURCES, "class_paths") if getattr(relations, name)]
+    in_memory = relations.first(("data_taxonomy", "class_paths", "label_descriptions"))
+    in_memory = in_memory or ("answers" if source.answers else "")
     covariances = _COVARIANCES if request.has("taxonomy") else _SOURCES
-    if relations.shrink is not None and not relations.first(covariances):
-        yield f"--shrink has no covariance to shrink; give one of {', '.join(map(flag_of, covariances))} too."
+    one = "one_class" if request.one_class else "class_paths" if relations.class_paths else ""
+    texts, beside = relations.label_descriptions, relations.first((*_COVARIANCES, "class_paths", "shrink"))
+    decision = next(iter(request.decisions), "")
+    several = next((name for name in request.decisions if name != "enforce"), "")
+    choosing = next((name for name in model_table().choices(request.model) if name in given), "")
+    twice = next((pair for pair in LISTED.items() if set(pair) <= given), ())
+    wrong: tuple[tuple[Any, str], ...] = (
+        (request.dask is None and request.more, f"{''.join(request.more[:1])} is a second data file; --dask "
+         "takes several, without it give one."),
+        (request.dask and in_memory, f"{flag_of(in_memory)} is for data in memory, and does not go with "
+         "--dask."),
+        (request.dask and choosing, "--dask takes one --rank and --regularization, not a choice of several."),
+        (relations.class_paths and request.one_class is False, "--class-paths has one class a row, which "
+         "--many-labels rules out."),
+        (one and source.label_separator, "--label-separator lists several labels a row, but "
+         f"{flag_of(one)} wants one class."),
+        (len(structures) > 1, f"{' and '.join(structures[:2])} both describe the labels; give one of them."),
+        (relations.shrink is not None and not relations.first(covariances), "--shrink has no covariance to "
+         f"shrink; give one of {', '.join(map(flag_of, covariances))} too."),
+        (texts and beside, f"--label-descriptions and {flag_of(beside or '')} both describe the labels; give "
+         "one of them."),
+        (texts and decision, f"--label-descriptions does not go with {flag_of(decision)}, which has no rows "
+         "for labels that DATA lacks; give --threshold."),
+        (texts and choosing, "--label-descriptions goes with one --rank and --regularization, not with a "
+         "choice of several."),
+        (twice, f"{' and '.join(map(flag_of, twice))} name the same thing; give one of them."),
+        (choosing and set(LISTED) <= given, "--rank and --regularization leave nothing to choose for "
+         f"{flag_of(choosing)}; give --ranks or --regularizations."),
+        ("checkpoint" in given and several, f"--checkpoint keeps one fit, but {flag_of(several)} fits "
+         "several times; leave one of them out, or give the fitted model to labelweave decide."),
+        ({"intercept_scaling", "no_intercept"} <= given, "--intercept-scaling has no intercept to scale, "
+         "which --no-intercept rules out."),
+    )  # fmt: skip
+    yield from (said for is_wrong, said in wrong if is_wrong)
+    yield from refused_decisions(request.decisions, has_threshold="threshold" in given)
 
 
 def _why_not_owners(request: FitRequest) -> Iterator[str]:
-    """Refuse flags of other models."""
+    """Refuse flags of other models, and models that are fitted in memory alone."""
     table, model = model_table(), request.model
+    if request.dask is not None and model not in models_on_clusters():
+        yield f"--dask goes with --model {alternatives(models_on_clusters())}, not with {model}."
     owners = {flag: list(table.flags[flag]) for flag in request.given}
     relations = {**vars(request.relations), "graph": request.graph}
     owners |= {f: list(table.objects[p]) for f, p in _OWNERS.items() if relations[f] not in (None, False)}
@@ -238,74 +275,3 @@ def _why_not_needs(request: FitRequest) -> Iterator[str]:
         if known and not any(value in others[other] for other, value in known.items()):
             ways = " or ".join(f"{flag_of(other)} {alternatives(others[other])}" for other in known)
             yield f"{flag_of(flag)} goes with {ways}, not with {next(iter(known.values()))}."
-    if {"intercept_scaling", "no_intercept"} <= set(request.given):
-        yield "--intercept-scaling has no intercept to scale, which --no-intercept rules out."
-
-
-def _why_not_texts(request: FitRequest) -> Iterator[str]:
-    """Refuse what does not go with texts of labels."""
-    relations = request.relations
-    if not relations.label_descriptions:
-        return
-    if request.model not in _TAKE_TEXTS:
-        yield f"--label-descriptions goes with --model {alternatives(_TAKE_TEXTS)}, not with {request.model}."
-    other = relations.first((*_COVARIANCES, "class_paths", "shrink"))
-    if other is not None:
-        yield f"--label-descriptions and {flag_of(other)} both describe the labels; give one of them."
-    if request.decisions:
-        yield (
-            f"--label-descriptions does not go with {flag_of(next(iter(request.decisions)))}, which has no "
-            "rows for labels that DATA lacks; give --threshold."
-        )
-    if request.chooses_rank:
-        yield "--label-descriptions goes with one --rank and --regularization, not with a choice of several."
-
-
-def _why_not_ranks(request: FitRequest) -> Iterator[str]:
-    given = request.given
-    for single, several in LISTED.items():
-        if single in given and several in given:
-            yield f"--{single} and --{several} name the same thing; give one of them."
-    if request.chooses_rank and set(LISTED) <= set(given):
-        flag = next(name for name in model_table().choices(request.model) if name in given)
-        yield (
-            f"--rank and --regularization leave nothing to choose for {flag_of(flag)}; give --ranks or "
-            "--regularizations."
-        )
-
-
-def _why_not_decisions(request: FitRequest) -> Iterator[str]:
-    yield from refused_decisions(request.decisions, has_threshold="threshold" in request.given)
-    several = next((name for name in request.decisions if name != "enforce"), None)
-    if "checkpoint" in request.given and several is not None:
-        yield (
-            f"--checkpoint keeps one fit, but {flag_of(several)} fits several times; "
-            "leave one of them out, or give the fitted model to labelweave decide."
-        )
-
-
-def _why_not_cluster(request: FitRequest) -> Iterator[str]:
-    """Refuse what is not done on a cluster."""
-    if request.dask is None:
-        if request.more:
-            yield f"{request.more[0]} is a second data file; --dask takes several, without it give one."
-        return
-    if request.model not in models_on_clusters():
-        yield f"--dask goes with --model {alternatives(models_on_clusters())}, not with {request.model}."
-    described = request.relations.first(("data_taxonomy", "class_paths", "label_descriptions"))
-    described = described or ("answers" if request.source.answers else None)
-    if described is not None:
-        yield f"{flag_of(described)} is for data in memory, and does not go with --dask."
-    if request.chooses_rank:
-        yield "--dask takes one --rank and --regularization, not a choice of several."
-
-
-_REASONS = (
-    _why_not_cluster,
-    _why_not_labels,
-    _why_not_owners,
-    _why_not_texts,
-    _why_not_ranks,
-    _why_not_needs,
-    _why_not_decisions,
-)
