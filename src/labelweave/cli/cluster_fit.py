@@ -14,15 +14,13 @@ from labelweave.cli.column_words import column_words
 from labelweave.cli.comparing import models_to_compare, name_of, on_folds
 from labelweave.cli.decision_flags import with_decisions
 from labelweave.cli.fit_request import FitRequest
-from labelweave.cli.fit_words import endings, explain_end, print_summary
+from labelweave.cli.fit_words import End, endings, save_fit
 from labelweave.cli.label_cells import cut_where_listed, require_labels
 from labelweave.cli.label_relations import covariance_over, graph_over, is_graph_file
 from labelweave.cli.messages import note, say
 from labelweave.cli.model_table import class_on_cluster, models_on_clusters
 from labelweave.comparison import Comparison
 from labelweave.datasets import read_taxonomy
-from labelweave.decisions.base import layers
-from labelweave.estimators import TableModel
 
 _LOCAL = "local"
 _BUDGET = 2000.0  # megabytes, of models that have none
@@ -32,17 +30,19 @@ _SECONDS = 30  # for a scheduler to answer
 class OnCluster(NamedTuple):
     """What a fit on a cluster needs: pairs of rows and labels, and a model.
 
+    label_names: of labels that are to be related.
     vectorizer, columns: of a table.
     feature_names: of other formats that have them.
     first_feature: from where svmlight files count, 0 or 1.
     """
 
     pairs: list[Any]
-    model: Any
-    vectorizer: Any
-    columns: Any
-    feature_names: Any
-    first_feature: int | None
+    label_names: Sequence[str] | None
+    vectorizer: Any = None
+    columns: Any = None
+    feature_names: Any = None
+    first_feature: int | None = None
+    model: Any = None
 
     def n_rows(self, client: Any) -> int:
         """Count the rows, for which they are read."""
@@ -84,7 +84,7 @@ def prepared_on_cluster(client: Any, request: FitRequest, verbose: int) -> OnClu
     model = with_decisions(
         request.classifier(found), request.decisions, taxonomy, "labelweave.dask", random_state=request.seed,
     )  # fmt: skip
-    return OnCluster(pairs, model, read.vectorizer, read.columns, read.feature_names, read.first_feature)
+    return read._replace(pairs=pairs, model=model)
 
 
 def run_on_cluster(request: FitRequest) -> int:
@@ -100,19 +100,11 @@ def run_on_cluster(request: FitRequest) -> int:
         started = time.perf_counter()
         with endings() as said:
             model.fit(ready.pairs)
-        seconds = time.perf_counter() - started
-    local = whole = model.to_local()
-    if ready.vectorizer is None:
-        for layer in layers(local) if ready.feature_names is not None else ():
-            layer.feature_names_in_ = ready.feature_names.astype(object)
-        if ready.first_feature is not None:
-            layers(local)[-1].first_feature_ = ready.first_feature
-    else:
-        whole = TableModel.of_fitted(ready.vectorizer, local, ready.columns)
-    whole.save(request.out, key=request.key)
-    if not request.quiet:
-        print_summary(whole, model._n_rows, seconds, request.out)
-    return explain_end(local, request.out, said)
+        end = End(model._n_rows, time.perf_counter() - started, said)
+    known = {"first_feature_": ready.first_feature}
+    return save_fit(
+        model.to_local(), request, end, ready.vectorizer, ready.columns, ready.feature_names, known
+    )
 
 
 def compared_on_cluster(request: FitRequest, ready: OnCluster, models: Mapping[str, Any]) -> Comparison:
@@ -164,18 +156,7 @@ def connected(where: str) -> Iterator[Any]:
         yield client
 
 
-class _Read(NamedTuple):
-    """How parts are read; labels that are to be related."""
-
-    pairs: list[Any]
-    label_names: Sequence[str] | None
-    vectorizer: Any = None
-    columns: Any = None
-    feature_names: Any = None
-    first_feature: int | None = None
-
-
-def _pairs(client: Any, parts: list[Any], request: FitRequest) -> _Read:
+def _pairs(client: Any, parts: list[Any], request: FitRequest) -> OnCluster:
     from labelweave.dask.files import WITH_NAMES, counted_alike, matrix_pairs, names_in, planned, table_pairs
 
     source, path = request.source, parts[0].path
@@ -190,7 +171,7 @@ def _pairs(client: Any, parts: list[Any], request: FitRequest) -> _Read:
         if needs_names or format in WITH_NAMES:
             labels, features = names_in(client, parts[0], format, options)
         pairs = matrix_pairs(client, parts, format, options, features)
-        return _Read(pairs, labels if needs_names else None, feature_names=features, first_feature=first)
+        return OnCluster(pairs, labels if needs_names else None, feature_names=features, first_feature=first)
     first, given = parts[0].table(), source.columns()
     require_labels(first, given)
     if not request.one_class:
@@ -200,4 +181,4 @@ def _pairs(client: Any, parts: list[Any], request: FitRequest) -> _Read:
         column_words(first, given, columns).show()
     plan = planned(client, parts, columns, source.vectorizer(columns), is_verbose=not request.quiet)
     names = plan.label_names if needs_names else None
-    return _Read(table_pairs(client, parts, plan), names, plan.vectorizer, plan.columns)
+    return OnCluster(table_pairs(client, parts, plan), names, plan.vectorizer, plan.columns)

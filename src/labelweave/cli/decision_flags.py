@@ -85,21 +85,19 @@ def refused_decisions(
     prefit: whether the model is fitted already, so that all rows are held-out ones.
     """
     choosing = [name for name in given if name != "enforce"]
-    flags = [flag_of(name) for name in choosing]
-    if choosing and has_threshold:
-        yield f"--threshold and {flags[-1]} both set thresholds; give one of them."
-    if {"tune_threshold", "conformal"} <= set(given):
-        yield "--tune-threshold and --conformal both choose label sets; give one of them."
-    if len(choosing) == 2 and given["calibrate"].get("decision", "half") != "half":
-        yield (
-            f"--calibrate {given['calibrate']['decision']} and {flags[1]} both choose label sets; "
-            "give decision=half."
-        )
-    if prefit and len(choosing) == 2 and "conformal" in given:
-        yield (
-            "--calibrate and --conformal need rows of their own, or the guarantee does not hold; calibrate "
-            "first, and give the file that is made, with other rows, to labelweave decide --conformal."
-        )
+    last, are_two = flag_of(choosing[-1]) if choosing else "", len(choosing) == 2
+    decision = given.get("calibrate", {}).get("decision", "half")
+    wrong = (
+        (choosing and has_threshold, f"--threshold and {last} both set thresholds; give one of them."),
+        ({"tune_threshold", "conformal"} <= set(given), "--tune-threshold and --conformal both choose label "
+         "sets; give one of them."),
+        (are_two and decision != "half", f"--calibrate {decision} and {last} both choose label sets; give "
+         "decision=half."),
+        (prefit and are_two and "conformal" in given, "--calibrate and --conformal need rows of their own, "
+         "or the guarantee does not hold; calibrate first, and give the file that is made, with other rows, "
+         "to labelweave decide --conformal."),
+    )  # fmt: skip
+    yield from (said for is_wrong, said in wrong if is_wrong)
     for name, settings in given.items():
         held_out = next((parameter for parameter in _HELD_OUT if parameter in settings), None)
         if prefit and held_out is not None:

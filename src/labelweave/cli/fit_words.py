@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from labelweave.cli.fit_request import FitRequest
 from labelweave.cli.messages import in_flags, note, one_line, print_lines, say, size_of
+from labelweave.decisions.base import layers
 from labelweave.decisions.layers import innermost
+from labelweave.estimators import TableModel
 from labelweave.facts import (
     CliqueFacts,
     CombinationFacts,
@@ -27,13 +31,18 @@ _MOST_THRESHOLDS = 12
 _SIGNS = {1: "together", -1: "apart", 0: "by row"}
 
 
-def print_summary(model: Any, n_rows: int, seconds: float, out: str) -> None:
-    """Write what was fitted to stderr.
+class End(NamedTuple):
+    """The end of a fit: to how many rows it was, and what fits said of early ends, that to all rows last."""
 
-    n_rows: the rows it was fitted to.
-    """
+    n_rows: int
+    seconds: float
+    said: list[Warning]
+
+
+def _print_summary(model: Any, end: End, out: str) -> None:
+    """Write what was fitted to stderr."""
     facts = model_facts(model)
-    lines = {"rows": str(n_rows), **label_lines(facts), **fact_lines(facts), **decision_lines(facts)}
+    lines = {"rows": str(end.n_rows), **label_lines(facts), **fact_lines(facts), **decision_lines(facts)}
     found = (
         label_thresholds(model) if (facts.threshold or "TunedThresholdClassifier" in facts.names) else None
     )
@@ -42,7 +51,7 @@ def print_summary(model: Any, n_rows: int, seconds: float, out: str) -> None:
         left = len(found.by_label) - len(shown)
         more = [f"and {left} more: labelweave inspect {out} --thresholds"] if left else []
         lines["by label"] = ", ".join(shown + more)
-    print_lines(lines | {"seconds": f"{seconds:.1f}", "model": f"{out} ({size_of(out)})"}, 10, err=True)
+    print_lines(lines | {"seconds": f"{end.seconds:.1f}", "model": f"{out} ({size_of(out)})"}, 10, err=True)
     for line in tie_lines(facts.graph.cliques, _MOST_TIES) if facts.graph else ():
         say(line, err=True)
     for line in member_lines(facts.combination) if facts.combination else ():
@@ -88,11 +97,27 @@ def endings() -> Iterator[list[Warning]]:
         yield said
 
 
-def explain_end(model: Any, out: str, said: list[Warning]) -> int:
-    """Say why the fit to all rows ended before its end, if it did; give the exit code.
+def save_fit(
+    model: Any, request: FitRequest, end: End, vectorizer: Any, columns: Any, feature_names: Any,
+    known: Mapping[str, Any],
+) -> int:  # fmt: skip
+    """Save a fitted model and say what came of it; give the exit code.
 
-    said: what the fits said of that, the one to all rows last.
+    vectorizer, columns: of a table; known: what the classifier keeps of rows of other formats.
     """
+    whole = model if vectorizer is None else TableModel.of_fitted(vectorizer, model, columns)
+    if vectorizer is None:
+        for layer in layers(model) if feature_names is not None else ():
+            layer.feature_names_in_ = np.asarray(feature_names, dtype=object)
+        vars(innermost(model)).update({name: value for name, value in known.items() if value is not None})
+    whole.save(request.out, key=request.key)
+    if not request.quiet:
+        _print_summary(whole, end, request.out)
+    return _explain_end(model, request.out, end.said)
+
+
+def _explain_end(model: Any, out: str, said: list[Warning]) -> int:
+    """Say why the fit to all rows ended before its end, if it did; give the exit code."""
     facts = model_facts(model)
     ends = [end for end in (facts.fit, facts.choice, facts.learning) if end is not None]
     why = in_flags(said[-1]) if said else ""

@@ -20,7 +20,7 @@ from labelweave.cli.comparing import compare_models
 from labelweave.cli.decision_flags import with_decisions
 from labelweave.cli.described_labels import model_of_texts
 from labelweave.cli.fit_request import FitRequest
-from labelweave.cli.fit_words import endings, explain_end, print_summary
+from labelweave.cli.fit_words import End, endings, save_fit
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.label_cells import are_lists, cut_where_listed, require_labels
 from labelweave.cli.label_relations import Targets, hint_at_classes, structures, training_targets
@@ -34,9 +34,7 @@ from labelweave.datasets.table import Known, table_features
 from labelweave.datasets.table_blocks import columns_of_blocks, completed, first_block
 from labelweave.datasets.table_files import raw_tables
 from labelweave.datasets.table_reading import features_in_blocks
-from labelweave.decisions.base import layers
-from labelweave.decisions.layers import innermost
-from labelweave.estimators import TableModel, UnobservedLabelWarning
+from labelweave.estimators import UnobservedLabelWarning
 from labelweave.features.feature_matrix import column_means, filled
 from labelweave.interrupts import config_context
 from labelweave.labels import LabelMatrix
@@ -151,21 +149,9 @@ def run_fit(request: FitRequest) -> int:
     with endings() as said, config_context(on_interrupt="raise" if request.decisions else "keep"):
         warnings.simplefilter("error", UnobservedLabelWarning)
         watched.fit(targets.rows.X, targets.y)  # classifiers that decide need all of their fits
-    seconds, whole = time.perf_counter() - started, model
-    if rows.vectorizer is not None:
-        whole = TableModel.of_fitted(rows.vectorizer, model, columns)
-    else:
-        if rows.feature_names is not None:
-            for layer in layers(model):
-                layer.feature_names_in_ = np.asarray(rows.feature_names, dtype=object)
-        if means is not None:
-            innermost(model).feature_means_ = means
-        if rows.first_feature is not None:
-            innermost(model).first_feature_ = rows.first_feature
-    whole.save(request.out, key=request.key)
-    if not request.quiet:
-        print_summary(whole, len(targets.y), seconds, request.out)
-    return explain_end(model, request.out, said)
+    end = End(len(targets.y), time.perf_counter() - started, said)
+    known = {"feature_means_": means, "first_feature_": rows.first_feature}
+    return save_fit(model, request, end, rows.vectorizer, columns, rows.feature_names, known)
 
 
 def read_training_rows(path: str, source: DataFlags, has_one: bool, quiet: bool = False) -> TrainingRows:
