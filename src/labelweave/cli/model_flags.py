@@ -5,6 +5,8 @@ Which values a model takes is for its constructor to say.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -14,19 +16,21 @@ from labelweave.cli.flags import plain_value, reading
 from labelweave.cli.messages import alternatives, flag_of
 from labelweave.cli.model_table import Parameter, model_table
 
+_SEE_OTHER = re.compile(r"\b(?:as in|as of|see) [A-Z]")
 _MOST_PREFIXED = 3  # models that the help of a flag names
 _TYPES = {"int": click.INT, "float": click.FLOAT}
 
 
 class ModelFlag(click.Option):
-    """A flag with the models that have it; its help is from the first one, or from the one that is chosen."""
+    """A flag with the models that have it; its help is what most of them say, or the one that is chosen."""
 
     owners: dict[str, Parameter]
 
     def help_of(self, model: str | None) -> str:
         """Say what the flag is, what it is without it, and of which models if these are few."""
         owners = self.owners if model is None else {model: self.owners[model]}
-        text = next((one.says for one in owners.values() if one.says), "")
+        counts = Counter(one.says for one in owners.values() if one.says)
+        text = max(counts, key=lambda said: (not _SEE_OTHER.search(said), counts[said]), default="")
         text = f"Turn off: {text[0].lower()}{text[1:]}" if self.name and self.name.startswith("no_") else text
         if model is None and len(owners) <= _MOST_PREFIXED:
             text = f"{', '.join(owners)}: {text[0].lower()}{text[1:]}"
@@ -47,7 +51,7 @@ def _option(flag: str, owners: dict[str, Parameter]) -> Callable[[Any], Any]:
     elif kind == "text":
         options["metavar"] = "FILE"
     elif kind == "list":
-        options |= {"callback": reading(_list(words, numbers)), "metavar": "VALUE,..."}
+        options |= {"callback": reading(_list(words, numbers)), "metavar": "|".join([*words, "VALUE,..."])}
     elif words and not numbers:
         options["type"] = click.Choice(words)
     elif words or len(numbers) > 1:

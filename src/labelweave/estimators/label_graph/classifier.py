@@ -97,8 +97,8 @@ class LabelGraphClassifier(LabelGraphModel):
         all pairs, "none" no cliques, which makes labels independent.  Tuples hold two or more label names or
         numbers.  A CliqueGraph whose labels have names is laid over labels with names by these.
     regularization : float or "auto", default="auto"
-        lambda; "auto" is a thousandth of the mean squared norm of rows with an observed label, the constant
-        feature among them.
+        lambda, the weight of the penalty; "auto" is a thousandth of the mean squared norm of rows with an
+        observed label, the constant feature among them.
     kernel : str, Kernel or callable, default="linear"
         A Mercer kernel by name ("rbf", "polynomial", "laplacian", "cosine", "precomputed"), as an object or a
         function.  The weights are then of a pivoted Cholesky factor of its matrix (Nyström).

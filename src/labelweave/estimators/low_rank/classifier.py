@@ -73,8 +73,9 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         your own (:mod:`labelweave.extending`).  Only the squared loss of labels all observed takes time in
         proportion to positive entries rather than all.
     regularization : float, default=1.0
-        lambda.  With 0 the result is a least-norm one where features do not determine it; where they separate
-        the labels a logistic loss has no minimum, and ``tol`` or ``max_iter`` ends the fit.
+        lambda, the weight of the penalty.  With 0 the result is a least-norm one where features do not
+        determine it; where they separate the labels a logistic loss has no minimum, and ``tol`` or
+        ``max_iter`` ends the fit.
     penalty : {"trace_norm", "ridge"}, default="trace_norm"
         What is penalised; of a kernel model, functions in the kernel's space.
     kernel : {"linear", "rbf", "polynomial", "laplacian", "cosine", "precomputed"}, Kernel or \
