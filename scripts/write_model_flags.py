@@ -88,7 +88,7 @@ def _parameter(kind: Any, parameter: inspect.Parameter, is_choice: bool) -> dict
         "words": sorted(words, key=lambda word: (said.find(f'"{word}"'), word)),
         "numbers": numbers,
         "is_choice": is_choice,
-        "says": re.split(r"\.(?:\s+(?=[A-Z])|$)", says, maxsplit=1)[0].replace("None for", "without it"),
+        "says": re.split(r"\.(?:\s+(?=[\"A-Z])|$)", says, maxsplit=1)[0].replace("None for", "without it"),
     }
 
 

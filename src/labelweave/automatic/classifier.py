@@ -256,7 +256,7 @@ class AutoLabelClassifier(LabelClassifier):
         KeyboardInterrupt
             After Ctrl-C, with the members that are done combined; see :func:`labelweave.set_config`.
         """
-        given = {} if isinstance(self.members, str) else named_members(self.members)
+        given = named_members(self.members)
         features, labels, weights = self._read(X, y, sample_weight)
         plan = make_plan(Shape.of_data(features, labels), tuple(given) or None, self.time_budget)
         progress = FitProgress(self, FitArguments(X, y, sample_weight), plan.steps() + 2)
@@ -276,8 +276,7 @@ class AutoLabelClassifier(LabelClassifier):
         return self
 
     def _refuse_together(self) -> None:
-        if not isinstance(self.members, str):
-            named_members(self.members)
+        named_members(self.members)
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[FeatureMatrix, LabelMatrix, Array]:
         """Read the rows of positive weight."""

@@ -31,12 +31,14 @@ _RESPONSES = ("predict_proba", "decision_function")
 _ENTRIES_TO_CHOOSE_BY = 2_000_000
 
 
-def named_members(members: Sequence[Any]) -> dict[str, Any]:
-    """Give members by name: None for those that have one, estimators by their class and a number.
+def named_members(members: str | Sequence[Any]) -> dict[str, Any]:
+    """Give members by name: None for those that have one, estimators by class and number; nothing of "auto".
 
     Raises ValueError if there are none, one is twice there, or one is neither a name nor an estimator.
     """
     found: dict[str, Any] = {}
+    if isinstance(members, str):
+        return found
     for member in members:
         is_estimator = hasattr(member, "fit") and hasattr(member, "get_params")
         if isinstance(member, type) or not (is_estimator or member in MEMBERS) or member in list(found):

@@ -18,7 +18,6 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
-from labelweave.arguments import ParameterError
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.costs import MULTIPLICATIONS, warn_of_time
@@ -39,13 +38,7 @@ from labelweave.estimators.kernel_logistic.fit import (
     LikelihoodFit,
     read_likelihood_data,
 )
-from labelweave.estimators.kernel_logistic.prior_choice import (
-    STRUCTURES,
-    TIES,
-    PriorChoice,
-    prior_family,
-    structure_of,
-)
+from labelweave.estimators.kernel_logistic.prior_choice import TIES, PriorChoice, prior_family, refuse_priors
 from labelweave.estimators.kernel_logistic.probabilities import KernelProbabilities
 from labelweave.estimators.parameters import (
     COUNT,
@@ -439,15 +432,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         return replace(data, is_precomputed=self._is_precomputed).with_loss(self.loss)
 
     def _refuse_together(self) -> None:
-        structures = {name: getattr(self, name) for name in STRUCTURES}
-        structures["taxonomy"] = self.taxonomy if self.tree_prior else None
-        structure_of(self.tie, structures, self.taxonomy is not None)
-        for name in ("coupling", "feature_widths"):
-            if getattr(self, name) and self.hyperparameters == "fixed":
-                raise ParameterError(
-                    f"`{name}` is to be learned but `hyperparameters='fixed'`; use "
-                    "`hyperparameters='learn'`, or give label_covariance or a kernel."
-                )
+        refuse_priors(self)
         self._refuse_flat_decision(self.taxonomy)
 
     def _prior_choice(self, features: FeatureMatrix, seed: int) -> PriorChoice:

@@ -28,7 +28,7 @@ from labelweave.labels.covariance.base import read_covariance
 
 Grouping = Literal["shared", "class", "level", "subtree"]
 
-STRUCTURES = ("taxonomy", "label_covariance", "coupling")
+_STRUCTURES = ("taxonomy", "label_covariance", "coupling")
 TIES = ("shared", "scale", "class", "level", "subtree")
 _GROUPINGS = ("shared", "class", "level", "subtree")
 _FIRST_INTERCEPT_VARIANCE = 1.0
@@ -76,7 +76,20 @@ def prior_family(choice: PriorChoice, kernel: Kernel | None, classes: PerLabel) 
     return LearnedIntercepts(family) if learns_intercepts else family
 
 
-def structure_of(tie: Any, structures: Mapping[str, Any], has_tree: bool) -> str | None:
+def refuse_priors(model: Any) -> None:
+    """Refuse parameters of a classifier that give no one prior, whatever the data are."""
+    structures = {name: getattr(model, name) for name in _STRUCTURES}
+    structures["taxonomy"] = model.taxonomy if model.tree_prior else None
+    _structure_of(model.tie, structures, model.taxonomy is not None)
+    for name in ("coupling", "feature_widths"):
+        if getattr(model, name) and model.hyperparameters == "fixed":
+            raise ParameterError(
+                f"`{name}` is to be learned but `hyperparameters='fixed'`; use `hyperparameters='learn'`, or "
+                "give label_covariance or a kernel."
+            )
+
+
+def _structure_of(tie: Any, structures: Mapping[str, Any], has_tree: bool) -> str | None:
     """Name the one structure of the labels that is given; None if there is none.
 
     has_tree: whether there is a taxonomy that says which classes belong together.
@@ -99,8 +112,8 @@ def structure_of(tie: Any, structures: Mapping[str, Any], has_tree: bool) -> str
 
 
 def _family_of_kernel(choice: PriorChoice, kernel: Kernel | None, names: list[str]) -> PriorFamily:
-    structures = {name: getattr(choice, name) for name in STRUCTURES}
-    if structure_of(choice.tie, structures, choice.ties is not None) in (None, "taxonomy"):
+    structures = {name: getattr(choice, name) for name in _STRUCTURES}
+    if _structure_of(choice.tie, structures, choice.ties is not None) in (None, "taxonomy"):
         return _tied(choice, kernel, names)
     if choice.coupling is not None:
         return _coupling(choice, kernel, names)
