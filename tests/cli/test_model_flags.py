@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
+import re
 import signal
 import subprocess
 import sys
+from dataclasses import fields
 from numbers import Integral, Real
+from pathlib import Path
 
 import click
 import click.testing
@@ -34,6 +38,8 @@ try:
 except SystemExit:
     print("numpy" in sys.modules)
 """
+
+MARKING = ("ParameterError", "ParameterMessage", "warn_of_end", "warn_of_time", "warn_of_memory")
 
 KILLED = """
 import os, signal
@@ -252,3 +258,24 @@ def test_other_flip_rates_are_refused(run, text):
     done = run("fit", "none.txt", "--model", "max-margin", f"--flip-rates={text}", "-o", "m.lw", code=2)
     assert done.err.startswith("labelweave: --flip-rates ")
     assert done.err.count("\n") == 1
+
+
+def _marked(call):
+    """Give the parameters that a message marks, in the text of a call."""
+    parts = [part.value for part in ast.walk(call) if isinstance(part, ast.Constant)]
+    return re.findall(r"`(\w+)(?:=|`)", "".join(part for part in parts if isinstance(part, str)))
+
+
+def test_what_errors_of_the_library_mark_as_a_parameter_is_a_flag():
+    """Others are in no flag, and are named as in Python; structures of labels come from several flags."""
+    table, package = model_table.model_table(), Path(labelweave.__path__[0])
+    names = {one.name for owners in table.flags.values() for one in owners.values()}
+    names |= {field.name for field in fields(flags.DataFlags)}
+    names |= {"taxonomy", "label_covariance", "graph", "unknown_labels"}
+    found = {}
+    for file in package.rglob("*.py"):
+        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") in MARKING:
+                found |= dict.fromkeys(_marked(call), file.name)
+    assert len(found) > 20
+    assert {name: file for name, file in found.items() if name not in names} == {}

@@ -137,7 +137,7 @@ def in_flags(error: BaseException, flags: Mapping[str, str] | None = None) -> st
     def written(name: str, value: str | None) -> str:
         if (name, value) == ("unknown_labels", "'ignore'"):
             return "--ignore-unknown-labels"
-        return known.get(name, flag_of(name)) + ("" if value is None else f" {_as_given(value)}")
+        return known.get(name, flag_of(name)) + ("" if value in (None, "True") else f" {_as_given(value)}")
 
     return said.written(written) if isinstance(said, ParameterMessage) else str(error)
 

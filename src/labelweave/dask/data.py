@@ -366,7 +366,7 @@ def arrange(client: Client, data: ReadData, common: Common, budget: float) -> tu
     groups = data.groups(budget, is_wide=by_entry or common.covariance is not None)
     if common.covariance is not None and len(groups) > 1 and common.covariance.n_labels > _MOST_COUPLED:
         raise ParameterError(
-            f"`label_covariance` couples {common.covariance.n_labels} labels, which travel all "
+            f"label_covariance couples {common.covariance.n_labels} labels, which travel all "
             f"together where rows are in several places, and are {_MOST_COUPLED} at most there; raise "
             "`memory_budget`, so that all rows are brought to one place, or give a diagonal."
         )

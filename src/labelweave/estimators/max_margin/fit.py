@@ -279,9 +279,7 @@ class MarginTask:
                 return False
             return 8.0 * explicit.shape[1] * covariance.n_labels > 1e6 * self.settings.memory_budget
         if explicit is None or covariance.variances() is None:
-            why = (
-                "with `label_covariance` the weights of labels depend on each other, and all are other than 0"
-            )
+            why = "with label_covariance the weights of labels depend on each other, and all are other than 0"
             why = why if explicit is not None else "this kernel has no weights of features"
             raise ParameterError(
                 f"`prune={self.settings.prune!r}` drops weights of features, label by label; {why}: use "
