@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from labelweave.cli.decision_flags import DECISIONS
 from labelweave.cli.fit_request import FitRequest
 from labelweave.cli.label_relations import Targets
 from labelweave.cli.messages import alternatives, console, did_you_mean, say
@@ -18,12 +20,6 @@ from labelweave.cli.model_table import MODELS, class_of
 from labelweave.comparison import Comparison, compare
 
 _FOR_CLASSES = ("auto", "max-margin", "kernel-logistic")
-_DECIDES = {
-    "enforce": "hierarchical",
-    "calibrate": "calibrated",
-    "tune_threshold": "tuned",
-    "conformal": "conformal",
-}
 
 
 def models_to_compare(
@@ -61,7 +57,8 @@ def compare_models(request: FitRequest, targets: Targets, model: Any) -> None:
 
 def name_of(request: FitRequest) -> str:
     """Name a model with what decides on its scores."""
-    return ", ".join([request.model, *(_DECIDES[name] for name in request.decisions)])
+    deciding = (re.findall("[A-Z][a-z]+", DECISIONS[name])[0].lower() for name in request.decisions)
+    return ", ".join([request.model, *deciding])
 
 
 def compared(request: FitRequest, targets: Targets, models: Mapping[str, Any]) -> Comparison:
