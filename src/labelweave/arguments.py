@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, wraps
 from numbers import Integral, Real
 from types import NoneType, SimpleNamespace, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 F = TypeVar("F", bound=Callable[..., Any])
 Kind = tuple[Callable[[Any], bool], str]
@@ -25,6 +26,42 @@ _SHOWN = 60
 
 class ArgumentError(ValueError, TypeError):
     """An argument of a kind that a function does not take; both a ValueError and a TypeError."""
+
+
+_PARAMETER = re.compile(r"`(\w+)(?:=([^`]*))?`")
+
+
+class ParameterMessage(str):
+    """A sentence that names parameters, as Python users read it; others may read other names.
+
+    In the template parameters stand in backticks, alone or with a value: ```C```, ```prune='small'```.
+
+    text: the sentence of Python users where it is none of the template.
+    """
+
+    template: str
+
+    def __new__(cls, template: str, text: str | None = None) -> Self:
+        """Write the sentence out."""
+        template = getattr(template, "template", template)
+        given = _PARAMETER.sub(lambda found: found[0][1:-1], template) if text is None else text
+        self = super().__new__(cls, given)
+        self.template = template
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.template, str(self))
+
+    def written(self, write: Callable[[str, str | None], str]) -> str:
+        """Write the sentence with other names: of a parameter, and of the value that it has or None."""
+        return _PARAMETER.sub(lambda found: write(found[1], found[2]), self.template)
+
+
+class ParameterError(ValueError):
+    """Parameters that make no sense, said by the template of a :class:`ParameterMessage`."""
+
+    def __init__(self, template: str) -> None:
+        super().__init__(ParameterMessage(template))
 
 
 def checked(function: F) -> F:

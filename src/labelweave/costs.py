@@ -7,6 +7,8 @@ import warnings
 
 from sklearn.exceptions import EfficiencyWarning
 
+from labelweave.arguments import ParameterMessage
+
 MULTIPLICATIONS = 2e10  # a second, in products of dense matrices on one thread
 _LONG = 60.0
 _LARGE = 4e9
@@ -18,22 +20,24 @@ def warn_of_time(what: str, seconds: float, remedy: str) -> None:
     if seconds > _LONG:
         name, size = next((unit for unit in _UNITS if seconds > unit[1]), _UNITS[-1])
         message = f"{what} takes about {seconds / size:.2g} {name}; {remedy}"
-        warn_caller(message, EfficiencyWarning)
+        warn_caller(ParameterMessage(message), EfficiencyWarning)
 
 
 def warn_of_memory(what: str, n_bytes: float, remedy: str, least: float | None = None) -> None:
     """Warn where something takes more bytes than some, by default 4 GB."""
     if n_bytes > (_LARGE if least is None else least):
-        warn_caller(f"{what} takes about {n_bytes / 1e9:.2g} GB of memory; {remedy}", EfficiencyWarning)
+        message = f"{what} takes about {n_bytes / 1e9:.2g} GB of memory; {remedy}"
+        warn_caller(ParameterMessage(message), EfficiencyWarning)
 
 
 def warn_of_hard_margins(C: float, most: float, n_rows: int, tol: float) -> None:
     """Warn of a C so large that rounding of margins moves the objective."""
     message = (
-        f"C={C:g} asks of {n_rows} rows that margins are kept more exactly than numbers are rounded, so that "
-        f"a fit may use up max_iter and not meet tol={tol:g}; C={most:.0e} is as good as a hard margin"
+        f"`C={C:g}` asks of {n_rows} rows that margins are kept more exactly than numbers are rounded, so "
+        f"that a fit may use up `max_iter` and not meet `tol={tol:g}`; `C={most:.0e}` is as good as a hard "
+        "margin"
     )
-    warn_caller(message, EfficiencyWarning)
+    warn_caller(ParameterMessage(message), EfficiencyWarning)
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:

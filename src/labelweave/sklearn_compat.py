@@ -7,7 +7,7 @@ called by what stands in for them here; none reach it through a search.
 
 import copy
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -28,6 +28,8 @@ from sklearn.utils._param_validation import (
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
+from labelweave.arguments import ParameterMessage
+
 __all__ = [
     "CallbackSupportMixin",
     "HasMethods",
@@ -44,6 +46,7 @@ __all__ = [
     "_validate_shuffle_split",
     "callbacks_of",
     "is_pandas_na",
+    "naming_parameter",
     "sparse_matmul_to_dense",
     "validate_parameter_constraints",
     "with_callbacks",
@@ -56,6 +59,30 @@ def _fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[_Method], 
     """Check parameters before a fit."""
     decorate = base._fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
     return cast(Callable[[_Method], _Method], decorate)
+
+
+_PLAIN = {
+    "boolean": "True or False",
+    "cv_object": "an int in the range [2, inf)",
+    "random_state": "an int in the range [0, 2**32)",
+}
+
+
+def naming_parameter(error: InvalidParameterError, constraints: Mapping[str, Any]) -> InvalidParameterError:
+    """Let an error name its parameter to others than Python users, and what it takes."""
+    said = str(error)
+    name, (wanted, _, got) = said.split("'", 2)[1], said.partition(" must be ")[2].rpartition(". Got ")
+    allowed = [text for text in map(_plainly, constraints[name]) if text is not None]
+    wanted = " or ".join(allowed) or wanted
+    return InvalidParameterError(ParameterMessage(f"`{name}` must be {wanted}. Got {got}", said))
+
+
+def _plainly(constraint: Any) -> str | None:
+    if isinstance(constraint, StrOptions):
+        return f"one of {', '.join(sorted(constraint.options))}"
+    if isinstance(constraint, Interval):
+        return str(constraint)
+    return _PLAIN.get(constraint) if isinstance(constraint, str) else None
 
 
 def callbacks_of(estimator: Any) -> list[Any]:

@@ -136,21 +136,33 @@ def test_every_model_can_be_inside(run, files, model):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--tune-threshold", "accuracy"], "'objective' parameter of TunedThresholdClassifier must be"),
+        (
+            ["--tune-threshold", "accuracy"],
+            "objective must be one of example_f1, hamming_loss, macro_f1, micro_f1, pre",
+        ),
         (["--tune-threshold", "micro_f1,x=1"], "'x=1' is not understood; give objective, and after commas"),
         (["--tune-threshold", "micro_f1,micro_f1"], "'micro_f1' is not understood"),
         (["--tune-threshold", "micro_f1,cv=2,cv=3"], "'cv=3' is not understood"),
         (["--tune-threshold", "precision"], "the objective 'precision' needs one above 0 and at most 1"),
-        (["--tune-threshold", "micro_f1,cv=1"], "cv=1 is no number of folds from 2 on"),
+        (
+            ["--tune-threshold", "micro_f1,cv=1"],
+            "cv must be an int in the range [2, inf) or one of prefit. Got 1 instead.",
+        ),
         (["--tune-threshold", "micro_f1,cv=prefit"], "use labelweave decide with its file"),
         (["--tune-threshold", "micro_f1,cv=900"], "900 are needed"),
-        (["--calibrate", "sigmoid,pooling=3"], "'pooling' parameter of CalibratedLabelClassifier"),
-        (["--conformal", "false_negatives,level=1.5"], "'level' parameter of ConformalLabelClassifier"),
-        (["--conformal", "false_negatives,cv=1"], "cv=1 is no number of folds from 2 on"),
+        (["--calibrate", "sigmoid,pooling=3"], "pooling must be True or False. Got 3 instead."),
+        (
+            ["--conformal", "false_negatives,level=1.5"],
+            "level must be a float in the range (0.0, 1.0). Got 1.5 instead.",
+        ),
+        (
+            ["--conformal", "false_negatives,cv=1"],
+            "cv must be one of prefit or an int in the range [2, inf). Got 1 instead.",
+        ),
         (["--conformal", "false_negatives,level=0.001"], "but the level 0.001 needs at least 2995"),
         (
             ["--conformal", "false_discoveries,guarantee=expectation"],
-            "guarantee=expectation is for false_neg",
+            "guarantee='expectation' is for false negatives, whose share",
         ),
         ([*SETS, "--tune-threshold", "micro_f1"], "--tune-threshold and --conformal both choose label sets"),
         ([*SETS, "--calibrate", "sigmoid,decision=expected_f1"], "give decision=half"),

@@ -58,7 +58,7 @@ def test_cells_that_list_labels_are_cut(run, tmp_path, cells, flags, is_said, la
     ("flags", "words"),
     [
         ([], "of lists of labels, --label-column COLUMN for each .* columns are 'text', 'kind'"),
-        (["--label-column", "kind"], "a column that names labels is given by --labels 'kind'"),
+        (["--label-column", "kind"], "a column that names labels is given by --labels kind"),
     ],
 )
 def test_which_flag_names_the_labels_is_said(run, tmp_path, flags, words):
@@ -187,7 +187,10 @@ def test_wrong_files_of_label_relations(fit_table, tmp_path, file, text, flag, m
         (["fit", "a.csv", "--labels", "x"], "no column 'x'"),
         (["fit", "a.csv", "--labels", "tags", "--label-column", "x"], "two ways to name labels"),
         (["fit", "a.csv", "--labels", "tags", "--xml", "x"], "--xml does not go with a table"),
-        (["fit", "a.csv", "--labels", "tags", "--C", "-1"], "Invalid value for '--C'"),
+        (
+            ["fit", "a.csv", "--labels", "tags", "--C", "-1"],
+            "--C must be a float in the range (0.0, inf). Got -1.0 instead.",
+        ),
         *(
             (["fit", "a.csv", "--labels", "tags", "--min-df", given], "neither a count")
             for given in ("few", "-1", "0", "0.0", "nan", "inf", "1.5", "2.0")
@@ -246,14 +249,15 @@ def test_one_row_one_label_and_a_label_nobody_has(run, tmp_path):
 
 def test_too_few_rounds_are_one_plain_line(fit_table):
     done = fit_table("--max-iter", 1, "--tol", 1e-9, "--quiet")
-    assert done.err.startswith("labelweave: warning: the fit ended after 1 rounds at a gap of")
+    assert "raise --max-iter, scale the features, or regularise more. It is " in done.err
+    assert done.err.endswith(" after 1 rounds.\n")
     assert done.err.count("\n") == 1
 
 
 def test_an_interrupt_saves_the_best_model(fit_table, monkeypatch):
     monkeypatch.setattr(progress.GapLines, "show", lambda _: signal.raise_signal(signal.SIGINT))
     done = fit_table("--tol", 1e-9, code=130)
-    assert "the best model so far is saved in m.lw" in done.err
+    assert "interrupted; the model so far is saved in m.lw. The fit was interrupted;" in done.err
     assert not labelweave.load("m.lw").classifier_.converged_
 
 

@@ -107,9 +107,15 @@ def test_flags_of_max_margin_ask_for_it(run, tmp_path, flags, reason):
         (["--graph", "full"], "--graph goes with --model label-graph, not with auto."),
         (["--class-paths"], "--class-paths goes with --model kernel-logistic, not with auto."),
         (["--metric", "f1"], "'f1' is not one of 'micro_f1', 'macro_f1'"),
-        (["--time-budget", 0], "0.0 is not in the range x>0"),
-        (["--members", "rbf,svm"], "'rbf,svm' is neither auto nor a list of some of linear, max-margin, rbf"),
-        (["--members", "rbf,rbf"], "is neither auto nor a list of some of"),
+        (["--time-budget", 0], "--time-budget must be a float in the range (0.0, inf). Got 0.0 instead."),
+        (
+            ["--members", "rbf,svm"],
+            "--members rbf,svm; give 'auto', or a list of distinct names among",
+        ),
+        (
+            ["--members", "rbf,rbf"],
+            "--members rbf,rbf; give 'auto', or a list of distinct names among",
+        ),
         (["--metric", "jaccard", "--C", 2], "--C goes with --model max-margin or label-tree, not with auto."),
         (["--model", "auto", "--kernel", "rbf"], "--kernel goes with --model max-margin, kernel-logistic"),
         (["--model", "auto", "--data-taxonomy"], "--data-taxonomy goes with --model max-margin"),
@@ -153,7 +159,7 @@ def test_an_interrupt_saves_the_members_there_are(run, matrix_files, monkeypatch
 
     monkeypatch.setattr(Members, "make", make_or_interrupt)
     done = run("fit", "d.arff", *QUICK, "--members", "linear,rbf", "--out", "m.lw", code=130)
-    assert "interrupted after 1 of 2 members; the combination of these is saved in m.lw." in done.err
+    assert "the model so far is saved in m.lw. The fit was interrupted after 1 of 2 members;" in done.err
 
 
 def test_progress_names_the_member_and_the_time_left(run, matrix_files, monkeypatch):

@@ -227,7 +227,7 @@ def test_bad_covariances_are_one_line_and_code_2(fit_table, tmp_path, words, mes
     (tmp_path / "few.csv").write_text("tags\ngame\nnet\n")
     (tmp_path / "plain.csv").write_text("x\n1\n")
     (tmp_path / "d.svm").write_text("0 0:1\n1 1:1\n")
-    done = fit_table(*words, code=2)
+    done = fit_table(*words, "--quiet", code=2)
     assert message in done.err
     assert done.err.count("\n") == 1
     assert not (tmp_path / "m.lw").exists()

@@ -175,8 +175,8 @@ def test_one_class_a_row(fit_things, run):
 
 def test_too_few_passes_are_one_plain_line(run, matrix_files):
     done = run("fit", "d.arff", *GRAPH, "--graph", "full", "--max-iter", 2, "--tol", 1e-9, "-q")
-    assert "warning: the fit ended after 2 passes at a gap of " in done.err
-    assert "raise --max-iter or --regularization." in done.err
+    assert "raise --max-iter or --tol, scale the features, or regularise more. The gap is " in done.err
+    assert done.err.endswith(" after 2 passes.\n")
     assert done.err.count("\n") == 1
 
 
@@ -201,8 +201,8 @@ def test_an_interrupt_saves_the_model_so_far(run, matrix_files, monkeypatch):
 
     monkeypatch.setattr(StructuredMargin, "sweep", interrupted)
     done = run("fit", "d.arff", *GRAPH, "--tol", 1e-6, code=130)
-    assert re.search(r"interrupted after \d+ passes at a gap of ", done.err.splitlines()[-1])
-    assert "the best model so far is saved in m.lw" in done.err
+    assert re.search(r" The gap is [\d.e+-]+ after \d+ passes\.$", done.err.splitlines()[-1])
+    assert "interrupted; the model so far is saved in m.lw. The fit was interrupted;" in done.err
     assert _classifier().status_ == "interrupted"
 
 
@@ -216,13 +216,15 @@ def test_an_interrupt_saves_the_model_so_far(run, matrix_files, monkeypatch):
         (["--model", "low-rank", "--graph", "full"], "--graph goes with --model label-graph, not with"),
         (["--model", "low-rank", "--early-stopping"], "--early-stopping goes with --model label-graph"),
         (["--graph", "abc"], "'abc' is neither one of learn, chow-liu, full, none nor a file"),
-        (["--graph", "full", "--max-rounds", 2], "--max-rounds is about learning the graph, which --graph"),
-        (["--graph", "none", "--early-stopping"], "--early-stopping is about learning the graph"),
-        (["--graph", "full", "--validation-fraction", 0.1], "--validation-fraction is about learning the gr"),
-        (["--max-rounds", 0], "Invalid value for '--max-rounds'"),
-        (["--clique-size", 1], "Invalid value for '--clique-size'"),
-        (["--exact-width", 21], "Invalid value for '--exact-width'"),
-        (["--regularization", 0], "--regularization 0: label-graph needs a penalty above 0."),
+        (["--graph", "full", "--max-rounds", 2], "--max-rounds goes with --graph learn, not with full."),
+        (["--graph", "none", "--early-stopping"], "--early-stopping goes with --graph learn, not with none."),
+        (["--graph", "full", "--validation-fraction", 0.1],
+         "--validation-fraction goes with --threshold f1, micro_f1, macro_f1,"),
+        (["--max-rounds", 0], "--max-rounds is 0; a learned graph needs at least one round: give 1 or more,"),
+        (["--clique-size", 1], "--clique-size must be an int in the range [2, 8]. Got 1 instead."),
+        (["--exact-width", 21], "--exact-width must be an int in the range [0, 20]. Got 21 instead."),
+        (["--regularization", 0],
+         "--regularization must be one of auto or a float in the range (0.0, inf). Got 0.0"),
         (["--intercept-scaling", 2, "--no-intercept"], "--intercept-scaling has no intercept to scale"),
         (["--inference", "exact", "--exact-width", 1, "--graph", "full"], "has width 4, above exact_width=1"),
     ],
@@ -268,11 +270,11 @@ def test_inspect_refuses_what_makes_no_sense(run, matrix_files):
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--jobs", 0], "'--jobs': 0 threads can do nothing; give 1 or more, or -1 for all."),
-        (["--graph-tol", "nan"], "labelweave: --graph-tol nan: label-graph needs a number from 0 on"),
+        (["--jobs", 0], "--jobs is 0; give a number of threads from 1 on, or -1 for all."),
+        (["--graph-tol", "nan"], "--graph-tol must be a float in the range [0.0, inf). Got nan instead."),
         (
             ["--regularization", "nan"],
-            "labelweave: --regularization nan: label-graph needs a penalty above 0",
+            "--regularization must be one of auto or a float in the range (0.0, inf). Got nan",
         ),
     ],
 )

@@ -230,8 +230,8 @@ def test_one_class_a_row(fit_things, run):
 
 def test_too_few_rounds_are_one_plain_line(run, matrix_files):
     done = run("fit", "d.txt", *LOW_RANK, "--loss", "logistic", "--max-iter", 2, "--tol", 1e-12, "-q")
-    assert "warning: the fit ended after 2 rounds at an objective of " in done.err
-    assert "above --tol 1e-12; raise --max-iter." in done.err
+    assert "lowered the objective by more than --tol; raise --max-iter, or --tol." in done.err
+    assert "It ended after 2 rounds at an objective of " in done.err
     assert done.err.count("\n") == 1
 
 
@@ -243,8 +243,8 @@ def test_an_interrupt_saves_the_best_model(run, matrix_files, monkeypatch):
 
     monkeypatch.setattr(progress.GapLines, "show", show)
     done = run("fit", "d.txt", *LOW_RANK, "--loss", "logistic", "--tol", 1e-12, code=130)
-    assert "interrupted after 2 rounds at an objective of " in done.err.splitlines()[-1]
-    assert "the best model so far is saved in m.lw" in done.err
+    assert "It ended after 2 rounds at an objective of " in done.err.splitlines()[-1]
+    assert "interrupted; the model so far is saved in m.lw. The fit was interrupted; the" in done.err
     assert _classifier().status_ == "interrupted"
     assert json.loads(run("evaluate", "m.lw", "d.txt", "--json").out)["precision@1"] > 0.2
 
@@ -295,26 +295,36 @@ def test_a_linear_model_a_label(run, matrix_files, words, parameters):
          "--loss goes with --model low-rank, label-tree or binary-relevance, not with kernel-logistic."),
         (["--model", "binary-relevance", "--kernel", "rbf"], "--kernel goes with --model max-margin,"),
         (["--model", "binary-relevance", "--seed", 1], "--seed goes with --model auto, max-margin,"),
-        (["--model", "binary-relevance", "--regularization", 0], "--regularization 0: binary-relevance"),
-        (["--rank", 0], "'0' is neither a whole number from 1 on nor a share of the labels"),
-        (["--rank", "1.5"], "'1.5' is neither"),
+        (["--model", "binary-relevance", "--regularization", 0],
+         "--regularization must be a float in the range (0.0, inf). Got 0.0 instead."),
+        (["--rank", 0],
+         "--rank must be an int in the range [1, inf) or a float in the range (0.0, 1.0]. Got 0 "),
+        (["--rank", "1.5"],
+         "--rank must be an int in the range [1, inf) or a float in the range (0.0, 1.0]. Got 1.5 "),
         (["--rank", "all"], "'all' is neither"),
-        (["--rank", "nan"], "'nan' is neither"),
-        (["--loss", "hinge"], "--loss hinge goes with --model label-tree; give logistic, squared or"),
+        (["--rank", "nan"],
+         "--rank must be an int in the range [1, inf) or a float in the range (0.0, 1.0]. Got nan "),
+        (["--loss", "hinge"], "--loss must be one of logistic, squared, squared_hinge. Got 'hinge' instead."),
         (["--loss", "log"], "Invalid value for '--loss'"),
-        (["--regularization", -1], "Invalid value for '--regularization'"),
+        (["--regularization", -1],
+         "--regularization must be a float in the range [0.0, inf). Got -1.0 instead."),
         (["--regularization", "nan"], "regularization"),
-        (["--negative-weight", 0], "Invalid value for '--negative-weight'"),
-        (["--threshold", "best"], "'best' is neither a number nor one of auto, f1, micro_f1, macro_f1,"),
-        (["--threshold", "inf"], "'inf' is neither a number"),
-        (["--validation-fraction", 0.2], "--validation-fraction goes with --threshold and one of f1,"),
+        (["--negative-weight", 0],
+         "--negative-weight must be a float in the range (0.0, inf). Got 0.0 instead."),
+        (["--threshold", "best"],
+         "Invalid value for '--threshold': 'best' is neither a number nor auto, f1,"),
+        (["--threshold", "inf"], "macro_f1, micro_f1 or a float in the range (-inf, inf). Got inf instead."),
+        (["--validation-fraction", 0.2],
+         "--validation-fraction goes with --threshold f1, micro_f1, macro_f1,"),
         (["--intercept-scaling", 2, "--no-intercept"], "--intercept-scaling has no intercept to scale"),
-        (["--kernel-rank", 5], "--kernel-rank stands for a kernel matrix; --kernel linear needs none"),
-        (["--precision", "auto"], "--precision auto goes with --model max-margin; give float32 or float64."),
+        (["--kernel-rank", 5], "--kernel-rank goes with --kernel rbf, polynomial or laplacian, not with"),
+        (["--precision", "auto"], "--precision must be one of float32, float64. Got 'auto' instead."),
         (["--gamma", 1], "--gamma goes with --kernel rbf, polynomial or laplacian, not with linear."),
-        (["--hyperparameters", "learn"], "--hyperparameters learn goes with --loss squared and"),
-        (["--cv", 3], "--cv is about learning; give --hyperparameters learn too, or --ranks or"),
-        (["--cv", 3, "--hyperparameters", "fixed"], "--cv is about learning, which --hyperparameters fixed"),
+        (["--hyperparameters", "learn"],
+         "--hyperparameters learn is for --loss squared with --penalty ridge, but they"),
+        (["--cv", 3], "--cv goes with --hyperparameters learn, not with fixed."),
+        (["--cv", 3, "--hyperparameters", "fixed"],
+         "--cv goes with --hyperparameters learn, not with fixed."),
         (["--kernel", "rbf", "--memory-budget", 1e-9], "too small"),
     ],
 )  # fmt: skip

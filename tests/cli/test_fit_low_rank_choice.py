@@ -106,7 +106,7 @@ def test_an_interrupt_saves_the_best_pair_so_far(run, matrix_files, monkeypatch)
     _interrupt_at(monkeypatch, "fit 3 of at most 12 to folds")
     words = ["--ranks", "1,3", "--regularizations", "0.1,1", "--cv", 3]
     done = run("fit", "d.txt", *LOW_RANK, *words, code=130)
-    assert "interrupted after 3 of 12 fits to folds; the model with the best rank and" in done.err
+    assert "the model so far is saved in m.lw. The cross-validation was interrupted after 3 of 12" in done.err
     assert "Traceback" not in done.err
     assert labelweave.load("m.lw").search_status_ == "interrupted"
     assert "(interrupted)" in run("inspect", "m.lw").out
@@ -115,21 +115,28 @@ def test_an_interrupt_saves_the_best_pair_so_far(run, matrix_files, monkeypatch)
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--ranks", "0.2,1.5"], "Invalid value for '--ranks': '1.5' is neither a whole number from 1"),
-        (["--ranks", "0"], "'0' is neither a whole number"),
-        (["--ranks", "2,"], "'' is neither a whole number"),
-        (["--regularizations", "1,x"], "'1,x' is neither a list of numbers from 0 on, such as 0.1,1,10, nor"),
-        (["--regularizations", "1,-1"], "'1,-1' is neither"),
-        (["--regularizations", "nan"], "'nan' is neither"),
-        (["--regularizations", "1e999"], "'1e999' is neither"),
-        (["--regularizations", "0"], "'0' is neither"),
+        (["--ranks", "0.2,1.5"],
+         "--ranks has 1.5; a rank is a whole number from 1 on, or a share of the labels"),
+        (["--ranks", "0"], "--ranks has 0; a rank is a whole number from 1 on, or a share of the labels"),
+        (["--ranks", "2,"], "--ranks has ''; a rank is a whole number from 1 on, or a share of the labels"),
+        (["--regularizations", "1,x"],
+         "--regularizations has entries that are not numbers; they must be real"),
+        (["--regularizations", "1,-1"],
+         "--regularizations has -1.0; give numbers from 0 on, or how many to find from"),
+        (["--regularizations", "nan"],
+         "--regularizations has nan; give numbers from 0 on, or how many to find from"),
+        (["--regularizations", "1e999"],
+         "--regularizations has inf; give numbers from 0 on, or how many to find from"),
+        (["--regularizations", "0"],
+         "--regularizations must be an int in the range [1, inf). Got 0 instead."),
         (["--scoring", "accuracy"], "Invalid value for '--scoring'"),
         (["--rule", "worst"], "Invalid value for '--rule'"),
-        (["--ranks", "2", "--cv", "1"], "Invalid value for '--cv'"),
+        (["--ranks", "2", "--cv", "1"], "--cv must be an int in the range [2, inf). Got 1 instead."),
         (["--ranks", "2", "--rank", 3], "--rank and --ranks name the same thing; give one of them."),
         (["--regularizations", "2", "--regularization", 3], "--regularization and --regularizations name"),
         (["--scoring", "loss", "--rank", 2, "--regularization", 3], "leave nothing to choose for --scoring"),
-        (["--ranks", "2", "--learning-rows", 30], "--learning-rows is about learning; give"),
+        (["--ranks", "2", "--learning-rows", 30],
+         "--learning-rows goes with --hyperparameters learn, not with fixed."),
         (["--model", "binary-relevance", "--ranks", "2"], "--ranks goes with --model low-rank, not with bin"),
         (["--model", "binary-relevance", "--scoring", "loss"], "--scoring goes with --model low-rank, not"),
     ],

@@ -12,8 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 import labelweave
+from labelweave.arguments import ParameterMessage
 from labelweave.cli import main
-from labelweave.cli.messages import with_flags
+from labelweave.cli.messages import in_flags
 from labelweave.cli.standard_input import _suffix
 from labelweave.datasets import read_any
 from labelweave.decisions.layers import innermost
@@ -49,7 +50,9 @@ def test_roles_are_told_identifiers_left_out_and_patterns_of_labels_read(run, ta
     assert "categorical   text" in told
     assert "numeric       price" in told
     assert "left out      id (identifier), note (empty)" in told
-    assert "the columns 'id' look like identifiers and are left out; name what to use with --text" in told
+    assert (
+        "the columns 'id' look like identifiers and are left out; to keep them, name them in --text" in told
+    )
     some = "tag_c, other" if labels == "tag_[ab]" else "other"
     assert f"the columns {some} hold 0 and 1 only and are taken for features" in told
     names = ["tag_a", "tag_b"] if labels == "tag_[ab]" else ["tag_a", "tag_b", "tag_c"]
@@ -186,12 +189,12 @@ def test_messages_name_flags(run, tmp_path):
     assert "missing       f (the mean is taken)" in run(*words).err
     (tmp_path / "c.jsonl").write_text('{"f": {"a": 1}, "y": "x"}\n')
     assert (
-        "name it with --drop"
+        "expected text or a number; name the column in --drop."
         in run("fit", "c.jsonl", "--model", "max-margin", "--labels", "y", "--out", "m.lw", code=2).err
     )
     (tmp_path / "r.arff").write_text(ARFF)
     told = run("convert", "r.arff", "r.svm", "--lossy", code=2).err
-    assert "--to mulan can" in told
+    assert "that of Mulan can" in told
 
 
 def test_warnings_of_a_fit_name_flags(run, tmp_path):
@@ -204,8 +207,10 @@ def test_warnings_of_a_fit_name_flags(run, tmp_path):
     assert "is all but constant" in told
     assert "Features of different sizes do this; --scaling auto brings them to one scale." in told
     told = run("fit", "r.arff", *flags[:2], *flags[4:], "--tol", 1e-9, "--out", "m.lw", "-q").err
-    assert "above --tol 1e-09; raise --max-iter, lower --C or give --scaling auto." in told
-    assert "--memory-budget is 3 MB" in with_flags("memory_budget is 3 MB, too small for it")
+    assert "met the tolerance; raise --max-iter, scale the features, or regularise more." in told
+    assert "--memory-budget is 3 MB" in in_flags(
+        ValueError(ParameterMessage("`memory_budget` is 3 MB, too small"))
+    )
 
 
 def _piped(words, data):

@@ -253,7 +253,7 @@ def test_features_have_the_names_of_all_files(run, tmp_path):
     [
         (
             ["rows", "--dask", "x", "--model", "binary-relevance"],
-            "--dask goes with --model max-margin, low-rank, kernel-logistic, label-graph, label-tree or auto",
+            "--dask goes with --model auto, max-margin, kernel-logistic, low-rank, label-graph or label-tree",
         ),
         (
             ["rows", "--dask", "x", "--model", "low-rank", "--compare", "binary-relevance"],
@@ -266,7 +266,7 @@ def test_features_have_the_names_of_all_files(run, tmp_path):
             "--inputs scores is for data in memory",
         ),
         (["rows", "--dask", "x", "--prune", "small", *FLAGS], "--prune small is for data in memory"),
-        (["rows", "--dask", "x", "--kernel-rank", "9", *FLAGS], "--kernel linear needs none: leave it out"),
+        (["rows", "--dask", "x", "--kernel-rank", "9", *FLAGS], "--kernel-rank goes with --kernel rbf"),
         (["rows", "--dask", "x", "--jobs", "2", *FLAGS], "--jobs 2 is for data in memory"),
         (["rows", "--dask", "x"], "A table needs --labels or --label-column"),
         (["nothing/*.parquet", "--dask", "x"], "no files"),

@@ -127,7 +127,7 @@ def test_the_iteration_limit_ends_with_a_certificate():
     assert not result.converged
     assert result.n_iter == 4
     assert problem.certified == 2
-    assert "raise max_iter" in result.status.value
+    assert "raise `max_iter`" in result.status.value
 
 
 def test_a_block_that_is_done_early_does_not_hide_the_end_of_the_others():

@@ -25,6 +25,7 @@ import scipy.linalg as sl
 import scipy.sparse.linalg as ssl
 from threadpoolctl import ThreadpoolController
 
+from labelweave.arguments import ParameterError
 from labelweave.array_types import Array
 from labelweave.forks import renew_locks
 
@@ -447,7 +448,7 @@ def _inverse_root(corner: Array) -> Array:
 def numbers_of(values: Any, name: str) -> Array:
     """Read an array of real numbers, masked ones as NaN; objects that are numbers become float64.
 
-    name: what messages call it.
+    name: what messages call it, a parameter in backticks.
     Raises ValueError where values are none.
     """
     try:
@@ -456,7 +457,7 @@ def numbers_of(values: Any, name: str) -> Array:
     except (TypeError, ValueError, OverflowError):
         read = np.empty(0, np.str_)
     if read.dtype.kind not in "biuf":
-        raise ValueError(
+        raise ParameterError(
             f"{name} has entries that are not numbers; they must be real numbers, in rows as long."
         )
     return read

@@ -256,7 +256,7 @@ class AutoLabelClassifier(LabelClassifier):
         KeyboardInterrupt
             After Ctrl-C, with the members that are done combined; see :func:`labelweave.set_config`.
         """
-        given = {} if isinstance(self.members, str) else named_members(self.members)
+        given = named_members(self.members)
         features, labels, weights = self._read(X, y, sample_weight)
         plan = make_plan(Shape.of_data(features, labels), tuple(given) or None, self.time_budget)
         progress = FitProgress(self, FitArguments(X, y, sample_weight), plan.steps() + 2)
@@ -274,6 +274,9 @@ class AutoLabelClassifier(LabelClassifier):
                 "combines these."
             )  # fmt: skip
         return self
+
+    def _refuse_together(self) -> None:
+        named_members(self.members)
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[FeatureMatrix, LabelMatrix, Array]:
         """Read the rows of positive weight."""

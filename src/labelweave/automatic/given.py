@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
+from labelweave.arguments import ParameterError
 from labelweave.array_types import Array, RowsByLabels
 from labelweave.automatic.plan import MEMBERS
 from labelweave.automatic.scorers import log_odds
@@ -30,12 +31,14 @@ _RESPONSES = ("predict_proba", "decision_function")
 _ENTRIES_TO_CHOOSE_BY = 2_000_000
 
 
-def named_members(members: Sequence[Any]) -> dict[str, Any]:
-    """Give members by name: None for those that have one, estimators by their class and a number.
+def named_members(members: str | Sequence[Any]) -> dict[str, Any]:
+    """Give members by name: None for those that have one, estimators by class and number; nothing of "auto".
 
     Raises ValueError if there are none, one is twice there, or one is neither a name nor an estimator.
     """
     found: dict[str, Any] = {}
+    if isinstance(members, str):
+        return found
     for member in members:
         is_estimator = hasattr(member, "fit") and hasattr(member, "get_params")
         if isinstance(member, type) or not (is_estimator or member in MEMBERS) or member in list(found):
@@ -48,8 +51,8 @@ def named_members(members: Sequence[Any]) -> dict[str, Any]:
         alike = sum(name.split(" ")[0] == kind for name in found)
         found[f"{kind} {alike + 1}" if alike else kind] = member
     if not found:
-        raise ValueError(
-            f"members={list(members)!r}; give 'auto', or a list of distinct names among "
+        raise ParameterError(
+            f"`members={list(members)!r}`; give 'auto', or a list of distinct names among "
             f"{', '.join(map(repr, MEMBERS))} and of multi-label estimators, as RandomForestClassifier()."
         )
     return found

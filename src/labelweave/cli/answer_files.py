@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from labelweave.cli.messages import json_text, visible
+from labelweave.cli.messages import json_text, short, visible
 from labelweave.datasets.data_file import replaced_file
 from labelweave.datasets.table_files import escaped
 from labelweave.model_files.safe_file import replacing_file
@@ -127,3 +127,21 @@ def print_table(header: list[str], lines: Iterable[list[Any]]) -> None:
     writer.writerow(header)
     for line in lines:
         writer.writerow(map(_cell, line))
+
+
+def label_rows(
+    names: Sequence[str], observed: Any, counts: Any, more: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Give the counts of every label, whole ones as such, and their shares.
+
+    counts: has positive, predicted, hits, precision, recall and f1; more: further shares.
+    """
+    whole = {"observed": observed, "positive": counts.positive, "predicted": counts.predicted,
+             "found": counts.hits}  # fmt: skip
+    shares = {"precision": counts.precision, "recall": counts.recall, "f1": counts.f1, **more}
+    return [
+        {"label": name}
+        | {what: int(v[k]) if float(v[k]).is_integer() else short(v[k]) for what, v in whole.items()}
+        | {what: short(values[k]) for what, values in shares.items()}
+        for k, name in enumerate(names)
+    ]

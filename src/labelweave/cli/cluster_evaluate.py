@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.cli import cluster_fit
+from labelweave.cli.answer_files import label_rows
 from labelweave.cli.flags import DataFlags
-from labelweave.cli.messages import short
 from labelweave.cli.model_rows import read_labeled_rows, truth_of
 from labelweave.cli.pipeline_rows import as_taken
 from labelweave.metrics.known_labels import Unknown, known_labels
@@ -105,19 +105,7 @@ class FileSums:
         """Give the counts and shares of every label."""
         counts = self.sums.counts
         shares = Counts(counts.positive, counts.predicted, counts.hit)
-        return [
-            {
-                "label": name,
-                "observed": int(counts.observed[label]),
-                "positive": int(counts.positive[label]),
-                "predicted": int(counts.predicted[label]),
-                "found": int(counts.hit[label]),
-                "precision": short(shares.precision[label]),
-                "recall": short(shares.recall[label]),
-                "f1": short(shares.f1[label]),
-            }
-            for label, name in enumerate(self.names)
-        ]
+        return label_rows(self.names, counts.observed, shares, {})
 
 
 def measured_on_cluster(model: Any, data: str, source: DataFlags, where: str) -> FileSums:

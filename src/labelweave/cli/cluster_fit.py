@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import logging
 import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import click
-from sklearn.exceptions import ConvergenceWarning
 
 from labelweave.cli.column_words import column_words
-from labelweave.cli.comparing import models_to_compare, name_of, on_folds, show_comparison
+from labelweave.cli.comparing import models_to_compare, name_of, on_folds
 from labelweave.cli.decision_flags import with_decisions
-from labelweave.cli.fit_request import ON_CLUSTERS, FitRequest
-from labelweave.cli.fit_words import explain_end, print_summary
+from labelweave.cli.fit_request import FitRequest
+from labelweave.cli.fit_words import End, endings, save_fit
 from labelweave.cli.label_cells import cut_where_listed, require_labels
 from labelweave.cli.label_relations import covariance_over, graph_over, is_graph_file
-from labelweave.cli.messages import note
-from labelweave.cli.model_table import class_of, model_table
+from labelweave.cli.messages import note, say
+from labelweave.cli.model_table import class_on_cluster, models_on_clusters
 from labelweave.comparison import Comparison
 from labelweave.datasets import read_taxonomy
-from labelweave.decisions.base import layers
-from labelweave.estimators import TableModel
 
 _LOCAL = "local"
 _BUDGET = 2000.0  # megabytes, of models that have none
@@ -34,17 +30,19 @@ _SECONDS = 30  # for a scheduler to answer
 class OnCluster(NamedTuple):
     """What a fit on a cluster needs: pairs of rows and labels, and a model.
 
+    label_names: of labels that are to be related.
     vectorizer, columns: of a table.
     feature_names: of other formats that have them.
     first_feature: from where svmlight files count, 0 or 1.
     """
 
     pairs: list[Any]
-    model: Any
-    vectorizer: Any
-    columns: Any
-    feature_names: Any
-    first_feature: int | None
+    label_names: Sequence[str] | None
+    vectorizer: Any = None
+    columns: Any = None
+    feature_names: Any = None
+    first_feature: int | None = None
+    model: Any = None
 
     def n_rows(self, client: Any) -> int:
         """Count the rows, for which they are read."""
@@ -63,7 +61,7 @@ def prepared_on_cluster(client: Any, request: FitRequest, verbose: int) -> OnClu
     """Say how workers read the rows, and make the model that was asked for."""
     from labelweave.dask.files import files_of, parts_of, with_classes
 
-    parameters = model_table().keywords(request.model, request.given)
+    found: dict[str, Any] = {"client": client, "verbose": verbose}
     budget = float(request.value("memory_budget") or _BUDGET)
     parts = parts_of(files_of([request.data, *request.more]), budget)
     if not request.quiet:
@@ -76,53 +74,37 @@ def prepared_on_cluster(client: Any, request: FitRequest, verbose: int) -> OnClu
     if request.one_class:
         pairs = with_classes(pairs, keeps_unknown=request.has("taxonomy"))
     if request.has("taxonomy") and request.relations.taxonomy:
-        parameters["taxonomy"] = read_taxonomy(request.relations.taxonomy)
+        found["taxonomy"] = read_taxonomy(request.relations.taxonomy)
     elif request.has("graph") and request.graph is not None:
-        parameters["graph"] = graph_over(names or (), request.graph)
+        found["graph"] = graph_over(names or (), request.graph)
     elif names is not None:
-        parameters["label_covariance"] = covariance_over(names, request, read.columns)
+        found["label_covariance"] = covariance_over(names, request, read.columns)
     tree = request.relations.taxonomy
     taxonomy = read_taxonomy(tree) if request.decisions and tree else None
     model = with_decisions(
-        _class_on_cluster(request.model)(client, **parameters, verbose=verbose),
-        request.decisions, taxonomy, "labelweave.dask", random_state=request.seed,
+        request.classifier(found), request.decisions, taxonomy, "labelweave.dask", random_state=request.seed,
     )  # fmt: skip
-    return OnCluster(pairs, model, read.vectorizer, read.columns, read.feature_names, read.first_feature)
-
-
-def _class_on_cluster(model: str) -> Any:
-    import labelweave.dask
-
-    return getattr(labelweave.dask, class_of(model).__name__)
+    return read._replace(pairs=pairs, model=model)
 
 
 def run_on_cluster(request: FitRequest) -> int:
     """Fit a model on a cluster and save it; give the exit code."""
     assert request.dask is not None, "a cluster is asked for"
-    others = models_to_compare(request.compare, request.model, bool(request.one_class), ON_CLUSTERS)
+    others = models_to_compare(request.compare, request.model, bool(request.one_class), models_on_clusters())
     with connected(request.dask) as client:
         ready = prepared_on_cluster(client, request, 0 if request.quiet else 1)
         model = ready.model
         if others:
-            models = {name_of(request): model} | {name: _class_on_cluster(name)(client) for name in others}
-            show_comparison(compared_on_cluster(request, ready, models))
+            models = {name_of(request): model} | {name: class_on_cluster(name)(client) for name in others}
+            say(repr(compared_on_cluster(request, ready, models)))
         started = time.perf_counter()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with endings() as said:
             model.fit(ready.pairs)
-        seconds = time.perf_counter() - started
-    local = whole = model.to_local()
-    if ready.vectorizer is None:
-        for layer in layers(local) if ready.feature_names is not None else ():
-            layer.feature_names_in_ = ready.feature_names.astype(object)
-        if ready.first_feature is not None:
-            layers(local)[-1].first_feature_ = ready.first_feature
-    else:
-        whole = TableModel.of_fitted(ready.vectorizer, local, ready.columns)
-    whole.save(request.out, key=request.key)
-    if not request.quiet:
-        print_summary(whole, model._n_rows, seconds, request.out)
-    return explain_end(local, request.out)
+        end = End(model._n_rows, time.perf_counter() - started, said)
+    known = {"first_feature_": ready.first_feature}
+    return save_fit(
+        model.to_local(), request, end, ready.vectorizer, ready.columns, ready.feature_names, known
+    )
 
 
 def compared_on_cluster(request: FitRequest, ready: OnCluster, models: Mapping[str, Any]) -> Comparison:
@@ -174,18 +156,7 @@ def connected(where: str) -> Iterator[Any]:
         yield client
 
 
-class _Read(NamedTuple):
-    """How parts are read; labels that are to be related."""
-
-    pairs: list[Any]
-    label_names: Sequence[str] | None
-    vectorizer: Any = None
-    columns: Any = None
-    feature_names: Any = None
-    first_feature: int | None = None
-
-
-def _pairs(client: Any, parts: list[Any], request: FitRequest) -> _Read:
+def _pairs(client: Any, parts: list[Any], request: FitRequest) -> OnCluster:
     from labelweave.dask.files import WITH_NAMES, counted_alike, matrix_pairs, names_in, planned, table_pairs
 
     source, path = request.source, parts[0].path
@@ -200,7 +171,7 @@ def _pairs(client: Any, parts: list[Any], request: FitRequest) -> _Read:
         if needs_names or format in WITH_NAMES:
             labels, features = names_in(client, parts[0], format, options)
         pairs = matrix_pairs(client, parts, format, options, features)
-        return _Read(pairs, labels if needs_names else None, feature_names=features, first_feature=first)
+        return OnCluster(pairs, labels if needs_names else None, feature_names=features, first_feature=first)
     first, given = parts[0].table(), source.columns()
     require_labels(first, given)
     if not request.one_class:
@@ -210,4 +181,4 @@ def _pairs(client: Any, parts: list[Any], request: FitRequest) -> _Read:
         column_words(first, given, columns).show()
     plan = planned(client, parts, columns, source.vectorizer(columns), is_verbose=not request.quiet)
     names = plan.label_names if needs_names else None
-    return _Read(table_pairs(client, parts, plan), names, plan.vectorizer, plan.columns)
+    return OnCluster(table_pairs(client, parts, plan), names, plan.vectorizer, plan.columns)

@@ -81,10 +81,6 @@ def predict(**flags: Any) -> None:
       labelweave predict tags.lw new.jsonl --top 5
       labelweave predict tags.lw new.csv --threshold 0.3 --output-format tsv
       labelweave predict bibtex.lw bibtex-test.arff --out labels.parquet
-      labelweave predict scene.lw new.arff --certificates
-      labelweave predict animals.lw new.csv --reject-below 0.8
-      labelweave predict genes.lw new.arff --terms specific --out terms.tsv
-      labelweave predict animals.lw new.csv --probabilities --output-format tsv
     """
 
 
@@ -114,7 +110,6 @@ def evaluate(**flags: Any) -> None:
       labelweave evaluate tags.lw test.jsonl
       labelweave evaluate bibtex.lw bibtex-test.arff --json
       labelweave evaluate tags.lw test.jsonl --csv > labels.csv
-      labelweave evaluate animals.lw test.csv
       labelweave evaluate movies.lw movies --dask local:4
     """
 
@@ -297,11 +292,7 @@ def inspect(**flags: Any) -> None:
     Examples:
       labelweave inspect tags.lw
       labelweave inspect tags.lw --label role::program --features 20
-      labelweave inspect bookmarks.lw --label music
-      labelweave inspect tags.lw --covariance --out tags.png
       labelweave inspect scene.lw --graph --out scene.png
-      labelweave inspect tuned.lw --thresholds
-      labelweave inspect tags.lw --json
     """
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import click
@@ -11,22 +12,14 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from labelweave.cli.decision_flags import DECISIONS
 from labelweave.cli.fit_request import FitRequest
 from labelweave.cli.label_relations import Targets
-from labelweave.cli.messages import console, did_you_mean, metric_table
-from labelweave.cli.model_flags import alternatives
+from labelweave.cli.messages import alternatives, console, did_you_mean, say
 from labelweave.cli.model_table import MODELS, class_of
 from labelweave.comparison import Comparison, compare
 
 _FOR_CLASSES = ("auto", "max-margin", "kernel-logistic")
-_DECIDES = {
-    "enforce": "hierarchical",
-    "calibrate": "calibrated",
-    "tune_threshold": "tuned",
-    "conformal": "conformal",
-}
-_WIDTH = 79
-_GAP = 2  # between columns
 
 
 def models_to_compare(
@@ -59,18 +52,13 @@ def compare_models(request: FitRequest, targets: Targets, model: Any) -> None:
     others = models_to_compare(request.compare, request.model, targets.are_classes)
     if others:
         models = {name_of(request): model} | {name: class_of(name)() for name in others}
-        show_comparison(compared(request, targets, models))
-
-
-def show_comparison(found: Comparison) -> None:
-    """Print a comparison as tables."""
-    for table in _comparison_tables(found):
-        console().print(table)
+        say(repr(compared(request, targets, models)))
 
 
 def name_of(request: FitRequest) -> str:
     """Name a model with what decides on its scores."""
-    return ", ".join([request.model, *(_DECIDES[name] for name in request.decisions)])
+    deciding = (re.findall("[A-Z][a-z]+", DECISIONS[name])[0].lower() for name in request.decisions)
+    return ", ".join([request.model, *deciding])
 
 
 def compared(request: FitRequest, targets: Targets, models: Mapping[str, Any]) -> Comparison:
@@ -105,41 +93,3 @@ def on_folds(
                 status.update(f"fitting {name}, fold {fold + 1} of {folds}")
 
         return compare_all(dict(models), folds, random_state=request.seed, on_fit=tell)
-
-
-def _comparison_tables(found: Comparison) -> Iterator[Any]:
-    """Lay out a comparison, one row a metric, with as many models beside each other as 79 columns hold."""
-    folds, means = len(next(iter(found.values[found.reference].values()))), found.means()
-
-    def cell(model: str, metric: str) -> str:
-        mean = f"{means[model][metric]:.4g}"
-        if model == found.reference:
-            return mean
-        one = found.difference(model, metric)
-        return f"{mean} ± {(one.high - one.low) / 2:.1g}{'*' if one.is_clear else ' '}"
-
-    columns = {}
-    for model in found.models:
-        heading = model.replace(", ", ",\n")
-        columns[heading] = {metric: cell(model, metric) for metric in found.metrics}
-    parts = list(_that_fit(columns))
-    caption = (
-        f"mean over {folds} folds; ± is the 95 % interval of the difference\n"
-        f"to {found.reference}, * where it leaves out 0"
-    )
-    for number, part in enumerate(parts):
-        yield metric_table(part, caption if number == len(parts) - 1 else None)
-
-
-def _that_fit(columns: Mapping[str, Mapping[str, str]]) -> Iterator[dict[str, Mapping[str, str]]]:
-    """Divide columns into tables that fit side by side."""
-    first = max(map(len, next(iter(columns.values()))))
-    part, width = dict[str, Mapping[str, str]](), first
-    for heading, cells in columns.items():
-        own = _GAP + max(map(len, [*heading.split("\n"), *cells.values()]))
-        if part and width + own > _WIDTH:
-            yield part
-            part, width = {}, first
-        part[heading] = cells
-        width += own
-    yield part

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from labelweave.cli.flags import with_options
+from labelweave.arguments import ParameterMessage
+from labelweave.cli.flags import plain_value, with_options
 from labelweave.cli.messages import flag_of
 
 if TYPE_CHECKING:
@@ -55,36 +55,25 @@ def _settings(context: click.Context, parameter: click.Parameter, text: str | No
                 f"{word!r} is not understood; give {main}, and after commas parameter=value, each once, of "
                 f"{', '.join(allowed)}."
             )
-        found[name] = value if name in (main, "taxonomy") else _value(value)
+        found[name] = value if name in (main, "taxonomy") else _setting(value)
     _check(kind, found)
     return found
 
 
-def _value(text: str) -> Any:
+def _setting(text: str) -> Any:
     """Read a number, a truth value or a word."""
-    for read in (_WORDS.__getitem__, int, float):
-        with suppress(ValueError, KeyError):
-            return read(text.lower())
-    return text
+    return _WORDS[text.lower()] if text.lower() in _WORDS else plain_value(text)
 
 
 def _check(kind: Any, settings: Settings) -> None:
     from labelweave import MaxMarginClassifier
-    from labelweave.inference.thresholds.objective import read_objective
 
     any_classifier: Any = MaxMarginClassifier  # will do to check the others
-    cv = settings.get("cv")
-    if not (cv in (None, "prefit") or (type(cv) is int and cv >= 2)):
-        raise click.BadParameter(f"cv={cv} is no number of folds from 2 on.")
     try:
         required = {"taxonomy": None} if kind.__name__ == DECISIONS["enforce"] else {}
         kind(any_classifier(), **required | settings)._validate_params()
-        if kind.__name__ == DECISIONS["tune_threshold"]:
-            read_objective(settings.get("objective", "micro_f1"), settings.get("target"))
     except ValueError as error:
-        raise click.BadParameter(" ".join(str(error).split())) from None
-    if (settings.get("control"), settings.get("guarantee")) == ("false_discoveries", "expectation"):
-        raise click.BadParameter("guarantee=expectation is for false_negatives; give guarantee=probability.")
+        raise click.BadParameter(ParameterMessage(error.args[0])) from None
 
 
 def refused_decisions(
@@ -96,21 +85,19 @@ def refused_decisions(
     prefit: whether the model is fitted already, so that all rows are held-out ones.
     """
     choosing = [name for name in given if name != "enforce"]
-    flags = [flag_of(name) for name in choosing]
-    if choosing and has_threshold:
-        yield f"--threshold and {flags[-1]} both set thresholds; give one of them."
-    if {"tune_threshold", "conformal"} <= set(given):
-        yield "--tune-threshold and --conformal both choose label sets; give one of them."
-    if len(choosing) == 2 and given["calibrate"].get("decision", "half") != "half":
-        yield (
-            f"--calibrate {given['calibrate']['decision']} and {flags[1]} both choose label sets; "
-            "give decision=half."
-        )
-    if prefit and len(choosing) == 2 and "conformal" in given:
-        yield (
-            "--calibrate and --conformal need rows of their own, or the guarantee does not hold; calibrate "
-            "first, and give the file that is made, with other rows, to labelweave decide --conformal."
-        )
+    last, are_two = flag_of(choosing[-1]) if choosing else "", len(choosing) == 2
+    decision = given.get("calibrate", {}).get("decision", "half")
+    wrong = (
+        (choosing and has_threshold, f"--threshold and {last} both set thresholds; give one of them."),
+        ({"tune_threshold", "conformal"} <= set(given), "--tune-threshold and --conformal both choose label "
+         "sets; give one of them."),
+        (are_two and decision != "half", f"--calibrate {decision} and {last} both choose label sets; give "
+         "decision=half."),
+        (prefit and are_two and "conformal" in given, "--calibrate and --conformal need rows of their own, "
+         "or the guarantee does not hold; calibrate first, and give the file that is made, with other rows, "
+         "to labelweave decide --conformal."),
+    )  # fmt: skip
+    yield from (said for is_wrong, said in wrong if is_wrong)
     for name, settings in given.items():
         held_out = next((parameter for parameter in _HELD_OUT if parameter in settings), None)
         if prefit and held_out is not None:

@@ -14,11 +14,8 @@ from labelweave.cli.relation_files import read_descriptions
 from labelweave.datasets import read_taxonomy
 
 
-def model_of_texts(request: FitRequest, targets: Targets, kind: Any, parameters: dict[str, Any]) -> Any:
-    """Make the classifier around a model, or around the usual one where no flag is of a model.
-
-    kind: the class of the model.
-    """
+def model_of_texts(request: FitRequest, targets: Targets) -> Any:
+    """Make the classifier around a model, or around the usual one where no flag is of a model."""
     relations, rows = request.relations, targets.rows
     assert relations.label_descriptions is not None, "texts are asked for"
     given = read_descriptions(relations.label_descriptions)
@@ -32,7 +29,7 @@ def model_of_texts(request: FitRequest, targets: Targets, kind: Any, parameters:
     tree = rows.taxonomy if relations.data_taxonomy else None
     if relations.taxonomy:
         tree = read_taxonomy(relations.taxonomy)
-    estimator = kind(**parameters) if parameters or request.is_model_named else None
+    estimator = request.classifier({}) if request.given or request.is_model_named else None
     words = None if features is None else np.asarray(features, dtype=object)
     return LabelTextClassifier(estimator, text, feature_names=words, taxonomy=tree, random_state=request.seed)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from labelweave.cli.answer_files import print_table
+from labelweave.cli.answer_files import label_rows, print_table
 from labelweave.cli.flags import DataFlags
-from labelweave.cli.messages import console, metric_table, note, print_json, say, short
+from labelweave.cli.messages import console, metric_table, note, print_json, say
 from labelweave.cli.model_rows import classifier_of, open_model, read_labeled_rows, truth_of
 from labelweave.cli.pipeline_rows import as_taken
 from labelweave.decisions.layers import guarantee_words
@@ -54,35 +54,23 @@ def run(
 
 
 def _show(
-    counts: dict[str, int], metrics: dict[str, float], label_rows: Callable[[], list[dict[str, Any]]],
+    counts: dict[str, int], metrics: dict[str, float], of_labels: Callable[[], list[dict[str, Any]]],
     as_json: bool, as_csv: bool,
 ) -> None:  # fmt: skip
     if as_json:
-        print_json(counts | metrics | {"per_label": label_rows()})
+        print_json(counts | metrics | {"per_label": of_labels()})
     elif as_csv:
-        lines = label_rows()
+        lines = of_labels()
         print_table(list(lines[0]), ([*line.values()] for line in lines))
     else:
         console().print(", ".join(f"{count} {what.replace('_', ' ')}" for what, count in counts.items()))
         console().print(metric_table({"value": metrics}))
 
 
-def _count(count: float) -> float:
-    """Give a whole number as one; with probabilities for labels a count may be none."""
-    return int(count) if float(count).is_integer() else short(count)
-
-
 def _label_rows(measured: Measured) -> list[dict[str, Any]]:
     """Give the counts and shares of every label."""
     numbers = label_numbers(measured.outcomes, measured.probabilities)
-    counts = {"observed": numbers.observed, "positive": numbers.positive, "predicted": numbers.predicted,
-              "found": numbers.hits}  # fmt: skip
-    shares = {"precision": numbers.precision, "recall": numbers.recall, "f1": numbers.f1, "auc": numbers.auc}
+    more = {"auc": numbers.auc}
     if numbers.calibration is not None:
-        shares["calibration_error"] = numbers.calibration
-    return [
-        {"label": name}
-        | {what: _count(values[label]) for what, values in counts.items()}
-        | {what: short(values[label]) for what, values in shares.items()}
-        for label, name in enumerate(measured.outcomes.names)
-    ]
+        more["calibration_error"] = numbers.calibration
+    return label_rows(measured.outcomes.names, numbers.observed, numbers, more)

@@ -76,10 +76,11 @@ _model_options = with_options(
     click.option(
         "--model",
         type=click.Choice(list(MODELS)),
-        help="auto combines several models by what rows that they did not see say, max-margin gives label "
-        "sets, kernel-logistic probabilities, low-rank learns few factors of many labels, label-graph which "
-        "labels to score together, label-tree serves ten thousand labels and more; the others are what "
-        "low-rank learning is compared with [auto; max-margin with flags that it has and auto has not].",
+        metavar="NAME",
+        help="auto combines several models, max-margin gives label sets, kernel-logistic probabilities, "
+        "low-rank learns few factors of many labels, label-graph which labels go together, label-tree serves "
+        "ten thousand labels, binary-relevance is a model of each label alone [auto; max-margin with flags "
+        "that auto has not].",
         is_eager=True,
     ),
     *model_flag_options(),
@@ -121,41 +122,15 @@ _dask_option = click.option(
 def fit(context: click.Context, /, data: str, out: str, **options: Any) -> None:
     """Fit a model to a data file and save it.
 
-    Labels that are missing in DATA count as not observed; --model NAME --help shows
-    the flags of one model alone.  Ctrl-C ends the fit
-    early: the best model so far is saved; with --tune-threshold, --calibrate or
-    --conformal, which fit several times, nothing is.
+    Labels that are missing in DATA count as not observed.  Ctrl-C saves the best
+    model so far, and none with flags that fit several times.
 
     \b
     Examples:
       labelweave fit bibtex-train.arff --xml bibtex.xml --out bibtex.lw
-      labelweave fit scene-train.arff --metric hamming_loss --time-budget 60 \\
-          --out scene.lw
-      labelweave fit train.txt --C 0.5 --jobs 2 --out eurlex.lw
-      labelweave fit packages.jsonl --text description --categorical section \\
-          --labels tags --id package --taxonomy facets.csv --out tags.lw
-      labelweave fit movies.csv --text plot --label-column comedy \\
-          --label-column drama --out movies.lw
-      labelweave fit scene-train.arff --kernel rbf --gamma 0.5 \\
-          --covariance-from scene-old.arff --shrink 0.1 --out scene.lw
-      labelweave fit animals.csv --model kernel-logistic --text description \\
-          --labels species --one-class --out animals.lw
-      labelweave fit tickets.csv --text message --labels topics --label-separator ';' \\
-          --label-descriptions topics.csv --out topics.lw
-      labelweave fit images.arff --model kernel-logistic --data-taxonomy \\
-          --tie level --out images.lw
-      labelweave fit bookmarks-train.arff --model low-rank --rank 0.4 --out bookmarks.lw
-      labelweave fit bookmarks-train.arff --model low-rank --ranks 0.2,0.4,0.6 \\
-          --regularizations 0.1,1,10 --scoring precision_at_1 --out bookmarks.lw
-      labelweave fit scene-train.arff --model label-graph --early-stopping --out scene.lw
-      labelweave fit scene-train.arff --tune-threshold macro_f1,cv=5 --out scene.lw
-      labelweave fit scene-train.arff --calibrate isotonic \\
-          --conformal false_negatives,level=0.2 --out scene.lw
-      labelweave fit scene-train.arff --compare low-rank,binary-relevance --out scene.lw
-      labelweave fit packages.csv --text description --label-column 'tag_*' \\
-          --answers filled-in.csv --out tags.lw
-      labelweave fit movies/*.parquet --dask local:4 --label-column 'genre_*' \\
-          --out movies.lw
+      labelweave fit packages.csv --text description --categorical section \\
+          --labels tags --label-separator , --out tags.lw
+      labelweave fit movies.csv --text plot --label-column 'genre_*' --out movies.lw
     """
     request = FitRequest.of(data, out, options)
     source, relations = request.source, vars(request.relations).values()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any
+
+import click
 
 from labelweave.cli.decision_flags import DECISIONS, refused_decisions
 from labelweave.cli.flags import DataFlags
-from labelweave.cli.messages import flag_of, refuse
-from labelweave.cli.model_flags import alternatives, refused_values
-from labelweave.cli.model_table import model_table
+from labelweave.cli.messages import alternatives, flag_of, in_flags, refuse
+from labelweave.cli.model_table import class_of, class_on_cluster, model_table, models_on_clusters
 
 _TREES = ("taxonomy", "data_taxonomy", "class_paths")
 _COVARIANCES = ("covariance", "covariance_from", "signatures")
@@ -20,39 +20,26 @@ _OWNERS = {  # flags of structures, and which parameter a model must have for th
     **dict.fromkeys((*_SOURCES, "shrink"), "label_covariance"),
     "class_paths": "taxonomy",
     "graph": "graph",
+    "label_descriptions": "label_mean",
 }
-_WITH_GAMMA = ("rbf", "polynomial", "laplacian")
-_KERNELS_OF = {"gamma": _WITH_GAMMA, "degree": ("polynomial",), "coef0": ("polynomial",)}
-_EXPLICIT = ("linear", "cosine")  # kernels of which no matrix is made
-_KERNEL_SOLVERS = ("alternating_directions", "block_ascent", "working_set")
-_SOLVERS_OF = {"factorization": ("alternating_directions",)}
-_LEARNING = ("cv", "learning_rows", "learning_blocks", "max_learning_iter", "coupling")
-_GRAPH_LEARNING = ("cliques_per_round", "max_rounds", "graph_tol", "clique_size", "early_stopping", "refit",
-                   "validation_fraction")  # fmt: skip
+_LEARNS, _OF_GRAPH = {"hyperparameters": ("learn",)}, {"graph": ("learn",)}
+_THRESHOLDS = tuple(word for word in model_table().flags["threshold"]["max-margin"].words if word != "auto")
+_NEEDS: dict[str, Mapping[str, tuple[str, ...]]] = {  # flags that say nothing unless another is so
+    "gamma": {"kernel": ("rbf", "polynomial", "laplacian")},
+    "degree": {"kernel": ("polynomial",)},
+    "coef0": {"kernel": ("polynomial",)},
+    "factorization": {"solver": ("alternating_directions", "auto")},
+    **dict.fromkeys(("cv", "learning_rows", "learning_blocks", "max_learning_iter"), _LEARNS),
+    **dict.fromkeys(("cliques_per_round", "max_rounds", "graph_tol", "clique_size", "early_stopping",
+                     "refit"), _OF_GRAPH),
+    "validation_fraction": {"threshold": _THRESHOLDS, **_OF_GRAPH},
+}  # fmt: skip
+_OF_KERNEL_MATRICES = ("max-margin", "low-rank")  # models whose kernel_rank stands for one
 LISTED = {"rank": "ranks", "regularization": "regularizations"}
 _AS_THEY_ARE = ("quiet", "graph", "one_class", "compare", "compare_folds", "key", "dask", "more")
 _USUAL, _OTHERWISE = "auto", "max-margin"  # where no model is named, and with flags of its own
-_OF_TEXTS, _TAKE_TEXTS = "kernel-logistic", ("max-margin", "kernel-logistic", "low-rank")
-_KERNELS_OF_ROWS = ("linear", "rbf", "polynomial", "laplacian", "cosine")
-_NEWTON_OF_PARTS = ("auto", "function_gradients", "symmetrized_gradients")
-_ON_ALL_CLUSTERS: dict[str, tuple[str, ...]] = {"scaling": ("none",), "jobs": ()}
-_ON_CLUSTERS: dict[str, dict[str, tuple[str, ...]]] = {  # models, and which values flags may have there
-    "max-margin": {
-        "kernel": _KERNELS_OF_ROWS,
-        "prune": ("off",),
-        "solver": ("auto", "coordinate_ascent"),
-        "factorization": ("auto",),
-    },
-    "low-rank": {"kernel": _KERNELS_OF_ROWS, "hyperparameters": ("fixed",), "learning_rows": ()},
-    "kernel-logistic": {"kernel": _KERNELS_OF_ROWS, "solver": _NEWTON_OF_PARTS},
-    "label-graph": {"kernel": ("linear",), "inputs": ("features",)},
-    "label-tree": {},
-    "auto": {},
-}
-ON_CLUSTERS = list(_ON_CLUSTERS)
+_OF_TEXTS = "kernel-logistic"  # and with descriptions of labels
 _APART = f"{_USUAL} is for rows that fit each worker, and on a cluster taken where it is named"
-_TREE_TIES = ("level", "subtree")
-_HOW_TO_GIVE_A_TREE = f"give one of {', '.join(map(flag_of, _TREES))}."
 
 
 @dataclass(frozen=True)
@@ -121,7 +108,10 @@ class FitRequest:
             source=DataFlags.of(options),
             **{name: options[name] for name in _AS_THEY_ARE},
         ).with_model_of_flags()
-        refuse(chain.from_iterable(reasons(request) for reasons in _REASONS))
+        refuse(_why_not_owners(request))
+        refuse(_why_not_together(request))
+        refuse(_why_not_needs(request))
+        request.check()
         return request
 
     def with_model_of_flags(self) -> FitRequest:
@@ -149,6 +139,45 @@ class FitRequest:
         said = f"{reason}, so the model is {_OTHERWISE}; --model {_OTHERWISE} silences this."
         return replace(self, model=_OTHERWISE, why_this_model=said)
 
+    def check(self) -> None:
+        """Ask the classifier whether its parameters make sense; small structures stand for those to read.
+
+        Raises click.UsageError with the flags of its reason.
+        """
+        from labelweave.decisions import LabelTextClassifier
+        from labelweave.labels import LabelCovariance, Taxonomy
+
+        tree, graph = self.relations.first(_TREES), self.graph
+        covariance = tree or self.relations.first(_COVARIANCES)
+        found: dict[str, Any] = {} if graph is None else {"graph": graph}
+        is_of_texts = self.relations.label_descriptions is not None
+        if tree is not None and self.has("taxonomy") and not is_of_texts:
+            found["taxonomy"] = Taxonomy([("a", "b"), ("a", "c")])
+        elif covariance is not None and not is_of_texts:
+            found["label_covariance"] = LabelCovariance.identity(2)
+        model = self.classifier(found)
+        try:
+            model._validate_params()
+            if is_of_texts:
+                LabelTextClassifier(model)._validate_params()
+        except ValueError as error:
+            flags = {"taxonomy": tree, "label_covariance": covariance}
+            named = {name: flag_of(flag) for name, flag in flags.items() if flag is not None}
+            raise click.UsageError(in_flags(error, named)) from None
+
+    def classifier(self, found: Mapping[str, Any]) -> Any:
+        """Make the classifier of the flags.
+
+        found: what further flags say about labels, as keywords of its constructor.
+        """
+        parameters = {**model_table().keywords(self.model, self.given), **found}
+        if self.dask is not None:
+            return class_on_cluster(self.model)(**parameters)
+        if self.chooses_rank:
+            for name, several in LISTED.items():
+                parameters |= {several: [parameters.pop(name)]} if name in parameters else {}
+        return class_of(self.model, choosing=self.chooses_rank)(**parameters)
+
     @property
     def relates_labels(self) -> bool:
         """Whether a flag says how labels vary together."""
@@ -160,17 +189,14 @@ class FitRequest:
         return int(self.given.get("seed", 0))
 
     @property
-    def kernel(self) -> str:
-        """The kernel of the model, if it has kernels."""
-        return str(self.value("kernel") or "linear")
-
-    @property
     def chooses_rank(self) -> bool:
         """Whether rank and regularization are chosen by cross-validation."""
         return any(name in self.given for name in model_table().choices(self.model))
 
     def value(self, flag: str) -> Any:
         """Give the value of a flag, or what the constructor takes without it; None if it has none such."""
+        if flag == "graph":
+            return (self.graph or "learn") if self.has("graph") else None
         parameter = model_table().of(self.model).get(flag)
         return self.given.get(flag, None if parameter is None else parameter.default)
 
@@ -179,193 +205,73 @@ class FitRequest:
         return self.model in model_table().objects.get(parameter, ())
 
 
-def _why_not_labels(request: FitRequest) -> Iterator[str]:
-    """Refuse flags that say different things of the labels of a row, or of how labels go together."""
-    relations, one = request.relations, request.one_class
-    if relations.class_paths and one is False:
-        yield "--class-paths has one class a row, which --many-labels rules out."
-    if (one or relations.class_paths) and request.source.label_separator:
-        flag = "--one-class" if one else "--class-paths"
-        yield f"--label-separator lists several labels a row, but {flag} wants one class."
-    flags = [flag_of(name) for name in (*_SOURCES, "class_paths") if getattr(relations, name)]
-    if len(flags) > 1:
-        yield f"{flags[0]} and {flags[1]} both describe the labels; give one of them."
-    if relations.shrink is not None and not flags:
-        every = ", ".join(map(flag_of, _SOURCES))
-        yield f"--shrink has no covariance to shrink; give one of {every} too."
+def _why_not_together(request: FitRequest) -> Iterator[str]:
+    """Refuse flags that exclude each other; of parameters of the classifier it is asked."""
+    relations, given, source = request.relations, set(request.given), request.source
+    structures = [flag_of(name) for name in (*_SOURCES, "class_paths") if getattr(relations, name)]
+    in_memory = relations.first(("data_taxonomy", "class_paths", "label_descriptions"))
+    in_memory = in_memory or ("answers" if source.answers else "")
+    covariances = _COVARIANCES if request.has("taxonomy") else _SOURCES
+    one = "one_class" if request.one_class else "class_paths" if relations.class_paths else ""
+    texts, beside = relations.label_descriptions, relations.first((*_COVARIANCES, "class_paths", "shrink"))
+    decision = next(iter(request.decisions), "")
+    several = next((name for name in request.decisions if name != "enforce"), "")
+    choosing = next((name for name in model_table().choices(request.model) if name in given), "")
+    twice = next((pair for pair in LISTED.items() if set(pair) <= given), ())
+    wrong: tuple[tuple[Any, str], ...] = (
+        (request.dask is None and request.more, f"{''.join(request.more[:1])} is a second data file; --dask "
+         "takes several, without it give one."),
+        (request.dask and in_memory, f"{flag_of(in_memory)} is for data in memory, and does not go with "
+         "--dask."),
+        (request.dask and choosing, "--dask takes one --rank and --regularization, not a choice of several."),
+        (relations.class_paths and request.one_class is False, "--class-paths has one class a row, which "
+         "--many-labels rules out."),
+        (one and source.label_separator, "--label-separator lists several labels a row, but "
+         f"{flag_of(one)} wants one class."),
+        (len(structures) > 1, f"{' and '.join(structures[:2])} both describe the labels; give one of them."),
+        (relations.shrink is not None and not relations.first(covariances), "--shrink has no covariance to "
+         f"shrink; give one of {', '.join(map(flag_of, covariances))} too."),
+        (texts and beside, f"--label-descriptions and {flag_of(beside or '')} both describe the labels; give "
+         "one of them."),
+        (texts and decision, f"--label-descriptions does not go with {flag_of(decision)}, which has no rows "
+         "for labels that DATA lacks; give --threshold."),
+        (texts and choosing, "--label-descriptions goes with one --rank and --regularization, not with a "
+         "choice of several."),
+        (twice, f"{' and '.join(map(flag_of, twice))} name the same thing; give one of them."),
+        (choosing and set(LISTED) <= given, "--rank and --regularization leave nothing to choose for "
+         f"{flag_of(choosing)}; give --ranks or --regularizations."),
+        ("checkpoint" in given and several, f"--checkpoint keeps one fit, but {flag_of(several)} fits "
+         "several times; leave one of them out, or give the fitted model to labelweave decide."),
+        ({"intercept_scaling", "no_intercept"} <= given, "--intercept-scaling has no intercept to scale, "
+         "which --no-intercept rules out."),
+    )  # fmt: skip
+    yield from (said for is_wrong, said in wrong if is_wrong)
+    yield from refused_decisions(request.decisions, has_threshold="threshold" in given)
 
 
 def _why_not_owners(request: FitRequest) -> Iterator[str]:
-    """Refuse flags of other models, and values of theirs."""
+    """Refuse flags of other models, and models that are fitted in memory alone."""
     table, model = model_table(), request.model
+    if request.dask is not None and model not in models_on_clusters():
+        yield f"--dask goes with --model {alternatives(models_on_clusters())}, not with {model}."
     owners = {flag: list(table.flags[flag]) for flag in request.given}
     relations = {**vars(request.relations), "graph": request.graph}
     owners |= {f: list(table.objects[p]) for f, p in _OWNERS.items() if relations[f] not in (None, False)}
     for flag, models in owners.items():
         if model not in models and not (flag == "seed" and request.decisions):
             yield f"{flag_of(flag)} goes with --model {alternatives(models)}, not with {model}."
-    yield from refused_values(model, dict(request.given))
-    if {"intercept_scaling", "no_intercept"} <= set(request.given):
-        yield "--intercept-scaling has no intercept to scale, which --no-intercept rules out."
 
 
-def _why_not_texts(request: FitRequest) -> Iterator[str]:
-    """Refuse what does not go with texts of labels."""
-    relations = request.relations
-    if not relations.label_descriptions:
-        return
-    if request.model not in _TAKE_TEXTS:
-        yield f"--label-descriptions goes with --model {alternatives(_TAKE_TEXTS)}, not with {request.model}."
-    other = relations.first((*_COVARIANCES, "class_paths", "shrink"))
-    if other is not None:
-        yield f"--label-descriptions and {flag_of(other)} both describe the labels; give one of them."
-    if request.decisions:
-        yield (
-            f"--label-descriptions does not go with {flag_of(next(iter(request.decisions)))}, which has no "
-            "rows for labels that DATA lacks; give --threshold."
-        )
-    if request.given.get("scaling", "none") not in ("none", "unit"):
-        scaling = request.given["scaling"]
-        yield f"--label-descriptions needs counts of words, which --scaling {scaling} changes."
+def _why_not_needs(request: FitRequest) -> Iterator[str]:
+    """Refuse flags that the values of others leave without a meaning."""
+    needs = {flag: _NEEDS[flag] for flag in request.given if flag in _NEEDS}
+    if "kernel_rank" in request.given and request.model in _OF_KERNEL_MATRICES:
+        needs["kernel_rank"] = _NEEDS["gamma"]
     if request.chooses_rank:
-        yield "--label-descriptions goes with one --rank and --regularization, not with a choice of several."
-
-
-def _why_not_low_rank(request: FitRequest) -> Iterator[str]:
-    if request.model != "low-rank":
-        return
-    given = request.given
-    for single, several in LISTED.items():
-        if single in given and several in given:
-            yield f"--{single} and --{several} name the same thing; give one of them."
-    if request.chooses_rank and set(LISTED) <= set(given):
-        flag = next(name for name in model_table().choices(request.model) if name in given)
-        yield (
-            f"--rank and --regularization leave nothing to choose for {flag_of(flag)}; give --ranks or "
-            "--regularizations."
-        )
-    learns, ridge = request.value("hyperparameters") == "learn", ("squared", "ridge")
-    if learns and not request.chooses_rank and (request.value("loss"), request.value("penalty")) != ridge:
-        yield "--hyperparameters learn goes with --loss squared and --penalty ridge only."
-    if "kernel_rank" in given and request.kernel in _EXPLICIT:
-        yield f"--kernel-rank stands for a kernel matrix; --kernel {request.kernel} needs none: give --rank."
-
-
-def _why_not_graph(request: FitRequest) -> Iterator[str]:
-    threshold = request.value("threshold")
-    holds_out = threshold not in (None, "auto") and not isinstance(threshold, float)
-    flag = next((name for name in _GRAPH_LEARNING if name in request.given), None)
-    if flag == "validation_fraction" and holds_out:
-        return
-    if request.has("graph") and flag is not None and request.graph not in (None, "learn"):
-        yield f"{flag_of(flag)} is about learning the graph, which --graph {request.graph} rules out."
-
-
-def _why_not_learning(request: FitRequest) -> Iterator[str]:
-    wanted = (
-        name for name in _LEARNING if name in request.given and not (name == "cv" and request.chooses_rank)
-    )
-    flag = next(wanted, None)
-    if flag is None or request.value("hyperparameters") == "learn":
-        return
-    if "hyperparameters" in request.given:
-        yield f"{flag_of(flag)} is about learning, which --hyperparameters fixed rules out."
-    or_else = ", or --ranks or --regularizations" if flag == "cv" else ""
-    yield f"{flag_of(flag)} is about learning; give --hyperparameters learn too{or_else}."
-
-
-def _why_not_threshold(request: FitRequest) -> Iterator[str]:
-    parameter = model_table().of(request.model).get("threshold")
-    if parameter is None or "validation_fraction" not in request.given:
-        return
-    if request.model == "label-graph" and request.value("graph") in (None, "learn"):
-        return  # rounds are measured on these rows
-    rules = [word for word in parameter.words if word != "auto"]
-    if request.value("threshold") not in rules:
-        yield f"--validation-fraction goes with --threshold and one of {', '.join(rules)}."
-
-
-def _why_not_prior(request: FitRequest) -> Iterator[str]:
-    """Refuse structures that a prior with a scale of its own cannot have."""
-    if not request.has("taxonomy"):
-        return
-    relations = request.relations
-    tree, covariance = relations.first(_TREES), relations.first(_COVARIANCES)
-    structure, coupling = tree or covariance, request.given.get("coupling")
-    if coupling is not None and structure is not None:
-        yield f"--coupling and {flag_of(structure)} both describe the labels; give one of them."
-    if relations.shrink is not None and tree is not None:
-        which = ", ".join(map(flag_of, _COVARIANCES))
-        yield f"--shrink goes with {which} here; with {flag_of(tree)} scales are learned."
-    tie = request.value("tie")
-    words, other = (tie,) if isinstance(tie, str) else tie, covariance if coupling is None else "coupling"
-    if other is not None and tie != "shared":
-        yield f"--tie {','.join(words)} does not go with {flag_of(other)}, which shares one kernel."
-    needs_tree = next((word for word in words if word in _TREE_TIES), None)
-    wanted = {"tie": needs_tree, "decision": request.given.get("decision", "most_probable")}
-    for flag, value in wanted.items():
-        if tree is None and value not in (None, "most_probable"):
-            yield f"--{flag} {value} needs a taxonomy; {_HOW_TO_GIVE_A_TREE}"
-
-
-def _why_not_kernel(request: FitRequest) -> Iterator[str]:
-    given, kernel = request.given, request.kernel
-    solver = given.get("solver", "auto")
-    for flag, kernels in _KERNELS_OF.items():
-        if flag in given and kernel not in kernels:
-            yield f"--{flag} goes with --kernel {alternatives(kernels)}, not with {kernel}."
-    for flag, solvers in _SOLVERS_OF.items():
-        if flag in given and solver not in ("auto", *solvers):
-            yield f"{flag_of(flag)} goes with --solver {alternatives(solvers)}, not with {solver}."
-    if "kernel_rank" in given and request.model == _OTHERWISE and kernel in _EXPLICIT:
-        yield f"--kernel-rank stands for a kernel matrix; --kernel {kernel} needs none: leave it out."
-    has_columns = "kernel_rank" in given or request.dask is not None
-    if solver == "coordinate_ascent" and kernel in _WITH_GAMMA and not has_columns:
-        yield (
-            f"--solver coordinate_ascent walks features, which --kernel {kernel} has none of; "
-            f"give {alternatives(_KERNEL_SOLVERS)}, or --kernel-rank."
-        )
-
-
-def _why_not_decisions(request: FitRequest) -> Iterator[str]:
-    yield from refused_decisions(request.decisions, has_threshold="threshold" in request.given)
-    several = next((name for name in request.decisions if name != "enforce"), None)
-    if "checkpoint" in request.given and several is not None:
-        yield (
-            f"--checkpoint keeps one fit, but {flag_of(several)} fits several times; "
-            "leave one of them out, or give the fitted model to labelweave decide."
-        )
-
-
-def _why_not_cluster(request: FitRequest) -> Iterator[str]:
-    """Refuse what is not done on a cluster."""
-    if request.dask is None:
-        if request.more:
-            yield f"{request.more[0]} is a second data file; --dask takes several, without it give one."
-        return
-    if request.model not in _ON_CLUSTERS:
-        yield f"--dask goes with --model {alternatives(_ON_CLUSTERS)}, not with {request.model}."
-    described = request.relations.first(("data_taxonomy", "class_paths", "label_descriptions"))
-    described = described or ("answers" if request.source.answers else None)
-    if described is not None:
-        yield f"{flag_of(described)} is for data in memory, and does not go with --dask."
-    if request.chooses_rank:
-        yield "--dask takes one --rank and --regularization, not a choice of several."
-    for flag, values in (_ON_ALL_CLUSTERS | _ON_CLUSTERS.get(request.model, {})).items():
-        if request.given.get(flag) not in (None, *values):
-            yield f"{flag_of(flag)} {request.given[flag]} is for data in memory, and does not go with --dask."
-
-
-_REASONS = (
-    _why_not_cluster,
-    _why_not_labels,
-    _why_not_owners,
-    _why_not_texts,
-    _why_not_low_rank,
-    _why_not_graph,
-    _why_not_learning,
-    _why_not_threshold,
-    _why_not_prior,
-    _why_not_decisions,
-    _why_not_kernel,
-)
+        needs.pop("cv", None)
+    for flag, others in needs.items():
+        values = {other: request.value(other) for other in others}
+        known = {other: value for other, value in values.items() if value is not None}
+        if known and not any(value in others[other] for other, value in known.items()):
+            ways = " or ".join(f"{flag_of(other)} {alternatives(others[other])}" for other in known)
+            yield f"{flag_of(flag)} goes with {ways}, not with {next(iter(known.values()))}."

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
-from labelweave.cli.messages import note, one_line, print_lines, say, size_of
+from labelweave.cli.fit_request import FitRequest
+from labelweave.cli.messages import in_flags, note, one_line, print_lines, say, size_of
+from labelweave.decisions.base import layers
 from labelweave.decisions.layers import innermost
+from labelweave.estimators import TableModel
 from labelweave.facts import (
     CliqueFacts,
     CombinationFacts,
-    ModelFacts,
     decision_lines,
     fact_lines,
     label_lines,
@@ -26,13 +31,18 @@ _MOST_THRESHOLDS = 12
 _SIGNS = {1: "together", -1: "apart", 0: "by row"}
 
 
-def print_summary(model: Any, n_rows: int, seconds: float, out: str) -> None:
-    """Write what was fitted to stderr.
+class End(NamedTuple):
+    """The end of a fit: to how many rows it was, and what fits said of early ends, that to all rows last."""
 
-    n_rows: the rows it was fitted to.
-    """
+    n_rows: int
+    seconds: float
+    said: list[Warning]
+
+
+def _print_summary(model: Any, end: End, out: str) -> None:
+    """Write what was fitted to stderr."""
     facts = model_facts(model)
-    lines = {"rows": str(n_rows), **label_lines(facts), **fact_lines(facts), **decision_lines(facts)}
+    lines = {"rows": str(end.n_rows), **label_lines(facts), **fact_lines(facts), **decision_lines(facts)}
     found = (
         label_thresholds(model) if (facts.threshold or "TunedThresholdClassifier" in facts.names) else None
     )
@@ -41,7 +51,7 @@ def print_summary(model: Any, n_rows: int, seconds: float, out: str) -> None:
         left = len(found.by_label) - len(shown)
         more = [f"and {left} more: labelweave inspect {out} --thresholds"] if left else []
         lines["by label"] = ", ".join(shown + more)
-    print_lines(lines | {"seconds": f"{seconds:.1f}", "model": f"{out} ({size_of(out)})"}, 10, err=True)
+    print_lines(lines | {"seconds": f"{end.seconds:.1f}", "model": f"{out} ({size_of(out)})"}, 10, err=True)
     for line in tie_lines(facts.graph.cliques, _MOST_TIES) if facts.graph else ():
         say(line, err=True)
     for line in member_lines(facts.combination) if facts.combination else ():
@@ -70,60 +80,55 @@ def tie_lines(ties: list[CliqueFacts], most: int) -> list[str]:
     return lines if left <= 0 else [*lines, f"{'...':>10}  and {left} weaker ones"]
 
 
-def explain_end(model: Any, out: str) -> int:
-    """Say in one line why the fit ended before its end, if it did; give the exit code."""
-    facts, model = model_facts(model), innermost(model)
-    interrupted = _interruption(facts, model)
-    if interrupted is not None:
-        note(f"interrupted {interrupted} {out}.")
+@contextmanager
+def endings() -> Iterator[list[Warning]]:
+    """Keep what fits say of their early ends, instead of showing it at once."""
+    said: list[Warning] = []
+    with warnings.catch_warnings():
+        shown = warnings.showwarning
+
+        def keep(message: Any, category: type[Warning], *place: Any, **options: Any) -> None:
+            if issubclass(category, ConvergenceWarning):
+                said.append(message)
+            else:
+                shown(message, category, *place, **options)
+
+        warnings.showwarning = keep
+        yield said
+
+
+def save_fit(
+    model: Any, request: FitRequest, end: End, vectorizer: Any, columns: Any, feature_names: Any,
+    known: Mapping[str, Any],
+) -> int:  # fmt: skip
+    """Save a fitted model and say what came of it; give the exit code.
+
+    vectorizer, columns: of a table; known: what the classifier keeps of rows of other formats.
+    """
+    whole = model if vectorizer is None else TableModel.of_fitted(vectorizer, model, columns)
+    if vectorizer is None:
+        for layer in layers(model) if feature_names is not None else ():
+            layer.feature_names_in_ = np.asarray(feature_names, dtype=object)
+        vars(innermost(model)).update({name: value for name, value in known.items() if value is not None})
+    whole.save(request.out, key=request.key)
+    if not request.quiet:
+        _print_summary(whole, end, request.out)
+    return _explain_end(model, request.out, end.said)
+
+
+def _explain_end(model: Any, out: str, said: list[Warning]) -> int:
+    """Say why the fit to all rows ended before its end, if it did; give the exit code."""
+    facts = model_facts(model)
+    ends = [end for end in (facts.fit, facts.choice, facts.learning) if end is not None]
+    why = in_flags(said[-1]) if said else ""
+    if any(end.status == "interrupted" for end in ends):
+        note(f"interrupted; the model so far is saved in {out}. {why}")
         return _INTERRUPTED
+    if facts.fit.converged is False and why:
+        note(f"warning: {why}")
     if facts.learning and facts.learning.status == "iteration_limit":
         note(
             f"warning: hyper-parameters could still improve after --max-learning-iter "
-            f"{model.max_learning_iter} evaluations; raise it."
+            f"{innermost(model).max_learning_iter} evaluations; raise it."
         )
-    if facts.fit.converged is False:
-        note(f"warning: the fit ended {_advice(facts, model)}")
     return 0
-
-
-def _interruption(facts: ModelFacts, model: Any) -> str | None:
-    """Say what an interrupt ended, and what is saved."""
-    if facts.fit.status == "interrupted" and facts.combination is not None:
-        done = f"{len(facts.combination.members)} of {len(facts.combination.plan['members'])} members"
-        return f"after {done}; the combination of these is saved in"
-    if facts.fit.status == "interrupted" and hasattr(model, "labels_fitted_"):
-        done = f"{model.labels_fitted_} of {len(model.intercept_)} labels, the others are never predicted"
-        return f"after {done}; the model so far is saved in"
-    if facts.fit.status == "interrupted":
-        return f"{_reached(facts, model)}; the best model so far is saved in"
-    if facts.choice and facts.choice.status == "interrupted":
-        folds = [model.cv_results_[f"split{fold}_test_score"] for fold in range(facts.choice.folds)]
-        done = f"{int(np.isfinite(folds).sum())} of {np.size(folds)} fits to folds"
-        return f"after {done}; the model with the best rank and regularization of them is saved in"
-    if facts.learning and facts.learning.status == "interrupted":
-        done = f"{facts.learning.evaluations} evaluations of hyper-parameters"
-        return f"after {done}; the model with the best of them is saved in"
-    return None
-
-
-def _reached(facts: ModelFacts, model: Any) -> str:
-    fit = facts.fit
-    if facts.factors:
-        return f"after {fit.rounds} rounds at an objective of {model.objective_:.6g}"
-    gap = math.nan if fit.gap is None else fit.gap
-    return f"after {fit.rounds} {'passes' if facts.graph else 'rounds'} at a gap of {gap:.2e}"
-
-
-def _advice(facts: ModelFacts, model: Any) -> str:
-    """Say where a fit ended that did not converge, and what to do."""
-    if facts.fit.gap is None:
-        flag = "--max-iter or --regularization" if "max_iter" in facts.parameters else "--regularization"
-        return f"before it was exact; raise {flag}, or scale the features."
-    if facts.factors:
-        decrease = f"of which the last one took off {model.trace_[-1].decrease:.1e}"
-        return f"{_reached(facts, model)}, {decrease}, above --tol {model.tol:g}; raise --max-iter."
-    other = "--regularization" if facts.graph else f"lower {'--scale' if facts.prior else '--C'}"
-    scaled = ["give --scaling auto"] if getattr(model, "scaling", None) == "none" else []
-    ways = ["raise --max-iter", other, *scaled]
-    return f"{_reached(facts, model)}, above --tol {model.tol:g}; {', '.join(ways[:-1])} or {ways[-1]}."

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import click
 import numpy as np
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 
 from labelweave.active.answers import with_answers
 from labelweave.array_types import Floats
@@ -20,13 +19,13 @@ from labelweave.cli.column_words import ColumnWords, column_words
 from labelweave.cli.comparing import compare_models
 from labelweave.cli.decision_flags import with_decisions
 from labelweave.cli.described_labels import model_of_texts
-from labelweave.cli.fit_request import LISTED, FitRequest
-from labelweave.cli.fit_words import explain_end, print_summary
+from labelweave.cli.fit_request import FitRequest
+from labelweave.cli.fit_words import End, endings, save_fit
 from labelweave.cli.flags import DataFlags
 from labelweave.cli.label_cells import are_lists, cut_where_listed, require_labels
 from labelweave.cli.label_relations import Targets, hint_at_classes, structures, training_targets
 from labelweave.cli.messages import note
-from labelweave.cli.model_table import class_of, model_table
+from labelweave.cli.model_table import model_table
 from labelweave.cli.progress import ReadLines, show_progress
 from labelweave.datasets import LabeledData, TableColumns, read_any
 from labelweave.datasets.columns import says_missing
@@ -35,9 +34,7 @@ from labelweave.datasets.table import Known, table_features
 from labelweave.datasets.table_blocks import columns_of_blocks, completed, first_block
 from labelweave.datasets.table_files import raw_tables
 from labelweave.datasets.table_reading import features_in_blocks
-from labelweave.decisions.base import layers
-from labelweave.decisions.layers import innermost
-from labelweave.estimators import TableModel, UnobservedLabelWarning
+from labelweave.estimators import UnobservedLabelWarning
 from labelweave.features.feature_matrix import column_means, filled
 from labelweave.interrupts import config_context
 from labelweave.labels import LabelMatrix
@@ -149,25 +146,12 @@ def run_fit(request: FitRequest) -> int:
     compare_models(request, targets, model)
     watched = model if request.quiet else show_progress(model, len(targets.y))
     started = time.perf_counter()
-    with warnings.catch_warnings(), config_context(on_interrupt="raise" if request.decisions else "keep"):
-        warnings.simplefilter("ignore", ConvergenceWarning)  # said at the end, in terms of the flags
+    with endings() as said, config_context(on_interrupt="raise" if request.decisions else "keep"):
         warnings.simplefilter("error", UnobservedLabelWarning)
         watched.fit(targets.rows.X, targets.y)  # classifiers that decide need all of their fits
-    seconds, whole = time.perf_counter() - started, model
-    if rows.vectorizer is not None:
-        whole = TableModel.of_fitted(rows.vectorizer, model, columns)
-    else:
-        if rows.feature_names is not None:
-            for layer in layers(model):
-                layer.feature_names_in_ = np.asarray(rows.feature_names, dtype=object)
-        if means is not None:
-            innermost(model).feature_means_ = means
-        if rows.first_feature is not None:
-            innermost(model).first_feature_ = rows.first_feature
-    whole.save(request.out, key=request.key)
-    if not request.quiet:
-        print_summary(whole, len(targets.y), seconds, request.out)
-    return explain_end(model, request.out)
+    end = End(len(targets.y), time.perf_counter() - started, said)
+    known = {"feature_means_": means, "first_feature_": rows.first_feature}
+    return save_fit(model, request, end, rows.vectorizer, columns, rows.feature_names, known)
 
 
 def read_training_rows(path: str, source: DataFlags, has_one: bool, quiet: bool = False) -> TrainingRows:
@@ -261,16 +245,12 @@ def _note_probabilities(Y: LabelMatrix) -> None:
 
 def _model(request: FitRequest, targets: Targets, columns: TableColumns | None) -> Any:
     """Make the classifier, in those that decide on its scores."""
-    parameters = model_table().keywords(request.model, request.given)
     if request.relations.label_descriptions:
-        return model_of_texts(request, targets, class_of(request.model), parameters)
-    parameters |= structures(request, targets, columns)
-    if "scaling" in model_table().of(request.model):
-        parameters.setdefault("scaling", "auto")
-    if request.chooses_rank:
-        for name, several in LISTED.items():
-            parameters |= {several: [parameters.pop(name)]} if name in parameters else {}
-    model = class_of(request.model, choosing=request.chooses_rank)(**parameters)
+        return model_of_texts(request, targets)
+    found = structures(request, targets, columns)
+    if "scaling" in model_table().of(request.model) and "scaling" not in request.given:
+        found["scaling"] = "auto"
+    model = request.classifier(found)
     taxonomy = targets.rows.taxonomy
     if request.decisions and request.relations.taxonomy:
         from labelweave.datasets import read_taxonomy

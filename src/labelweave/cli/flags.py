@@ -132,12 +132,19 @@ def reading(read: Callable[[Any], Any]) -> Callable[[click.Context, click.Parame
     return lambda context, parameter, value: None if value is None else read(value)
 
 
+def plain_value(text: str) -> int | float | str:
+    """Read a whole number, any number, or a word."""
+    for read in (int, float):
+        with suppress(ValueError):
+            return read(text)
+    return text
+
+
 def _word_count(text: str) -> int | float:
     """Read a count of rows, or a share of them."""
-    with suppress(ValueError):
-        count = int(text) if text.isdigit() else float(text)
-        if count >= 1 if isinstance(count, int) else 0 < count <= 1:
-            return count
+    count = plain_value(text)
+    if not isinstance(count, str) and (count >= 1 if isinstance(count, int) else 0 < count <= 1):
+        return count
     raise click.BadParameter(f"{text!r} is neither a count, such as 2, nor a share, such as 0.01.")
 
 

@@ -55,9 +55,9 @@ def training_targets(rows: LabeledData, request: FitRequest) -> Targets:
     if wanted is None:
         wanted = request.relations.class_paths or (knows_trees and request.relations.data_taxonomy)
     if not wanted:
-        decision = request.given.get("decision", "most_probable")
-        if decision != "most_probable":
-            raise click.UsageError(f"--decision {decision} chooses one class a row; give --one-class too.")
+        if request.value("decision") not in (None, "most_probable"):
+            said = f"--decision {request.value('decision')} chooses one class a row; give --one-class too."
+            raise click.UsageError(said)
         return Targets(rows, rows.Y, rows.Y.words)
     is_tree = rows.parents is not None
     if is_tree and request.one_class is None and (why := _why_no_class(rows)):
@@ -143,11 +143,6 @@ def covariance_over(
     covariance, shrink = _from_source(names, request, columns, parents), request.relations.shrink
     if covariance is None:
         return None
-    if request.value("factorization") == "cholesky" and not covariance.is_diagonal:
-        raise click.UsageError(
-            "--factorization cholesky serves independent labels only; with a covariance give eigenvalues "
-            "or incomplete_cholesky."
-        )
     return covariance if shrink is None else covariance.shrink(shrink)
 
 

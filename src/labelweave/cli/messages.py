@@ -5,18 +5,24 @@ from __future__ import annotations
 import json
 import re
 import time
+from ast import literal_eval
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from labelweave.arguments import ParameterMessage
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-_RENAMED = {"n_jobs": "jobs", "random_state": "seed"}
+_RENAMED = {"n_jobs": "jobs", "random_state": "seed", "n_epochs": "max_iter"}
+_TWO_WAYS = {"zero_based": "--zero-based or --one-based"}
 _WIDTH = 79
 KEY_FILE = "labelweave.key"
 """Where a context of click has the path of the file of --key."""
@@ -25,27 +31,6 @@ _QUIET_SECONDS = 2.0
 
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _shown_paths: dict[str, str] = {}
-_KEYWORD = re.compile(
-    r"(?<!['\w-])(n_labels|n_features|zero_based|label_separator|empty_labels|missing_numeric|max_iter|"
-    r"memory_budget|kernel_rank)\b(?!')"
-)
-_SETTING = re.compile(
-    r"(?<!['\w-])(C|tol|max_iter|memory_budget|kernel_rank|scaling|hyperparameters|factorization|prune|"
-    r"missing_numeric)"
-    r"=('?)([\w+-]+(?:\.\w+)?)\2"
-)
-_PHRASES = {
-    "is given by labels=": "is given by --labels ",
-    "give zero_based": "give --zero-based or --one-based",
-    "give xml or n_labels": "give --xml or --n-labels",
-    "name the column in drop": "name it with --drop",
-    "name the column in categorical or drop": "name it with --categorical or --drop",
-    "name their kind to keep them": "name what to use with --text, --categorical and --numeric to keep them",
-    "a TableVectorizer with missing_numeric='mean' fills it in": "--missing-numeric mean fills it in",
-    "unknown_labels='ignore'": "--ignore-unknown-labels",
-    "write_mulan can": "--to mulan can",
-    "write_mulan needs": "--to mulan needs",
-}
 
 
 def visible(text: str) -> str:
@@ -142,15 +127,33 @@ def short(value: Any) -> float:
     return float(f"{value:.6g}")
 
 
-def with_flags(error: Exception | str) -> str:
-    """Say what the library says with flags in place of keywords."""
-    said = str(error)
-    for words, flags in _PHRASES.items():
-        said = said.replace(words, flags)
-    said = _SETTING.sub(lambda found: f"{flag_of(found[1])} {found[3]}", said)
-    said = _KEYWORD.sub(lambda found: flag_of(found[1]), said)
-    said = re.sub(r"\bcheckpoint='([^']*)'", r"--checkpoint \1", said)
-    return re.sub(r"The '(\w+)' parameter of \w+ must", lambda found: f"{flag_of(found[1])} must", said)
+def in_flags(error: BaseException, flags: Mapping[str, str] | None = None) -> str:
+    """Say what the library says, with flags in place of the parameters that it names.
+
+    flags: those of parameters that are called otherwise.
+    """
+    said, known = error.args[0] if error.args else "", _TWO_WAYS | dict(flags or {})
+
+    def written(name: str, value: str | None) -> str:
+        if (name, value) == ("unknown_labels", "'ignore'"):
+            return "--ignore-unknown-labels"
+        return known.get(name, flag_of(name)) + ("" if value in (None, "True") else f" {_as_given(value)}")
+
+    return said.written(written) if isinstance(said, ParameterMessage) else str(error)
+
+
+def _as_given(value: str) -> str:
+    """Write a value of Python as the command line takes it."""
+    with suppress(ValueError, SyntaxError):
+        read = literal_eval(value)
+        return ",".join(map(str, read)) if isinstance(read, list | tuple) else quote(str(read))
+    return value
+
+
+def alternatives(words: Iterable[str]) -> str:
+    """Write ``a, b or c``."""
+    *first, last = words
+    return f"{', '.join(first)} or {last}" if first else str(last)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -64,31 +64,34 @@ def _refused_wishes(classifier: Any, options: dict[str, Any]) -> Iterator[str]:
     kind, one_class = type(classifier).__name__, has_one_class_a_row(classifier)
     given = [name for name, value in options.items() if value is not None and value is not False]
     listing = next((name for name in ("top", "threshold") if name in given), None)
-    wish = next((name for name in ("reject_below", "probabilities") if name in given), None)
-    if wish is not None and with_probabilities(classifier) is None:
-        yield (
-            f"{flag_of(wish)} needs probabilities, which a {kind} does not give; fit one with --model "
-            "kernel-logistic, or with --calibrate."
-        )
-    if "reject_below" in given:
-        if math.isnan(options["reject_below"]):
-            yield "--reject-below is nan; give a number from 0 to 1."
-        if not one_class:
-            yield "--reject-below is for one class a row, but this model predicts many labels a row."
-        if listing is not None:
-            yield f"--reject-below leaves one class a row or none, but --{listing} lists several."
-    if "threshold" in given:
-        yield from _refused_threshold(classifier, options)
-    if "terms" in given:
-        yield from _refused_terms(classifier, options)
-    if "certificates" in given:
-        if not isinstance(classifier, LabelGraphClassifier):
-            yield f"--certificates are of label-graph models, and this is a {kind}."
-        if one_class:
-            yield "--certificates are of label sets, and this model predicts one class a row."
-        other = listing or ("probabilities" if "probabilities" in given else None)
-        if other is not None:
-            yield f"--certificates are of whole label sets, and --{other} prints others."
+    wish = "reject_below" if "reject_below" in given else "probabilities"
+    printed = listing or ("probabilities" if "probabilities" in given else None)
+    threshold, reject_below = options["threshold"] or 0.0, options["reject_below"] or 0.0
+    is_share = not _gives_probabilities(classifier, options) or 0 <= threshold <= 1
+    otherwise = "leave it out for the label sets that the model predicts."
+    wrong = (
+        (wish, with_probabilities(classifier) is None, f"needs probabilities, which a {kind} does not give; "
+         "fit one with --model kernel-logistic, or with --calibrate."),
+        ("reject_below", math.isnan(reject_below), "is nan; give a number from 0 to 1."),
+        ("reject_below", not one_class, "is for one class a row, but this model predicts many labels a row."),
+        ("reject_below", listing, f"leaves one class a row or none, but --{listing} lists several."),
+        ("threshold", math.isnan(threshold), f"is nan; give a number, or {otherwise}"),
+        ("threshold", not is_share, f"is {threshold:g}, but it is compared with probabilities here; give a "
+         f"number from 0 to 1, or {otherwise}"),
+        ("terms", taxonomy_of(classifier) is None, "needs a hierarchy, which this model has none of; fit one "
+         "with --enforce max."),
+        ("terms", one_class, "is of label sets, but this model predicts one class a row."),
+        ("certificates", "terms" in given, "are of whole label sets, and --terms prints others."),
+        ("terms", options["terms"] == "closed" and "top" in given, "closed adds labels to those that --top "
+         "leaves; give --threshold in its place."),
+        ("probabilities", "terms" in given and listing is None, "prints all labels; give --threshold 0.5 "
+         "too, and --terms is of those above."),
+        ("certificates", not isinstance(classifier, LabelGraphClassifier), "are of label-graph models, and "
+         f"this is a {kind}."),
+        ("certificates", one_class, "are of label sets, and this model predicts one class a row."),
+        ("certificates", printed, f"are of whole label sets, and --{printed} prints others."),
+    )  # fmt: skip
+    return (f"{flag_of(flag)} {why}" for flag, is_wrong, why in wrong if flag in given and is_wrong)
 
 
 def _refused_names(columns: Columns) -> Iterator[str]:
@@ -101,34 +104,8 @@ def _refused_names(columns: Columns) -> Iterator[str]:
             )
 
 
-def _refused_threshold(classifier: Any, options: dict[str, Any]) -> Iterator[str]:
-    """Say of a threshold that no number, or all numbers, are above it."""
-    threshold, otherwise = options["threshold"], "leave it out for the label sets that the model predicts."
-    if math.isnan(threshold):
-        yield f"--threshold is nan; give a number, or {otherwise}"
-    if _gives_probabilities(classifier, options) and not 0 <= threshold <= 1:
-        yield (
-            f"--threshold is {threshold:g}, but it is compared with probabilities here; give a number from 0 "
-            f"to 1, or {otherwise}"
-        )
-
-
 def _gives_probabilities(classifier: Any, options: dict[str, Any]) -> bool:
     return options["probabilities"] or hasattr(classifier, "predict_proba")
-
-
-def _refused_terms(classifier: Any, options: dict[str, Any]) -> Iterator[str]:
-    """Say why there are no label sets of a hierarchy to print."""
-    if taxonomy_of(classifier) is None:
-        yield "--terms needs a hierarchy, which this model has none of; fit one with --enforce max."
-    if has_one_class_a_row(classifier):
-        yield "--terms is of label sets, but this model predicts one class a row."
-    if options["certificates"]:
-        yield "--certificates are of whole label sets, and --terms prints others."
-    if options["terms"] == "closed" and options["top"] is not None:
-        yield "--terms closed adds labels to those that --top leaves; give --threshold in its place."
-    if options["probabilities"] and options["top"] is None and options["threshold"] is None:
-        yield "--probabilities prints all labels; give --threshold 0.5 too, and --terms is of those above."
 
 
 def _answers(classifier: Any, options: dict[str, Any]) -> Answers:

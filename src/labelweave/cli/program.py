@@ -19,22 +19,12 @@ from typing import Any
 
 import click
 
-from labelweave.cli.messages import did_you_mean, note, with_flags
+from labelweave.cli.messages import did_you_mean, in_flags, note
 
-_COMMANDS = {
-    "fit": "Fit a model to a data file and save it.",
-    "cross-validate": "Measure a model by cross-validation, and save none.",
-    "decide": "Tune or calibrate a fitted model on held-out rows.",
-    "predict": "Predict the labels of the rows of a data file.",
-    "evaluate": "Compare a model's predictions with the labels of a data file.",
-    "report": "Write a page about a model and how well it does on a data file.",
-    "queries": "Choose which labels of which rows to ask for next.",
-    "label": "Serve a page to label on, to this machine alone.",
-    "audit": "Find labels of a data file that are probably wrong.",
-    "inspect": "Say what a model file holds.",
-    "convert": "Write a data file in another format.",
-    "demo": "Tag Debian packages with the bundled data set.",
-}
+_COMMANDS = (
+    "fit", "cross-validate", "decide", "predict", "evaluate", "report", "queries", "label", "audit",
+    "inspect", "convert", "demo",
+)  # fmt: skip
 _FITTING = ("fit", "cross-validate")
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
 _TERMINATED = 143  # 128 + SIGTERM
@@ -55,8 +45,9 @@ class _Program(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        found = {name: self.get_command(ctx, name) for name in _COMMANDS}
         with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+            formatter.write_dl([(name, one.get_short_help_str(100)) for name, one in found.items() if one])
 
     def main(self, *args: Any, **options: Any) -> Any:
         if sys.stdout is None:
@@ -125,7 +116,7 @@ def _sentence(error: Warning | Exception) -> str:
         return f"{place}{error.strerror}."
     if isinstance(error, MemoryError):
         return f"there is too little memory ({error})." if str(error) else "there is too little memory."
-    return " ".join(with_flags(error).split())
+    return " ".join(in_flags(error).split())
 
 
 def _with_hint(error: click.ClickException) -> str:

@@ -7,6 +7,7 @@ Machine Learning 52, 2003: ``(1 / k + n_test / n_train) s^2`` for k folds, with 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ _COLUMNS = {
     "low": "low",
     "high": "high",
 }  # of a frame, and what a difference calls them
+_WIDTH = 79
 
 
 @dataclass(frozen=True)
@@ -135,18 +137,18 @@ class Comparison:
 
     def __repr__(self) -> str:
         means = self.means()
-        table = [["", *self.models]]
-        table += [[name, *(self._cell(model, name, means) for model in self.models)] for name in self.metrics]
-        first, *widths = (max(map(len, column)) for column in zip(*table, strict=True))
+        first, *others = [["metric", *self.metrics]] + [
+            [model, *(self._cell(model, name, means) for name in self.metrics)] for model in self.models
+        ]
         lines = []
-        for name, *cells in table:
-            row = "".join(f"  {cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-            lines.append(f"{name:<{first}}{row}")
+        for columns in _side_by_side(others, _WIDTH - max(map(len, first))):
+            shown = [_padded(first, "<"), *(_padded(column, ">") for column in columns)]
+            lines += [*("  ".join(cells) for cells in zip(*shown, strict=True)), ""]
         folds = len(self.values[self.reference][self.metrics[0]])
         where = "on a single fold" if folds == 1 else f"mean over {folds} folds"
         if folds > 1 and len(self.models) > 1:
             where += (
-                f"; in brackets the 95 % interval of the difference to {self.reference}, * where it "
+                f";\nin brackets the 95 % interval of the difference to\n{self.reference}, * where it "
                 "leaves out 0"
             )
         lines.append(where)
@@ -160,3 +162,21 @@ class Comparison:
         if np.isnan(found.low):
             return value
         return f"{value} [{found.low:+.2g}, {found.high:+.2g}]{'*' if found.is_clear else ' '}"
+
+
+def _padded(cells: list[str], side: str) -> list[str]:
+    width = max(map(len, cells))
+    return [f"{cell:{side}{width}}" for cell in cells]
+
+
+def _side_by_side(columns: list[list[str]], width: int) -> Iterator[list[list[str]]]:
+    """Divide columns into tables that are as wide; a wider column has one of its own."""
+    part, left = list[list[str]](), width
+    for column in columns:
+        own = 2 + max(map(len, column))
+        if part and own > left:
+            yield part
+            part, left = [], width
+        part.append(column)
+        left -= own
+    yield part

@@ -9,6 +9,7 @@ import numpy as np
 from distributed import Client
 from sklearn.base import clone
 
+from labelweave.arguments import ParameterError
 from labelweave.array_types import Array
 from labelweave.dask.data import ReadData, read
 from labelweave.dask.features import PartitionedFeatures
@@ -91,15 +92,18 @@ class PartitionedClassifier(PartitionedPredictions):
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "client": None}  # a connection is of its process
 
-    def _reader(self) -> Any:
-        """Make the ordinary estimator; refuse what it has and this one has not."""
+    def _refuse_together(self) -> None:
         for name, allowed in self._one_machine.items():
             value = getattr(self, name)
             if not any(value is one or (isinstance(value, type(one)) and value == one) for one in allowed):
-                raise ValueError(
-                    f"{name}={value!r} is for data in memory; labelweave.dask.{type(self).__name__} takes "
+                raise ParameterError(
+                    f"`{name}={value!r}` is for data in memory; labelweave.dask.{type(self).__name__} takes "
                     f"{' or '.join(map(repr, allowed))}."
                 )
+
+    def _reader(self) -> Any:
+        """Make the ordinary estimator; refuse what it has and this one has not."""
+        self._refuse_together()
         return self._ordinary(**self._given())
 
     def _refuse_many_held(self, local: Any, n_labels: int, weights: Array) -> None:
@@ -108,19 +112,19 @@ class PartitionedClassifier(PartitionedPredictions):
         n_held = n_rows if local._n_parts(weights) > 1 else held_out_count(self.validation_fraction, n_rows)
         megabytes = 8e-6 * n_held * n_labels
         if local._holds_out and megabytes > self.memory_budget:
-            raise ValueError(
-                f"threshold={local.threshold!r} holds {n_held} rows out, whose scores of {n_labels} labels "
-                f"take {megabytes:.0f} MB on the client, but memory_budget is {self.memory_budget:g}; "
-                "give a smaller validation_fraction."
+            raise ParameterError(
+                f"`threshold={local.threshold!r}` holds {n_held} rows out, whose scores of {n_labels} labels "
+                f"take {megabytes:.0f} MB on the client, but `memory_budget` is {self.memory_budget:g}; "
+                "give a smaller `validation_fraction`."
             )
 
     def _refuse_large_tables(self, n_rows: int, n_labels: int, bytes_an_entry: float, instead: str) -> None:
         """Refuse more rows times labels than the client holds; say what to do instead of a larger budget."""
         megabytes = 1e-6 * bytes_an_entry * n_rows * n_labels
         if megabytes > self.memory_budget:
-            raise ValueError(
+            raise ParameterError(
                 f"Tables of {n_rows} rows x {n_labels} labels take {megabytes:.0f} MB on the client, but "
-                f"memory_budget is {self.memory_budget:g}; raise it, {instead}."
+                f"`memory_budget` is {self.memory_budget:g}; raise it, {instead}."
             )
 
     def _features(self, client: Client, data: ReadData) -> PartitionedFeatures:

@@ -14,6 +14,7 @@ from distributed import Client, Future
 from scipy.sparse.csgraph import connected_components
 
 from labelweave._loops import WIDTH
+from labelweave.arguments import ParameterError
 from labelweave.array_types import Array, RowsByLabels
 from labelweave.dask import tasks
 from labelweave.dask.chunks import neighbours
@@ -135,9 +136,9 @@ class ReadData:
         most = max((self.megabytes_of(group) for group in groups if len(group) > 1), default=0.0)
         limit = min(limits, default=np.inf)
         if most > limit:
-            raise ValueError(
-                f"memory_budget={budget:g} brings {most:.0f} MB of rows together on a worker, whose memory "
-                f"is limited to {limit:.0f} MB; give a memory_budget of a quarter of that."
+            raise ParameterError(
+                f"`memory_budget={budget:g}` brings {most:.0f} MB of rows together on a worker, whose memory "
+                f"is limited to {limit:.0f} MB; give a `memory_budget` of a quarter of that."
             )
 
     def relabelled(self, client: Client, of_labels: Callable[[LabelMatrix], LabelMatrix]) -> ReadData:
@@ -364,10 +365,10 @@ def arrange(client: Client, data: ReadData, common: Common, budget: float) -> tu
     by_entry = common.factors is not None or common.roots is not None or data.counts.has_weights
     groups = data.groups(budget, is_wide=by_entry or common.covariance is not None)
     if common.covariance is not None and len(groups) > 1 and common.covariance.n_labels > _MOST_COUPLED:
-        raise ValueError(
-            f"label_covariance couples {common.covariance.n_labels} labels, which travel all together where "
-            f"rows are in several places, and are {_MOST_COUPLED} at most there; raise memory_budget, so "
-            "that all rows are brought to one place, or give a diagonal."
+        raise ParameterError(
+            f"label_covariance couples {common.covariance.n_labels} labels, which travel all "
+            f"together where rows are in several places, and are {_MOST_COUPLED} at most there; raise "
+            "`memory_budget`, so that all rows are brought to one place, or give a diagonal."
         )
     limits = megabytes_of_workers(client)
     data.refuse_large(groups, limits, budget)

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from distributed import Client
 from sklearn.utils import check_random_state
 
+from labelweave.arguments import ParameterError
 from labelweave.array_types import Array
 from labelweave.dask.classifier import PartitionedClassifier, refuse_kernel_matrix
 from labelweave.dask.data import ReadData, arrange, corrected_by, gathered_labels
@@ -314,9 +315,9 @@ class MaxMarginClassifier(PartitionedClassifier):
     def _refuse_wide(self, data: ReadData) -> None:
         megabytes = 8e-6 * data.n_features * len(data.counts.positives)
         if megabytes > self.memory_budget:
-            raise ValueError(
+            raise ParameterError(
                 f"The weights of {data.n_features} features and {len(data.counts.positives)} labels take "
-                f"{megabytes:.0f} MB on the client, but memory_budget is {self.memory_budget:g}; raise it."
+                f"{megabytes:.0f} MB on the client, but `memory_budget` is {self.memory_budget:g}; raise it."
             )
 
     def _marks(self, local: LocalMaxMarginClassifier, marks: list[str]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from labelweave.arguments import ParameterMessage
 from labelweave.dask.tasks import FittedBlock, Seats
 from labelweave.model_files import (
     ModelContent,
@@ -93,8 +94,10 @@ class Store:
             }
         elif self._files.exists(self._root):
             raise ModelFileError(
-                f"checkpoint={str(place)!r} is a file, and a fit on a cluster is kept in a folder; name one, "
-                "which is made if it does not exist."
+                ParameterMessage(
+                    f"`checkpoint={str(place)!r}` is a file, and a fit on a cluster is kept in a folder; "
+                    "name one, which is made if it does not exist."
+                )
             )
 
     def _local(self, block: int) -> Path:
@@ -129,8 +132,10 @@ class Store:
         except (ModelFileError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             said = " ".join(str(error).split()).rstrip(".")
             raise ModelFileError(
-                f"checkpoint={str(self.place)!r}: the fit cannot go on from block {block} there ({said}); "
-                "delete that folder, or name another one."
+                ParameterMessage(
+                    f"`checkpoint={str(self.place)!r}`: the fit cannot go on from block {block} there "
+                    f"({said}); delete that folder, or name another one."
+                )
             ) from error
         finally:
             if self._files is not None:

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from labelweave.arguments import ParameterMessage
 from labelweave.model_files.safe_file import replacing_file
 
 PathLike = str | os.PathLike[str]
@@ -55,7 +56,8 @@ class DataFileError(ValueError):
         self.found = _cut(found)
         self.expected = _cut(expected)
         where = f"{self.path}" if line is None else f"{self.path}:{line}"
-        super().__init__(f"{where}: found {self.found}; expected {self.expected}.")
+        said = f"{where}: found {self.found}; expected {getattr(self.expected, 'template', self.expected)}."
+        super().__init__(ParameterMessage(said) if isinstance(self.expected, ParameterMessage) else said)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.path, self.line, self.found, self.expected)

@@ -193,7 +193,7 @@ def write_hierarchical_arff(data: LabeledData, path: PathLike) -> None:
 
 def _written_tree(data: LabeledData) -> _Tree:
     if data.parents is None or data.label_names is None:
-        raise ValueError("A hierarchical ARFF file needs label names and parents; write_mulan needs neither.")
+        raise ValueError("A hierarchical ARFF file needs label names and parents; Mulan needs neither.")
     names = [str(name) for name in data.label_names]
     Taxonomy(data.parents, names).require_tree("A hierarchical ARFF file, as it is written,")
     tree = _Tree.of(names)

@@ -100,7 +100,7 @@ def refuse_missing(data: LabeledData) -> None:
     entries = data.X.data if sp.issparse(data.X) else np.asarray(data.X)
     what = "unobserved labels" if data.Y.has_missing else "missing features"
     if data.Y.has_missing or np.isnan(entries).any():
-        raise ValueError(f"The data have {what}, which this format cannot hold; write_mulan can.")
+        raise ValueError(f"The data have {what}, which this format cannot hold; that of Mulan can.")
     refuse_doubts(data)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.arguments import checked
+from labelweave.arguments import ParameterError, checked
 from labelweave.datasets.arff_header import ArffHeader, quoted, read_header, warn_of_repeated
 from labelweave.datasets.arff_table import number_or_mark, read_rows
 from labelweave.datasets.csr_parts import row_of
@@ -117,8 +117,8 @@ def _named_labels(
         expected = f"the name of an attribute of {path}"
         raise DataFileError(tree.path, tree.lines[missing], f"the label {missing!r}", expected)
     if n_labels not in (None, len(tree.lines)):
-        raise ValueError(
-            f"n_labels is {n_labels} but {tree.path} names {len(tree.lines)} labels; leave it out."
+        raise ParameterError(
+            f"`n_labels` is {n_labels} but {tree.path} names {len(tree.lines)} labels; leave it out."
         )
     return np.array([name in tree.lines for name in names])
 
@@ -131,8 +131,8 @@ def _counted_labels(
     match = _MEKA_COUNT.search(header.relation)
     if n_labels is None:
         if match is None:
-            raise ValueError(
-                f"Nothing says which columns of {path} are labels: give xml or n_labels, "
+            raise ParameterError(
+                f"Nothing says which columns of {path} are labels: give `xml` or `n_labels`, "
                 "or write '-C count' in its relation name as MEKA does."
             )
         digits = match[1].removeprefix("-")

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.arguments import checked
+from labelweave.arguments import ParameterMessage, checked
 from labelweave.datasets.csr_parts import ones_from_counts, with_narrow_indices
 from labelweave.datasets.data_file import (
     MOST_FEATURES,
@@ -120,9 +120,9 @@ def _first_feature(
     if is_from_one and n_features is not None and X.shape[1] <= n_features:
         said = (
             f"neither the feature 0 nor the feature {n_features} occurs, so the first one may be 0 or 1 "
-            "and is taken to be 1; give zero_based"
+            "and is taken to be 1; give `zero_based`"
         )
-        warnings.warn(f"{path}: {said}", UserWarning, stacklevel=3)
+        warnings.warn(ParameterMessage(f"{path}: {said}"), UserWarning, stacklevel=3)
     return int(is_from_one)
 
 

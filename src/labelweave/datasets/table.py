@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.arguments import checked
+from labelweave.arguments import ParameterMessage, checked
 from labelweave.datasets.columns import (
     as_array,
     as_text,
@@ -64,7 +64,7 @@ def refuse_missing_numbers(table: RawTable, frame: Any, names: Sequence[str]) ->
     missing = np.isnan(frame[list(names)].to_numpy(np.float64))
     if missing.any():
         column = int(np.argmax(missing.any(axis=0)))
-        expected = "a number; a TableVectorizer with missing_numeric='mean' fills it in"
+        expected = ParameterMessage("a number; `missing_numeric='mean'` fills it in")
         raise table.error(int(np.argmax(missing[:, column])), names[column], "no number", expected)
 
 
@@ -252,9 +252,9 @@ def _binary(table: RawTable, row: int, name: str) -> float:
     except ValueError:
         value = np.inf
     if not (0 <= value <= 1 or value == -1 or np.isnan(value)):
-        expected = (
+        expected = ParameterMessage(
             "0, 1, -1, true, false, a probability or nothing for a label; a column that names labels is "
-            f"given by labels={name!r}"
+            f"given by `labels={name!r}`"
         )
         raise table.error(row, name, f"{str(cell)[:40]!r}", expected)
     return value
@@ -284,7 +284,9 @@ def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> Labe
         place = int(is_unknown[written.codes].argmax())
         name = meant[written.codes[place]]
         close = "".join(f", such as {like!r}" for like in get_close_matches(name, names, 1))
-        expected = f"a label the model was trained with{close}; unknown_labels='ignore' passes over others"
+        expected = ParameterMessage(
+            f"a label the model was trained with{close}; `unknown_labels='ignore'` passes over others"
+        )
         raise table.error(
             int(written.rows[place]), columns.labels, f"the unknown label {name[:40]!r}", expected
         )

@@ -21,7 +21,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.arguments import checked
+from labelweave.arguments import ParameterError, checked
 from labelweave.datasets.columns import Columns, as_text
 from labelweave.datasets.csr_parts import ones_from_counts, with_narrow_indices
 from labelweave.datasets.table_columns import column_names, listed_columns, refuse_repeated
@@ -58,7 +58,7 @@ def _words_in(kept: Any) -> list[str]:
 _WHOLE_NUMBER = re.compile(r"-?\d+(\.0)?", re.ASCII)
 _FEWEST_STRANGE = 10  # rows without a value that is known, which are hardly there by chance
 _NAMES = Items(TEXT, least=1)
-_NO_WORDS = "it has no words; name the column in categorical or drop"
+_NO_WORDS = "it has no words; name the column in `categorical` or `drop`"
 
 
 @storable(
@@ -318,8 +318,8 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         least = self.min_df if not isinstance(self.min_df, float) else self.min_df * n_rows
         words = sorted(word for word, count in counts.items() if count >= least)
         if not words:
-            why = f"no word is in {self.min_df!r} rows or more (min_df)" if counts else _NO_WORDS
-            raise ValueError(f"The text column {name!r} cannot be used: {why}.")
+            why = f"no word is in {self.min_df!r} rows or more (`min_df`)" if counts else _NO_WORDS
+            raise ParameterError(f"The text column {name!r} cannot be used: {why}.")
         made = self._text_vectorizer(words)
         # smoothed as scikit-learn does it, in the same order of operations
         made.idf_ = np.log((n_rows + 1) / (np.array([counts[word] for word in words], float) + 1)) + 1
@@ -337,7 +337,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         far = np.argwhere(np.abs(scaled) > LARGEST_FEATURE)
         if len(far):
             row, column = far[0]
-            raise ValueError(
+            raise ParameterError(
                 f"Row {frame.index[row]}, column {self.numeric[column]!r} is {numbers[row, column]:g}, which "
                 f"is {abs(scaled[row, column]):.1g} standard deviations from the mean of the training rows; "
                 f"at most {LARGEST_FEATURE:g} are allowed, so fit to rows of the same scale."
@@ -353,7 +353,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             row, column = np.argwhere(missing)[0]
             raise ValueError(
                 f"Row {frame.index[row]}, column {self.numeric[column]!r} has no number; "
-                "fill it in or use missing_numeric='mean'."
+                "fill it in or use `missing_numeric='mean'`."
             )
         return numbers
 

@@ -15,6 +15,7 @@ from labelweave.decisions.label_scores import TrainingRows, one_split, score_hel
 from labelweave.estimators.parameters import RandomState
 from labelweave.estimators.targets import TargetForm, check_lengths
 from labelweave.inference import adaptive_scores, control_mistakes
+from labelweave.inference.conformal import check_control
 from labelweave.labels import LabelMatrix
 from labelweave.metrics._classes import UNOBSERVED, class_codes, observed_rows, one_column, read_values
 from labelweave.metrics._inputs import read_weights
@@ -202,6 +203,9 @@ class ConformalLabelClassifier(DecisionClassifier):
         self.threshold_, self.calibration_risk_, self.n_calibration_rows_ = found
         self._close(data)
         return self
+
+    def _refuse_together(self) -> None:
+        check_control(self.control, self.level, self.guarantee, self.confidence)
 
     def _accepted(self, weights: Array, all_weights: Array | None) -> Array:
         """Draw calibration rows as rows to come are drawn (rejection sampling)."""

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from labelweave.arguments import ParameterError
 from labelweave.array_types import Array
 from labelweave.arrays import check_sparse, checked_csr
 from labelweave.decisions.base import DecisionClassifier, decision_fit
@@ -222,7 +223,11 @@ class LabelTextClassifier(DecisionClassifier):
             return KernelLogisticClassifier(
                 "linear", hyperparameters="fixed", intercept_variance=_INTERCEPT_VARIANCE
             )
-        estimator = clone(self.estimator)
+        return clone(self.estimator)
+
+    def _refuse_together(self) -> None:
+        """Refuse an estimator that takes no texts."""
+        estimator = self._asked()
         parameters = estimator.get_params(deep=False)
         taken = [name for name in _PARTS if name in parameters]
         if not taken:
@@ -234,13 +239,12 @@ class LabelTextClassifier(DecisionClassifier):
             if parameters[name] is not None:
                 raise ValueError(f"The estimator has a {name}, which texts are to make; leave it None.")
         if parameters.get("scaling", "none") not in ("none", "unit"):
-            raise ValueError(
-                f"scaling={parameters['scaling']!r} makes other numbers of counts of words, which texts say "
-                "nothing of; use 'none' or 'unit'."
+            raise ParameterError(
+                f"`scaling={parameters['scaling']!r}` makes other numbers of counts of words, which texts "
+                "say nothing of; use 'none' or 'unit'."
             )
         if parameters.get("kernel") == "precomputed":
             raise ValueError("kernel='precomputed' has no features that words are found in; give features.")
-        return estimator
 
     def _read_targets(self, y: Any) -> tuple[LabelMatrix, TargetForm]:
         """Read y, and put labels behind it that are only described."""

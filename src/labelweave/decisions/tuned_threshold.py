@@ -14,7 +14,7 @@ from labelweave.decisions.label_scores import decision_level
 from labelweave.estimators.held_out import HeldOutScores, Rule, Share, best_thresholds
 from labelweave.estimators.parameters import RandomState
 from labelweave.inference import choose_top_k, scores_above_top_k
-from labelweave.inference.thresholds.objective import ObjectiveName
+from labelweave.inference.thresholds.objective import ObjectiveName, read_objective
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import MEASURED, Field, Number, Numbers, Optional, count
 from labelweave.sklearn_compat import Interval, StrOptions
@@ -127,6 +127,9 @@ class TunedThresholdClassifier(DecisionClassifier):
         self.scope = scope
         self.target = target
         self.pooling = pooling
+
+    def _refuse_together(self) -> None:
+        read_objective(self.objective, self.target)
 
     @classmethod
     def _check_state(cls, state: dict[str, Any]) -> None:

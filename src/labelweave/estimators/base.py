@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
+from labelweave.arguments import ParameterError, ParameterMessage
 from labelweave.array_types import Array, Floats
 from labelweave.arrays import Workers, checked_csr, numbers_of, panels, refuse_lazy, unmasked
 from labelweave.costs import warn_caller
@@ -30,6 +31,7 @@ from labelweave.features.feature_matrix import LARGEST_FEATURE, filled, refuse_t
 from labelweave.frames import first_entry_of_no_number, is_frame
 from labelweave.interrupts import ON_INTERRUPT, UNDER_WAY, FitUnderWay, goes_into_interrupt
 from labelweave.labels import LabelMatrix, LabelMean
+from labelweave.labels.flip_rates import read_flip_rates
 from labelweave.labels.label_mean import read_label_mean
 from labelweave.model_files import ModelFileError
 from labelweave.model_files.schema import (
@@ -52,9 +54,11 @@ from labelweave.model_files.schema import (
 from labelweave.sklearn_compat import (
     CallbackSupportMixin,
     Interval,
+    InvalidParameterError,
     _check_sample_weight,
     _fit_context,
     callbacks_of,
+    naming_parameter,
     with_callbacks,
 )
 from labelweave.solvers import SolverResult, State, Status, TraceRecord
@@ -70,8 +74,9 @@ _LARGEST_WEIGHT = 1e100  # of a row: products of two stay finite
 
 def warn_of_end(message: str) -> None:
     """Warn that a fit ended early, unless KeyboardInterrupt will say so."""
-    if not goes_into_interrupt(message):
-        warn_caller(message, ConvergenceWarning)
+    said = ParameterMessage(message)
+    if not goes_into_interrupt(said):
+        warn_caller(said, ConvergenceWarning)
 
 
 def fit_method(fit: _Method) -> _Method:
@@ -175,8 +180,15 @@ class CheckedParameters(BaseEstimator):
     _parameter_constraints: ClassVar[Any]
 
     def _validate_params(self) -> None:
-        super()._validate_params()
+        try:
+            super()._validate_params()
+        except InvalidParameterError as error:
+            raise naming_parameter(error, self._parameter_constraints) from None
         self._refuse_odd_parameters(self.get_params(deep=False))
+        self._refuse_together()
+
+    def _refuse_together(self) -> None:
+        """Refuse parameters that exclude each other, whatever the data are."""
 
     @classmethod
     def _refuse_odd_parameters(cls, given: Mapping[str, Any]) -> None:
@@ -191,11 +203,14 @@ class CheckedParameters(BaseEstimator):
             of_counts = any(isinstance(one, Interval) and one.type is Integral for one in listed)
             most = _LARGEST_COUNT if of_counts else _LARGEST_NUMBER
             if isinstance(value, int) and abs(value) >= 2**most:
-                raise ValueError(
-                    f"{name} has {len(hex(value)) - 2} hexadecimal digits; it must be below 2^{most}."
+                raise ParameterError(
+                    f"`{name}` has {len(hex(value)) - 2} hexadecimal digits; it must be below 2^{most}."
                 )
+        rates = given.get("flip_rates")
+        if isinstance(rates, (tuple, list)) and all(isinstance(one, (Real, str)) for one in rates):
+            read_flip_rates(rates, [""])  # those of single labels are read with their names
         if given.get("n_jobs") == 0:
-            raise ValueError("n_jobs is 0; give a number of threads from 1 on, -1 for all, or None.")
+            raise ParameterError("`n_jobs` is 0; give a number of threads from 1 on, or -1 for all.")
 
 
 class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, CheckedParameters):
@@ -352,7 +367,7 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
 
     def _keep_result(self, result: SolverResult, message: str = "") -> None:
         if result.status is Status.INDEFINITE:
-            raise ValueError(f"{result.status.value} The relative gap is {result.gap:.2e}.")
+            raise ParameterError(f"{result.status.value} The relative gap is {result.gap:.2e}.")
         if np.isnan(result.gap) and not np.isfinite(result.trace[-1].primal):  # not a solver without a gap
             raise ValueError(
                 "The objective overflowed, since a number in the data, weights or parameters is too "

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from labelweave.arguments import ParameterMessage
 from labelweave.model_files import (
     ModelContent,
     ModelFileError,
@@ -117,8 +118,10 @@ class Journal:
                 raise
             said = " ".join(str(error).split()).rstrip(".")
             raise ModelFileError(
-                f"checkpoint={str(self.path)!r}: the fit cannot go on from it ({said}); delete it, or name "
-                "another file."
+                ParameterMessage(
+                    f"`checkpoint={str(self.path)!r}`: the fit cannot go on from it ({said}); delete it, "
+                    "or name another file."
+                )
             ) from error
 
     def recall(self, name: str, make: Callable[[], Any]) -> Any:
@@ -170,12 +173,16 @@ class Journal:
             _CONTENT.check(plain, "checkpoint", {})
             states = {stage: _state_of(stage, state) for stage, state in plain["states"].items()}
         except ModelFileError as error:
-            raise ModelFileError(f"checkpoint={str(path)!r}: {error} Name another file.") from error
+            raise ModelFileError(
+                ParameterMessage(f"`checkpoint={str(path)!r}`: {error} Name another file.")
+            ) from error
         others = [what for what, mark in self.fingerprint.items() if plain["fingerprint"].get(what) != mark]
         if others:
             raise ModelFileError(
-                f"checkpoint={str(path)!r} is of another fit: {', '.join(others)} differ; fit with the same "
-                "again, or name another file, or delete this one."
+                ParameterMessage(
+                    f"`checkpoint={str(path)!r}` is of another fit: {', '.join(others)} differ; fit with the "
+                    "same again, or name another file, or delete this one."
+                )
             )
         self.ends, self.facts, self.states = plain["ends"], plain["facts"], states
         self.read = set(states)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
 
+from labelweave.arguments import ParameterMessage
 from labelweave.array_types import Array
 from labelweave.costs import warn_caller
 from labelweave.estimators.base import LabelClassifier, warn_of_end
@@ -150,10 +151,11 @@ def _warn_of_degenerate(kernel: Kernel, features: FeatureMatrix) -> None:
         what = f"all but the identity: 99 of 100 values are below {high:.2g}, so no row says much of another"
     else:
         return
-    warn_caller(
-        f"The matrix of {kernel} is {what}. Features of different sizes do this; scaling='auto' brings them "
-        "to one scale. Otherwise give another gamma."
+    said = (
+        f"The matrix of {kernel} is {what}. Features of different sizes do this; `scaling='auto'` brings "
+        "them to one scale. Otherwise give another `gamma`."
     )
+    warn_caller(ParameterMessage(said))
 
 
 class _Solved(Protocol):
@@ -351,10 +353,11 @@ class LearningClassifier(ThresholdedClassifier):
         self.learning_status_ = "fixed" if learned is None else learned.status
         self.learning_trace_ = [] if learned is None else learned.trace
         if self.learning_status_ == "interrupted":
-            message = (
-                "The search for hyper-parameters was interrupted; the model has the best ones that were met."
+            done = len(self.learning_trace_)
+            warn_of_end(
+                f"The search for hyper-parameters was interrupted after {done} evaluations; the model has "
+                "the best ones that were met."
             )
-            warn_of_end(message)
 
     def _storable_parameters(self) -> dict[str, Any]:
         parameters = super()._storable_parameters()

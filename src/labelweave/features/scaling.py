@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import ndtri
 
+from labelweave.arguments import ParameterError
 from labelweave.array_types import Array
 from labelweave.arrays import panels
 from labelweave.features.feature_matrix import FeatureMatrix
@@ -128,9 +129,9 @@ def _spread(table: FeatureMatrix, center: Array) -> Array:
 
 def _quantiles(features: FeatureMatrix) -> Array:
     if features.is_sparse:
-        raise ValueError(
-            "scaling='quantile' is for dense features, but X is sparse; use 'unit', 'standard' or 'auto', or "
-            "give X.toarray()."
+        raise ParameterError(
+            "`scaling='quantile'` is for dense features, but X is sparse; use 'unit', 'standard' or 'auto', "
+            "or give X.toarray()."
         )
     count = min(_MOST_QUANTILES, len(features))
     return np.asarray(np.quantile(features.data.astype(np.float64), np.linspace(0, 1, count), axis=0))

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
+from labelweave.arguments import ParameterError
 from labelweave.array_types import Array
 from labelweave.hyperparameters.cross_validation import Evaluation, MeanCriterion
 from labelweave.hyperparameters.priors import PriorFamily
@@ -191,9 +192,9 @@ class _Search:
                 break
             theta = retreat(theta)
         if self.best is None:
-            raise ValueError(
+            raise ParameterError(
                 "The fits to the folds did not converge at the first hyper-parameters; scale the features, "
-                "start from a smaller scale, or give hyperparameters='fixed'."
+                "start from a smaller `scale`, or give `hyperparameters='fixed'`."
             )
 
     def known(self) -> _Point:

@@ -131,7 +131,7 @@ def control_mistakes(
     ValueError
         If there are too few rows for the level, naming how many are needed, or arguments make no sense.
     """
-    _check(control, level, guarantee, confidence)
+    check_control(control, level, guarantee, confidence)
     table = read_labeled_scores(labels, scores)
     if table.labels.observed is not None:
         table = table.rows(np.flatnonzero(np.diff(table.labels.observed.indptr)))  # without empty rows
@@ -212,7 +212,8 @@ def p_values(risks: Array, n_rows: int, level: float) -> Array:
     return np.asarray(np.minimum(np.exp(-n_rows * divergence), np.e * bdtr(mistakes, n_rows, level)))
 
 
-def _check(control: Any, level: Any, guarantee: Any, confidence: Any) -> None:
+def check_control(control: Any, level: Any, guarantee: Any, confidence: Any) -> None:
+    """Refuse limits of :func:`control_mistakes` that make no sense."""
     for name, value, known in (("control", control, Control), ("guarantee", guarantee, Guarantee)):
         if value not in get_args(known):
             raise ValueError(

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from labelweave.arguments import ParameterError
 from labelweave.array_types import Array, PerLabel
 from labelweave.arrays import numbers_of
 from labelweave.labels.label_matrix import LabelMatrix
@@ -54,13 +55,13 @@ def read_flip_rates(given: Any, names: Sequence[str]) -> tuple[Array, Array]:
     if isinstance(given, FlipRates):
         given = given.missed, given.false
     if given is not None and not (isinstance(given, (tuple, list)) and len(given) == 2):
-        raise ValueError(
-            "flip_rates needs to be a pair (missed, false) of shares, one number or one a label each."
+        raise ParameterError(
+            "`flip_rates` needs to be a pair (missed, false) of shares, one number or one a label each."
         )
     missed, false = (_read_rate(one, names) for one in given or (None, None))
     if (np.nan_to_num(missed) + np.nan_to_num(false) >= 1.0).any():
-        raise ValueError(
-            "flip_rates add up to 1 or more, so that what was recorded says nothing or the opposite."
+        raise ParameterError(
+            "`flip_rates` add up to 1 or more, so that what was recorded says nothing or the opposite."
         )
     return missed, false
 
@@ -69,15 +70,15 @@ def _read_rate(rate: Any, names: Sequence[str]) -> Array:
     n_labels = len(names)
     if rate is None:
         return np.full(n_labels, np.nan)
-    found = numbers_of(rows_by_name(rate, names, "flip_rates"), "flip_rates").astype(np.float64)
+    found = numbers_of(rows_by_name(rate, names, "flip_rates"), "`flip_rates`").astype(np.float64)
     if found.shape not in ((), (n_labels,)):
         raise ValueError(
             f"flip_rates has a part of shape {found.shape}; give one number, or one of {n_labels} a label."
         )
     bad = ~((found >= 0) & (found < 1))
     if bad.any():
-        raise ValueError(
-            f"flip_rates has {found[bad].flat[0]:g}; a share of wrong labels is at least 0 and below 1."
+        raise ParameterError(
+            f"`flip_rates` has {found[bad].flat[0]:g}; a share of wrong labels is at least 0 and below 1."
         )
     return np.broadcast_to(found, (n_labels,)).astype(np.float64)
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
+from labelweave.arguments import ParameterError
 from labelweave.array_types import Array, PerRow
 from labelweave.frames import is_frame
 from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
@@ -16,7 +17,7 @@ from labelweave.metrics._inputs import _check_names
 
 Unknown = Literal["error", "ignore"]
 
-_REMEDY = "drop them, or pass over them with unknown_labels='ignore'"
+_REMEDY = "drop them, or pass over them with `unknown_labels='ignore'`"
 
 
 def known_labels(Y: Any, names: list[str], unknown: Unknown) -> tuple[LabelMatrix, Array]:
@@ -30,7 +31,7 @@ def known_labels(Y: Any, names: list[str], unknown: Unknown) -> tuple[LabelMatri
     columns = np.array([place.get(word, -1) for word in words], np.intp)
     strange = np.flatnonzero(columns < 0)
     if len(strange) and unknown == "error":
-        raise ValueError(
+        raise ParameterError(
             f"The label {words[strange[0]]!r} is unknown to the model ({len(strange)} of {labels.n_labels} "
             f"are); {_REMEDY}."
         )
@@ -97,7 +98,7 @@ def known_classes(y: Any, names: list[str], taxonomy: Taxonomy | None, unknown: 
     wrong = np.array([entry in strange for entry in classes], bool)
     if wrong.any() and unknown == "error":
         row = int(np.flatnonzero(wrong)[0])
-        raise ValueError(
+        raise ParameterError(
             f"The class {classes[row]!r} of row {row} (counted from 0) is unknown to the model, as in "
             f"{wrong.sum()} of {len(classes)} rows; {_REMEDY}."
         )

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.arguments import ParameterError
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.arrays.linear_algebra import as_type
@@ -69,8 +70,8 @@ def kernel_margins(
     """
     dtype, workers = resources.dtype, resources.workers
     if resources.factorization == "cholesky" and not covariance.is_diagonal:
-        raise ValueError(
-            "factorization='cholesky' serves independent labels only; with a label covariance use "
+        raise ParameterError(
+            "`factorization='cholesky'` serves independent labels only; with a label covariance use "
             "'eigenvalues' or 'incomplete_cholesky'."
         )
     plan = plan_gram(source.n_rows, resources, covariance.is_diagonal, box.targets.shape[1])
@@ -102,8 +103,8 @@ def sum_margins(
     n, dtype, workers = terms[0][0].n_rows, np.dtype(resources.dtype), resources.workers
     needed = float(n) * n * (dtype.itemsize * (len(terms) + 2) + 16)
     if needed > resources.budget:
-        raise ValueError(
-            f"memory_budget is {resources.budget / 1e6:g} MB, but {len(terms)} kernel matrices of {n} rows "
+        raise ParameterError(
+            f"`memory_budget` is {resources.budget / 1e6:g} MB, but {len(terms)} kernel matrices of {n} rows "
             f"and a factor take {needed / 1e6:.0f} MB; give as much, or one kernel."
         )
     grams = [StoredGram.from_source(source, constant, dtype, workers) for source, _ in terms]
@@ -137,10 +138,10 @@ def _warn_of_rounds(box: MarginBox, resources: Resources) -> None:
     work = _ROUNDS * float(n_rows) ** 2 * (_ENTRY_WORK + n_labels)
     enough = 2e-6 * n_rows**2 * np.dtype(resources.dtype).itemsize
     warn_of_time(
-        f"The kernel matrix of {n_rows} rows does not fit memory_budget={resources.budget / 1e6:g}, and is "
+        f"The kernel matrix of {n_rows} rows does not fit `memory_budget={resources.budget / 1e6:g}`, and is "
         f"computed anew in each of {_ROUNDS} rounds or more, which",
         work / MULTIPLICATIONS / resources.workers.n_threads,
-        f"give a memory_budget of {enough:.0f} megabytes, or fewer rows.",
+        f"give a `memory_budget` of {enough:.0f} megabytes, or fewer rows.",
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from labelweave.arguments import ParameterError
 from labelweave.problems.resources import Resources
 
 _LARGEST_FULL_SPECTRUM = 2500  # rows; eigenvalues of so many take about 4 s
@@ -82,7 +83,7 @@ def check_feature_bytes(n_rows: int, n_features: int, budget: float) -> None:
 
 def _require(needed: float, budget: float, what: str) -> None:
     if needed > budget:
-        raise ValueError(
-            f"memory_budget is {budget / 1e6:g} MB, too small for {what}; give at least "
+        raise ParameterError(
+            f"`memory_budget` is {budget / 1e6:g} MB, too small for {what}; give at least "
             f"{np.ceil(needed / 1e5) / 10:g} MB."
         )

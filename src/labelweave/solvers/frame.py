@@ -39,12 +39,12 @@ class Status(Enum):
 
     CONVERGED = "The relative duality gap is within the tolerance."
     ITERATION_LIMIT = (
-        "The iteration limit was reached before the relative duality gap met the tolerance; raise max_iter, "
-        "scale the features, or regularise more."
+        "The iteration limit was reached before the relative duality gap met the tolerance; raise "
+        "`max_iter`, scale the features, or regularise more."
     )
     STALLED = (
         "Rounding kept the relative duality gap from falling to the tolerance; use double precision if it "
-        "was single, or a larger tol."
+        "was single, or a larger `tol`."
     )
     INDEFINITE = (
         "The objective of the result lies below its own lower bound, which a positive semi-definite kernel "

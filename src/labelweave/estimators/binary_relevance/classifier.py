@@ -180,8 +180,8 @@ class BinaryRelevance(LabelClassifier):
         elif not fits.converged:
             self.status_ = "iteration_limit"
             warn_of_end(
-                "Some labels did not reach the tolerance; raise max_iter, scale the features, or raise "
-                "regularization."
+                "Some labels did not reach the tolerance; raise `max_iter`, scale the features, "
+                "or raise `regularization`."
             )
         else:
             self.status_ = "converged"

@@ -38,7 +38,7 @@ from labelweave.estimators.kernel_logistic.fit import (
     LikelihoodFit,
     read_likelihood_data,
 )
-from labelweave.estimators.kernel_logistic.prior_choice import TIES, PriorChoice, prior_family
+from labelweave.estimators.kernel_logistic.prior_choice import TIES, PriorChoice, prior_family, refuse_priors
 from labelweave.estimators.kernel_logistic.probabilities import KernelProbabilities
 from labelweave.estimators.parameters import (
     COUNT,
@@ -398,14 +398,14 @@ class KernelLogisticClassifier(KernelProbabilities):
             warn_of_time(
                 f"Learning widths of {n_features} features in {self.max_learning_iter} evaluations or fewer",
                 self.max_learning_iter * _WIDTH_WORK * n_pairs * n_features / speed,
-                "give fewer learning_rows, a smaller max_learning_iter, or fewer features.",
+                "give fewer `learning_rows`, a smaller `max_learning_iter`, or fewer features.",
             )
         if self.solver == "exact":
             warn_of_time(
-                f"solver='exact' factorises {data.n_labels} matrices of {n_rows} rows in each of about "
+                f"`solver='exact'` factorises {data.n_labels} matrices of {n_rows} rows in each of about "
                 f"{_EXACT_STEPS} steps, which",
                 _EXACT_STEPS * data.n_labels * float(n_rows) ** 3 / 3 / speed,
-                "use solver='auto', which needs products with the kernel matrix only.",
+                "use `solver='auto'`, which needs products with the kernel matrix only.",
             )
 
     def _read_data(
@@ -431,13 +431,11 @@ class KernelLogisticClassifier(KernelProbabilities):
             data = data.weighted_by_class(labels, *self._weighted_by_class(labels, weights))
         return replace(data, is_precomputed=self._is_precomputed).with_loss(self.loss)
 
+    def _refuse_together(self) -> None:
+        refuse_priors(self)
+        self._refuse_flat_decision(self.taxonomy)
+
     def _prior_choice(self, features: FeatureMatrix, seed: int) -> PriorChoice:
-        for name in ("coupling", "feature_widths"):
-            if getattr(self, name) and self.hyperparameters == "fixed":
-                raise ValueError(
-                    f"{name} is to be learned but hyperparameters='fixed'; use hyperparameters='learn', or "
-                    "give a label_covariance or a kernel."
-                )
         tree, widths_of = self.taxonomy_ if self.tree_prior else None, None
         if self.feature_widths:
             widths_of = list(map(str, range(features.shape[1]) if features.names is None else features.names))

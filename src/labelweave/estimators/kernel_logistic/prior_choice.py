@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 
+from labelweave.arguments import ParameterError
 from labelweave.array_types import PerLabel
 from labelweave.estimators.targets import node_name
 from labelweave.features import FeatureMatrix, Kernel, RBFKernel
@@ -26,6 +28,7 @@ from labelweave.labels.covariance.base import read_covariance
 
 Grouping = Literal["shared", "class", "level", "subtree"]
 
+_STRUCTURES = ("taxonomy", "label_covariance", "coupling")
 TIES = ("shared", "scale", "class", "level", "subtree")
 _GROUPINGS = ("shared", "class", "level", "subtree")
 _FIRST_INTERCEPT_VARIANCE = 1.0
@@ -61,8 +64,8 @@ def prior_family(choice: PriorChoice, kernel: Kernel | None, classes: PerLabel) 
     Raises ValueError if two label structures are given, or one that does not fit the labels.
     """
     if choice.widths_of is not None and not isinstance(kernel, RBFKernel):
-        raise ValueError(
-            f"feature_widths=True is for kernel='rbf', and this one is {kernel!r}; leave feature_widths."
+        raise ParameterError(
+            f"`feature_widths=True` is for `kernel='rbf'`, and this one is {kernel!r}; leave it out."
         )
     learns_intercepts = choice.intercept_variance == "learn"
     if learns_intercepts:
@@ -73,19 +76,45 @@ def prior_family(choice: PriorChoice, kernel: Kernel | None, classes: PerLabel) 
     return LearnedIntercepts(family) if learns_intercepts else family
 
 
-def _family_of_kernel(choice: PriorChoice, kernel: Kernel | None, names: list[str]) -> PriorFamily:
-    structures = ("taxonomy", "label_covariance", "coupling")
-    given = [name for name in structures if getattr(choice, name) is not None]
+def refuse_priors(model: Any) -> None:
+    """Refuse parameters of a classifier that give no one prior, whatever the data are."""
+    structures = {name: getattr(model, name) for name in _STRUCTURES}
+    structures["taxonomy"] = model.taxonomy if model.tree_prior else None
+    _structure_of(model.tie, structures, model.taxonomy is not None)
+    for name in ("coupling", "feature_widths"):
+        if getattr(model, name) and model.hyperparameters == "fixed":
+            raise ParameterError(
+                f"`{name}` is to be learned but `hyperparameters='fixed'`; use `hyperparameters='learn'`, or "
+                "give label_covariance or a kernel."
+            )
+
+
+def _structure_of(tie: Any, structures: Mapping[str, Any], has_tree: bool) -> str | None:
+    """Name the one structure of the labels that is given; None if there is none.
+
+    has_tree: whether there is a taxonomy that says which classes belong together.
+    Raises ValueError if there are several, or one that does not go with the tie.
+    """
+    given = [name for name, value in structures.items() if value is not None]
     if len(given) > 1:
-        raise ValueError(
-            f"{' and '.join(given)} are given; the labels have one structure, so give one of them."
+        both = " and ".join(f"`{name}`" for name in given)
+        raise ParameterError(f"{both} are given; the labels have one structure, so give one of them.")
+    if given and given != ["taxonomy"] and tie != "shared":
+        raise ParameterError(
+            f"`tie={tie!r}` does not go with `{given[0]}`, which shares one kernel; use `tie='shared'`."
         )
-    if not given or given == ["taxonomy"]:
+    in_tree = next((part for part in _pair_of_ties(tie) if part in _TREE_TIES), None)
+    if in_tree is not None and not given and not has_tree:
+        raise ParameterError(
+            f"`tie={in_tree!r}` needs a `taxonomy`; give one, or `tie='shared'`, 'scale' or 'class'."
+        )
+    return next(iter(given), None)
+
+
+def _family_of_kernel(choice: PriorChoice, kernel: Kernel | None, names: list[str]) -> PriorFamily:
+    structures = {name: getattr(choice, name) for name in _STRUCTURES}
+    if _structure_of(choice.tie, structures, choice.ties is not None) in (None, "taxonomy"):
         return _tied(choice, kernel, names)
-    if choice.tie != "shared":
-        raise ValueError(
-            f"tie={choice.tie!r} does not go with {given[0]}, which shares one kernel; use tie='shared'."
-        )
     if choice.coupling is not None:
         return _coupling(choice, kernel, names)
     covariance = read_covariance(choice.label_covariance, len(names), names)
@@ -97,8 +126,8 @@ def _coupling(choice: PriorChoice, kernel: Kernel | None, names: list[str]) -> L
     labels = len(names)
     factors = labels if choice.coupling == "full" else int(choice.coupling)
     if factors > labels:
-        raise ValueError(
-            f"coupling is {factors}, but there are {labels} labels; give at most as many factors."
+        raise ParameterError(
+            f"`coupling` is {factors}, but there are {labels} labels; give at most as many factors."
         )
     if factors == labels:
         start = np.sqrt(choice.scale) * np.eye(labels)
@@ -111,11 +140,6 @@ def _coupling(choice: PriorChoice, kernel: Kernel | None, names: list[str]) -> L
 def _tied(choice: PriorChoice, kernel: Kernel | None, names: list[str]) -> TiedPriors:
     scale_tie, shape_tie = _pair_of_ties(choice.tie)
     if choice.taxonomy is None:
-        for tie in (scale_tie, shape_tie):
-            if tie in _TREE_TIES and choice.ties is None:
-                raise ValueError(
-                    f"tie={tie!r} needs a taxonomy; give one, or tie='shared', 'scale' or 'class'."
-                )
         membership = sp.eye_array(len(names), format="csr")
         scales, shapes = (_flat_groups(tie, names, choice.ties) for tie in (scale_tie, shape_tie))
     else:
@@ -130,8 +154,8 @@ def _pair_of_ties(tie: Any) -> tuple[Grouping, Grouping]:
     """Say how scales and how shapes are tied."""
     pair = ("class", "shared") if tie == "scale" else (tie, tie) if isinstance(tie, str) else tuple(tie)
     if len(pair) != 2 or not all(part in _GROUPINGS for part in pair):
-        raise ValueError(
-            f"tie={tie!r}; give one of {', '.join(map(repr, TIES))}, or a pair of "
+        raise ParameterError(
+            f"`tie={tie!r}`; give one of {', '.join(map(repr, TIES))}, or a pair of "
             f"{', '.join(map(repr, _GROUPINGS))}, for the scales and for the shapes."
         )
     return pair

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import log_expit, log_softmax, logit, softmax
 from sklearn.utils.validation import check_is_fitted
 
+from labelweave.arguments import ParameterError
 from labelweave.array_types import Array, PerLabel, RowsByLabels
 from labelweave.estimators.added_labels import AddsLabels, widened_covariance
 from labelweave.estimators.kernel_logistic.fit import FittedLikelihood
@@ -237,12 +238,15 @@ class KernelProbabilities(AddsLabels, LearningClassifier):
         if self.decision == "most_probable":
             return
         if self._form.kind == "labels":
-            raise ValueError(
-                f"decision={self.decision!r} is for one class a row, but y has many labels a row."
+            raise ParameterError(
+                f"`decision={self.decision!r}` is for one class a row, but y has many labels a row."
             )
-        if self.taxonomy_ is None:
-            raise ValueError(
-                f"decision={self.decision!r} needs a taxonomy; give one, or decision='most_probable'."
+        self._refuse_flat_decision(self.taxonomy_)
+
+    def _refuse_flat_decision(self, taxonomy: Any) -> None:
+        if self.decision != "most_probable" and taxonomy is None:
+            raise ParameterError(
+                f"`decision={self.decision!r}` needs a `taxonomy`; give one, or `decision='most_probable'`."
             )
 
     def _starting_kernel(self, features: FeatureMatrix, seed: int) -> Kernel | None:

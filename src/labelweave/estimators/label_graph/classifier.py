@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
+from labelweave.arguments import ParameterError
 from labelweave.array_types import Array, PerRow, RowsByLabels
 from labelweave.arrays import Workers
 from labelweave.estimators.base import fit_method
@@ -62,15 +63,15 @@ from labelweave.sklearn_compat import Interval, StrOptions
 from labelweave.solvers import Status
 
 _LIMIT = (
-    "The limit of passes was reached before the relative duality gap met the tolerance; raise max_iter or "
-    "tol, scale the features, or regularise more."
+    "The limit of passes was reached before the relative duality gap met the tolerance; raise `max_iter` "
+    "or `tol`, scale the features, or regularise more."
 )
 _MEASURED_SHARE = 0.1  # of the rows, where no other is given
 _ENDINGS = {
     Status.INTERRUPTED: "The fit was interrupted; the model is the one it had reached.",
     Status.STALLED: (
-        "The objective is at the level of rounding, which hides how near its minimum it is; raise tol or "
-        "regularization, or scale the features down."
+        "The objective is at the level of rounding, which hides how near its minimum it is; raise `tol` or "
+        "`regularization`, or scale the features down."
     ),
 }
 
@@ -96,8 +97,8 @@ class LabelGraphClassifier(LabelGraphModel):
         all pairs, "none" no cliques, which makes labels independent.  Tuples hold two or more label names or
         numbers.  A CliqueGraph whose labels have names is laid over labels with names by these.
     regularization : float or "auto", default="auto"
-        lambda; "auto" is a thousandth of the mean squared norm of rows with an observed label, the constant
-        feature among them.
+        lambda, the weight of the penalty; "auto" is a thousandth of the mean squared norm of rows with an
+        observed label, the constant feature among them.
     kernel : str, Kernel or callable, default="linear"
         A Mercer kernel by name ("rbf", "polynomial", "laplacian", "cosine", "precomputed"), as an object or a
         function.  The weights are then of a pivoted Cholesky factor of its matrix (Nyström).
@@ -352,6 +353,13 @@ class LabelGraphClassifier(LabelGraphModel):
         rows, arguments = SeenRows(features, labels, weights, form), FitArguments(X, y, sample_weight)
         return self._learn(rows, entry_weight, arguments)
 
+    def _refuse_together(self) -> None:
+        if self._learns_graph and self.max_rounds < 1:
+            raise ParameterError(
+                f"`max_rounds` is {self.max_rounds}; a learned graph needs at least one round: give 1 or "
+                'more, or `graph="none"` for labels on their own.'
+            )
+
     def _learn(
         self, rows: SeenRows, entry_weight: Any, arguments: FitArguments, kind: type[GraphData] = GraphData
     ) -> LabelGraphClassifier:
@@ -362,11 +370,6 @@ class LabelGraphClassifier(LabelGraphModel):
         self._form, self.classes_ = rows.form, rows.form.classes
         self._check_threshold()
         labels = self._corrected(labels)
-        if self._learns_graph and self.max_rounds < 1:
-            raise ValueError(
-                f"max_rounds is {self.max_rounds}; a learned graph needs at least one round: give 1 or more, "
-                'or graph="none" for labels on their own.'
-            )
         features = self._scale(features, labels, weights)
         given, (weights, by_sign) = weights, self._weighted_by_class(labels, weights)
         if by_sign is not None and self._form.kind == "binary":

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
+from labelweave.arguments import ParameterError
 from labelweave.arrays import Workers
 from labelweave.estimators.low_rank.fit import (
     FittedFactors,
@@ -72,8 +73,9 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         your own (:mod:`labelweave.extending`).  Only the squared loss of labels all observed takes time in
         proportion to positive entries rather than all.
     regularization : float, default=1.0
-        lambda.  With 0 the result is a least-norm one where features do not determine it; where they separate
-        the labels a logistic loss has no minimum, and ``tol`` or ``max_iter`` ends the fit.
+        lambda, the weight of the penalty.  With 0 the result is a least-norm one where features do not
+        determine it; where they separate the labels a logistic loss has no minimum, and ``tol`` or
+        ``max_iter`` ends the fit.
     penalty : {"trace_norm", "ridge"}, default="trace_norm"
         What is penalised; of a kernel model, functions in the kernel's space.
     kernel : {"linear", "rbf", "polynomial", "laplacian", "cosine", "precomputed"}, Kernel or \
@@ -292,6 +294,14 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         journal.close(is_done=settings.journal is journal and fitted.status is not Status.INTERRUPTED)
         progress.close()
 
+    def _refuse_together(self) -> None:
+        if self.hyperparameters == "learn" and (self.loss, self.penalty) != ("squared", "ridge"):
+            raise ParameterError(
+                "`hyperparameters='learn'` is for `loss='squared'` with `penalty='ridge'`, but they are "
+                f"{self.loss!r} and {self.penalty!r}; use these, or LowRankClassifierCV, which "
+                "tries `regularizations` at a kernel so learned."
+            )
+
     def _most_subtasks(self, parts: int) -> int | None:
         learning = self.max_learning_iter if self.hyperparameters == "learn" else 0
         return self.max_iter * (1 + parts) + learning
@@ -304,12 +314,6 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         self, features: FeatureMatrix, data: LowRankData, y: Any, settings: LowRankSettings
     ) -> tuple[LowRankData, LowRankSettings, Start | None]:
         """Choose from data what is to be chosen: kernel, rank and lambda; give a start, if there is one."""
-        if self.hyperparameters == "learn" and (self.loss, self.penalty) != ("squared", "ridge"):
-            raise ValueError(
-                "hyperparameters='learn' is for loss='squared' with penalty='ridge', but they are "
-                f"{self.loss!r} and {self.penalty!r}; use these, or LowRankClassifierCV, which chooses "
-                "lambda at a kernel so learned."
-            )
         return *self._learn(features, data, settings, self.cv), None
 
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from labelweave.arguments import ParameterError
 from labelweave.array_types import Array
 from labelweave.arrays import numbers_of, panels
 from labelweave.estimators.base import warn_of_end
@@ -230,20 +231,24 @@ class LowRankClassifierCV(LowRankClassifier):
     def _first_choice(self, data: LowRankData) -> tuple[int, float]:
         return max(self._columns(rank, data) for rank in self._read_ranks()), 1.0
 
+    def _refuse_together(self) -> None:
+        self._read_ranks()
+        self._read_regularizations()
+
     def _read_ranks(self) -> list[Any]:
         """Check the ranks: whole numbers from 1, or shares of the labels."""
         if not isinstance(self.ranks, Iterable) or getattr(self.ranks, "ndim", 1) != 1:
-            raise ValueError("ranks is no list; give one rank or several, such as [10, 0.5].")
+            raise ParameterError("`ranks` is no list; give one rank or several, such as [10, 0.5].")
         ranks = [rank.item() if isinstance(rank, np.generic) else rank for rank in self.ranks]
         for rank in ranks:
             is_count = isinstance(rank, int) and rank >= 1
             if isinstance(rank, bool) or not (is_count or (isinstance(rank, float) and 0 < rank <= 1)):
-                raise ValueError(
-                    f"ranks has {rank!r}; a rank is a whole number from 1 on, or a share of the labels above "
-                    "0 and up to 1.0."
+                raise ParameterError(
+                    f"`ranks` has {rank!r}; a rank is a whole number from 1 on, or a share of the labels "
+                    "above 0 and up to 1.0."
                 )
         if not ranks:
-            raise ValueError("ranks is empty; give at least one rank.")
+            raise ParameterError("`ranks` is empty; give at least one rank.")
         return ranks
 
     def _read_regularizations(self) -> list[float] | int:
@@ -251,14 +256,14 @@ class LowRankClassifierCV(LowRankClassifier):
         if isinstance(self.regularizations, Integral):
             count = int(self.regularizations)
             if count > _MOST_LAMBDAS:
-                raise ValueError(f"regularizations is {count}; at most {_MOST_LAMBDAS} are tried.")
+                raise ParameterError(f"`regularizations` is {count}; at most {_MOST_LAMBDAS} are tried.")
             return count
-        values = numbers_of(self.regularizations, "regularizations").astype(np.float64).ravel()
+        values = numbers_of(self.regularizations, "`regularizations`").astype(np.float64).ravel()
         bad = values[~(np.isfinite(values) & (values >= 0))]
         if len(bad) or not len(values):
             what = f"has {bad[0]}" if len(bad) else "is empty"
-            raise ValueError(
-                f"regularizations {what}; give numbers from 0 on, or how many are to be found from the data."
+            raise ParameterError(
+                f"`regularizations` {what}; give numbers from 0 on, or how many to find from the data."
             )
         return sorted(set(values.tolist()), reverse=True)
 
@@ -390,8 +395,8 @@ class LowRankClassifierCV(LowRankClassifier):
         self.search_status_ = "interrupted" if is_interrupted else "complete"
         if is_interrupted:
             message = (
-                "The cross-validation was interrupted; the model has the best rank and regularisation of the "
-                "fits that were done."
+                f"The cross-validation was interrupted after {np.isfinite(path.scores).sum()} of "
+                f"{path.scores.size} fits to folds; the model has the best rank and regularisation of these."
             )
             warn_of_end(message)
 

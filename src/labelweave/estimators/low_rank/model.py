@@ -44,8 +44,8 @@ from labelweave.solvers.frame import relative_gap
 _ROUNDING = 1e-9
 _ENDINGS = {
     Status.ITERATION_LIMIT: (
-        "The iteration limit was reached while rounds still lowered the objective by more than tol; raise "
-        "max_iter, or tol."
+        "The iteration limit was reached while rounds still lowered the objective by more than `tol`; "
+        "raise `max_iter`, or `tol`."
     ),
     Status.INTERRUPTED: "The fit was interrupted; the model is the best one so far.",
 }
@@ -204,7 +204,8 @@ class LowRankModel(AddsLabels, LearningClassifier):
         is_known = np.isfinite(gap) and gap >= -_ROUNDING  # a bound above the objective is one of rounding
         self.duality_gap_ = float(gap) if is_known else float("nan")
         if not self.converged_:
-            warn_of_end(_ENDINGS[fitted.status])
+            where = f"after {self.n_iter_} rounds at an objective of {self.objective_:.6g}"
+            warn_of_end(f"{_ENDINGS[fitted.status]} It ended {where}.")
 
     def _keep_factors(self, fitted: FittedFactors, features: FeatureMatrix) -> None:
         kernel, support = None if self._is_precomputed else self.kernel_, fitted.support

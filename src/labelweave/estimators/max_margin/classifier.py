@@ -18,6 +18,7 @@ from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from labelweave.arguments import ParameterError
 from labelweave.array_types import Array
 from labelweave.costs import warn_of_hard_margins
 from labelweave.estimators.added_labels import AddsLabels, widened_covariance
@@ -25,7 +26,7 @@ from labelweave.estimators.base import given_weights, refuse_no_weight
 from labelweave.estimators.class_weights import entries_by_sign
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.max_margin.dual_variables import DualVariables
-from labelweave.estimators.max_margin.fit import MarginFit, MarginSettings, MarginTask
+from labelweave.estimators.max_margin.fit import NO_ROWS_TO_WALK, MarginFit, MarginSettings, MarginTask
 from labelweave.estimators.max_margin.kernel_factor import KernelFactor, kernel_factor
 from labelweave.estimators.parameters import (
     COVARIANCE,
@@ -463,8 +464,6 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         return [first, None, *others]
 
     def _covariances(self, labels: LabelMatrix) -> list[LabelCovariance]:
-        if self.coupling is not None:
-            raise ValueError("coupling learns a covariance, which needs hyperparameters='learn'.")
         if self._is_sum and not self.kernel:
             raise ValueError("kernel is an empty list; give one kernel or several.")
         count = len(self.kernel) if self._is_sum else None
@@ -476,13 +475,17 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         wide = widened_covariance(before, n_new) if covariance is None else covariance
         self.label_covariance_ = [wide] if self._is_sum else wide
 
-    def _mean(self, features: FeatureMatrix, n_labels: int) -> LabelMean | None:
+    def _refuse_together(self) -> None:
+        if self.coupling is not None and self.hyperparameters == "fixed":
+            raise ParameterError("`coupling` learns a covariance, which needs `hyperparameters='learn'`.")
         if self.label_mean is not None and self.prune != "off":
-            raise ValueError(
-                f"prune={self.prune!r} makes weights 0 that label_mean has reasons to be other than 0; give "
-                "one of them."
+            raise ParameterError(
+                f"`prune={self.prune!r}` makes weights 0 that label_mean has reasons to be other than 0; "
+                "give one of them."
             )
-        return super()._mean(features, n_labels)
+        has_matrix = isinstance(self.kernel, str) and self.kernel not in ("linear", "cosine")
+        if self.solver == "coordinate_ascent" and has_matrix and self.kernel_rank is None:
+            raise ParameterError(NO_ROWS_TO_WALK)
 
     def _margins(self, n_labels: int, mean: LabelMean | None) -> Array:
         names = ("false_negative_cost", "false_positive_cost")

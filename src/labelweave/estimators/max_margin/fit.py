@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.arguments import ParameterError
 from labelweave.array_types import Array, PerLabel, RowsByLabels
 from labelweave.arrays import Workers
 from labelweave.costs import warn_of_memory
@@ -74,6 +75,10 @@ _USUAL_ROUNDS = 25  # global steps to a gap of 1e-3
 # too, and its calls; global steps to 1e-3, of which 24 to 670 were counted
 _ROUND_WORK, _VISIT, _ACROSS, _PASSES, _CALLS, _USUAL_DENSE_ROUNDS = 2.7, 300, 60, 200, 4e6, 150
 _LARGEST_SINGLE = 1e15  # squared norms and bounds of variables whose products leave the range of float32
+NO_ROWS_TO_WALK = (
+    "`solver='coordinate_ascent'` walks explicit features, which this kernel does not have; use "
+    "'alternating_directions', 'block_ascent' or 'working_set', or give `kernel_rank`."
+)
 
 
 @dataclass(frozen=True)
@@ -191,10 +196,7 @@ class MarginTask:
                 return fit
             dual, trace = fit.dual(), tuple(fit.result.trace)
         if solver == "coordinate_ascent":
-            raise ValueError(
-                "solver='coordinate_ascent' walks explicit features, which this kernel does not have; use "
-                "'alternating_directions', 'block_ascent' or 'working_set'."
-            )
+            raise ParameterError(NO_ROWS_TO_WALK)
         with Workers(self.settings.n_threads).running() as workers:
             task = _GramTask(self, workers)
             result = {
@@ -279,13 +281,13 @@ class MarginTask:
         if explicit is None or covariance.variances() is None:
             why = "with label_covariance the weights of labels depend on each other, and all are other than 0"
             why = why if explicit is not None else "this kernel has no weights of features"
-            raise ValueError(
-                f"prune={self.settings.prune!r} drops weights of features, label by label; {why}: use "
-                "prune='off', or independent labels and kernel='linear'."
+            raise ParameterError(
+                f"`prune={self.settings.prune!r}` drops weights of features, label by label; {why}: use "
+                "`prune='off'`, or independent labels and `kernel='linear'`."
             )
         if self.settings.solver not in ("auto", "coordinate_ascent"):
-            raise ValueError(
-                f"prune={self.settings.prune!r} goes with solver='coordinate_ascent' or 'auto', not "
+            raise ParameterError(
+                f"`prune={self.settings.prune!r}` goes with `solver='coordinate_ascent'` or 'auto', not "
                 f"{self.settings.solver!r}."
             )
         return True

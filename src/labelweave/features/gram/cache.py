@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.arguments import ParameterError
 from labelweave.array_types import Array, PerRow
 from labelweave.arrays import Workers, panels
 from labelweave.features.gram.sources import GramSource
@@ -69,9 +70,9 @@ class CachedRows:
         n_slots = int(min(self.n_rows, budget // row_bytes - block_rows))
         if n_slots < block_rows:
             least = 2 * block_rows * row_bytes
-            raise ValueError(
-                f"memory_budget is {budget / 1e6:g} MB, too small for {block_rows} rows of the kernel matrix "
-                f"of {self.n_rows} rows and a copy; give at least {np.ceil(least / 1e4) / 100:g} MB."
+            raise ParameterError(
+                f"`memory_budget` is {budget / 1e6:g} MB, too small for {block_rows} rows of the kernel "
+                f"matrix of {self.n_rows} rows and a copy; give at least {np.ceil(least / 1e4) / 100:g} MB."
             )
         return n_slots
 

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.arguments import ParameterError
 from labelweave.arrays import Workers
 from labelweave.costs import MULTIPLICATIONS, warn_of_time
 from labelweave.features.feature_matrix import FeatureMatrix
@@ -95,17 +96,18 @@ def choose_gram(
     fitting = [form for form in forms if form.n_bytes <= budget_bytes]
     if not fitting:
         least = np.ceil(min(form.n_bytes for form in forms) / 1e5) / 10
-        raise ValueError(
-            f"memory_budget is {budget_bytes / 1e6:g} MB, too small for the kernel matrix of "
+        raise ParameterError(
+            f"`memory_budget` is {budget_bytes / 1e6:g} MB, too small for the kernel matrix of "
             f"{n_rows} rows; give at least {least:g} MB."
         )
     best = min(fitting, key=lambda form: form.work)
     if best is forms[1]:
         warn_of_time(
-            f"The kernel matrix of {n_rows} rows does not fit memory_budget={budget_bytes / 1e6:g}, and is "
+            f"The kernel matrix of {n_rows} rows does not fit `memory_budget={budget_bytes / 1e6:g}`, and is "
             f"computed anew in each of about {_PRODUCTS} products of a fit, which",
             best.work / MULTIPLICATIONS / workers.n_threads,
-            f"give a memory_budget of {forms[0].n_bytes / 1e6:.0f} megabytes, a kernel_rank, or fewer rows.",
+            f"give a `memory_budget` of {forms[0].n_bytes / 1e6:.0f} megabytes, a `kernel_rank`, or fewer "
+            "rows.",
         )
     return best.make()
 

@@ -1,0 +1,104 @@
+"""Write what the constructors of the models say of each parameter, for the flags of ``labelweave fit``.
+
+The command line reads this file, since importing the constructors takes seconds.  A parameter is a flag of
+the same name; its constraints say which words and numbers it takes, its numpydoc what the help says.
+"""
+
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from labelweave.cli.model_table import CHOOSING, MODELS, class_of
+
+PLACE = Path(__file__).parents[1] / "src" / "labelweave" / "cli" / "model_flags.json"
+_FLAGS = {"n_jobs": "jobs", "random_state": "seed", "fit_intercept": "no_intercept"}
+_LISTS = ("ranks", "regularizations", "members", "tie", "flip_rates")
+_NO_FLAGS: dict[str, tuple[str, ...] | None] = {
+    "warm_start": None,  # of any model: a process has no earlier fit
+    "verbose": None,  # the command shows progress in any case
+    "solver": ("kernel-logistic", "label-graph"),
+    "loss": ("kernel-logistic",),  # an object if it is not the usual one
+}
+_NO_WORDS = {"kernel": ("precomputed",)}
+_ROLES = re.compile(r":\w+:`([^`]*)`|``")
+
+
+def described() -> dict[str, Any]:
+    """Give every flag with the models that have it, and every other parameter with its models."""
+    flags: dict[str, dict[str, Any]] = {}
+    objects: dict[str, list[str]] = {}
+    for model in MODELS:
+        for parameter in _parameters_of(model):
+            name, without = parameter["name"], _NO_FLAGS.get(parameter["name"], ())
+            usual = f"no_{name}" if parameter["default"] is True else name
+            if parameter["kind"] == "object":
+                objects.setdefault(name, []).append(model)
+            elif without is not None and model not in without:
+                flags.setdefault(_FLAGS.get(name, usual), {})[model] = parameter
+    return {"flags": flags, "objects": objects}
+
+
+def written(found: dict[str, Any]) -> str:
+    """Write it as JSON, a line a parameter."""
+    lines = [
+        f"  {json.dumps(flag)}: {{\n"
+        + ",\n".join(f"   {json.dumps(model)}: {json.dumps(one)}" for model, one in owners.items())
+        + "\n  }"
+        for flag, owners in found["flags"].items()
+    ]
+    objects = json.dumps(found["objects"])
+    return '{\n "flags": {\n' + ",\n".join(lines) + "\n },\n" + f' "objects": {objects}\n}}\n'
+
+
+def _parameters_of(model: str) -> Iterator[dict[str, Any]]:
+    plain = class_of(model)
+    own = inspect.signature(plain).parameters
+    yield from (_parameter(plain, parameter, False) for parameter in own.values())
+    if model in CHOOSING:
+        choosing = class_of(model, choosing=True)
+        more = inspect.signature(choosing).parameters
+        yield from (_parameter(choosing, found, True) for name, found in more.items() if name not in own)
+
+
+def _parameter(kind: Any, parameter: inspect.Parameter, is_choice: bool) -> dict[str, Any]:
+    name, default = parameter.name, parameter.default
+    allowed = kind._parameter_constraints.get(name, ())
+    allowed = () if isinstance(allowed, str) else allowed
+    told = re.search(
+        rf"^(?:\w+, )*{name}(?:, \w+)* : (?P<type>(?:.*\\\n)*.*)\n(?P<says>(?:    .*\n?|\n)+)",
+        inspect.getdoc(kind) or "",
+        re.MULTILINE,
+    )
+    said = told["type"] if told else ""
+    words = [str(word) for part in allowed for word in getattr(part, "options", ())]
+    words = [w for w in words if w not in _NO_WORDS.get(name, ()) and (f'"{w}"' in said or not said)]
+    numbers = sorted({number for part in allowed for number in _numbers(part)}, reverse=True)
+    form = "list" if name in _LISTS else "value" if words or numbers else "object"
+    form = "switch" if "boolean" in allowed else "text" if name == "checkpoint" else form
+    plain = default if isinstance(default, (bool, int, float, str, type(None))) else list(default)
+    says = _ROLES.sub(r"\1", " ".join(told["says"].split())) if told else ""
+    return {
+        "name": name,
+        "kind": form,
+        "default": plain,
+        "words": sorted(words, key=lambda word: (said.find(f'"{word}"'), word)),
+        "numbers": numbers,
+        "is_choice": is_choice,
+        "says": re.split(r"\.(?:\s+(?=[\"A-Z])|$)", says, maxsplit=1)[0].replace("None for", "without it"),
+    }
+
+
+def _numbers(part: Any) -> Iterator[str]:
+    """Say which numbers a constraint allows: whole ones, or any."""
+    kind = getattr(part, "type", part)
+    if part in ("random_state", "cv_object") or getattr(kind, "__name__", "") == "Integral":
+        yield "int"
+    elif getattr(kind, "__name__", "") == "Real":
+        yield "float"
+
+
+if __name__ == "__main__":
+    PLACE.write_text(written(described()), encoding="utf-8")
