@@ -89,6 +89,7 @@ SETTINGS: dict[str, Any] = {
         kernel="rbf", factorization="incomplete_cholesky", memory_budget=1.0
     ),
     "margins, thresholds": MaxMarginClassifier(threshold="macro_f1", random_state=3),
+    "logistic, related": KernelLogisticClassifier(hyperparameters="fixed", label_covariance=_TIES),
     "logistic, symmetrized": KernelLogisticClassifier(
         hyperparameters="fixed", solver="symmetrized_gradients", tol=1e-8
     ),
@@ -96,6 +97,7 @@ SETTINGS: dict[str, Any] = {
     "logistic, widths": KernelLogisticClassifier(max_learning_iter=7, feature_widths=True),
     "logistic, coupled": KernelLogisticClassifier(max_learning_iter=7, coupling=2),
     "logistic, thresholds": KernelLogisticClassifier(max_learning_iter=6, threshold="macro_f1"),
+    "low rank, linear logistic": LowRankClassifier(3, loss="logistic"),
     "low rank, pivots": LowRankClassifier(3, kernel="rbf", kernel_rank=20, loss="squared_hinge"),
     "low rank, path of kernels": LowRankClassifierCV(
         ranks=[2, 3], regularizations=[1.0, 0.1], cv=2, kernel="rbf", loss="logistic"

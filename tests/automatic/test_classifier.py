@@ -257,21 +257,6 @@ def test_missing_features_get_the_means_of_training_rows(data, tmp_path):
     assert tuned.predict(gaps_test).shape == (40, 4)
 
 
-def test_data_of_any_form(data):
-    X, Y, X_test, _ = data
-    plain = small(members=["rbf"]).fit(X, Y)
-    frames = small(members=["rbf"]).fit(
-        pd.DataFrame(X, columns=list("abcde")), pd.DataFrame(Y, columns=list("wxyz"))
-    )
-    found = frames.predict(pd.DataFrame(X_test, columns=list("abcde")))
-    assert list(found.columns) == list("wxyz")
-    assert_array_equal(found.to_numpy(), plain.predict(X_test))
-    sparse = small().fit(sp.csr_array(np.abs(X)), sp.csr_array(Y))
-    assert sp.issparse(sparse.predict(sp.csr_array(np.abs(X_test))))
-    tags = [[name for name, is_on in zip("wxyz", row, strict=True) if is_on] for row in Y]
-    assert isinstance(small(members=["rbf"]).fit(X, tags).predict(X_test[:2])[0], list)
-
-
 def test_one_class_a_row(data):
     X, Y, X_test, _ = data
     three = small().fit(X, np.array(["a", "b", "c"])[Y[:, 0] + Y[:, 1]])

@@ -6,7 +6,6 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 from sklearn.linear_model import Ridge
 
-from labelweave import LabelMatrix
 from labelweave.baselines import CPLST, PLST, ridge
 
 BOTH = pytest.mark.parametrize("kind", [PLST, CPLST])
@@ -127,13 +126,6 @@ def test_unobserved_labels_are_refused_by_name(kind):
         kind().fit(X, Y)
     with pytest.raises(ValueError, match="row 7, label 'c' is not observed"):
         kind().fit(X, pandas.DataFrame(Y, columns=list("abcde")))
-
-
-@BOTH
-def test_a_mask_of_everything_hides_nothing(kind):
-    X, Y = _data()
-    everything = LabelMatrix(sp.csr_array(Y), sp.csr_array(np.ones_like(Y)))
-    np.testing.assert_array_equal(_weights(kind().fit(X, everything)), _weights(kind().fit(X, Y)))
 
 
 @BOTH

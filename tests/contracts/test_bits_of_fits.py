@@ -79,10 +79,12 @@ def test_scores_of_many_labels_have_the_same_bits(model, sparse):
 
 
 @kinds(lambda name: takes("random_state")(name) and name != "zero-shot")  # which takes numbers alone
-def test_a_generator_of_random_numbers_is_drawn_from(name):
+def test_a_generator_of_random_numbers_is_drawn_from(name, tmp_path):
     X, Y = data(name)
     one, other = (fit(name, X, Y, random_state=np.random.RandomState(4)) for _ in range(2))
     assert mark(one, X) == mark(other, X)
+    one.save(tmp_path / "model.lw")
+    assert mark(labelweave.load(tmp_path / "model.lw"), X) == mark(one, X)
 
 
 @kinds()

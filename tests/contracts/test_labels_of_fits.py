@@ -63,7 +63,7 @@ def table(name):
 
 
 @kinds(has_labels)
-def test_labels_in_any_form_are_the_same_and_come_back_in_it(name):
+def test_labels_in_any_form_are_the_same_and_come_back_in_it(name, tmp_path):
     X, Y = table(name)
     whole = fit(name, X, labels(name, Y))
     expected, sets = scores(whole, X), np.asarray(whole.predict(X))
@@ -78,6 +78,8 @@ def test_labels_in_any_form_are_the_same_and_come_back_in_it(name):
         found = fit(name, X, form)
         np.testing.assert_array_equal(scores(found, X), expected)
         assert_in_form(found, rows, form, sets)
+        found.save(tmp_path / "m.lw")
+        assert_in_form(lw.load(tmp_path / "m.lw"), rows, form, sets)
 
 
 def assert_in_form(found, rows, form, sets):
@@ -216,7 +218,8 @@ def test_sparse_rows_are_dense_ones(name):
     dense, sparse = fit(name, X, Y, **exact(name)), fit(name, sp.csr_array(X), Y, **exact(name))
     expected = scores(dense, X)
     for one, rows in ((dense, sp.csr_array(X)), (sparse, X), (sparse, sp.csr_matrix(X))):
-        assert_same_scores(name, one, rows, expected)
+        atol = 0.05 if name.startswith("graph") else 2e-3
+        np.testing.assert_allclose(scores(one, rows), expected, rtol=1e-3, atol=atol)
 
 
 @kinds(lambda name: has_labels(name) and not is_coupled(name) and name != "WSABIE")  # which ranks several
@@ -332,6 +335,8 @@ REFUSED = {
     "no row": (lambda X, Y: (X[:0], Y[:0]), "0 sample|X has 0 rows"),
     "no label": (lambda X, Y: (X, Y[:, :0]), "Y has no labels"),
     "a label that is 7": (lambda X, Y: (X, Y + 7 * (Y[2, 1] == Y)), "row \\d+, label .* is [78]"),
+    "a label that is a half": (lambda X, Y: (X, Y / 2), "0.5"),
+    "sparse labels that are 2": (lambda X, Y: (X, sp.csr_array(2 * Y)), "stored entries are 1|2"),
     "labels that are words": (lambda X, Y: (X, np.full((60, 5), "a")), "Labels are 0/1"),
     "one class": (lambda X, Y: (X, np.zeros(60)), "one class only|at least 2 classes"),
     "no class": (lambda X, Y: (X, [None] * 60), "no class that is observed|no observed"),
@@ -350,5 +355,5 @@ def test_data_that_make_no_sense_are_refused_in_one_sentence(name):
         X, Y = change(*table(name))
         words = said.replace("row 3", r"row \d+") if name in FIRST_IN_A_FOLD else said
         with pytest.raises(ValueError, match=words) as refusal:
-            model(name).fit(X, labels(name, Y) if np.ndim(Y) == 2 and np.shape(Y)[1] else Y)
+            model(name).fit(X, labels(name, Y) if isinstance(Y, np.ndarray) and Y.ndim == 2 else Y)
         assert "\n" not in str(refusal.value) or "sample" in str(refusal.value)

@@ -159,18 +159,6 @@ def test_a_callback_ends_the_search():
     assert model.converged_
 
 
-def test_a_callback_ends_the_fit():
-    X, y, _ = data()
-    model = KernelLogisticClassifier(hyperparameters="fixed", tol=1e-9).set_callbacks(
-        Watch("duality gap", 20)
-    )
-    with pytest.warns(ConvergenceWarning, match="The fit was interrupted"):
-        model.fit(X, y)
-    assert model.status_ == "interrupted"
-    assert 1e-9 < model.duality_gap_ <= 1e-1
-    assert model.score(X, y) > 0.5
-
-
 def interrupt_at(monkeypatch, place, name, call):
     """Raise KeyboardInterrupt in some call of a method, as Ctrl-C would."""
     true, calls = getattr(place, name), []
@@ -223,18 +211,6 @@ def test_many_rows_are_searched_twice(monkeypatch):
     assert models[0].hyperparameters_ == models[1].hyperparameters_
     assert models[0].learning_trace_[0].value != at_once.learning_trace_[0].value
     assert models[0].cross_validation_loss_ == pytest.approx(at_once.cross_validation_loss_, rel=0.02)
-
-
-def test_an_interrupt_of_the_fit(monkeypatch):
-    X, y, _ = data()
-    interrupt_at(monkeypatch, likelihood_fit.KernelLikelihood, "evaluate", 3)
-    model = KernelLogisticClassifier(hyperparameters="fixed", tol=1e-9)
-    with pytest.raises(KeyboardInterrupt, match="The fit was interrupted; the model is the best one so far"):
-        model.fit(X, y)
-    assert model.status_ == "interrupted"
-    assert not model.converged_
-    assert model.score(X, y) > 0.5
-    assert model.duality_gap_ == model.trace_[-1].gap
 
 
 def test_the_trace_holds_the_optimum_between():

@@ -1,7 +1,6 @@
 """What users of LowRankClassifier rely on."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -30,35 +29,6 @@ def problem():
 
 def _hide(Y, share=0.4):
     return np.where(np.random.default_rng(1).random(Y.shape) < share, np.nan, Y)
-
-
-@pytest.mark.parametrize("missing", [False, True])
-def test_predictions_come_in_the_form_of_the_training_labels(problem, missing):
-    X, Y = problem
-    Y = _hide(Y) if missing else Y
-    dense = LowRankClassifier(3).fit(X, Y).predict(X)
-    assert dense.dtype.kind == "i"
-    signed = LowRankClassifier(3).fit(X, 2 * Y - 1).predict(X)
-    np.testing.assert_array_equal(signed, 2 * dense - 1)
-    labels = LabelMatrix.from_any(Y)
-    sparse = LowRankClassifier(3).fit(sp.csr_array(X), labels).predict(sp.csr_array(X))
-    np.testing.assert_array_equal(sparse.toarray(), dense)
-    names = [f"tag {k}" for k in range(5)]
-    index = pd.Index([f"row {k}" for k in range(60)])
-    frame = LowRankClassifier(3).fit(X, pd.DataFrame(Y, columns=names)).predict(pd.DataFrame(X, index=index))
-    assert list(frame.columns) == names
-    assert list(frame.index) == list(index)
-    np.testing.assert_array_equal(frame.to_numpy(), dense)
-
-
-def test_classes_in_one_dimension(problem):
-    X, Y = problem
-    binary = LowRankClassifier(loss="logistic").fit(X, np.where(Y[:, 0], "yes", "no"))
-    assert binary.rank_ == 1
-    assert set(binary.predict(X)) == {"no", "yes"}
-    assert binary.decision_function(X).shape == (60,)
-    many = LowRankClassifier().fit(X, Y @ [1, 1, 1, 1, 1])
-    assert many.score(X, Y.sum(axis=1)) > 0.4
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -213,15 +183,6 @@ def test_works_in_pipelines_and_searches():
     assert best["lowrankclassifier__regularization"] == 0.1
 
 
-def test_top_labels_are_the_highest_scores(problem):
-    X, Y = problem
-    model = LowRankClassifier(3, threshold="macro_f1").fit(X, Y)
-    labels, scores = model.predict_top(X, 2)
-    raw = model.decision_function(X)
-    np.testing.assert_array_equal(labels, np.argsort(-raw, axis=1, kind="stable")[:, :2])
-    np.testing.assert_allclose(scores, -np.sort(-raw, axis=1)[:, :2])
-
-
 @pytest.mark.parametrize("loss", LOSSES)
 def test_thresholds_are_where_predictions_change(problem, loss):
     X, Y = problem
@@ -350,22 +311,6 @@ def test_both_starts_lead_to_one_objective(problem, start):
     for seed in (0, 1):
         model = LowRankClassifier(5, start=start, tol=1e-9, max_iter=5000, random_state=seed).fit(X, Y)
         assert model.objective_ == pytest.approx(best, rel=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda X, Y: (np.where(np.arange(8) == 3, np.nan, X), Y), r"NaN at row 0, column 3"),
-        (lambda X, Y: (X, np.where(np.arange(5) == 2, np.nan, Y)), r"Label 2 has no observed entry"),
-        (lambda X, Y: (X, Y + 2 * (np.arange(5) == 1)), r"row \d+, label 1 is [23]"),
-        (lambda X, Y: (X[:-1], Y), "X has 59 rows but y has 60"),
-        (lambda X, Y: (X, np.zeros(60)), "at least 2 classes"),
-        (lambda X, Y: (X, sp.csr_array(2 * Y)), "stored entries are 1"),
-    ],
-)
-def test_bad_data_is_named(problem, change, message):
-    with pytest.raises(ValueError, match=message):
-        LowRankClassifier(3).fit(*change(*problem))
 
 
 @pytest.mark.parametrize(

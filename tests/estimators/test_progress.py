@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.callback import ScoringMonitor
 
 from labelweave import (
     KernelLogisticClassifier,
@@ -55,21 +54,6 @@ class Watch:
 
     def on_fit_task_end(self, estimator, context, *, X=None, y=None, metadata=None, fitted_estimator=None):
         self.seen.append((context, X, y, metadata, fitted_estimator))
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("name", MODELS)
-def test_the_scoring_monitor_scores_the_model(name, rows):
-    X, Y, weights = rows
-    alone = clone(MODELS[name]).fit(X, Y, sample_weight=weights)
-    monitor = ScoringMonitor(scoring="accuracy")
-    model = clone(MODELS[name]).set_callbacks(monitor).fit(X, Y, sample_weight=weights)
-    np.testing.assert_array_equal(model.decision_function(X), alone.decision_function(X))
-    scored = {row["task_id_path"]: row["accuracy"] for row in monitor.get_logs().data}
-    assert scored[(0,)] == pytest.approx(model.score(X, Y, sample_weight=weights))
-    assert all(0 <= score <= 1 for score in scored.values())
-    assert len(scored) >= (1 if name in ("learned graph", "relevance", "label space", "tree") else 3)
 
 
 @pytest.mark.parametrize(

@@ -56,18 +56,6 @@ def test_searches_choose():
     assert "nan" not in str(compared).lower()
 
 
-def test_the_model_says_which_labels_these_are(tmp_path):
-    with pytest.warns(lw.UnobservedLabelWarning):
-        model = lw.MaxMarginClassifier(warm_start=True).fit(X, Y)
-    assert model.unobserved_labels_.tolist() == [3]
-    assert not model.predict(X)[:, 3].any()
-    assert model.score(X, np.c_[Y[:, :3], np.ones(60)]) > 0.8
-    model.save(tmp_path / "m.lw")
-    again = lw.load(tmp_path / "m.lw")
-    assert again.unobserved_labels_.tolist() == [3]
-    assert model.partial_fit(X, FEW).unobserved_labels_.tolist() == []
-
-
 @pytest.mark.parametrize(
     "model", [lw.TunedThresholdClassifier(lw.MaxMarginClassifier()), lw.MaxMarginClassifier(threshold="f1")]
 )
@@ -92,14 +80,6 @@ def test_a_related_label_speaks_for_it():
         scores = fitted.decision_function(X)
         assert np.corrcoef(scores[:, 0], scores[:, 3])[0, 1] > 0.99
         assert fitted.unobserved_labels_.tolist() == [3]
-
-
-@pytest.mark.parametrize("graph", ["learn", "none", [(0, 3), (0, 1)]])
-def test_a_graph_does_not_as_its_weights_are_learned_from_rows(graph):
-    with pytest.warns(lw.UnobservedLabelWarning, match="Label 3 has no observed entry"):
-        model = lw.LabelGraphClassifier(graph, max_rounds=1).fit(X, Y)
-    assert model.unobserved_labels_.tolist() == [3]
-    assert not model.predict(X)[:, 3].any()
 
 
 def test_a_mean_speaks_for_it():
