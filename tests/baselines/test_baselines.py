@@ -1,11 +1,14 @@
 """What holds for every baseline: forms of input and output, model files, errors."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import labelweave
+from drawn import draw_labels
 from labelweave.baselines import CPLST, PLST, WSABIE, BinaryRelevance
 
 MODELS = [
@@ -19,11 +22,7 @@ MODELS = [
 EVERY = pytest.mark.parametrize("model", MODELS, ids=str)
 
 
-def _data(n=40, d=5, n_labels=4, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, d)) * (random.random((n, d)) < 0.8)
-    Y = (X @ random.normal(size=(d, n_labels)) + random.normal(size=(n, n_labels)) > 0.3).astype(int)
-    return X, Y
+_data = partial(draw_labels, n=40, kept=0.8)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 
+from drawn import draw_labels
 from labelweave import LabelMatrix
 from labelweave.baselines import BinaryRelevance, ridge
 
@@ -22,11 +23,7 @@ PENALTY = 0.3
 
 
 def _data(n=50, d=6, n_labels=4, share=0.6, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, d)) * (random.random((n, d)) < 0.8)
-    Y = (X @ random.normal(size=(d, n_labels)) + random.normal(size=(n, n_labels)) > 0.3).astype(float)
-    Y[random.random(Y.shape) > share] = np.nan
-    return X, Y
+    return draw_labels(n, d, n_labels, seed=seed, kept=0.8, missing=1 - share)
 
 
 def _fit(loss, X, Y, **parameters):

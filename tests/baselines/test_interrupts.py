@@ -3,6 +3,7 @@
 import itertools
 import signal
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 import labelweave
+from drawn import draw_labels
 from labelweave import config_context
 from labelweave._loops import ranking_steps
 from labelweave.baselines import (
@@ -25,12 +27,7 @@ from labelweave.baselines import (
 LOSSES = ("squared", "logistic", "squared_hinge")
 
 
-def _data(n=60, d=5, n_labels=6, missing=0.0):
-    random = np.random.default_rng(0)
-    X = random.normal(size=(n, d))
-    Y = (X @ random.normal(size=(d, n_labels)) + random.normal(size=(n, n_labels)) > 0.3).astype(float)
-    Y[random.random(Y.shape) < missing] = np.nan
-    return X, Y
+_data = partial(draw_labels, n_labels=6, missing=0.0)
 
 
 def _interrupt(monkeypatch, place, name, call):

@@ -1,5 +1,7 @@
 """The low-rank classifier on Dask's collections gives what the ordinary one gives."""
 
+from functools import partial
+
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -9,14 +11,11 @@ import scipy.sparse as sp
 
 import dask
 import labelweave as lw
+from drawn import draw_labels
 from labelweave.dask import LowRankClassifier
 from labelweave.solvers.alternating_minimization import AlternatingMinimization
 
-
-def table(n=60, d=12, n_labels=5, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, d)) * (random.random((n, d)) < 0.5)
-    return X, (X @ random.normal(size=(d, n_labels)) > 0.5).astype(float)
+table = partial(draw_labels, d=12, n_labels=5, kept=0.5, noise=0, above=0.5, missing=0.0)
 
 
 def chunks(values, sizes=(20, 30, 10)):

@@ -1,5 +1,7 @@
 """What weighs, corrects, draws and decides does on Dask's collections what it does on one machine."""
 
+from functools import partial
+
 import dask.array as da
 import numpy as np
 import pandas as pd
@@ -8,6 +10,7 @@ import scipy.sparse as sp
 
 import dask
 import labelweave as lw
+from drawn import draw_labels
 from labelweave.dask import AutoLabelClassifier, LowRankClassifier, MaxMarginClassifier
 from labelweave.metrics import f1_score
 
@@ -15,10 +18,7 @@ MARGIN = {"C": 0.1, "tol": 1e-2}
 RANK = {"rank": 3, "tol": 1e-8}
 
 
-def table(n=90, d=30, n_labels=5, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, d)) * (random.random((n, d)) < 0.4)
-    return X, (X @ random.normal(size=(d, n_labels)) + random.normal(size=(n, n_labels)) > 0.7).astype(float)
+table = partial(draw_labels, n=90, d=30, n_labels=5, kept=0.4, above=0.7, missing=0.0)
 
 
 def chunks(values, sizes=(30, 40, 20)):

@@ -1,20 +1,18 @@
 """Weights of entries, costs of mistakes, flat classes tied by a tree, and widths of features."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
+from drawn import draw_classes, draw_labels
 from labelweave import KernelLogisticClassifier, load
 
 TREE = {"x": ["a", "b"], "y": ["c", "d", "e"]}
 FIXED = {"hyperparameters": "fixed", "tol": 1e-9}
 
 
-def _labels(n=60, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, 3))
-    Y = (X @ random.normal(size=(3, 4)) + random.normal(size=(n, 4)) > 0.3).astype(float)
-    Y[random.random(Y.shape) < 0.1] = np.nan
-    return X, Y
+_labels = partial(draw_labels, d=3, missing=0.1)
 
 
 @pytest.mark.parametrize("binary", [False, True])
@@ -55,11 +53,7 @@ def test_one_class_a_row_has_no_entries():
         KernelLogisticClassifier(**FIXED, false_negative_cost=[1.0, 2.0]).fit(*_labels())
 
 
-def _classes(n=80, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, 3))
-    scores = X @ random.normal(size=(3, 5)) + random.normal(size=(n, 5))
-    return X, np.array(list("abcde"))[scores.argmax(axis=1)]
+_classes = partial(draw_classes, n=80, d=3, n_classes=5)
 
 
 def test_flat_classes_share_scales_by_subtree():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from drawn import draw_labels
 from labelweave import LabelGraphClassifier
 from labelweave.estimators import journal
 from labelweave.model_files import (
@@ -26,12 +27,8 @@ FITS = {
 }
 
 
-def data(seed=0, n=60):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, 5))
-    Y = (X @ np.random.default_rng(9).normal(size=(5, 4)) + random.normal(size=(n, 4)) > 0.5).astype(float)
-    Y[random.random(Y.shape) < 0.1] = np.nan
-    return X, Y
+def data():
+    return draw_labels(above=0.5, missing=0.1)
 
 
 def model(**parameters):

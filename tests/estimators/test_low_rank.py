@@ -12,6 +12,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import labelweave
+from drawn import draw_labels
 from labelweave import LabelMatrix, LowRankClassifier, Taxonomy
 from labelweave.problems.low_rank_factors import LowRankFactors
 
@@ -21,10 +22,7 @@ KERNELS = ["linear", "rbf", "precomputed"]
 
 @pytest.fixture
 def problem():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 8)) / 3
-    Y = (X @ rng.normal(size=(8, 5)) + 0.1 * rng.normal(size=(60, 5)) > 0).astype(int)
-    return X, Y
+    return draw_labels(60, 8, 5, size=1 / 3, noise=0.1, above=0)
 
 
 def _hide(Y, share=0.4):

@@ -1,6 +1,7 @@
 """Rank and regularisation by cross-validation: the scores, the choice, the path, what goes wrong."""
 
 import pickle
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
+from drawn import draw_labels
 from labelweave import LabelMatrix, LowRankClassifier, LowRankClassifierCV, load
 from labelweave.arrays import Workers
 from labelweave.estimators.low_rank import classifier_cv as low_rank_cv
@@ -25,12 +27,7 @@ SMALL = {"ranks": [1, 2, 4], "regularizations": [10.0, 1.0, 0.1], "cv": FOLDS}
 TIGHT = {"path_tol": 1e-10, "tol": 1e-10, "max_iter": 500}
 
 
-def _drawn(n=60, d=6, labels=7, rank=2, missing=0.0, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, d))
-    scores = X @ random.normal(size=(d, rank)) @ random.normal(size=(rank, labels))
-    Y = (scores + 0.3 * random.normal(size=scores.shape) > 0.5).astype(float)
-    return X, np.where(random.random(Y.shape) < missing, np.nan, Y)
+_drawn = partial(draw_labels, d=6, n_labels=7, rank=2, noise=0.3, above=0.5, missing=0.0)
 
 
 def _fold_scores(score, X, Y, rank, regularization, **choice):
@@ -203,7 +200,7 @@ def test_the_strongest_penalty_of_the_trace_norm_just_leaves_nothing(choice):
 
 
 def test_ranks_are_shares_or_counts_and_lowered():
-    X, Y = _drawn(labels=7)
+    X, Y = _drawn()
     model = LowRankClassifierCV(ranks=[0.3, 1.0, 7, 200], regularizations=[1.0], cv=3).fit(X, Y)
     assert sorted(model.cv_results_["rank"]) == [2, 7]
 

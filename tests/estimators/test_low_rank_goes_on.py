@@ -1,9 +1,9 @@
 """Low-rank fits that go on: from a checkpoint, from the last fit, with more rows and labels, from a part."""
 
-
 import numpy as np
 import pytest
 
+from drawn import draw_labels
 from labelweave import LowRankClassifier, LowRankClassifierCV
 
 MORE_ROWS = ("linear", "rbf")
@@ -18,11 +18,8 @@ FITS = {
 }  # fmt: skip
 
 
-def _drawn(n=90, d=8, labels=6, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, d)) / 2
-    scores = X @ random.normal(size=(d, 3)) @ random.normal(size=(3, labels))
-    return X, (scores + 0.2 * random.normal(size=scores.shape) > 0.3).astype(float)
+def _drawn(n=90, d=8, labels=6):
+    return draw_labels(n, d, labels, size=0.5, rank=3, noise=0.2, missing=0.0)
 
 
 def _assert_same(one, two):

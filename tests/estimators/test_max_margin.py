@@ -12,15 +12,13 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import labelweave
+from drawn import draw_labels
 from labelweave import LabelCovariance, LabelMatrix, MaxMarginClassifier, Taxonomy
 
 
 @pytest.fixture
 def problem():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 8)) / 3
-    Y = (X @ rng.normal(size=(8, 5)) + 0.1 * rng.normal(size=(60, 5)) > 0).astype(int)
-    return X, Y
+    return draw_labels(60, 8, 5, size=1 / 3, noise=0.1, above=0)
 
 
 @pytest.mark.filterwarnings("ignore:C=")  # says that margins are kept more exactly than they can be

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+from drawn import draw_labels
 from labelweave import (
     LowRankClassifier,
     MaxMarginClassifier,
@@ -31,12 +32,8 @@ FITS = {
 }
 
 
-def _data(n=150, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, 8))
-    Y = (X @ np.random.default_rng(9).normal(size=(8, 6)) + random.normal(size=(n, 6)) > 0.5).astype(float)
-    Y[random.random(Y.shape) < 0.1] = np.nan
-    return X, Y
+def _data(n=150):
+    return draw_labels(n, 8, 6, above=0.5, missing=0.1)
 
 
 @pytest.mark.parametrize("fit", ["coordinates", "rbf"])

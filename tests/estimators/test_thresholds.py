@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from scipy.special import logit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import f1_score
 from sklearn.metrics.pairwise import rbf_kernel
 
-import labelweave
 from labelweave import (
     KernelLogisticClassifier,
     LabelMatrix,
@@ -110,17 +108,6 @@ def test_a_given_score_is_the_threshold(rows):
     X, Y = rows
     plain, given = (max_margin(threshold=choice).fit(X, Y) for choice in ("auto", -0.5))
     np.testing.assert_array_equal(given.predict(X), plain.decision_function(X) > -0.5)
-
-
-@MODELS
-def test_the_choice_is_repeatable_and_in_the_file(make, rows, tmp_path):
-    X, Y = rows
-    first, second = (make(threshold="macro_f1").fit(X, sp.csr_array(Y)) for _ in range(2))
-    np.testing.assert_array_equal(first.thresholds_, second.thresholds_)
-    first.save(tmp_path / "m.lw")
-    np.testing.assert_array_equal(
-        labelweave.load(tmp_path / "m.lw").decision_function(X), first.decision_function(X)
-    )
 
 
 @MODELS
