@@ -27,6 +27,7 @@ from labelweave.automatic.known_sets import KnownSets
 from labelweave.automatic.members import Members
 from labelweave.interrupts import note_interrupt
 from labelweave.model_files import ModelFileError
+from watching import Count
 
 QUICK = {"time_budget": 1e-3}
 FOLDS = "folds are others where rows are repeated"
@@ -337,37 +338,17 @@ def test_an_interrupt_of_the_combination_comes_after_it(data, monkeypatch):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-class Steps:
-    """A callback that counts, and asks for the end after some."""
-
-    def __init__(self, most=10**6):
-        self.names, self.most = [], most
-
-    def setup(self, estimator, context):
-        self.max_subtasks = context.max_subtasks
-
-    def on_fit_task_begin(self, estimator, context, *, X=None, y=None):
-        pass
-
-    def on_fit_task_end(self, estimator, context, *, X=None, y=None):
-        self.names.append(context.task_name)
-        return len(self.names) >= self.most
-
-    def teardown(self, estimator, context):
-        pass
-
-
 @pytest.mark.parametrize(
     "members", [["forest"], ["rbf", "rbf+forest"], ["linear"], ["rbf", "forest", "rbf+forest"]]
 )
 def test_callbacks_hear_of_every_step(data, members):
-    steps = Steps()
+    steps = Count()
     small(members=members).set_callbacks(steps).fit(*data[:2])
-    assert len(steps.names) - 1 == steps.max_subtasks  # and the fit itself
+    assert len(steps.names) == steps.expected
 
 
 def test_a_callback_can_end_the_fit(data):
-    model = small().set_callbacks(Steps(most=10))
+    model = small().set_callbacks(Count(10))
     with pytest.warns(UserWarning, match="interrupted after 1 of 3 members"):
         model.fit(*data[:2])
     assert model.status_ == "interrupted"

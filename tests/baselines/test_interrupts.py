@@ -23,6 +23,7 @@ from labelweave.baselines import (
     label_space,
     wsabie,
 )
+from watching import Count
 
 LOSSES = ("squared", "logistic", "squared_hinge")
 
@@ -126,22 +127,9 @@ def test_the_number_of_visits_at_once_changes_no_bit(monkeypatch):
 
 
 def test_a_callback_ends_wsabie():
-    class Stop:
-        def setup(self, estimator, context):
-            self.done = 0
-
-        def teardown(self, estimator, context):
-            pass
-
-        def on_fit_task_begin(self, estimator, context, **_):
-            pass
-
-        def on_fit_task_end(self, estimator, context, **_):
-            self.done += 1
-            return self.done == 3
 
     with pytest.warns(ConvergenceWarning, match="interrupted after 3 of 10 epochs"):
-        WSABIE(rank=3).set_callbacks(Stop()).fit(*_data())
+        WSABIE(rank=3).set_callbacks(Count(3)).fit(*_data())
 
 
 @pytest.mark.parametrize("kind", [PLST, CPLST])

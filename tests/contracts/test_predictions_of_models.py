@@ -8,6 +8,8 @@ from attacks.small_fits import EVERY
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+import labelweave
+from labelweave import baselines, decisions, estimators
 from small_models import data, fit, fit_once, has, kinds, labels, model, scores
 
 OWN_THRESHOLDS = (
@@ -134,3 +136,9 @@ def test_a_model_that_is_not_fitted_says_so(name, tmp_path):
 @kinds()
 def test_a_fit_leaves_parameters_as_they_were(name):
     assert repr(clone(fit_once(name))) == repr(EVERY[name])
+
+
+def test_every_public_estimator_is_looked_at():
+    homes = (labelweave, baselines, decisions, estimators)
+    public = {name for home in homes for name in home.__all__ if hasattr(getattr(home, name), "get_params")}
+    assert public - {type(made).__name__ for made in EVERY.values()} == {"TableModel"}  # of frames alone

@@ -1,7 +1,6 @@
 """Every fit can be watched, stopped, gone on with and refused, and the model is what it should be then."""
 
 import pickle
-import re
 import warnings
 
 import numpy as np
@@ -14,9 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import labelweave
 from labelweave import config_context
-from labelweave.estimators import progress_lines
 from small_models import (
-    EVERY,
     assert_same_scores,
     data,
     ends,
@@ -33,6 +30,7 @@ from small_models import (
     takes,
     with_one_optimum,
 )
+from watching import Watch
 
 
 def watched(name):
@@ -75,27 +73,6 @@ def test_a_callback_ends_a_fit(name):
     assert len(stopped.predict(X)) == len(X)
 
 
-class Watch:
-    """A callback that keeps what it is told."""
-
-    def __init__(self):
-        self.seen, self.calls = [], []
-
-    def setup(self, estimator, context):
-        self.calls.append("setup")
-        self.most = context.max_subtasks
-
-    def teardown(self, estimator, context):
-        self.calls.append("teardown")
-
-    def on_fit_task_begin(self, estimator, context, *, X=None, y=None):
-        if context.parent is None:
-            self.begun = X, y
-
-    def on_fit_task_end(self, estimator, context, *, X=None, y=None, metadata=None, fitted_estimator=None):
-        self.seen.append((context, X, y, metadata, fitted_estimator))
-
-
 @kinds(has("set_callbacks"))
 def test_a_callback_hears_of_a_fit_and_changes_no_bit(name):
     X, Y = data(name)
@@ -119,28 +96,6 @@ def test_the_scoring_monitor_scores_models(name):
     scored = {row["task_id_path"]: row["accuracy"] for row in monitor.get_logs().data}
     assert scored[(0,)] == pytest.approx(found.score(X, Y, sample_weight=weights))
     assert all(0 <= score <= 1 for score in scored.values())
-
-
-@kinds(takes("verbose"))
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_fit_says_how_far_it_is_where_it_is_asked(name, capfd, monkeypatch):
-    """No line for the time that a fit takes on a busy machine."""
-    monkeypatch.setattr(progress_lines, "_QUIET_SECONDS", 3600.0)
-    X, Y = data(name)
-    kind = type(EVERY[name]).__name__
-    model(name).fit(X, Y)
-    assert capfd.readouterr() == ("", "")
-    told = model(name, verbose=True).fit(X, Y)
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert re.fullmatch(rf"labelweave: {kind}, \d+\.\d s: [\w ]+\n", err)
-    assert mark(told, X) == mark(fit_once(name), X)
-    model(name, verbose=2).fit(X, Y)
-    lines = capfd.readouterr().err.splitlines()
-    assert all(line.startswith(f"labelweave: {kind}, ") for line in lines)
-    assert (len(lines) > 1) == (kind not in ("BinaryRelevance", "PLST", "CPLST"))
-    with pytest.raises(ValueError, match="verbose"):
-        model(name, verbose=-1).fit(X, Y)
 
 
 @kinds(lambda name: name != "texts of labels")  # which says then that it has no `_form`

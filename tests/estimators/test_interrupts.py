@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from attacks.small_fits import CHECKPOINTED, AtSubtask, data_of, mark
+from attacks.small_fits import CHECKPOINTED, data_of, mark
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -26,11 +26,7 @@ from labelweave import (
 )
 from labelweave.baselines import WSABIE
 from labelweave.solvers.frame import Solver
-
-
-def press(at):
-    """Press Ctrl-C at the end of some subtask."""
-    return AtSubtask(at, lambda: signal.raise_signal(signal.SIGINT))
+from small_models import press
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import labelweave
 from labelweave import KernelLogisticClassifier, LabelCovariance, Taxonomy
 from labelweave.estimators.kernel_logistic import fit as likelihood_fit
 from labelweave.features import LinearKernel, RBFKernel
+from watching import Count
 
 TREE = Taxonomy.from_nested({"x": ["a", "b"], "y": ["c", "d"]})
 
@@ -116,30 +117,9 @@ def test_a_function_is_not_stored(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-class Watch:
-    """A callback that counts the tasks by their names and stops at one of them."""
-
-    def __init__(self, stop=None, at=1):
-        self.stop, self.at, self.names, self.ended = stop, at, [], []
-
-    def setup(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context, **_):
-        pass
-
-    def on_fit_task_end(self, estimator, context, **_):
-        self.names.append(context.task_name)
-        self.ended.append(context)
-        return context.task_name == self.stop and self.names.count(self.stop) >= self.at
-
-    def teardown(self, estimator, context):
-        pass
-
-
 def test_callbacks_follow_search_and_fit():
     X, y, _ = data()
-    watch = Watch()
+    watch = Count()
     model = KernelLogisticClassifier(max_learning_iter=6, tol=1e-3).set_callbacks(watch).fit(X, y)
     assert watch.names.count("cross-validation") == 6
     assert watch.names.count("duality gap") == 30
@@ -149,7 +129,7 @@ def test_callbacks_follow_search_and_fit():
 
 def test_a_callback_ends_the_search():
     X, y, _ = data()
-    watch = Watch("cross-validation", 2)
+    watch = Count(2, "cross-validation")
     model = KernelLogisticClassifier(max_learning_iter=6).set_callbacks(watch)
     with pytest.warns(ConvergenceWarning, match="search for hyper-parameters was interrupted") as caught:
         model.fit(X, y)

@@ -15,6 +15,7 @@ import labelweave
 from drawn import draw_labels
 from labelweave import LabelMatrix, LowRankClassifier, Taxonomy
 from labelweave.problems.low_rank_factors import LowRankFactors
+from watching import Count
 
 LOSSES = ["squared", "logistic", "squared_hinge"]
 KERNELS = ["linear", "rbf", "precomputed"]
@@ -220,42 +221,24 @@ def test_absent_may_mean_unknown():
     assert found[1] > found[0] + 0.1
 
 
-class _Counter:
-    def __init__(self, stop_after=None):
-        self.ended, self.stop_after, self.expected = 0, stop_after, None
-
-    def setup(self, estimator, context):
-        self.expected = context.max_subtasks
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
-
-    def on_fit_task_end(self, estimator, context):
-        self.ended += context.parent is not None
-        return self.stop_after is not None and self.ended >= self.stop_after
-
-    def teardown(self, estimator, context):
-        pass
-
-
 @pytest.mark.parametrize("threshold", ["auto", "f1"])
 def test_callbacks_see_every_round(problem, threshold):
-    counter = _Counter()
+    counter = Count()
     model = LowRankClassifier(3, threshold=threshold).set_callbacks(counter).fit(*problem)
     fits = 1 if threshold == "auto" else 6  # thresholds take five folds of so few rows
     assert counter.expected == LowRankClassifier().max_iter * fits
-    assert model.n_iter_ == len(model.trace_) <= counter.ended
-    assert threshold == "f1" or model.n_iter_ == counter.ended
+    assert model.n_iter_ == len(model.trace_) <= len(counter.names)
+    assert threshold == "f1" or model.n_iter_ == len(counter.names)
     LowRankClassifier(3).set_callbacks(ProgressBar()).fit(*problem)
 
 
 @pytest.mark.parametrize("threshold", ["auto", "f1"])
 def test_a_callback_can_stop_the_fit(problem, threshold):
-    counter = _Counter(stop_after=2)
+    counter = Count(stop_after=2)
     model = LowRankClassifier(3, tol=0, threshold=threshold).set_callbacks(counter)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         model.fit(*problem)
-    assert model.n_iter_ == counter.ended == 2
+    assert model.n_iter_ == len(counter.names) == 2
     assert model.predict(problem[0]).shape == (60, 5)
 
 

@@ -21,6 +21,7 @@ from labelweave.estimators.low_rank.starts import continued
 from labelweave.features.gram.sources import PrecomputedSource
 from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.metrics import average_auc, f1_score, precision_at_k
+from watching import Count
 
 FOLDS = KFold(3, shuffle=True, random_state=1)
 SMALL = {"ranks": [1, 2, 4], "regularizations": [10.0, 1.0, 0.1], "cv": FOLDS}
@@ -308,28 +309,13 @@ def test_an_interrupt_before_any_score_is_one(monkeypatch):
 
 
 def test_callbacks_see_every_fit_and_may_stop():
-    class Callback:
-        def __init__(self, limit):
-            self.limit, self.names = limit, []
-
-        def setup(self, estimator, context):
-            self.largest = context.max_subtasks
-
-        def teardown(self, estimator, context):
-            pass
-
-        def on_fit_task_begin(self, estimator, context, **_):
-            self.names.append(context.task_name)
-
-        def on_fit_task_end(self, estimator, context, **_):
-            return len(self.names) > self.limit
 
     X, Y = _drawn()
-    patient, hasty = Callback(1000), Callback(3)
+    patient, hasty = Count(), Count(3)
     LowRankClassifierCV(**{**SMALL, "cv": 3}).set_callbacks(patient).fit(X, Y)
     assert patient.names.count("fit to a fold") == 27
     assert patient.names.count("round") >= 1
-    assert len(patient.names) <= patient.largest + 1
+    assert len(patient.names) <= patient.expected
     with pytest.warns(ConvergenceWarning):
         model = LowRankClassifierCV(**SMALL).set_callbacks(hasty).fit(X, Y)
     assert np.isfinite(model.cv_results_["mean_test_score"]).sum() == 3

@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 import labelweave
 from drawn import draw_labels
 from labelweave import LabelCovariance, LabelMatrix, MaxMarginClassifier, Taxonomy
+from watching import Count
 
 
 @pytest.fixture
@@ -124,28 +125,10 @@ def test_works_in_pipelines_and_searches():
     assert clone(search.best_estimator_).get_params()["maxmarginclassifier__C"] == 10
 
 
-class _Counter:
-    def __init__(self, stop_after=None):
-        self.ended, self.stop_after, self.expected = 0, stop_after, None
-
-    def setup(self, estimator, context):
-        self.expected = context.max_subtasks
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
-
-    def on_fit_task_end(self, estimator, context):
-        self.ended += context.parent is not None
-        return self.stop_after is not None and self.ended >= self.stop_after
-
-    def teardown(self, estimator, context):
-        pass
-
-
 def test_callbacks_see_the_gap_shrink(problem):
-    counter = _Counter()
+    counter = Count()
     MaxMarginClassifier(tol=1e-3).set_callbacks(counter).fit(*problem)
-    assert counter.ended == counter.expected == 30
+    assert len(counter.names) == counter.expected == 30
     MaxMarginClassifier().set_callbacks(ProgressBar()).fit(*problem)
 
 

@@ -9,11 +9,11 @@ from sklearn.base import clone
 from labelweave import (
     KernelLogisticClassifier,
     LabelGraphClassifier,
-    LabelTreeClassifier,
     LowRankClassifier,
     MaxMarginClassifier,
 )
-from labelweave.baselines import PLST, WSABIE, BinaryRelevance
+from labelweave.baselines import WSABIE
+from watching import Watch
 
 MODELS = {
     "linear margin": MaxMarginClassifier(tol=1e-3),
@@ -23,11 +23,6 @@ MODELS = {
     "logistic": KernelLogisticClassifier(max_learning_iter=3),
     "low rank": LowRankClassifier(2),
     "given graph": LabelGraphClassifier(graph="none"),
-    "learned graph": LabelGraphClassifier(max_rounds=2),
-    "tree": LabelTreeClassifier(leaf_size=2, branching=2),
-    "relevance": BinaryRelevance(),
-    "label space": PLST(rank=2),
-    "ranking": WSABIE(rank=2, n_epochs=3, random_state=0),
 }
 
 
@@ -36,24 +31,6 @@ def rows():
     random = np.random.default_rng(0)
     X = random.normal(size=(60, 5))
     return X, (X @ random.normal(size=(5, 3)) > 0).astype(int), random.uniform(0.5, 2, 60)
-
-
-class Watch:
-    """A callback that keeps what it is told at the ends of tasks."""
-
-    def __init__(self):
-        self.seen = []
-
-    def setup(self, estimator, context): ...
-
-    def teardown(self, estimator, context): ...
-
-    def on_fit_task_begin(self, estimator, context, *, X=None, y=None):
-        assert X is not None
-        assert y is not None
-
-    def on_fit_task_end(self, estimator, context, *, X=None, y=None, metadata=None, fitted_estimator=None):
-        self.seen.append((context, X, y, metadata, fitted_estimator))
 
 
 @pytest.mark.parametrize(

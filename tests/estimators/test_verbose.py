@@ -1,13 +1,15 @@
 """``verbose`` writes to stderr how far a fit is; without it nothing is written."""
 
+import re
+
 import numpy as np
 import pytest
+from attacks.small_fits import EVERY, mark
 
-from labelweave import (
-    MaxMarginClassifier,
-)
+from labelweave import MaxMarginClassifier
 from labelweave.estimators import progress_lines
 from labelweave.estimators.progress_lines import FitCallback, FitLines
+from small_models import data, fit_once, kinds, model, takes
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(60, 4))
@@ -18,6 +20,26 @@ Y = (X[:, :3] + 0.3 * RANDOM.normal(size=(60, 3)) > 0).astype(int)
 def quick(monkeypatch):
     """No line for the time that a fit takes on a busy machine."""
     monkeypatch.setattr(progress_lines, "_QUIET_SECONDS", 3600.0)
+
+
+@kinds(takes("verbose"))
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_fit_says_how_far_it_is_where_it_is_asked(name, capfd):
+    rows, targets = data(name)
+    kind = type(EVERY[name]).__name__
+    model(name).fit(rows, targets)
+    assert capfd.readouterr() == ("", "")
+    told = model(name, verbose=True).fit(rows, targets)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert re.fullmatch(rf"labelweave: {kind}, \d+\.\d s: [\w ]+\n", err)
+    assert mark(told, rows) == mark(fit_once(name), rows)
+    model(name, verbose=2).fit(rows, targets)
+    lines = capfd.readouterr().err.splitlines()
+    assert all(line.startswith(f"labelweave: {kind}, ") for line in lines)
+    assert (len(lines) > 1) == (kind not in ("BinaryRelevance", "PLST", "CPLST"))
+    with pytest.raises(ValueError, match="verbose"):
+        model(name, verbose=-1).fit(rows, targets)
 
 
 def test_slow_fits_have_lines_meanwhile(capfd):
