@@ -3,7 +3,6 @@
 from dataclasses import replace
 from functools import partial
 
-import dask.array as da
 import distributed
 import numpy as np
 import pytest
@@ -23,15 +22,12 @@ from labelweave.problems.travelling_margins import (
     end_of_round,
     spread_by,
 )
+from partitioned import chunks
 
 TOL, C = 1e-2, 0.02
 
 
 table = partial(draw_labels, n=90, d=60, n_labels=18, kept=0.2, noise=0, above=1.0, missing=0.0)
-
-
-def chunks(values, sizes=(30, 40, 20)):
-    return da.from_array(values, chunks=(sizes, *values.shape[1:]))
 
 
 def covariance(n_labels=18, rank=6):

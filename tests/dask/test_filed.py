@@ -5,7 +5,6 @@ import time
 from functools import partial
 from pathlib import Path
 
-import dask.array as da
 import numpy as np
 from distributed.protocol import dask_serialize
 
@@ -19,15 +18,12 @@ from labelweave.dask.rows import ReadRows
 from labelweave.features import FeatureMatrix
 from labelweave.problems import MarginData
 from labelweave.problems.margin_dual import OrderedRows
+from partitioned import chunks
 
 SETTINGS = {"C": 0.1, "tol": 0.05}
 
 
 table = partial(draw_labels, n=90, d=20, n_labels=5, noise=0, above=0.7, missing=0.0)
-
-
-def chunks(values, sizes=(30, 40, 20)):
-    return da.from_array(values, chunks=(sizes, *values.shape[1:]))
 
 
 def test_rows_that_memory_does_not_hold_go_into_files(client, apart, monkeypatch):

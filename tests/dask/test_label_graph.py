@@ -1,10 +1,12 @@
 """The label-graph classifier on Dask's collections has the optimum of the ordinary one, and its bits."""
 
-import dask.array as da
+from functools import partial
+
 import numpy as np
 import pytest
 
 import labelweave as lw
+import partitioned
 from labelweave.dask import CalibratedLabelClassifier, LabelGraphClassifier, compare
 from labelweave.solvers.passes import BlockFrankWolfe
 
@@ -16,8 +18,7 @@ MISSING = np.where(RANDOM.random(Y.shape) < 0.1, np.nan, Y)
 MISSING[[5, 50]] = np.nan
 
 
-def chunks(values):
-    return da.from_array(values, chunks=((40, 20, 30), *values.shape[1:]))
+chunks = partial(partitioned.chunks, sizes=(40, 20, 30))
 
 
 GIVEN = {"tol": 1e-2, "regularization": 0.2}

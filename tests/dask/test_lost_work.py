@@ -7,7 +7,6 @@ import threading
 import time
 from functools import partial
 
-import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,6 +16,7 @@ from distributed.comm import CommClosedError
 
 import dask
 import labelweave as lw
+import partitioned
 from drawn import draw_labels
 from labelweave.dask import LowRankClassifier, MaxMarginClassifier
 from labelweave.dask import fit as fit_module
@@ -31,8 +31,7 @@ SETTINGS = {"C": 0.1, "tol": 0.05}
 table = partial(draw_labels, n=90, d=100, n_labels=20, kept=0.4, noise=0, above=0.7, missing=0.0)
 
 
-def chunks(values, size=30):
-    return da.from_array(values, chunks=(size, *values.shape[1:]))
+chunks = partial(partitioned.chunks, sizes=30)
 
 
 def stop_after(monkeypatch, n_rounds):

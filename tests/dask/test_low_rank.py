@@ -2,7 +2,6 @@
 
 from functools import partial
 
-import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -11,6 +10,7 @@ import scipy.sparse as sp
 
 import dask
 import labelweave as lw
+import partitioned
 from drawn import draw_labels
 from labelweave.dask import LowRankClassifier
 from labelweave.solvers.alternating_minimization import AlternatingMinimization
@@ -18,8 +18,7 @@ from labelweave.solvers.alternating_minimization import AlternatingMinimization
 table = partial(draw_labels, d=12, n_labels=5, kept=0.5, noise=0, above=0.5, missing=0.0)
 
 
-def chunks(values, sizes=(20, 30, 10)):
-    return da.from_array(values, chunks=(sizes, *values.shape[1:]))
+chunks = partial(partitioned.chunks, sizes=(20, 30, 10))
 
 
 def with_holes(Y):
@@ -88,9 +87,9 @@ def test_one_row_one_label_and_a_label_that_nobody_has(client):
     X, Y = table()
     Y[:, 2] = 0
     sizes = (1, 0, 59)
-    model = LowRankClassifier(client, rank=2).fit(chunks(X, sizes), chunks(Y, sizes))
+    model = LowRankClassifier(client, rank=2).fit(chunks(X, sizes=sizes), chunks(Y, sizes=sizes))
     assert not model.to_local().predict(X)[:, 2].any()
-    one = LowRankClassifier(client).fit(chunks(X[:1], (1,)), chunks(Y[:1, :1], (1,)))
+    one = LowRankClassifier(client).fit(chunks(X[:1], sizes=(1,)), chunks(Y[:1, :1], sizes=(1,)))
     assert one.predict(X[:2]).shape == (2, 1)
 
 

@@ -15,15 +15,12 @@ import labelweave as lw
 from drawn import draw_labels
 from labelweave.dask import MaxMarginClassifier
 from labelweave.dask.chunks import Partition
+from partitioned import chunks
 
 TOL = 1e-2
 
 
 table = partial(draw_labels, n=90, d=100, n_labels=5, kept=0.4, noise=0.5, above=0.7, missing=0.0)
-
-
-def chunks(values, sizes=(30, 40, 20)):
-    return da.from_array(values, chunks=(sizes, *values.shape[1:]))
 
 
 def objective(model, X, Y, weights=1.0, C=1.0):

@@ -2,33 +2,22 @@
 
 from functools import partial
 
-import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-import dask
 import labelweave as lw
 from drawn import draw_labels
 from labelweave.dask import AutoLabelClassifier, LowRankClassifier, MaxMarginClassifier
 from labelweave.metrics import f1_score
+from partitioned import chunks, partitions
 
 MARGIN = {"C": 0.1, "tol": 1e-2}
 RANK = {"rank": 3, "tol": 1e-8}
 
 
 table = partial(draw_labels, n=90, d=30, n_labels=5, kept=0.4, above=0.7, missing=0.0)
-
-
-def chunks(values, sizes=(30, 40, 20)):
-    return da.from_array(values, chunks=(sizes, *values.shape[1:]))
-
-
-def partitions(values, sizes=(30, 40, 20)):
-    ends = np.cumsum(sizes)
-    starts = ends - sizes
-    return [dask.delayed(values[start:end]) for start, end in zip(starts, ends, strict=True)]
 
 
 def objective_of(model):

@@ -1,14 +1,15 @@
 """Models other than linear max-margin ones have the same bits for any number of workers, and go on."""
 
 from contextlib import ExitStack
+from functools import partial
 
-import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
 
+import partitioned
 from labelweave.dask import (
     KernelLogisticClassifier,
     LabelGraphClassifier,
@@ -33,8 +34,7 @@ MODELS = {
 }
 
 
-def chunks(values):
-    return da.from_array(values, chunks=(30, *values.shape[1:]))
+chunks = partial(partitioned.chunks, sizes=30)
 
 
 @pytest.fixture(scope="module")
