@@ -18,6 +18,7 @@ from labelweave import (
     ConformalLabelClassifier,
     HierarchicalClassifier,
     KernelLogisticClassifier,
+    LabelCovariance,
     LabelGraphClassifier,
     LabelTextClassifier,
     LabelTreeClassifier,
@@ -87,6 +88,10 @@ SETTINGS: dict[str, Any] = {
     "margins, rbf coupled": MaxMarginClassifier(kernel="rbf", label_covariance=_TIES),
     "margins, rbf columns": MaxMarginClassifier(
         kernel="rbf", factorization="incomplete_cholesky", memory_budget=1.0
+    ),
+    "margins, pruned": MaxMarginClassifier(prune="certified", tol=0.05),
+    "margins, factor of labels": MaxMarginClassifier(
+        label_covariance=LabelCovariance.low_rank(np.ones((N_LABELS, 1)), 0.3)
     ),
     "margins, thresholds": MaxMarginClassifier(threshold="macro_f1", random_state=3),
     "logistic, related": KernelLogisticClassifier(hyperparameters="fixed", label_covariance=_TIES),

@@ -153,16 +153,6 @@ def test_threads_change_nothing(loss):
     np.testing.assert_array_equal(_fit(loss, X, Y).coef_, _fit(loss, X, Y, n_jobs=2).coef_)
 
 
-def test_too_few_steps_warn_once():
-    X, Y = _data()
-    with pytest.warns(UserWarning, match="did not reach the tolerance; raise max_iter") as caught:
-        model = BinaryRelevance("logistic", tol=1e-12, max_iter=1).fit(X, Y)
-    assert len(caught) == 1
-    assert caught[0].filename == __file__
-    assert not model.converged_
-    assert model.n_iter_ == 1
-
-
 @pytest.mark.parametrize("regularization", [0, -1.0])
 def test_a_penalty_is_needed(regularization):
     with pytest.raises(ValueError, match="regularization"):

@@ -35,7 +35,7 @@ from watching import Watch
 
 def watched(name):
     """Say of kinds whether their fits go on long enough to be stopped."""
-    is_short = name in ("margins, rbf columns", "margins, features later")
+    is_short = name in ("margins, rbf columns", "margins, features later", "margins, pruned")
     return (takes("checkpoint")(name) and not is_short) or name == "WSABIE"
 
 
@@ -71,6 +71,16 @@ def test_a_callback_ends_a_fit(name):
     assert caught[0].filename == __file__
     assert "interrupted" in ends(stopped)
     assert len(stopped.predict(X)) == len(X)
+
+
+@kinds(lambda name: takes("max_iter")(name) and name not in ("ridge of labels", "low rank, exact path"))
+def test_a_fit_that_needs_more_rounds_says_so(name):
+    X, Y = data(name)
+    with pytest.warns(ConvergenceWarning, match="raise max_iter|limit of passes") as caught:
+        found = model(name, tol=1e-12, max_iter=1).fit(X, Y)
+    assert [warning.filename for warning in caught] == [__file__]
+    assert (found.status_, found.converged_) == ("iteration_limit", False)
+    assert found.n_iter_ == 1 or name.startswith("graph")  # whose passes are of rows and of working sets
 
 
 @kinds(has("set_callbacks"))

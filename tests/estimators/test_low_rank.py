@@ -271,14 +271,6 @@ def test_an_interrupted_fit_keeps_the_best_model_and_says_so(
         assert (model.predict(problem[0]) == problem[1]).mean() > 0.8
 
 
-def test_the_iteration_limit_is_said_at_the_line_that_called_fit(problem):
-    with pytest.warns(ConvergenceWarning, match="raise max_iter") as caught:
-        model = LowRankClassifier(3, tol=0, max_iter=1).fit(*problem)
-    assert caught[0].filename == __file__
-    assert model.status_ == "iteration_limit"
-    assert model.n_iter_ == 1
-
-
 def test_a_fit_to_the_last_digit_ends(problem):
     model = LowRankClassifier(5, tol=0, max_iter=100_000).fit(*problem)
     assert model.converged_
