@@ -12,7 +12,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-import labelweave
 from labelweave import CliqueGraph, LabelGraphClassifier, LabelMatrix
 
 GRAPHS = ["learn", "chow-liu", "full", "none", [(0, 1), (1, 2, 4)]]
@@ -263,31 +262,6 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     monkeypatch.setattr("labelweave.estimators.label_graph.model._NUMBERS_AT_ONCE", 300)
     np.testing.assert_allclose(fitted.decision_function(X), scores, atol=1e-12)
     np.testing.assert_allclose(fitted.predict_map(X).values, values, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {},
-        {"validation_fraction": 0.2, "random_state": np.random.RandomState(0)},
-        {"graph": [("sea", "sand"), ("city", "boat", "road")]},
-        {"graph": networkx.Graph([("sea", "sand")]), "false_positive_cost": [1, 2, 3, 4, 5]},
-        {"graph": "none"},
-    ],
-)
-def test_a_saved_model_is_the_model(tmp_path, parameters):
-    X, Y = rows()
-    fitted = model(**parameters).fit(X, pd.DataFrame(Y, columns=NAMES))
-    fitted.save(tmp_path / "m.lw")
-    again = labelweave.load(tmp_path / "m.lw")
-    pd.testing.assert_frame_equal(again.predict(X), fitted.predict(X))
-    assert again.label_graph_ == fitted.label_graph_
-    assert repr(again.graph_trace_) == repr(fitted.graph_trace_)
-    assert again.trace_ == fitted.trace_
-    assert again.graph_reason_ == fitted.graph_reason_
-    np.testing.assert_array_equal(again.predict_map(X).bounds, fitted.predict_map(X).bounds)
-    refitted = clone(again).fit(X, pd.DataFrame(Y, columns=NAMES))
-    assert refitted.label_graph_.n_cliques == fitted.label_graph_.n_cliques
 
 
 def test_it_works_with_what_scikit_learn_has():

@@ -11,7 +11,6 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-import labelweave
 from drawn import draw_labels
 from labelweave import LabelMatrix, LowRankClassifier, Taxonomy
 from labelweave.problems.low_rank_factors import LowRankFactors
@@ -149,22 +148,6 @@ def test_threads_change_no_bit(kernel, loss, missing):
     np.testing.assert_array_equal(one.feature_factors_, two.feature_factors_)
     np.testing.assert_array_equal(one.label_factors_, two.label_factors_)
     assert one.duality_gap_ == two.duality_gap_
-
-
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("kernel_rank", [None, 10])
-@pytest.mark.parametrize("precision", ["float64", "float32"])
-def test_a_model_file_gives_the_same_model(problem, tmp_path, kernel, kernel_rank, precision):
-    X, Y = problem
-    X = X @ X.T if kernel == "precomputed" else X
-    model = LowRankClassifier(3, kernel=kernel, kernel_rank=kernel_rank, precision=precision).fit(X, _hide(Y))
-    model.save(tmp_path / "model.lw")
-    again = labelweave.load(tmp_path / "model.lw")
-    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    np.testing.assert_array_equal(again.trace_, model.trace_)  # NaN where there is no dual value
-    assert type(again.trace_[0]) is type(model.trace_[0])
-    assert again.get_params() == model.get_params()
 
 
 def test_works_in_pipelines_and_searches():

@@ -63,15 +63,6 @@ def test_nonsense_parameters_are_refused(problem, parameters, message):
         MaxMarginClassifier(**parameters).fit(*problem)
 
 
-def test_a_taxonomy_comes_back_from_a_file(problem, tmp_path):
-    X, Y = problem
-    model = MaxMarginClassifier(label_covariance=Taxonomy([("r", str(k)) for k in range(5)])).fit(X, Y)
-    model.save(tmp_path / "model.lw")
-    loaded = labelweave.load(tmp_path / "model.lw")
-    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
-    np.testing.assert_array_equal(loaded.fit(X, Y).decision_function(X), model.decision_function(X))
-
-
 def test_the_certificate_is_what_it_says(problem):
     X, Y = problem
     model = MaxMarginClassifier(C=0.7, tol=1e-5).fit(X, Y)

@@ -259,24 +259,6 @@ def test_only_rows_with_dual_variables_are_kept():
 
 
 @pytest.mark.parametrize(
-    "kernel", ["rbf", "polynomial", "cosine", RBFKernel(0.2) + LinearKernel() * 0.5, "precomputed"], ids=str
-)
-@pytest.mark.parametrize("sparse", [False, True])
-def test_saving_and_loading_gives_the_same_model(kernel, sparse, tmp_path):
-    X, Y = _data()
-    X = rbf_kernel(X) if kernel == "precomputed" else X
-    X = sp.csr_array(X) if sparse else X
-    model = _fit(X, Y, kernel=kernel, tol=1e-4, label_covariance=0.5 * np.eye(3) + 0.5)
-    model.save(tmp_path / "model.lw")
-    loaded = labelweave.load(tmp_path / "model.lw")
-    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
-    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-    assert loaded.trace_ == model.trace_
-    again = clone(loaded).fit(X, Y)
-    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
-
-
-@pytest.mark.parametrize(
     "kernel", [rbf_kernel, RBFKernel(0.3) + labelweave.features.CallableKernel(rbf_kernel)]
 )
 def test_a_function_is_not_stored_and_the_refusal_says_why(kernel, tmp_path):
