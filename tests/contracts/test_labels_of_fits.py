@@ -136,6 +136,11 @@ def test_rows_of_which_nothing_is_known_are_as_good_as_absent(name):
     assert_same_scores(name, whole, X, scores(part, X))
 
 
+def assert_same_objective(name, one, other):
+    if name.startswith("margins"):
+        assert one.trace_[-1].primal == pytest.approx(other.trace_[-1].primal, rel=1e-6)
+
+
 @kinds(with_one_optimum)
 def test_rows_without_weight_are_as_good_as_absent(name):
     X, Y = data(name)
@@ -152,17 +157,19 @@ def test_weights_of_rows_are_repetitions(name):
     weighted = fit(name, X, Y, counts.astype(float), **exact(name))
     repeated = fit(name, X[kept], Y.iloc[kept] if hasattr(Y, "iloc") else Y[kept], **exact(name))
     assert_same_scores(name, weighted, X, scores(repeated, X))
+    assert_same_objective(name, weighted, repeated)
 
 
 @kinds(lambda name: weighs_entries(name) and has_labels(name) and is_fixed(name))
 def test_an_entry_without_weight_is_unobserved(name):
     X, Y = table(name)
     hidden = np.random.default_rng(2).random(Y.shape) < 0.2
-    expected = scores(fit(name, X, np.where(hidden, np.nan, Y), **exact(name)), X)
+    whole = fit(name, X, np.where(hidden, np.nan, Y), **exact(name))
     stored = sp.csr_array((np.zeros(hidden.sum()), np.nonzero(hidden)), shape=Y.shape)
     for weights in (np.where(hidden, 0.0, 1.0), stored):
         found = fit(name, X, Y, None, weights, **exact(name))
-        assert_same_scores(name, found, X, expected)
+        assert_same_scores(name, found, X, scores(whole, X))
+        assert_same_objective(name, found, whole)
 
 
 def weighs_entries_apart(name):
