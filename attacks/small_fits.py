@@ -1,4 +1,4 @@
-"""Small fits of every kind, and a mark of all their bits, for attacks that ask for the same bits."""
+"""Small fits of every kind, and a mark of all their bits, for attacks and tests of what all models keep."""
 
 from __future__ import annotations
 
@@ -8,20 +8,26 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from labelweave import (
+    AutoLabelClassifier,
     BinaryRelevance,
     CalibratedLabelClassifier,
     ConformalLabelClassifier,
+    HierarchicalClassifier,
     KernelLogisticClassifier,
+    LabelCovariance,
     LabelGraphClassifier,
+    LabelTextClassifier,
     LabelTreeClassifier,
     LowRankClassifier,
     LowRankClassifierCV,
     MaxMarginClassifier,
     TunedThresholdClassifier,
+    ZeroShotClassifier,
 )
 
 N_LABELS = 5
@@ -64,8 +70,73 @@ OTHERS: dict[str, Any] = {
 }
 
 KINDS = CHECKPOINTED | OTHERS
+"""What attacks fit."""
 
+
+def embedding(texts: list[str]) -> np.ndarray:
+    """Give vectors of names, of which neighbours in the alphabet are alike."""
+    places = np.array([ord(text[0]) for text in texts]) / 3.0
+    return np.stack([np.cos(places), np.sin(places)], axis=1)
+
+
+SETTINGS: dict[str, Any] = {
+    "margins, features": MaxMarginClassifier(solver="alternating_directions"),
+    "margins, features later": MaxMarginClassifier(C=10.0),
+    "margins, rbf coupled": MaxMarginClassifier(kernel="rbf", label_covariance=_TIES),
+    "margins, rbf columns": MaxMarginClassifier(
+        kernel="rbf", factorization="incomplete_cholesky", memory_budget=1.0
+    ),
+    "margins, pruned": MaxMarginClassifier(prune="certified", tol=0.05),
+    "margins, factor of labels": MaxMarginClassifier(
+        label_covariance=LabelCovariance.low_rank(np.ones((N_LABELS, 1)), 0.3)
+    ),
+    "margins, thresholds": MaxMarginClassifier(threshold="macro_f1", random_state=3),
+    "logistic, related": KernelLogisticClassifier(hyperparameters="fixed", label_covariance=_TIES),
+    "logistic, symmetrized": KernelLogisticClassifier(
+        hyperparameters="fixed", solver="symmetrized_gradients", tol=1e-8
+    ),
+    "logistic, apart": KernelLogisticClassifier(max_learning_iter=7, tie="class", intercept_variance="learn"),
+    "logistic, widths": KernelLogisticClassifier(max_learning_iter=7, feature_widths=True),
+    "logistic, coupled": KernelLogisticClassifier(max_learning_iter=7, coupling=2),
+    "logistic, thresholds": KernelLogisticClassifier(max_learning_iter=6, threshold="macro_f1"),
+    "low rank, linear logistic": LowRankClassifier(3, loss="logistic"),
+    "low rank, pivots": LowRankClassifier(3, kernel="rbf", kernel_rank=20, loss="squared_hinge"),
+    "low rank, path of kernels": LowRankClassifierCV(
+        ranks=[2, 3], regularizations=[1.0, 0.1], cv=2, kernel="rbf", loss="logistic"
+    ),
+    "low rank, exact path": LowRankClassifierCV(ranks=[2, 4], regularizations=3, cv=3, penalty="ridge"),
+    "tree of one node": LabelTreeClassifier(),
+    "graph, none": LabelGraphClassifier("none", regularization=0.05, tol=0.02),
+    "graph, measured": LabelGraphClassifier(
+        max_rounds=2, regularization=0.05, tol=0.02, early_stopping=True, refit=True
+    ),
+}
+"""Other settings of estimators that take a checkpoint."""
+
+COMPOSED: dict[str, Any] = {
+    "calibrated, steps": CalibratedLabelClassifier(LowRankClassifier(3), "isotonic", cv=3),
+    "calibrated, sets": CalibratedLabelClassifier(MaxMarginClassifier(), decision="expected_f1", cv=3),
+    "tuned for all labels": TunedThresholdClassifier(
+        KernelLogisticClassifier(hyperparameters="fixed"), "macro_f1", scope="global", cv=3
+    ),
+    "tuned, top": TunedThresholdClassifier(MaxMarginClassifier(), scope="top_k", cv=3),
+    "automatic": AutoLabelClassifier(members=["rbf"], time_budget=1e-3),
+    "hierarchy": HierarchicalClassifier(
+        KernelLogisticClassifier("linear", hyperparameters="fixed"), {"a": ["b", "c"], "d": ["e"]}
+    ),
+    "texts of labels": LabelTextClassifier(
+        KernelLogisticClassifier(hyperparameters="fixed"), embedding=embedding
+    ),
+    "zero-shot": ZeroShotClassifier(None, np.eye(N_LABELS, dtype=int), temperature=1.0),
+}
+"""What decides, combines or prepares around models inside."""
+
+EVERY = KINDS | SETTINGS | COMPOSED
+
+NEEDS_NAMES = ("hierarchy", "texts of labels")
+_TAKES_NO_GAPS = "low rank, path", "low rank, path of kernels", "low rank, exact path", "zero-shot"
 _NOT_FOUND = {"estimator_", "kernel_products_"}  # digested on its own; work, of which some is not done again
+_CLOCK = {"time", "seconds"}
 
 
 class AtSubtask:
@@ -97,16 +168,16 @@ def data_of(name: str, n: int = 120, d: int = 8, seed: int = 0) -> tuple[Any, An
     if name == "logistic, tree":
         return X, np.array(list("abcd"))[scores[:, :4].argmax(axis=1)]
     Y = (scores > 0.3).astype(float)
-    if name != "low rank, path":
+    if name not in _TAKES_NO_GAPS:
         Y[random.random(Y.shape) < 0.1] = np.nan
-    return X, Y
+    return X, pd.DataFrame(Y, columns=list("abcde")) if name in NEEDS_NAMES else Y
 
 
-def fitted(model: Any, X: Any, Y: Any) -> Any:
+def fitted(model: Any, X: Any, Y: Any, **weights: Any) -> Any:
     """Fit, where it does not matter whether the fit converges."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(X, Y)
+        return model.fit(X, Y, **weights)
 
 
 def mark(model: Any, X: Any) -> str:
@@ -126,30 +197,23 @@ def scores_of(model: Any, X: Any) -> np.ndarray:
 
 
 def _found(fitted_attributes: dict[str, Any]) -> dict[str, Any]:
-    kept = {
+    return {
         name: value
         for name, value in fitted_attributes.items()
         if name.endswith("_") and name not in _NOT_FOUND
     }
-    for name in ("trace_", "graph_trace_", "learning_trace_"):
-        kept[name] = [
-            record._replace(**dict.fromkeys({"time", "seconds"} & set(record._fields), 0.0))
-            for record in kept.get(name, [])
-        ]
-    table = kept.get("cv_results_")
-    if table is not None:
-        kept["cv_results_"] = {name: part for name, part in table.items() if name != "seconds"}
-    return kept
 
 
 def _add(digest: Any, value: Any) -> None:
-    """Digest nested values: arrays by their bytes, records by their parts, the rest as it is written."""
+    """Digest nested values but seconds: arrays by their bytes, records by their parts, the rest as it is."""
     if isinstance(value, np.ndarray) and value.dtype != object:
         digest.update(f"{value.dtype.str}{value.shape}".encode() + np.ascontiguousarray(value).tobytes())
     elif sp.issparse(value):
         _add(digest, [value.shape, value.indptr, value.indices, value.data])
     elif isinstance(value, dict):
-        _add(digest, [[str(name), value[name]] for name in sorted(value, key=str)])
+        _add(digest, [[str(name), value[name]] for name in sorted(value, key=str) if name not in _CLOCK])
+    elif hasattr(value, "_asdict"):
+        _add(digest, value._asdict())
     elif isinstance(value, list | tuple | np.ndarray):
         for part in value:
             _add(digest, part)

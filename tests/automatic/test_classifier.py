@@ -27,6 +27,7 @@ from labelweave.automatic.known_sets import KnownSets
 from labelweave.automatic.members import Members
 from labelweave.interrupts import note_interrupt
 from labelweave.model_files import ModelFileError
+from watching import Count
 
 QUICK = {"time_budget": 1e-3}
 FOLDS = "folds are others where rows are repeated"
@@ -257,21 +258,6 @@ def test_missing_features_get_the_means_of_training_rows(data, tmp_path):
     assert tuned.predict(gaps_test).shape == (40, 4)
 
 
-def test_data_of_any_form(data):
-    X, Y, X_test, _ = data
-    plain = small(members=["rbf"]).fit(X, Y)
-    frames = small(members=["rbf"]).fit(
-        pd.DataFrame(X, columns=list("abcde")), pd.DataFrame(Y, columns=list("wxyz"))
-    )
-    found = frames.predict(pd.DataFrame(X_test, columns=list("abcde")))
-    assert list(found.columns) == list("wxyz")
-    assert_array_equal(found.to_numpy(), plain.predict(X_test))
-    sparse = small().fit(sp.csr_array(np.abs(X)), sp.csr_array(Y))
-    assert sp.issparse(sparse.predict(sp.csr_array(np.abs(X_test))))
-    tags = [[name for name, is_on in zip("wxyz", row, strict=True) if is_on] for row in Y]
-    assert isinstance(small(members=["rbf"]).fit(X, tags).predict(X_test[:2])[0], list)
-
-
 def test_one_class_a_row(data):
     X, Y, X_test, _ = data
     three = small().fit(X, np.array(["a", "b", "c"])[Y[:, 0] + Y[:, 1]])
@@ -352,37 +338,17 @@ def test_an_interrupt_of_the_combination_comes_after_it(data, monkeypatch):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-class Steps:
-    """A callback that counts, and asks for the end after some."""
-
-    def __init__(self, most=10**6):
-        self.names, self.most = [], most
-
-    def setup(self, estimator, context):
-        self.max_subtasks = context.max_subtasks
-
-    def on_fit_task_begin(self, estimator, context, *, X=None, y=None):
-        pass
-
-    def on_fit_task_end(self, estimator, context, *, X=None, y=None):
-        self.names.append(context.task_name)
-        return len(self.names) >= self.most
-
-    def teardown(self, estimator, context):
-        pass
-
-
 @pytest.mark.parametrize(
     "members", [["forest"], ["rbf", "rbf+forest"], ["linear"], ["rbf", "forest", "rbf+forest"]]
 )
 def test_callbacks_hear_of_every_step(data, members):
-    steps = Steps()
+    steps = Count()
     small(members=members).set_callbacks(steps).fit(*data[:2])
-    assert len(steps.names) - 1 == steps.max_subtasks  # and the fit itself
+    assert len(steps.names) == steps.expected
 
 
 def test_a_callback_can_end_the_fit(data):
-    model = small().set_callbacks(Steps(most=10))
+    model = small().set_callbacks(Count(10))
     with pytest.warns(UserWarning, match="interrupted after 1 of 3 members"):
         model.fit(*data[:2])
     assert model.status_ == "interrupted"

@@ -6,8 +6,8 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 
-import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from sklearn.linear_model import LogisticRegression
 
 import dask
 import labelweave as lw
+import partitioned
 from labelweave.dask import AutoLabelClassifier, CalibratedLabelClassifier, MaxMarginClassifier
 from labelweave.dask.rows import size_in_bytes
 
@@ -32,8 +33,7 @@ def table(n=90, d=8, n_labels=4):
     return X, Y, random.uniform(0.5, 2, n)
 
 
-def chunks(values, sizes=SIZES):
-    return da.from_array(values, chunks=(sizes, *values.shape[1:]))
+chunks = partial(partitioned.chunks, sizes=SIZES)
 
 
 def assert_same(found, own, X):
@@ -93,7 +93,7 @@ def test_what_makes_no_sense_is_refused(client, monkeypatch):
     X, Y, _ = table()
     fit = AutoLabelClassifier(client, members=["linear"]).fit
     with pytest.raises(ValueError, match="X has no rows in any"):
-        fit(chunks(X[:0], (0,)), chunks(Y[:0], (0,)))
+        fit(chunks(X[:0], sizes=(0,)), chunks(Y[:0], sizes=(0,)))
     with pytest.raises(ValueError, match="Y at row 77"):
         fit(chunks(X), chunks(np.where(np.arange(90)[:, None] == 77, 7, Y)))
     with pytest.raises(ValueError, match="not of partitions"):

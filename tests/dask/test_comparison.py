@@ -1,12 +1,14 @@
 """Comparisons on partitions are those of all rows at once."""
 
-import dask.array as da
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
 import labelweave as lw
 import labelweave.dask
+import partitioned
 from labelweave.dask import (
     AutoLabelClassifier,
     ConformalLabelClassifier,
@@ -26,8 +28,7 @@ def table():
     return X, Y
 
 
-def chunks(values):
-    return da.from_array(values, chunks=((30, 0, 40, 20), *values.shape[1:]))
+chunks = partial(partitioned.chunks, sizes=(30, 0, 40, 20))
 
 
 def require_equal(found, expected):

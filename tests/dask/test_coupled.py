@@ -1,13 +1,14 @@
 """Labels that a covariance couples travel as one block, to the optimum of the ordinary estimator."""
 
 from dataclasses import replace
+from functools import partial
 
-import dask.array as da
 import distributed
 import numpy as np
 import pytest
 
 import labelweave as lw
+from drawn import draw_labels
 from labelweave.dask import MaxMarginClassifier
 from labelweave.dask import data as data_module
 from labelweave.dask.graphs import turns_of_round
@@ -21,18 +22,12 @@ from labelweave.problems.travelling_margins import (
     end_of_round,
     spread_by,
 )
+from partitioned import chunks
 
 TOL, C = 1e-2, 0.02
 
 
-def table(n=90, d=60, n_labels=18, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, d)) * (random.random((n, d)) < 0.2)
-    return X, (X @ random.normal(size=(d, n_labels)) > 1.0).astype(float)
-
-
-def chunks(values, sizes=(30, 40, 20)):
-    return da.from_array(values, chunks=(sizes, *values.shape[1:]))
+table = partial(draw_labels, n=90, d=60, n_labels=18, kept=0.2, noise=0, above=1.0, missing=0.0)
 
 
 def covariance(n_labels=18, rank=6):

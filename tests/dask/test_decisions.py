@@ -1,8 +1,8 @@
 """Decisions on Dask's collections are those of the ordinary classifiers on the same rows in memory."""
 
 import contextlib
+from functools import partial
 
-import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ from sklearn.model_selection import KFold
 
 import dask
 import labelweave as lw
+import partitioned
 from labelweave import dask as cluster
 from labelweave.dask import LowRankClassifier, MaxMarginClassifier
 
@@ -29,13 +30,10 @@ def table(n=120, d=10, n_labels=4):
     return X, Y, random.uniform(0.5, 2.0, n)
 
 
-def chunks(values, sizes=SIZES):
-    return da.from_array(values, chunks=(sizes, *values.shape[1:]))
+chunks = partial(partitioned.chunks, sizes=SIZES)
 
 
-def partitions(values, sizes=SIZES):
-    ends = np.cumsum(sizes)
-    return [dask.delayed(values[end - size : end]) for end, size in zip(ends, sizes, strict=True)]
+partitions = partial(partitioned.partitions, sizes=SIZES)
 
 
 def pair(name, client, inner=MARGIN, kind="MaxMarginClassifier", **settings):
@@ -175,7 +173,7 @@ def test_a_fitted_model_may_know_more_classes_than_the_rows_have(client):
     few = X[y != "c"][:60]
     classes = y[y != "c"][:60]
     there = cluster.CalibratedLabelClassifier(given, cv="prefit")
-    there.fit(chunks(few, (40, 20)), chunks(classes, (40, 20)))
+    there.fit(chunks(few, sizes=(40, 20)), chunks(classes, sizes=(40, 20)))
     here = lw.CalibratedLabelClassifier(given.to_local(), cv="prefit").fit(few, classes)
     assert_same(there, here, X, chunks(X))
     with pytest.raises(ValueError, match="y has the class 'd', which the fitted estimator does not know"):

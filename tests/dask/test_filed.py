@@ -2,13 +2,14 @@
 
 import pickle
 import time
+from functools import partial
 from pathlib import Path
 
-import dask.array as da
 import numpy as np
 from distributed.protocol import dask_serialize
 
 import labelweave as lw
+from drawn import draw_labels
 from labelweave.dask import MaxMarginClassifier, filed
 from labelweave.dask.chunks import Chunk, Partition
 from labelweave.dask.filed import Filed
@@ -17,18 +18,12 @@ from labelweave.dask.rows import ReadRows
 from labelweave.features import FeatureMatrix
 from labelweave.problems import MarginData
 from labelweave.problems.margin_dual import OrderedRows
+from partitioned import chunks
 
 SETTINGS = {"C": 0.1, "tol": 0.05}
 
 
-def table(n=90, d=20, n_labels=5):
-    random = np.random.default_rng(0)
-    X = random.normal(size=(n, d))
-    return X, (X @ random.normal(size=(d, n_labels)) > 0.7).astype(float)
-
-
-def chunks(values, sizes=(30, 40, 20)):
-    return da.from_array(values, chunks=(sizes, *values.shape[1:]))
+table = partial(draw_labels, n=90, d=20, n_labels=5, noise=0, above=0.7, missing=0.0)
 
 
 def test_rows_that_memory_does_not_hold_go_into_files(client, apart, monkeypatch):

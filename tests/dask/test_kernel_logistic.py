@@ -1,12 +1,14 @@
 """The kernel logistic classifier on Dask's collections gives what the ordinary one gives."""
 
-import dask.array as da
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import dask
 import labelweave as lw
+import partitioned
 from labelweave.arrays import Workers
 from labelweave.dask import KernelLogisticClassifier, LowRankClassifier
 from labelweave.dask.data import read
@@ -29,8 +31,7 @@ def table(n=120, seed=0):
     return X, Y, scores.argmax(axis=1)
 
 
-def chunks(values):
-    return da.from_array(values, chunks=(SIZES, *values.shape[1:]))
+chunks = partial(partitioned.chunks, sizes=SIZES)
 
 
 def sparse_chunks(X):

@@ -1,12 +1,14 @@
 """Kernels of max-margin models on Dask's collections: by the factor that the ordinary estimator makes."""
 
-import dask.array as da
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import dask
 import labelweave as lw
+import partitioned
 from labelweave.dask import CalibratedLabelClassifier, MaxMarginClassifier
 
 SIZES = (50, 20, 50)
@@ -20,8 +22,7 @@ def table(n=120, seed=0):
     return X, Y
 
 
-def chunks(values):
-    return da.from_array(values, chunks=(SIZES, *values.shape[1:]))
+chunks = partial(partitioned.chunks, sizes=SIZES)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 """The label-graph classifier on Dask's collections has the optimum of the ordinary one, and its bits."""
 
-import dask.array as da
+from functools import partial
+
 import numpy as np
 import pytest
 
 import labelweave as lw
+import partitioned
 from labelweave.dask import CalibratedLabelClassifier, LabelGraphClassifier, compare
-from labelweave.solvers.passes import BlockFrankWolfe
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(90, 6))
@@ -16,8 +17,7 @@ MISSING = np.where(RANDOM.random(Y.shape) < 0.1, np.nan, Y)
 MISSING[[5, 50]] = np.nan
 
 
-def chunks(values):
-    return da.from_array(values, chunks=((40, 20, 30), *values.shape[1:]))
+chunks = partial(partitioned.chunks, sizes=(40, 20, 30))
 
 
 GIVEN = {"tol": 1e-2, "regularization": 0.2}
@@ -60,27 +60,6 @@ def test_apart_the_optimum_is_that_in_memory(client, apart, monkeypatch, setting
     assert model.duality_gap_ <= 1e-2
     assert model.label_graph_.cliques == whole.label_graph_.cliques
     assert model.objective_ == pytest.approx(whole.objective_, rel=1e-2)
-
-
-def test_a_fit_whose_client_was_killed_goes_on(client, apart, tmp_path, monkeypatch):
-    settings, real, path = {**GIVEN, "max_rounds": 1}, BlockFrankWolfe.one_pass, tmp_path / "fit"
-    monkeypatch.setattr("labelweave.estimators.journal._SECONDS", 0.0)
-
-    def stop(own, problem, state, random):
-        if state.rounds == 7:
-            raise RuntimeError("killed")
-        return real(own, problem, state, random)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(BlockFrankWolfe, "one_pass", stop)
-        with pytest.raises(RuntimeError, match="killed"):
-            LabelGraphClassifier(client, checkpoint=path, **settings).fit(chunks(X), chunks(Y))
-    assert path.exists()
-    again = LabelGraphClassifier(client, checkpoint=path, **settings).fit(chunks(X), chunks(Y))
-    whole = LabelGraphClassifier(client, **settings).fit(chunks(X), chunks(Y))
-    assert np.array_equal(again.coef_, whole.coef_)
-    assert np.array_equal(again.clique_coef_, whole.clique_coef_)
-    assert not path.exists()
 
 
 def test_it_is_decided_around_and_compared(client):

@@ -5,8 +5,8 @@ import os
 import signal
 import threading
 import time
+from functools import partial
 
-import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,6 +16,8 @@ from distributed.comm import CommClosedError
 
 import dask
 import labelweave as lw
+import partitioned
+from drawn import draw_labels
 from labelweave.dask import LowRankClassifier, MaxMarginClassifier
 from labelweave.dask import fit as fit_module
 from labelweave.dask.fit import spread
@@ -26,14 +28,10 @@ from labelweave.dask.waiting import gathered, try_again
 SETTINGS = {"C": 0.1, "tol": 0.05}
 
 
-def table(n=90, d=100, n_labels=20):
-    random = np.random.default_rng(0)
-    X = random.normal(size=(n, d)) * (random.random((n, d)) < 0.4)
-    return X, (X @ random.normal(size=(d, n_labels)) > 0.7).astype(float)
+table = partial(draw_labels, n=90, d=100, n_labels=20, kept=0.4, noise=0, above=0.7, missing=0.0)
 
 
-def chunks(values, size=30):
-    return da.from_array(values, chunks=(size, *values.shape[1:]))
+chunks = partial(partitioned.chunks, sizes=30)
 
 
 def stop_after(monkeypatch, n_rounds):

@@ -1,6 +1,7 @@
 """The low-rank classifier on Dask's collections gives what the ordinary one gives."""
 
-import dask.array as da
+from functools import partial
+
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -9,18 +10,14 @@ import scipy.sparse as sp
 
 import dask
 import labelweave as lw
+import partitioned
+from drawn import draw_labels
 from labelweave.dask import LowRankClassifier
-from labelweave.solvers.alternating_minimization import AlternatingMinimization
+
+table = partial(draw_labels, d=12, n_labels=5, kept=0.5, noise=0, above=0.5, missing=0.0)
 
 
-def table(n=60, d=12, n_labels=5, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, d)) * (random.random((n, d)) < 0.5)
-    return X, (X @ random.normal(size=(d, n_labels)) > 0.5).astype(float)
-
-
-def chunks(values, sizes=(20, 30, 10)):
-    return da.from_array(values, chunks=(sizes, *values.shape[1:]))
+chunks = partial(partitioned.chunks, sizes=(20, 30, 10))
 
 
 def with_holes(Y):
@@ -89,34 +86,10 @@ def test_one_row_one_label_and_a_label_that_nobody_has(client):
     X, Y = table()
     Y[:, 2] = 0
     sizes = (1, 0, 59)
-    model = LowRankClassifier(client, rank=2).fit(chunks(X, sizes), chunks(Y, sizes))
+    model = LowRankClassifier(client, rank=2).fit(chunks(X, sizes=sizes), chunks(Y, sizes=sizes))
     assert not model.to_local().predict(X)[:, 2].any()
-    one = LowRankClassifier(client).fit(chunks(X[:1], (1,)), chunks(Y[:1, :1], (1,)))
+    one = LowRankClassifier(client).fit(chunks(X[:1], sizes=(1,)), chunks(Y[:1, :1], sizes=(1,)))
     assert one.predict(X[:2]).shape == (2, 1)
-
-
-def test_a_killed_client_goes_on_with_the_same_bits(client, tmp_path, monkeypatch):
-    X, Y = map(chunks, table())
-    settings = {"rank": 3, "tol": 0, "max_iter": 5}
-    monkeypatch.setattr("labelweave.estimators.journal._SECONDS", 0.0)
-    real, path = AlternatingMinimization.round, tmp_path / "fit"
-
-    def stop(solver, problem, state):
-        if state.rounds == 3:
-            raise RuntimeError("killed")
-        return real(solver, problem, state)
-
-    monkeypatch.setattr(AlternatingMinimization, "round", stop)
-    with pytest.raises(RuntimeError, match="killed"):
-        LowRankClassifier(client, checkpoint=path, **settings).fit(X, Y)
-    rounds = []
-    monkeypatch.setattr(AlternatingMinimization, "round", lambda *given: rounds.append(1) or real(*given))
-    with pytest.warns(UserWarning, match="iteration limit"):
-        again = LowRankClassifier(client, checkpoint=path, **settings).fit(X, Y)
-    assert len(rounds) == 2
-    with pytest.warns(UserWarning, match="iteration limit"):
-        whole = LowRankClassifier(client, **settings).fit(X, Y)
-    assert np.array_equal(again.feature_factors_, whole.feature_factors_)
 
 
 @pytest.mark.parametrize(

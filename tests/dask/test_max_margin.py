@@ -1,5 +1,7 @@
 """The classifier on Dask's collections gives what the ordinary one gives, in whatever form data come."""
 
+from functools import partial
+
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -10,21 +12,15 @@ from sklearn.base import clone
 
 import dask
 import labelweave as lw
+from drawn import draw_labels
 from labelweave.dask import MaxMarginClassifier
 from labelweave.dask.chunks import Partition
+from partitioned import chunks
 
 TOL = 1e-2
 
 
-def table(n=90, d=100, n_labels=5, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, d)) * (random.random((n, d)) < 0.4)
-    scores = X @ random.normal(size=(d, n_labels)) + 0.5 * random.normal(size=(n, n_labels))
-    return X, (scores > 0.7).astype(float)
-
-
-def chunks(values, sizes=(30, 40, 20)):
-    return da.from_array(values, chunks=(sizes, *values.shape[1:]))
+table = partial(draw_labels, n=90, d=100, n_labels=5, kept=0.4, noise=0.5, above=0.7, missing=0.0)
 
 
 def objective(model, X, Y, weights=1.0, C=1.0):

@@ -1,12 +1,14 @@
 """Measures on partitions are those of all rows at once."""
 
-import dask.array as da
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import dask
 import labelweave as lw
+import partitioned
 from labelweave.dask import LowRankClassifier, MaxMarginClassifier
 from labelweave.metrics import score_table
 
@@ -20,8 +22,7 @@ def table(n=90, d=20, n_labels=6):
     return X, Y, random.uniform(0, 2, n)
 
 
-def chunks(values, sizes=(30, 0, 40, 20)):
-    return da.from_array(values, chunks=(sizes, *values.shape[1:]))
+chunks = partial(partitioned.chunks, sizes=(30, 0, 40, 20))
 
 
 @pytest.mark.parametrize("kind", [MaxMarginClassifier, LowRankClassifier])
@@ -72,7 +73,7 @@ def test_what_makes_no_sense_is_refused_with_its_partition(client):
     with pytest.raises(ValueError, match="Partition 0: sample_weight is not one number from 0 on"):
         model.score(chunks(X), chunks(Y), chunks(weights - 3))
     with pytest.raises(ValueError, match="X has no rows"):
-        model.score(chunks(X[:0], (0,)), chunks(Y[:0], (0,)))
+        model.score(chunks(X[:0], sizes=(0,)), chunks(Y[:0], sizes=(0,)))
     with pytest.raises(ValueError, match="which is not of partitions"):
         model.score(X, Y)
 
@@ -80,4 +81,4 @@ def test_what_makes_no_sense_is_refused_with_its_partition(client):
 def test_columns_that_look_like_labels_here_and_like_classes_there_are_refused(client):
     X, y = table()[0], np.arange(90)[:, None] // 30
     with pytest.raises(ValueError, match=r"give one kind, classes in the shape \(n,\)"):
-        MaxMarginClassifier(client).fit(chunks(X, (30, 30, 30)), chunks(y, (30, 30, 30)))
+        MaxMarginClassifier(client).fit(chunks(X, sizes=(30, 30, 30)), chunks(y, sizes=(30, 30, 30)))

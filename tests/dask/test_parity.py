@@ -1,34 +1,23 @@
 """What weighs, corrects, draws and decides does on Dask's collections what it does on one machine."""
 
-import dask.array as da
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-import dask
 import labelweave as lw
+from drawn import draw_labels
 from labelweave.dask import AutoLabelClassifier, LowRankClassifier, MaxMarginClassifier
 from labelweave.metrics import f1_score
+from partitioned import chunks, partitions
 
 MARGIN = {"C": 0.1, "tol": 1e-2}
 RANK = {"rank": 3, "tol": 1e-8}
 
 
-def table(n=90, d=30, n_labels=5, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, d)) * (random.random((n, d)) < 0.4)
-    return X, (X @ random.normal(size=(d, n_labels)) + random.normal(size=(n, n_labels)) > 0.7).astype(float)
-
-
-def chunks(values, sizes=(30, 40, 20)):
-    return da.from_array(values, chunks=(sizes, *values.shape[1:]))
-
-
-def partitions(values, sizes=(30, 40, 20)):
-    ends = np.cumsum(sizes)
-    starts = ends - sizes
-    return [dask.delayed(values[start:end]) for start, end in zip(starts, ends, strict=True)]
+table = partial(draw_labels, n=90, d=30, n_labels=5, kept=0.4, above=0.7, missing=0.0)
 
 
 def objective_of(model):

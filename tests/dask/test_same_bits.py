@@ -1,16 +1,18 @@
 """Models other than linear max-margin ones have the same bits for any number of workers, and go on."""
 
 from contextlib import ExitStack
+from functools import partial
 
-import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from attacks.small_fits import mark
 from distributed import Client, LocalCluster
 
 import labelweave as lw
+import partitioned
 from labelweave.dask import (
     KernelLogisticClassifier,
     LabelGraphClassifier,
@@ -20,7 +22,9 @@ from labelweave.dask import (
     TableModel,
 )
 from labelweave.dask.rows import read_rows
+from labelweave.solvers.alternating_minimization import AlternatingMinimization
 from labelweave.solvers.newton import NewtonConjugateGradient
+from labelweave.solvers.passes import BlockFrankWolfe
 from labelweave.solvers.pruned_ascent import PrunedAscent
 
 RANDOM = np.random.default_rng(0)
@@ -36,8 +40,7 @@ MODELS = {
 }
 
 
-def chunks(values):
-    return da.from_array(values, chunks=(30, *values.shape[1:]))
+chunks = partial(partitioned.chunks, sizes=30)
 
 
 @pytest.fixture(scope="module")
@@ -90,41 +93,45 @@ def test_columns_of_frames_give_the_same_bits(clusters):
     assert all(np.array_equal(one, other) for other in others)
 
 
-def test_a_kernel_model_whose_client_was_killed_goes_on(client, tmp_path, monkeypatch):
-    (make, settings), path = MODELS["kernel logistic"], tmp_path / "fit"
-    real = NewtonConjugateGradient.round
-    monkeypatch.setattr("labelweave.estimators.journal._SECONDS", 0.0)
-
-    def stop(own, problem, state):
-        if state.rounds == 2:
-            raise RuntimeError("killed")
-        return real(own, problem, state)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(NewtonConjugateGradient, "round", stop)
-        with pytest.raises(RuntimeError, match="killed"):
-            make(client, checkpoint=path, **settings).fit(chunks(X), chunks(Y))
-    assert path.exists()
-    again = make(client, checkpoint=path, **settings).fit(chunks(X), chunks(Y))
-    whole = make(client, **settings).fit(chunks(X), chunks(Y))
-    assert np.array_equal(again.to_local().decision_function(X), whole.to_local().decision_function(X))
-    assert not path.exists()
+KILLED = {
+    "kernel logistic": (NewtonConjugateGradient, "round", 2, {}),
+    "low rank": (AlternatingMinimization, "round", 3, {}),
+    "label graph": (BlockFrankWolfe, "one_pass", 7, {"tol": 1e-2, "regularization": 0.2}),
+    "label tree": (PrunedAscent, "round", 1, {}),
+}
+"""The solver, its method and the round before which the client is killed, and settings of more rounds."""
 
 
-def test_a_tree_whose_client_was_killed_goes_on(client, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", KILLED)
+def test_a_fit_whose_client_was_killed_goes_on(client, request, tmp_path, monkeypatch, name):
+    if name == "label graph":
+        request.getfixturevalue("apart")
+    solver, method, at, more = KILLED[name]
+    make, settings = MODELS[name]
+    real, path, rounds = getattr(solver, method), tmp_path / "fit", []
     monkeypatch.setattr("labelweave.estimators.journal._SECONDS", 0.0)
     monkeypatch.setattr("labelweave.solvers.pruned_ascent._AT_ONCE", 4)
-    (make, settings), real, path = MODELS["label tree"], PrunedAscent.round, tmp_path / "fit"
 
-    def stop(own, problem, state):
-        if state.rounds == 1:
+    def stop(own, problem, state, *others):
+        if state.rounds == at:
             raise RuntimeError("killed")
-        return real(own, problem, state)
+        return real(own, problem, state, *others)
+
+    def fit(**checkpoint):
+        rounds.append(0)
+        return make(client, **settings | more, **checkpoint).fit(chunks(X), chunks(Y)).to_local()
+
+    def count(*given):
+        rounds[-1] += 1
+        return real(*given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(PrunedAscent, "round", stop)
+        patch.setattr(solver, method, stop)
         with pytest.raises(RuntimeError, match="killed"):
-            make(client, checkpoint=path, **settings).fit(chunks(X), chunks(Y))
-    again = make(client, checkpoint=path, **settings).fit(chunks(X), chunks(Y)).to_local()
-    whole = make(client, **settings).fit(chunks(X), chunks(Y)).to_local()
-    assert np.array_equal(again.decision_function(X), whole.decision_function(X))
+            fit(checkpoint=path)
+    assert path.exists()
+    monkeypatch.setattr(solver, method, count)
+    again, whole = fit(checkpoint=path), fit()
+    assert mark(again, X) == mark(whole, X)
+    assert 0 < rounds[1] < rounds[2]
+    assert not path.exists()

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -20,10 +19,8 @@ from labelweave import (
     CalibratedLabelClassifier,
     ConformalLabelClassifier,
     LabelMatrix,
-    LowRankClassifier,
     MaxMarginClassifier,
     TunedThresholdClassifier,
-    load,
 )
 from labelweave.estimators.held_out import HeldOutScores
 
@@ -74,16 +71,6 @@ def test_predictions_follow_the_decision_function(name, inner, rows):
         assert ((probabilities >= 0) & (probabilities <= 1)).all()
 
 
-@wrappers
-def test_sparse_labels_give_sparse_labels_and_the_same(wrap, rows):
-    X, Y, X_test, _ = rows
-    dense = wrap(MaxMarginClassifier()).fit(X, Y.toarray()).predict(X_test)
-    for labels in (Y, LabelMatrix(Y)):
-        sparse = wrap(MaxMarginClassifier()).fit(X, labels).predict(X_test)
-        assert sp.issparse(sparse)
-        np.testing.assert_array_equal(sparse.toarray(), dense)
-
-
 @pytest.mark.parametrize("inner", [OneVsRestClassifier(LinearSVC()), RandomForestClassifier(2, max_depth=3)])
 def test_complete_label_matrices_and_lists_are_for_every_classifier(inner, rows):
     X, Y, X_test, _ = rows
@@ -95,45 +82,6 @@ def test_complete_label_matrices_and_lists_are_for_every_classifier(inner, rows)
     if isinstance(inner, RandomForestClassifier):
         tagged = model.fit(X, [[names[k] for k in row.nonzero()[0]] for row in Y.toarray()]).predict(X_test)
         assert {tag for tags in tagged for tag in tags} <= set(names)
-
-
-@wrappers
-def test_names_of_labels_and_rows_are_kept(wrap, rows):
-    pd = pytest.importorskip("pandas")
-    X, Y, X_test, _ = rows
-    names = [f"topic {number}" for number in range(8)]
-    features = pd.DataFrame(X.toarray(), columns=[f"word {number}" for number in range(X.shape[1])])
-    model = wrap(MaxMarginClassifier()).fit(features, pd.DataFrame(Y.toarray(), columns=names))
-    assert model.classes_.tolist() == model.label_names_.tolist() == names
-    assert model.feature_names_in_[0] == "word 0"
-    test = pd.DataFrame(X_test.toarray(), columns=features.columns, index=range(5, 305))
-    predicted = model.predict(test)
-    assert predicted.columns.tolist() == names
-    assert predicted.index.tolist() == list(range(5, 305))
-
-
-@pytest.mark.slow
-@wrappers
-def test_unobserved_labels_do_not_count(wrap, rows):
-    X, Y, X_test, _ = rows
-    labels = Y.toarray().astype(float)
-    labels[np.random.default_rng(0).random(labels.shape) < 0.2] = np.nan
-    model = wrap(BinaryRelevance()).fit(X, labels)
-    assert set(np.unique(model.predict(X_test))) == {0, 1}
-    assert 0 <= model.score(X, labels) <= 1
-
-
-@wrappers
-@pytest.mark.parametrize("inner", [MaxMarginClassifier(), LowRankClassifier(rank=4)], ids=["margin", "rank"])
-def test_model_files(wrap, inner, rows, tmp_path):
-    X, Y, X_test, _ = rows
-    model = wrap(clone(inner), random_state=np.random.RandomState(0)).fit(X, Y)
-    model.save(tmp_path / "model.lw")
-    again = load(tmp_path / "model.lw")
-    assert type(again) is type(model)
-    np.testing.assert_array_equal(again.decision_function(X_test), model.decision_function(X_test))
-    assert (again.predict(X_test) != model.predict(X_test)).nnz == 0
-    assert again.n_features_in_ == 400
 
 
 @wrappers
@@ -168,15 +116,6 @@ def test_one_label(wrap, rows):
         return
     assert set(model.fit(X, classes).predict(X_test)) == {"yes", "no"}
     assert model.decision_function(X_test).shape == (300,)
-
-
-@wrappers
-def test_a_label_that_no_row_has(wrap, rows):
-    X, Y, X_test, _ = rows
-    labels = Y.toarray()
-    labels[:, 3] = 0
-    model = wrap(MaxMarginClassifier()).fit(X, labels)
-    assert np.isfinite(model.decision_function(X_test)).all()
 
 
 @wrappers
@@ -236,20 +175,6 @@ def test_a_precomputed_kernel_is_cut_on_both_sides(rows):
     assert model.predict(gram[:7]).shape == (7, 8)
     prefit = TunedThresholdClassifier(model.estimator_, cv="prefit").fit(gram[:50], Y[:50])
     assert prefit.predict(gram[:7]).shape == (7, 8)
-
-
-@wrappers
-@pytest.mark.parametrize(
-    ("X", "y", "message"),
-    [
-        (np.eye(5), np.eye(4), "inconsistent numbers of samples"),
-        (np.zeros((0, 2)), np.zeros((0, 2)), "X has 0 rows"),
-        (np.eye(5), np.full((5, 2), 7), "Y at row 0, label 0 is 7"),
-    ],
-)
-def test_nonsense_is_refused_in_one_sentence(wrap, X, y, message):
-    with pytest.raises(ValueError, match=message):
-        wrap(BinaryRelevance()).fit(X, y)
 
 
 def test_thresholds_are_not_for_classes():

@@ -112,20 +112,6 @@ def test_without_enforcement_scores_are_those_of_the_estimator():
     assert _violations(_GRAPH, model.predict(X)) > 0
 
 
-@pytest.mark.parametrize("enforce", ["max", "projection"])
-def test_it_survives_a_model_file(tmp_path, enforce):
-    X, y = _data(_GRAPH)
-    inner = lw.HierarchicalClassifier(lw.LowRankClassifier(2), _GRAPH.pairs(), enforce)
-    model = lw.TunedThresholdClassifier(inner, "macro_f1", cv=2).fit(
-        X, y[_GRAPH.restricted([name for pair in _GRAPH.pairs() for name in pair]).nodes]
-    )
-    model.save(tmp_path / "m.lw")
-    again = lw.load(tmp_path / "m.lw")
-    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    assert again.estimator_.taxonomy_ == model.estimator_.taxonomy_
-
-
 def test_a_fitted_classifier_can_be_put_in():
     X, y = _data(_GRAPH)
     fitted = BinaryRelevance().fit(X, y)

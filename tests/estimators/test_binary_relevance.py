@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 
+from drawn import draw_labels
 from labelweave import BinaryRelevance, LabelMatrix
 from labelweave.estimators.binary_relevance import ridge
 
@@ -22,11 +23,7 @@ PENALTY = 0.3
 
 
 def _data(n=50, d=6, n_labels=4, share=0.6, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, d)) * (random.random((n, d)) < 0.8)
-    Y = (X @ random.normal(size=(d, n_labels)) + random.normal(size=(n, n_labels)) > 0.3).astype(float)
-    Y[random.random(Y.shape) > share] = np.nan
-    return X, Y
+    return draw_labels(n, d, n_labels, seed=seed, kept=0.8, missing=1 - share)
 
 
 def _fit(loss, X, Y, **parameters):
@@ -154,16 +151,6 @@ def test_large_data_are_solved_iteratively(share, monkeypatch):
 def test_threads_change_nothing(loss):
     X, Y = _data()
     np.testing.assert_array_equal(_fit(loss, X, Y).coef_, _fit(loss, X, Y, n_jobs=2).coef_)
-
-
-def test_too_few_steps_warn_once():
-    X, Y = _data()
-    with pytest.warns(UserWarning, match="did not reach the tolerance; raise max_iter") as caught:
-        model = BinaryRelevance("logistic", tol=1e-12, max_iter=1).fit(X, Y)
-    assert len(caught) == 1
-    assert caught[0].filename == __file__
-    assert not model.converged_
-    assert model.n_iter_ == 1
 
 
 @pytest.mark.parametrize("regularization", [0, -1.0])

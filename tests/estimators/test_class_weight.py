@@ -8,7 +8,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from sklearn.utils.class_weight import compute_sample_weight
 
-import labelweave
 from labelweave import (
     AutoLabelClassifier,
     BinaryRelevance,
@@ -238,18 +237,6 @@ def test_a_fold_may_be_without_a_class():
     rows = CLASSES != "b"
     model = MaxMarginClassifier(class_weight={"a": 1.0, "b": 2.0, "c": 3.0})
     assert model.fit(X[rows], CLASSES[rows]).classes_.tolist() == ["a", "c"]
-
-
-@pytest.mark.parametrize("given", ["balanced", None, {0: 1.0, 1: 5.0}, {"a": 2.0}, [{1: 2.0}, {}, {0: 1.0}]])
-def test_model_files_keep_it(tmp_path, given):
-    y = CLASSES if given == {"a": 2.0} else Y
-    model = MaxMarginClassifier(class_weight=given, verbose=0).fit(X, y)
-    model.save(tmp_path / "model.lw") if hasattr(model, "save") else labelweave.save(
-        model, tmp_path / "model.lw"
-    )
-    again = labelweave.load(tmp_path / "model.lw")
-    assert again.get_params()["class_weight"] == given
-    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
 
 
 @pytest.mark.parametrize(

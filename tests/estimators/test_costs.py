@@ -1,11 +1,13 @@
 """Choices whose cost explodes are warned of, with an estimate, before they start."""
 
+from functools import partial
 from time import perf_counter
 
 import numpy as np
 import pytest
 from sklearn.exceptions import EfficiencyWarning
 
+from drawn import draw_labels
 from labelweave import (
     KernelLogisticClassifier,
     LabelGraphClassifier,
@@ -33,10 +35,7 @@ def _begin(*_, **__):
     raise BegunError
 
 
-def _rows(n, d, n_labels, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, d))
-    return X, (X @ random.normal(size=(d, n_labels)) > 0.5).astype(int)
+_rows = partial(draw_labels, noise=0, above=0.5)
 
 
 def _warned(model, X, Y, match):

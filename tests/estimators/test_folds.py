@@ -1,12 +1,14 @@
 """Splits by groups, and splits that are given, with learning on all rows and on some."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, LeaveOneGroupOut, StratifiedKFold
 
+from drawn import draw_labels
 from labelweave import KernelLogisticClassifier, LabelMatrix, LowRankClassifier, LowRankClassifierCV, load
 from labelweave.estimators.folds import held_out_rows, reusable_splits
 from labelweave.estimators.low_rank.ridge_learning import labels_to_split
@@ -14,10 +16,7 @@ from labelweave.estimators.low_rank.ridge_learning import labels_to_split
 GROUPS = np.arange(60) // 6  # six rows belong together
 
 
-def _drawn(n=60, labels=4):
-    random = np.random.default_rng(0)
-    X = random.normal(size=(n, 3))
-    return X, (X @ random.normal(size=(3, labels)) + 0.5 * random.normal(size=(n, labels)) > 0.2).astype(int)
+_drawn = partial(draw_labels, d=3, noise=0.5, above=0.2)
 
 
 MODELS = {

@@ -10,7 +10,6 @@ from labelweave import (
     LowRankClassifier,
     MaxMarginClassifier,
     Taxonomy,
-    load,
 )
 from labelweave.metrics import average_precision_score
 from reference.random_graphs import random_taxonomy
@@ -41,15 +40,6 @@ def test_several_leaves_a_row_have_the_logistic_loss_and_the_prior_of_the_hierar
     order = [again.classes_.tolist().index(name) for name in names]
     np.testing.assert_allclose(again.predict_proba(X)[:, order], model.predict_proba(X), atol=1e-6)
     assert average_precision_score(Y, model.predict_proba(X)) > 0.9
-
-
-def test_a_model_with_several_parents_is_learned_saved_and_loaded(tmp_path):
-    X, Y = _rows(["dog", "wolf", "cat"])
-    model = KernelLogisticClassifier(taxonomy=_GRAPH, max_learning_iter=3).fit(X, Y)
-    model.save(tmp_path / "m.lw")
-    found = load(tmp_path / "m.lw")
-    assert found.taxonomy_ == _GRAPH
-    np.testing.assert_array_equal(found.predict_proba(X), model.predict_proba(X))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from attacks.small_fits import CHECKPOINTED, AtSubtask, data_of, mark
+from attacks.small_fits import CHECKPOINTED, data_of, mark
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -25,11 +25,7 @@ from labelweave import (
     set_config,
 )
 from labelweave.solvers.frame import Solver
-
-
-def press(at):
-    """Press Ctrl-C at the end of some subtask."""
-    return AtSubtask(at, lambda: signal.raise_signal(signal.SIGINT))
+from small_models import press
 
 
 @pytest.fixture
@@ -49,29 +45,6 @@ def pressed(monkeypatch):
 
     monkeypatch.setattr(Solver, "solve", watched)
     return rounds
-
-
-def _tight(name):
-    model = clone(CHECKPOINTED[name])
-    return model if "learn" in name or "path" in name else model.set_params(tol=1e-9)
-
-
-@pytest.mark.parametrize(
-    "name", ["margins, rbf", "logistic, fixed", "logistic, learned", "low rank", "low rank, path"]
-)
-def test_the_best_model_so_far_is_kept_and_the_interrupt_raised(name):
-    X, Y = data_of(name)
-    model = _tight(name).set_callbacks(press(3))
-    with pytest.raises(KeyboardInterrupt, match="interrupted"):
-        model.fit(X, Y)
-    ends = {getattr(model, end, None) for end in ("status_", "learning_status_", "search_status_")}
-    assert "interrupted" in ends
-    assert len(model.predict(X)) == len(X)
-    kept = _tight(name).set_callbacks(press(3))
-    with config_context(on_interrupt="keep"), pytest.warns(ConvergenceWarning, match="interrupted") as caught:
-        assert kept.fit(X, Y) is kept
-    assert caught[0].filename == __file__
-    assert mark(kept, X) == mark(model, X)
 
 
 def test_an_interrupt_is_no_warning_that_filters_could_take_for_an_error():

@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, log_ndtr, ndtr
 
+from drawn import draw_labels
 from labelweave import KernelLogisticClassifier, load
 from labelweave.labels import ClassProbabilities, LabelMatrix
 from labelweave.losses import EntryLoss
@@ -40,11 +41,8 @@ class GenericLogistic(LogisticEntryLoss):
     log_odds = EntryLoss.log_odds
 
 
-def problem(n=60, labels=3, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, 3))
-    Y = (X @ random.normal(size=(3, labels)) + random.normal(size=(n, labels)) > 0).astype(float)
-    return X, Y
+def problem(labels=3):
+    return draw_labels(d=3, n_labels=labels, above=0, missing=0.0)
 
 
 def fixed(**parameters):

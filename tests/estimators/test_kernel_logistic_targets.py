@@ -3,10 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from scipy.special import log_softmax
 
-from labelweave import KernelLogisticClassifier, LabelMatrix, Taxonomy
+from labelweave import KernelLogisticClassifier, Taxonomy
 from labelweave.metrics import log_loss
 
 TREE = Taxonomy.from_nested({"x": ["a", "b"], "y": ["c", "d"], "z": ["e"]})
@@ -223,32 +222,11 @@ class TestManyLabels:
             values = [record.value for record in model.learning_trace_]
             assert values[-1] < values[0]
 
-    def test_forms(self):
+    def test_scales_are_named_by_labels(self):
         X, _, Y = data()
-        model = exact().fit(X, Y)
-        names = ["mild", "hot", "sweet", "sour", "salty"]
-        frame = exact().fit(pd.DataFrame(X, columns=list("pqrs")), pd.DataFrame(Y, columns=names))
-        assert list(frame.classes_) == names
-        predicted = frame.predict(pd.DataFrame(X, columns=list("pqrs"), index=np.arange(len(X)) + 7))
-        assert list(predicted.columns) == names
-        assert predicted.index[0] == 7
-        sparse = exact().fit(X, sp.csr_matrix(Y))
-        given = exact().fit(X, LabelMatrix.from_any(Y, names))
-        signs = exact().fit(X, 2 * Y - 1)
-        for other in (frame, sparse, given, signs):
-            np.testing.assert_array_equal(
-                other.decision_function(np.asarray(X))
-                if other is not frame
-                else other.decision_function(pd.DataFrame(X, columns=list("pqrs"))),
-                model.decision_function(X),
-            )
-        np.testing.assert_array_equal(sparse.predict(X).toarray(), model.predict(X))
-        np.testing.assert_array_equal(signs.predict(X), 2 * model.predict(X) - 1)
-        np.testing.assert_array_equal(predicted.to_numpy(), model.predict(X))
-        assert list(frame.hyperparameters_) == ["scale", "gamma"]
-        assert (
-            f"scale[{names[0]}]" in exact(tie="class").fit(X, pd.DataFrame(Y, columns=names)).hyperparameters_
-        )
+        frame = pd.DataFrame(Y, columns=["mild", "hot", "sweet", "sour", "salty"])
+        assert list(exact().fit(X, frame).hyperparameters_) == ["scale", "gamma"]
+        assert "scale[mild]" in exact(tie="class").fit(X, frame).hyperparameters_
 
     def test_one_label(self):
         X, _, Y = data()

@@ -1,48 +1,18 @@
 """Weights of entries, costs of mistakes, flat classes tied by a tree, and widths of features."""
 
+from functools import partial
+
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
+from drawn import draw_classes, draw_labels
 from labelweave import KernelLogisticClassifier, load
 
 TREE = {"x": ["a", "b"], "y": ["c", "d", "e"]}
 FIXED = {"hyperparameters": "fixed", "tol": 1e-9}
 
 
-def _labels(n=60, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, 3))
-    Y = (X @ random.normal(size=(3, 4)) + random.normal(size=(n, 4)) > 0.3).astype(float)
-    Y[random.random(Y.shape) < 0.1] = np.nan
-    return X, Y
-
-
-@pytest.mark.parametrize("coupled", [False, True])
-def test_an_entry_of_weight_zero_is_unobserved_and_of_weight_two_is_there_twice(coupled):
-    X, Y = _labels()
-    options = {**FIXED, "label_covariance": 0.5 * np.eye(4) + 0.5} if coupled else FIXED
-    random = np.random.default_rng(1)
-    weights = random.integers(0, 3, Y.shape).astype(float)
-    weighted = KernelLogisticClassifier(**options).fit(X, Y, entry_weight=weights)
-    once, twice = np.where(weights > 0, Y, np.nan), np.where(weights > 1, Y, np.nan)
-    repeated = KernelLogisticClassifier(**options, gamma=weighted.prior_.terms[0].kernel.gamma)
-    repeated.fit(np.vstack([X, X]), np.vstack([once, twice]))
-    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-4)
-
-
-def test_sparse_weights_name_the_entries_whose_weight_is_not_one():
-    X, Y = _labels()
-    dense = np.ones(Y.shape)
-    dense[[3, 8], [1, 2]] = 0.25, 0.0
-    sparse = sp.coo_array(([0.25, 0.0], ([3, 8], [1, 2])), shape=Y.shape)
-    one, other = (
-        KernelLogisticClassifier(**FIXED).fit(X, Y, entry_weight=weights) for weights in (dense, sparse)
-    )
-    np.testing.assert_array_equal(one.dual_coef_, other.dual_coef_)
-    plain = KernelLogisticClassifier(**FIXED).fit(X, Y)
-    same = KernelLogisticClassifier(**FIXED).fit(X, Y, entry_weight=np.ones(Y.shape))
-    np.testing.assert_allclose(plain.dual_coef_, same.dual_coef_, atol=1e-12)
+_labels = partial(draw_labels, d=3, missing=0.1)
 
 
 @pytest.mark.parametrize("binary", [False, True])
@@ -73,20 +43,6 @@ def test_costs_are_used_while_hyper_parameters_are_learned():
     )
 
 
-@pytest.mark.parametrize(
-    ("weights", "match"),
-    [
-        (np.full((60, 4), -1.0), "row 0, label 0 is -1"),
-        (np.full((60, 4), np.nan), "finite"),
-        (np.ones((60, 3)), "60 rows and 4 labels"),
-    ],
-)
-def test_weights_that_make_no_sense_are_refused(weights, match):
-    X, Y = _labels()
-    with pytest.raises(ValueError, match=match):
-        KernelLogisticClassifier(**FIXED).fit(X, Y, entry_weight=weights)
-
-
 def test_one_class_a_row_has_no_entries():
     X, y = np.random.default_rng(0).normal(size=(9, 2)), list("abc") * 3
     with pytest.raises(ValueError, match="entry_weight is for many labels a row"):
@@ -97,11 +53,7 @@ def test_one_class_a_row_has_no_entries():
         KernelLogisticClassifier(**FIXED, false_negative_cost=[1.0, 2.0]).fit(*_labels())
 
 
-def _classes(n=80, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, 3))
-    scores = X @ random.normal(size=(3, 5)) + random.normal(size=(n, 5))
-    return X, np.array(list("abcde"))[scores.argmax(axis=1)]
+_classes = partial(draw_classes, n=80, d=3, n_classes=5)
 
 
 def test_flat_classes_share_scales_by_subtree():

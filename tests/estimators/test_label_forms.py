@@ -40,18 +40,6 @@ def _again(model, tmp_path):
     return lw.load(tmp_path / "m.lw")
 
 
-def test_lists_of_tags_come_back_as_lists(model, tmp_path):
-    model.fit(X, TAGS)
-    assert model.label_names_.tolist() == NAMES
-    predicted = model.predict(X)
-    assert predicted.dtype == object
-    assert predicted.shape == (60,)
-    right = sum(map(list.__eq__, predicted.tolist(), TAGS))
-    assert right > 45
-    assert model.score(X, TAGS) == right / 60
-    assert _again(model, tmp_path).predict(X).tolist() == predicted.tolist()
-
-
 @pytest.mark.parametrize("rows", [1, 60])
 def test_a_series_comes_back_as_one(rows):
     frame = pd.DataFrame(X, index=[f"row {row}" for row in range(60)], columns=list("xyz"))

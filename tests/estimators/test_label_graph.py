@@ -12,7 +12,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-import labelweave
 from labelweave import CliqueGraph, LabelGraphClassifier, LabelMatrix
 
 GRAPHS = ["learn", "chow-liu", "full", "none", [(0, 1), (1, 2, 4)]]
@@ -33,28 +32,6 @@ def model(graph="learn", **parameters):
     return LabelGraphClassifier(
         graph, **({"regularization": 0.05, "max_rounds": 3, "tol": 0.02} | parameters)
     )
-
-
-def hidden(Y, share=0.3):
-    return np.where(np.random.default_rng(1).random(Y.shape) < share, np.nan, Y)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("graph", GRAPHS)
-@pytest.mark.parametrize("missing", [False, True])
-def test_predictions_come_in_the_form_of_the_training_labels(graph, missing):
-    X, Y = rows()
-    Y = hidden(Y) if missing else Y
-    dense = model(graph).fit(X, Y).predict(X)
-    assert dense.dtype.kind == "i"
-    np.testing.assert_array_equal(model(graph).fit(X, 2 * Y - 1).predict(X), 2 * dense - 1)
-    sparse = model(graph).fit(X, LabelMatrix.from_any(Y)).predict(X)
-    np.testing.assert_array_equal(sparse.toarray(), dense)
-    index = [f"row {k}" for k in range(60)]
-    frame = model(graph).fit(X, pd.DataFrame(Y, columns=NAMES)).predict(pd.DataFrame(X, index=index))
-    assert list(frame.columns) == NAMES
-    assert list(frame.index) == index
-    np.testing.assert_array_equal(frame.to_numpy(), dense)
 
 
 @pytest.mark.slow
@@ -135,33 +112,6 @@ def test_classes_in_one_dimension(graph):
     assert numbers.label_graph_.label_names.tolist() == [str(c) for c in numbers.classes_]
 
 
-@pytest.mark.parametrize("graph", GRAPHS[:4])
-def test_one_row_and_one_label(graph):
-    X, Y = rows()
-    row = model(graph, regularization=1e-3).fit(X[:1], Y[:1])
-    np.testing.assert_array_equal(row.predict(X[:1]), Y[:1])
-    label = model(graph).fit(X, Y[:, :1])
-    assert label.label_graph_.cliques == ()
-    assert label.score(X, Y[:, :1]) > 0.7
-
-
-@pytest.mark.parametrize("graph", ["learn", "chow-liu", "full"])
-def test_labels_that_are_always_or_never_there(graph):
-    X, Y = rows()
-    Y = np.c_[Y[:, 0], np.ones(60, int), np.zeros(60, int)]
-    np.testing.assert_array_equal(model(graph).fit(X, Y).predict(X)[:, 1:], Y[:, 1:])
-
-
-@pytest.mark.parametrize("graph", ["learn", "full", "none"])
-def test_rows_of_weight_0_are_as_good_as_absent(graph):
-    X, Y = rows()
-    weights = np.r_[np.ones(40), np.zeros(20)]
-    fitted = model(graph, early_stopping=True).fit(X, Y, weights)
-    alone = model(graph, early_stopping=True).fit(X[:40], Y[:40])
-    np.testing.assert_array_equal(fitted.coef_, alone.coef_)
-    assert fitted.label_graph_ == alone.label_graph_
-
-
 @pytest.mark.slow
 def test_the_usual_penalty_goes_with_the_scale_of_the_features():
     X, Y = rows()
@@ -183,18 +133,6 @@ def test_weights_count_like_repetitions():
     repeated = model("full", tol=1e-6, max_iter=20000).fit(X.repeat(counts, 0), Y.repeat(counts, 0))
     assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-5)
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=0.01)
-
-
-@pytest.mark.parametrize("parameters", [{}, {"solver": "proximal"}, {"threshold": "f1"}, {"kernel": "rbf"}])
-@pytest.mark.parametrize("graph", ["learn", "chow-liu", "none"])
-def test_an_entry_of_weight_zero_is_unobserved(graph, parameters):
-    X, Y = rows()
-    seen = np.random.default_rng(2).random(Y.shape) < 0.8
-    masked = model(graph, **parameters).fit(X, Y, entry_weight=seen)
-    missing = model(graph, **parameters).fit(X, np.where(seen, Y, np.nan))
-    np.testing.assert_array_equal(masked.coef_, missing.coef_)
-    np.testing.assert_array_equal(masked.clique_coef_, missing.clique_coef_)
-    np.testing.assert_array_equal(masked.predict(X), missing.predict(X))
 
 
 @pytest.mark.parametrize("graph", ["learn", "none", [(0, 1), (1, 2, 4)]])
@@ -226,20 +164,6 @@ def test_costs_move_the_predictions():
     eager = model(false_negative_cost=5.0).fit(X, Y).predict(X).sum(axis=0)
     assert careful[3] < even[3]
     assert (eager >= even).all()
-
-
-@pytest.mark.parametrize("parameters", [{}, {"regularization": "auto"}, {"threshold": "f1"}])
-@pytest.mark.parametrize("graph", ["learn", "none"])
-@pytest.mark.parametrize("kind", ["labels", "classes"])
-def test_rows_of_which_nothing_is_known_are_as_good_as_absent(graph, parameters, kind):
-    X, Y = rows()
-    Y = Y[:, 3].astype(str).astype(object) if kind == "classes" else Y.astype(float)
-    Y[40:] = None
-    fitted = model(graph, **parameters).fit(X, Y)
-    alone = model(graph, **parameters).fit(X[:40], Y[:40])
-    np.testing.assert_array_equal(fitted.coef_, alone.coef_)
-    np.testing.assert_array_equal(fitted.thresholds_, alone.thresholds_)
-    assert fitted.regularization_ == alone.regularization_
 
 
 @pytest.mark.parametrize(
@@ -331,15 +255,6 @@ def test_any_number_of_threads_gives_the_same_bits():
         np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
 
 
-def test_the_seed_fixes_the_model():
-    X, Y = rows()
-    first, second = (model(early_stopping=True, random_state=3).fit(X, Y) for _ in range(2))
-    np.testing.assert_array_equal(first.clique_coef_, second.clique_coef_)
-    assert [r[:3] + r[4:] for r in first.graph_trace_] == [r[:3] + r[4:] for r in second.graph_trace_]
-    other = model(early_stopping=True, random_state=np.random.RandomState(4)).fit(X, Y)
-    assert (other.coef_ != first.coef_).any()
-
-
 def test_blocks_of_rows_change_nothing(monkeypatch):
     X, Y = rows()
     fitted = model("full").fit(X, Y)
@@ -347,31 +262,6 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     monkeypatch.setattr("labelweave.estimators.label_graph.model._NUMBERS_AT_ONCE", 300)
     np.testing.assert_allclose(fitted.decision_function(X), scores, atol=1e-12)
     np.testing.assert_allclose(fitted.predict_map(X).values, values, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {},
-        {"validation_fraction": 0.2, "random_state": np.random.RandomState(0)},
-        {"graph": [("sea", "sand"), ("city", "boat", "road")]},
-        {"graph": networkx.Graph([("sea", "sand")]), "false_positive_cost": [1, 2, 3, 4, 5]},
-        {"graph": "none"},
-    ],
-)
-def test_a_saved_model_is_the_model(tmp_path, parameters):
-    X, Y = rows()
-    fitted = model(**parameters).fit(X, pd.DataFrame(Y, columns=NAMES))
-    fitted.save(tmp_path / "m.lw")
-    again = labelweave.load(tmp_path / "m.lw")
-    pd.testing.assert_frame_equal(again.predict(X), fitted.predict(X))
-    assert again.label_graph_ == fitted.label_graph_
-    assert repr(again.graph_trace_) == repr(fitted.graph_trace_)
-    assert again.trace_ == fitted.trace_
-    assert again.graph_reason_ == fitted.graph_reason_
-    np.testing.assert_array_equal(again.predict_map(X).bounds, fitted.predict_map(X).bounds)
-    refitted = clone(again).fit(X, pd.DataFrame(Y, columns=NAMES))
-    assert refitted.label_graph_.n_cliques == fitted.label_graph_.n_cliques
 
 
 def test_it_works_with_what_scikit_learn_has():

@@ -106,27 +106,6 @@ def test_graphs_that_are_too_wide_for_exact_inference():
     refused(r"has width 2, above exact_width=1; raise .*, lower max_rounds or cliques_per_round, or", **grown)
 
 
-def test_targets_and_weights():
-    refused(r"has no observed entry", targets=np.c_[Y[:, :3], np.full(30, np.nan)])
-    refused(r"30 rows but y has 29", targets=Y[:29])
-    refused(r"one class only", targets=np.zeros(30))
-    refused(r"at least one non-zero number", sample_weight=np.zeros(30))
-    refused(r"Negative values", sample_weight=-np.ones(30))
-    refused(
-        r"entry_weight has shape \(30, 3\), but there are 30 rows and 4 labels", entry_weight=np.ones((30, 3))
-    )
-    refused(
-        r"entry_weight at row 29, label 2 is nan; weights must be finite",
-        entry_weight=np.where(np.arange(120).reshape(30, 4) == 118, np.nan, 1.0),
-    )
-    refused(
-        r"entry_weight at row 3, label 1 is -1.0", entry_weight=sp.csr_array(([-1.0], ([3], [1])), (30, 4))
-    )
-    refused(r"NaN", features=np.full((30, 3), np.nan))
-    refused(r"no labels", targets=np.zeros((30, 0)))
-    refused(r"Labels|labels|Y ", targets=Y + 0.5)
-
-
 def test_too_few_rows_to_hold_some_out():
     refused(r"0.1 of 1 rows leaves none to learn from; give more rows with", features=X[:1], targets=Y[:1],
             early_stopping=True)  # fmt: skip

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import textwrap
-
 import numpy as np
 import pytest
 
+from drawn import draw_labels
 from labelweave import LabelGraphClassifier
 from labelweave.estimators import journal
 from labelweave.model_files import (
@@ -32,12 +27,8 @@ FITS = {
 }
 
 
-def data(seed=0, n=60):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, 5))
-    Y = (X @ np.random.default_rng(9).normal(size=(5, 4)) + random.normal(size=(n, 4)) > 0.5).astype(float)
-    Y[random.random(Y.shape) < 0.1] = np.nan
-    return X, Y
+def data():
+    return draw_labels(above=0.5, missing=0.1)
 
 
 def model(**parameters):
@@ -82,59 +73,6 @@ def test_other_shapes_begin_afresh():
     np.testing.assert_array_equal(fitted.coef_, model(graph="chow-liu").fit(X, Y).coef_)
 
 
-def test_nothing_is_kept_without_warm_start():
-    X, Y = data()
-    first = model(warm_start=True, graph="none").fit(X, Y)
-    assert first._states
-    assert not first.set_params(warm_start=False).fit(X, Y)._states
-    assert "_states" not in first.to_state()["fitted"]
-
-
-KILLED = """
-    import os, signal, sys
-    import numpy as np
-    sys.path.insert(0, {tests!r})
-    from estimators.test_label_graph_goes_on import FITS, data, model
-    from labelweave.estimators import journal
-    journal._SECONDS = 0.0
-    write, count = journal.Journal.write, [0]
-
-    def killing(self):
-        write(self)
-        count[0] += 1
-        if count[0] == {stop}:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    journal.Journal.write = killing
-    model(checkpoint={path!r}, **FITS[{fit!r}]).fit(*data())
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fit", FITS)
-@pytest.mark.parametrize("stop", [1, 4])
-def test_a_killed_fit_goes_on_with_the_same_bits(fit, stop, tmp_path, monkeypatch):
-    path = str(tmp_path / "fit.lwc")
-    tests = os.path.dirname(os.path.dirname(__file__))
-    code = textwrap.dedent(KILLED).format(tests=tests, path=path, fit=fit, stop=stop)
-    ended = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
-    assert ended.returncode == -signal.SIGKILL, ended.stderr
-    assert os.path.exists(path)
-    continued = model(checkpoint=path, **FITS[fit]).fit(*data())
-    whole = model(**FITS[fit]).fit(*data())
-    assert not os.path.exists(path)
-    for name in ("coef_", "intercept_", "clique_coef_", "clique_intercept_", "thresholds_"):
-        np.testing.assert_array_equal(getattr(continued, name), getattr(whole, name))
-    assert continued.label_graph_ == whole.label_graph_
-    np.testing.assert_array_equal(
-        [record._replace(time=0.0) for record in continued.trace_],
-        [record._replace(time=0.0) for record in whole.trace_],
-    )
-    assert [record[:3] + record[4:7] for record in continued.graph_trace_] == [
-        record[:3] + record[4:7] for record in whole.graph_trace_
-    ]
-
-
 def spoil_iterations(plain):
     for name, part in plain.items() if isinstance(plain, dict) else enumerate(plain):
         if name == "iteration":
@@ -169,35 +107,3 @@ def test_an_edited_checkpoint_is_refused_in_a_sentence(tmp_path, monkeypatch):
     with pytest.raises(ModelFileError, match="is no state"):
         journal._state_of("a", {"kind of state": "Generator", "stream": {"bit_generator": "PCG64", "state": {
             "state": 2**200, "inc": 1}, "has_uint32": 0, "uinteger": 2**99}})  # fmt: skip
-
-
-def test_a_checkpoint_of_another_fit_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(journal, "_SECONDS", 0.0)
-    X, Y = data()
-    path = tmp_path / "fit.lwc"
-
-    class Stop:
-        def setup(self, estimator, context):
-            pass
-
-        def on_fit_task_begin(self, estimator, context, **facts):
-            pass
-
-        def on_fit_task_end(self, estimator, context, **facts):
-            return context.parent is not None
-
-        def teardown(self, estimator, context):
-            pass
-
-    stopped = model(graph="full", checkpoint=path).set_callbacks(Stop())
-    with pytest.warns(match="interrupted"):
-        stopped.fit(X, Y)
-    assert path.exists()
-    with pytest.raises(ValueError, match="of another fit: X differ"):
-        model(graph="full", checkpoint=path).fit(X + 1, Y)
-    with pytest.raises(ValueError, match="of another fit: sample_weight differ"):
-        model(graph="full", checkpoint=path).fit(X, Y, entry_weight=np.full(Y.shape, 2))
-    with pytest.raises(ValueError, match="of another fit: the parameters differ"):
-        model(graph="full", checkpoint=path, regularization=0.1).fit(X, Y)
-    assert model(graph="full", checkpoint=path, n_jobs=2).fit(X, Y).converged_
-    assert not path.exists()

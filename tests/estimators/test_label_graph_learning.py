@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from attacks.small_fits import AtSubtask
 from sklearn.exceptions import ConvergenceWarning
 
 import labelweave
@@ -9,6 +10,7 @@ from labelweave import LabelGraphClassifier
 from labelweave.datasets import make_clique_toy
 from labelweave.metrics import hamming_loss
 from labelweave.problems.structured_margin import GrowingMargin, StructuredMargin
+from small_models import press
 
 
 def model(**parameters):
@@ -171,35 +173,12 @@ def test_an_interrupt_of_a_fit_with_a_given_graph(toy, monkeypatch, graph):
     assert (fitted.status_, fitted.n_iter_) == ("interrupted", 4)
 
 
-class Stop:
-    """A callback that asks for the end, or is interrupted, at some subtask."""
-
-    def __init__(self, at, by):
-        self.at, self.by, self.done = at, by, 0
-
-    def setup(self, estimator, context):
-        self.done = 0
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
-
-    def on_fit_task_end(self, estimator, context):
-        self.done += context.parent is not None
-        if context.parent is None or self.done < self.at:
-            return False
-        if self.by == "interrupt":
-            raise KeyboardInterrupt
-        return True
-
-    def teardown(self, estimator, context):
-        pass
-
-
 @pytest.mark.parametrize("by", ["wish", "interrupt"])
 @pytest.mark.parametrize("graph", ["learn", "full"])
 def test_a_callback_can_end_the_fit(toy, by, graph):
     X, Y, *_ = toy
-    stopped = model(graph=graph, max_rounds=5).set_callbacks(Stop(2, by))
+    stop = AtSubtask(2) if by == "wish" else press(2)
+    stopped = model(graph=graph, max_rounds=5).set_callbacks(stop)
     said = pytest.warns if by == "wish" else pytest.raises
     with said(ConvergenceWarning if by == "wish" else KeyboardInterrupt, match="interrupted"):
         stopped.fit(X, Y)

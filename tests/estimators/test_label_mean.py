@@ -13,7 +13,6 @@ from labelweave import (
     LowRankClassifier,
     LowRankClassifierCV,
     MaxMarginClassifier,
-    load,
 )
 
 _C = 0.7
@@ -150,19 +149,6 @@ def test_fits_go_on_around_the_mean(problem, tmp_path):
     np.testing.assert_allclose(model.decision_function(X), once.decision_function(X), atol=3e-3)
     again = MaxMarginClassifier(label_mean=mean, warm_start=True).fit(X, Y).fit(X, Y)
     assert again.converged_
-
-
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-@pytest.mark.parametrize("kind", [MaxMarginClassifier, KernelLogisticClassifier, LowRankClassifier])
-def test_model_files_keep_it_once(problem, tmp_path, kind, kernel):
-    X, Y, R, mean = problem
-    given = {"hyperparameters": "fixed"}
-    model = kind(kernel=kernel, label_covariance=R, label_mean=mean, **given).fit(X, Y)
-    model.save(tmp_path / "m.lw")
-    read = load(tmp_path / "m.lw")
-    np.testing.assert_array_equal(read.decision_function(X), model.decision_function(X))
-    np.testing.assert_array_equal(read.label_mean.weights(), mean.weights())
-    np.testing.assert_allclose(read.fit(X, Y).decision_function(X), model.decision_function(X))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Label trees: scores by a slow twin, searches with proofs, what rows a node learns from, what goes wrong."""
 
 import copy
-import pickle
 
 import numpy as np
 import pytest
@@ -283,18 +282,6 @@ def test_the_tree_sees_a_row_of_weight_2_as_two_rows():
     np.testing.assert_array_equal(weighted.targets, repeated.targets)
     heavy = LabelTreeClassifier(**how).fit(rows, labels, 0.3 * weights).label_trees_[0]
     np.testing.assert_array_equal(weighted.targets, heavy.targets)
-
-
-def test_the_same_bits_for_any_number_of_threads_and_from_files(model, tmp_path):
-    other = LabelTreeClassifier(**SMALL, n_jobs=2).fit(X, Y)
-    np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
-    lw.save(model, tmp_path / "tree.lw")
-    for same in (lw.load(tmp_path / "tree.lw"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
-        for method in ("decision_function", "predict_top"):
-            for a, b in zip(getattr(same, method)(X), getattr(model, method)(X), strict=True):
-                np.testing.assert_array_equal(a, b)
-    seeds = [LabelTreeClassifier(**SMALL, random_state=seed).fit(X, Y) for seed in (1, 2)]
-    assert seeds[0].label_trees_[0].targets.tolist() != seeds[1].label_trees_[0].targets.tolist()
 
 
 def test_a_taxonomy_is_the_tree():

@@ -1,19 +1,9 @@
 """Low-rank fits that go on: from a checkpoint, from the last fit, with more rows and labels, from a part."""
 
-import pickle
-import subprocess
-import sys
-import textwrap
-import warnings
-
 import numpy as np
-import pandas as pd
 import pytest
-import scipy.sparse as sp
-from attacks.small_fits import AtSubtask
-from sklearn.exceptions import ConvergenceWarning
 
-import labelweave
+from drawn import draw_labels
 from labelweave import LowRankClassifier, LowRankClassifierCV
 
 MORE_ROWS = ("linear", "rbf")
@@ -26,24 +16,10 @@ FITS = {
         "rank": 3, "penalty": "ridge", "kernel": "rbf", "hyperparameters": "learn", "max_learning_iter": 6,
     },
 }  # fmt: skip
-PATHS = {
-    "path": {"ranks": [2, 4], "regularizations": 3, "cv": 3},
-    "path, kernel": {
-        "ranks": [2, 3],
-        "regularizations": [1.0, 0.1],
-        "cv": 2,
-        "kernel": "rbf",
-        "loss": "logistic",
-    },
-    "path, exact": {"ranks": [2, 4], "regularizations": 3, "cv": 3, "penalty": "ridge"},
-}
 
 
-def _drawn(n=90, d=8, labels=6, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, d)) / 2
-    scores = X @ random.normal(size=(d, 3)) @ random.normal(size=(3, labels))
-    return X, (scores + 0.2 * random.normal(size=scores.shape) > 0.3).astype(float)
+def _drawn(n=90, d=8, labels=6):
+    return draw_labels(n, d, labels, size=0.5, rank=3, noise=0.2, missing=0.0)
 
 
 def _assert_same(one, two):
@@ -60,85 +36,6 @@ def _assert_same(one, two):
 def _make(parameters, **more):
     kind = LowRankClassifierCV if "ranks" in parameters else LowRankClassifier
     return kind(**parameters, **more)
-
-
-@pytest.mark.parametrize("name", [*FITS, *PATHS])
-@pytest.mark.parametrize("at", [1, 3, 8])
-def test_a_fit_that_was_stopped_goes_on_from_its_checkpoint_with_the_same_bits(name, at, tmp_path):
-    X, Y = _drawn()
-    parameters = (FITS | PATHS)[name]
-    path = tmp_path / "fit.lwc"
-    whole = _make(parameters).fit(X, Y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        _make(parameters, checkpoint=path).set_callbacks(AtSubtask(at)).fit(X, Y)
-    assert path.exists() or at == 8  # which some fits do not reach
-    again = _make(parameters, checkpoint=path).fit(X, Y)
-    _assert_same(again, whole)
-    assert not path.exists()
-    if name in PATHS:
-        np.testing.assert_array_equal(
-            again.cv_results_["mean_test_score"], whole.cv_results_["mean_test_score"]
-        )
-
-
-KILLED = """
-    import os, sys, numpy as np
-    from labelweave.estimators import journal
-    from labelweave import LowRankClassifier, LowRankClassifierCV
-    journal._SECONDS = 0.0
-    writes, write = [], journal.Journal.write
-    def counted(self):
-        write(self)
-        writes.append(None)
-        if len(writes) == {at}:
-            os.kill(os.getpid(), 9)
-    journal.Journal.write = counted
-    data = np.load(sys.argv[1])
-    {model}(**{parameters!r}, checkpoint=sys.argv[2]).fit(data["X"], data["Y"])
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "at"), [("trace norm", 3), ("kernel", 6), ("path", 12)])
-def test_a_killed_fit_goes_on_with_the_same_bits(name, at, tmp_path):
-    X, Y = _drawn()
-    np.savez(tmp_path / "data.npz", X=X, Y=Y)
-    parameters, path = (FITS | PATHS)[name], tmp_path / "fit.lwc"
-    model = type(_make(parameters)).__name__
-    code = textwrap.dedent(KILLED.format(at=at, model=model, parameters=parameters))
-    ended = subprocess.run(
-        [sys.executable, "-c", code, tmp_path / "data.npz", path], check=False, capture_output=True
-    )
-    assert ended.returncode == -9, ended.stderr
-    assert path.exists()
-    fits = []
-    again = _make(parameters, checkpoint=path)
-    again.set_callbacks(_Noted(fits))
-    _assert_same(again.fit(X, Y), _make(parameters).fit(X, Y))
-    if name == "path":
-        assert 0 < fits.count("fit to a fold") < 18  # those that were done are not made again
-
-
-class _Noted(AtSubtask):
-    def __init__(self, names):
-        super().__init__(None)
-        self.names = names
-
-    def on_fit_task_begin(self, estimator, context, **_):
-        self.names.append(context.task_name)
-
-
-def test_a_checkpoint_of_other_data_or_parameters_is_refused(tmp_path):
-    X, Y = _drawn()
-    path = tmp_path / "fit.lwc"
-    with pytest.warns(ConvergenceWarning):
-        LowRankClassifier(3, checkpoint=path).set_callbacks(AtSubtask(2)).fit(X, Y)
-    with pytest.raises(ValueError, match="X differ"):
-        LowRankClassifier(3, checkpoint=path).fit(X + 1, Y)
-    with pytest.raises(ValueError, match="parameters differ"):
-        LowRankClassifier(2, checkpoint=path).fit(X, Y)
-    LowRankClassifier(3, checkpoint=path, n_jobs=2).fit(X, Y)
 
 
 @pytest.mark.parametrize("name", ["trace norm", "logistic", "kernel"])
@@ -197,30 +94,6 @@ def test_more_rows_cost_less_than_a_fit_to_all():
     assert model.objective_ <= alone.objective_ * (1 + 1e-3)
 
 
-def test_labels_go_by_name_and_weights_and_files_are_kept_apart(tmp_path):
-    X, Y = _drawn()
-    frame = pd.DataFrame(Y, columns=list("abcdef"))
-    options = {"rank": 5, "tol": 1e-9, "max_iter": 3000}
-    model = LowRankClassifier(**options).partial_fit(X[:50], frame.loc[:49, ["c", "a", "b"]], np.ones(50))
-    model.partial_fit(X[50:], frame.loc[50:, ["b", "d"]], np.full(40, 2.0))
-    hidden = frame[["c", "a", "b", "d"]].copy()
-    hidden.loc[:49, "d"] = np.nan
-    hidden.loc[50:, ["c", "a"]] = np.nan
-    once = LowRankClassifier(**options).fit(X, hidden, np.repeat([1.0, 2.0], [50, 40]))
-    assert model.classes_.tolist() == ["c", "a", "b", "d"]
-    assert list(model.predict(X).columns) == ["c", "a", "b", "d"]
-    assert model.objective_ == pytest.approx(once.objective_, rel=1e-5)
-    model.save(tmp_path / "model.lw")
-    loaded = labelweave.load(tmp_path / "model.lw")
-    assert (tmp_path / "model.lw").stat().st_size < 20_000  # the rows are not in it
-    with pytest.warns(UserWarning, match="kept no rows"):
-        loaded.partial_fit(X, frame)
-    copied = pickle.loads(pickle.dumps(model))
-    assert copied.partial_fit(X[:5], frame.loc[:4]).classes_.tolist() == ["c", "a", "b", "d", "e", "f"]
-    fitted = LowRankClassifier(**options).fit(X, Y)
-    assert len(pickle.dumps(fitted)) < 20_000
-
-
 def test_classes_may_come_later():
     X, _ = _drawn()
     classes = np.array(["a", "b", "c"])[np.argmax(X[:, :3], axis=1)]
@@ -256,14 +129,6 @@ def test_a_fit_goes_on_from_the_model_of_a_part(name):
     assert fitted.warm_start is False
     weighted = LowRankClassifier(**parameters)._fit_from(part, kept, X, Y, sample_weight=np.ones(300))
     _assert_same(weighted, fitted)
-
-
-@pytest.mark.parametrize("parameters", FITS.values(), ids=FITS)
-def test_sparse_rows_and_labels_go_on_too(parameters):
-    X, Y = _drawn()
-    model = _make(parameters).partial_fit(sp.csr_array(X[:50]), sp.csr_array(Y[:50]))
-    model.partial_fit(sp.csr_array(X[50:]), sp.csr_array(Y[50:]))
-    assert sp.issparse(model.predict(sp.csr_array(X)))
 
 
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge"])

@@ -176,13 +176,3 @@ def test_learned_models_are_kept_in_files(tmp_path):
     assert again.hyperparameters_ == model.hyperparameters_
     assert again.learning_trace_ == model.learning_trace_
     assert again.cv is None
-
-
-def test_any_number_of_threads_learns_the_same():
-    X, Y = _drawn()
-    found = [
-        LowRankClassifier(3, penalty="ridge", kernel="rbf", hyperparameters="learn", n_jobs=jobs).fit(X, Y)
-        for jobs in (1, 2)
-    ]
-    assert found[0].hyperparameters_ == found[1].hyperparameters_
-    assert np.array_equal(found[0].decision_function(X), found[1].decision_function(X))

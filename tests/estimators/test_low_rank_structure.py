@@ -5,17 +5,15 @@ import pytest
 import scipy.sparse as sp
 
 import labelweave
+from drawn import draw_labels
 from labelweave import LabelCovariance, LowRankClassifier, LowRankClassifierCV, Taxonomy
 
 TIGHT = {"tol": 1e-11, "max_iter": 5000}
 LOSSES = ["squared", "logistic", "squared_hinge"]
 
 
-def _drawn(n=80, d=6, labels=6, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, d)) / 2
-    scores = X @ random.normal(size=(d, 3)) @ random.normal(size=(3, labels))
-    return X, (scores + 0.3 * random.normal(size=scores.shape) > 0.3).astype(float)
+def _drawn(n=80, d=6, labels=6):
+    return draw_labels(n, d, labels, size=0.5, rank=3, noise=0.3, missing=0.0)
 
 
 def _assert_same_bits(one, two):

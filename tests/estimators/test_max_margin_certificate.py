@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
+from drawn import draw_labels
 from labelweave import MaxMarginClassifier
 from labelweave.estimators.max_margin import feature_weights
 
@@ -21,10 +22,8 @@ def _objective(model, X, Y, C, R=None):
 
 
 def _rows(n, d, n_labels, offset=0.0, scale=1.0, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, d))
-    scores = X @ random.normal(size=(d, n_labels)) + 3 * random.normal(size=(n, n_labels))
-    return (X + offset) * scale, (scores > 0).astype(int)
+    X, Y = draw_labels(n, d, n_labels, seed=seed, noise=3.0, above=0)
+    return (X + offset) * scale, Y
 
 
 def _with_a_time():

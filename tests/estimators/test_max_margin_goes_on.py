@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import textwrap
-
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+from drawn import draw_labels
 from labelweave import (
-    LabelMatrix,
     LowRankClassifier,
     MaxMarginClassifier,
     TunedThresholdClassifier,
@@ -38,24 +32,8 @@ FITS = {
 }
 
 
-def _data(n=150, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, 8))
-    Y = (X @ np.random.default_rng(9).normal(size=(8, 6)) + random.normal(size=(n, 6)) > 0.5).astype(float)
-    Y[random.random(Y.shape) < 0.1] = np.nan
-    return X, Y
-
-
-@pytest.mark.parametrize("fit", FITS)
-def test_a_warm_start_from_the_optimum_needs_few_rounds(fit):
-    X, Y = _data()
-    model = MaxMarginClassifier(tol=1e-4, warm_start=True, **FITS[fit]).fit(X, Y)
-    cold = model.n_iter_
-    scores = model.decision_function(X)
-    model.fit(X, Y)
-    assert model.converged_
-    assert model.n_iter_ < max(cold, 6)
-    np.testing.assert_allclose(model.decision_function(X), scores, atol=0.1)
+def _data(n=150):
+    return draw_labels(n, 8, 6, above=0.5, missing=0.1)
 
 
 @pytest.mark.parametrize("fit", ["coordinates", "rbf"])
@@ -66,59 +44,6 @@ def test_a_warm_start_with_another_c_reaches_the_same_optimum(fit):
     cold = MaxMarginClassifier(C=1.3, tol=1e-5, **FITS[fit]).fit(X, Y)
     assert warm.n_iter_ <= cold.n_iter_
     np.testing.assert_allclose(warm.trace_[-1].primal, cold.trace_[-1].primal, rtol=2e-5)
-
-
-def test_a_warm_start_with_other_rows_or_labels_begins_anew():
-    X, Y = _data()
-    model = MaxMarginClassifier(warm_start=True).fit(X, Y)
-    fresh = MaxMarginClassifier().fit(X[:90], Y[:90, :3])
-    np.testing.assert_array_equal(model.fit(X[:90], Y[:90, :3]).coef_, fresh.coef_)
-
-
-_KILLED = """
-import os, signal, sys
-import numpy as np
-sys.path.insert(0, {here!r})
-from test_max_margin_goes_on import FITS, _data
-from labelweave import MaxMarginClassifier
-from labelweave.estimators import journal
-from labelweave.hyperparameters.cross_validation import CrossValidationLikelihood
-
-journal._SECONDS = 0.0
-write, calls = journal.Journal.write, []
-
-def killed(self):
-    write(self)
-    calls.append(1)
-    if len(calls) == {stop}:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-journal.Journal.write = killed
-MaxMarginClassifier(tol=1e-5, checkpoint={path!r}, **FITS[{fit!r}]).fit(*_data())
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fit", FITS)
-def test_a_fit_that_was_killed_goes_on_with_the_same_bits(fit, tmp_path):
-    path = str(tmp_path / "fit.lwc")
-    here = os.path.dirname(__file__)
-    script = textwrap.dedent(_KILLED).format(here=here, stop=3, path=path, fit=fit)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    X, Y = _data()
-    whole = MaxMarginClassifier(tol=1e-5, **FITS[fit]).fit(X, Y)
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    model = MaxMarginClassifier(tol=1e-5, checkpoint=path, **FITS[fit])
-    with pytest.raises(ValueError, match="of another fit: the parameters"):
-        model.set_params(C=2.0).fit(X, Y)
-    with pytest.raises(ValueError, match="of another fit: X"):
-        model.set_params(C=FITS[fit].get("C", 1.0)).fit(X + 1, Y)
-    with pytest.raises(ValueError, match="of another fit: y"):
-        model.fit(X, np.where(Y == 0, np.nan, Y))
-    model.set_params(n_jobs=2).fit(X, Y)
-    assert not os.path.exists(path)
-    assert [record[2:] for record in model.trace_] == [record[2:] for record in whole.trace_]
-    np.testing.assert_array_equal(model.decision_function(X), whole.decision_function(X))
 
 
 @pytest.mark.slow
@@ -159,28 +84,6 @@ def test_learned_hyperparameters_are_part_of_a_checkpoint(tmp_path, monkeypatch)
         np.testing.assert_array_equal(model.decision_function(X), whole.decision_function(X))
 
 
-def test_thresholds_are_part_of_a_checkpoint(tmp_path, monkeypatch):
-    monkeypatch.setattr(journal, "_SECONDS", 0.0)
-    X, Y = _data()
-    path, calls, write = tmp_path / "fit.lwc", [], journal.Journal.write
-
-    def killed(self):
-        write(self)
-        calls.append(1)
-        if len(calls) == 8:
-            raise SystemExit
-
-    whole = MaxMarginClassifier(threshold="macro_f1", random_state=3).fit(X, Y)
-    model = MaxMarginClassifier(threshold="macro_f1", random_state=3, checkpoint=path)
-    monkeypatch.setattr(journal.Journal, "write", killed)
-    with pytest.raises(SystemExit):
-        model.fit(X, Y)
-    monkeypatch.setattr(journal.Journal, "write", write)
-    model.fit(X, Y)
-    np.testing.assert_array_equal(model.thresholds_, whole.thresholds_)
-    np.testing.assert_array_equal(model.coef_, whole.coef_)
-
-
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("coupled", [False, True])
 def test_more_rows_and_more_labels_give_the_fit_to_all(sparse, coupled):
@@ -210,20 +113,6 @@ def test_kernel_models_take_more_rows_too(fit):
     np.testing.assert_allclose(model.trace_[-1].primal, whole.trace_[-1].primal, rtol=2e-5)
 
 
-def test_labels_are_known_by_name():
-    X, Y = _data()
-    frame = pd.DataFrame(Y, columns=list("abcdef"))
-    model = MaxMarginClassifier(tol=1e-5).partial_fit(X[:80], frame.loc[:79, ["a", "b"]])
-    model.partial_fit(X[80:], frame.loc[80:, ["b", "c"]])
-    names = ["a", "b", "c"]
-    table = frame[names].copy()
-    table.loc[:79, "c"] = np.nan
-    table.loc[80:, "a"] = np.nan
-    whole = MaxMarginClassifier(tol=1e-5).fit(X, table)
-    assert list(model.predict(X).columns) == names
-    np.testing.assert_allclose(model.trace_[-1].primal, whole.trace_[-1].primal, rtol=2e-5)
-
-
 def test_what_partial_fit_cannot_do_is_said():
     X, Y = _data()
     with pytest.raises(AttributeError, match="partial_fit"):
@@ -237,31 +126,6 @@ def test_what_partial_fit_cannot_do_is_said():
     np.testing.assert_allclose(
         model.trace_[-1].primal, MaxMarginClassifier().fit(X, Y).trace_[-1].primal, rtol=2e-3
     )
-
-
-@pytest.mark.parametrize("fit", FITS)
-def test_an_entry_without_weight_is_an_unobserved_one(fit):
-    X, Y = _data()
-    hidden = np.random.default_rng(1).random(Y.shape) < 0.2
-    weights = np.where(hidden, 0.0, 1.0)
-    stored = sp.csr_array((np.zeros(hidden.sum()), np.nonzero(hidden)), shape=Y.shape)
-    tol = {"tol": 1e-6}
-    one = MaxMarginClassifier(**tol, **FITS[fit]).fit(X, np.where(hidden, np.nan, Y))
-    for given in (weights, stored):
-        other = MaxMarginClassifier(**tol, **FITS[fit]).fit(X, Y, entry_weight=given)
-        np.testing.assert_allclose(other.trace_[-1].primal, one.trace_[-1].primal, rtol=3e-6)
-
-
-def test_weights_of_entries_are_checked():
-    X, Y = _data()
-    with pytest.raises(ValueError, match=r"entry_weight has shape \(150, 5\), but there are 150 rows and 6"):
-        MaxMarginClassifier().fit(X, Y, entry_weight=np.ones((150, 5)))
-    weights = np.ones(Y.shape)
-    weights[7, 2] = np.nan
-    with pytest.raises(ValueError, match="entry_weight at row 7, label 2 is nan"):
-        MaxMarginClassifier().fit(X, Y, entry_weight=weights)
-    with pytest.raises(ValueError, match="entry_weight at row 7, label 2 is -1"):
-        MaxMarginClassifier().fit(X, Y, entry_weight=sp.csr_array(([-1.0], ([7], [2])), shape=Y.shape))
 
 
 def test_the_second_fit_of_thresholds_starts_from_the_first():
@@ -296,16 +160,6 @@ def test_thresholds_take_less_than_one_more_fit_but_for_folds(average, wrapped, 
     assert part + whole < 1.7 * plain
     assert len(others) == 4 * folds
     assert all(other <= part for other in others)  # each starts where the one before ended
-
-
-def test_a_model_that_goes_on_is_saved_without_its_rows(tmp_path):
-    X, Y = _data()
-    labels = LabelMatrix.from_any(Y)
-    model = MaxMarginClassifier(warm_start=True).fit(X, labels)
-    small = MaxMarginClassifier().fit(X, labels)
-    for one, name in ((model, "a"), (small, "b")):
-        one.save(tmp_path / name)
-    assert abs(os.path.getsize(tmp_path / "a") - os.path.getsize(tmp_path / "b")) < 100
 
 
 @pytest.mark.parametrize("model", [MaxMarginClassifier(), LowRankClassifier(2)])

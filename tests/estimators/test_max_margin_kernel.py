@@ -174,24 +174,6 @@ def test_an_unobserved_entry_is_a_row_that_the_label_does_not_have(factorization
         np.testing.assert_allclose(together[:, label], alone.decision_function(X)[:, 0], atol=2e-3)
 
 
-@pytest.mark.parametrize("covariance", [None, 0.5 * np.eye(3) + 0.5])
-def test_weights_are_repetitions_and_zeros_are_rows_left_out(covariance):
-    X, Y = _data(40)
-    repeats = np.random.default_rng(3).integers(0, 3, 40)
-    weighted = _fit(X, Y, repeats, gamma=0.5, label_covariance=covariance)
-    repeated = _fit(
-        np.repeat(X, repeats, 0), np.repeat(Y, repeats, 0), gamma=0.5, label_covariance=covariance
-    )
-    assert _objective(weighted) == pytest.approx(_objective(repeated), rel=1e-6)
-    np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), atol=2e-3)
-    assert not np.isin(weighted.support_, np.flatnonzero(repeats == 0)).any()
-
-
-def test_all_weights_zero_are_refused():
-    with pytest.raises(ValueError, match="at least one non-zero"):
-        _fit(*_data(), np.zeros(60))
-
-
 @pytest.mark.parametrize("factorization", ["auto", "eigenvalues", "incomplete_cholesky"])
 def test_a_model_without_support(factorization):
     X, Y = _data()
@@ -277,24 +259,6 @@ def test_only_rows_with_dual_variables_are_kept():
 
 
 @pytest.mark.parametrize(
-    "kernel", ["rbf", "polynomial", "cosine", RBFKernel(0.2) + LinearKernel() * 0.5, "precomputed"], ids=str
-)
-@pytest.mark.parametrize("sparse", [False, True])
-def test_saving_and_loading_gives_the_same_model(kernel, sparse, tmp_path):
-    X, Y = _data()
-    X = rbf_kernel(X) if kernel == "precomputed" else X
-    X = sp.csr_array(X) if sparse else X
-    model = _fit(X, Y, kernel=kernel, tol=1e-4, label_covariance=0.5 * np.eye(3) + 0.5)
-    model.save(tmp_path / "model.lw")
-    loaded = labelweave.load(tmp_path / "model.lw")
-    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
-    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-    assert loaded.trace_ == model.trace_
-    again = clone(loaded).fit(X, Y)
-    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
-
-
-@pytest.mark.parametrize(
     "kernel", [rbf_kernel, RBFKernel(0.3) + labelweave.features.CallableKernel(rbf_kernel)]
 )
 def test_a_function_is_not_stored_and_the_refusal_says_why(kernel, tmp_path):
@@ -316,19 +280,6 @@ def test_a_second_fit_forgets_the_first_ones_kernel():
         model.decision_function(rbf_kernel(X)), _fit(rbf_kernel(X), Y, kernel="precomputed")
         .decision_function(rbf_kernel(X)), atol=0,
     )  # fmt: skip
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-def test_prediction_in_small_blocks_is_the_same(sparse, monkeypatch):
-    X, Y = _data()
-    X = sp.csr_array(X) if sparse else X
-    model = _fit(X, sp.csr_array(Y))
-    whole = model.predict(X).toarray(), model.decision_function(X), model.predict_top(X, 2)[1]
-    monkeypatch.setattr("labelweave.estimators.scorers._KERNEL_VALUES_AT_ONCE", 100)
-    monkeypatch.setattr("labelweave.estimators.base._SCORES_AT_ONCE", 21)
-    np.testing.assert_array_equal(model.predict(X).toarray(), whole[0])
-    np.testing.assert_allclose(model.decision_function(X), whole[1], atol=1e-11)
-    np.testing.assert_allclose(model.predict_top(X, 2)[1], whole[2], atol=1e-11)
 
 
 @pytest.mark.parametrize(
@@ -542,16 +493,6 @@ def test_searches_over_the_width():
     assert by_name.best_params_["gamma"] == by_object.best_params_["kernel__gamma"]
     on_matrices = GridSearchCV(MaxMarginClassifier(kernel="precomputed"), {"C": [0.1, 1.0]}, cv=3)
     assert on_matrices.fit(rbf_kernel(X), Y).best_score_ > 0  # rows and columns are split alike
-
-
-@pytest.mark.parametrize("classes", [np.array(["no", "yes"]), np.array([3, 7, 9])])
-def test_classes(classes, tmp_path):
-    X, _ = _data()
-    y = classes[(np.abs(X[:, 0]) * 1.5).astype(int) % len(classes)]
-    model = _fit(X, y, C=100.0, gamma=2.0, tol=1e-3)
-    assert (model.predict(X) == y).mean() > 0.9
-    model.save(tmp_path / "model.lw")
-    np.testing.assert_array_equal(labelweave.load(tmp_path / "model.lw").predict(X), model.predict(X))
 
 
 def _sum_of_kernels():

@@ -5,16 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.callback import ScoringMonitor
 
 from labelweave import (
-    BinaryRelevance,
     KernelLogisticClassifier,
     LabelGraphClassifier,
-    LabelTreeClassifier,
     LowRankClassifier,
     MaxMarginClassifier,
 )
+from watching import Watch
 
 MODELS = {
     "linear margin": MaxMarginClassifier(tol=1e-3),
@@ -24,9 +22,6 @@ MODELS = {
     "logistic": KernelLogisticClassifier(max_learning_iter=3),
     "low rank": LowRankClassifier(2),
     "given graph": LabelGraphClassifier(graph="none"),
-    "learned graph": LabelGraphClassifier(max_rounds=2),
-    "tree": LabelTreeClassifier(leaf_size=2, branching=2),
-    "relevance": BinaryRelevance(),
 }
 
 
@@ -35,39 +30,6 @@ def rows():
     random = np.random.default_rng(0)
     X = random.normal(size=(60, 5))
     return X, (X @ random.normal(size=(5, 3)) > 0).astype(int), random.uniform(0.5, 2, 60)
-
-
-class Watch:
-    """A callback that keeps what it is told at the ends of tasks."""
-
-    def __init__(self):
-        self.seen = []
-
-    def setup(self, estimator, context): ...
-
-    def teardown(self, estimator, context): ...
-
-    def on_fit_task_begin(self, estimator, context, *, X=None, y=None):
-        assert X is not None
-        assert y is not None
-
-    def on_fit_task_end(self, estimator, context, *, X=None, y=None, metadata=None, fitted_estimator=None):
-        self.seen.append((context, X, y, metadata, fitted_estimator))
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("name", MODELS)
-def test_the_scoring_monitor_scores_the_model(name, rows):
-    X, Y, weights = rows
-    alone = clone(MODELS[name]).fit(X, Y, sample_weight=weights)
-    monitor = ScoringMonitor(scoring="accuracy")
-    model = clone(MODELS[name]).set_callbacks(monitor).fit(X, Y, sample_weight=weights)
-    np.testing.assert_array_equal(model.decision_function(X), alone.decision_function(X))
-    scored = {row["task_id_path"]: row["accuracy"] for row in monitor.get_logs().data}
-    assert scored[(0,)] == pytest.approx(model.score(X, Y, sample_weight=weights))
-    assert all(0 <= score <= 1 for score in scored.values())
-    assert len(scored) >= (1 if name in ("learned graph", "relevance", "tree") else 3)
 
 
 @pytest.mark.parametrize(

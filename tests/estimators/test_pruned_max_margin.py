@@ -1,8 +1,5 @@
 """Max-margin models with sparse weights: the certificate is that of what is kept, whatever was pruned how."""
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -87,16 +84,6 @@ def test_the_same_bits_for_any_number_of_threads(pruned):
     np.testing.assert_array_equal(other.decision_function(X), pruned.decision_function(X))
 
 
-def test_files_and_pickles_predict_the_same_bits(pruned, tmp_path):
-    lw.save(pruned, tmp_path / "m.lw")
-    best, scores = pruned.predict_top(X, 3)
-    for other in (lw.load(tmp_path / "m.lw"), pickle.loads(pickle.dumps(pruned)), copy.deepcopy(pruned)):
-        np.testing.assert_array_equal(other.decision_function(X), pruned.decision_function(X))
-        np.testing.assert_array_equal(other.predict_top(X, 3)[0], best)
-        np.testing.assert_array_equal(other.predict_top(X, 3)[1], scores)
-        assert other.pruning_ == pruned.pruning_
-
-
 def test_best_labels_are_those_of_all_scores(pruned):
     scores = pruned.decision_function(X)
     for k in (1, 5, 40):
@@ -115,14 +102,6 @@ def test_unobserved_labels_weights_and_thresholds():
     plain = MaxMarginClassifier(prune="certified", tol=0.05).fit(X, table)
     primal, _ = _gap(plain, X, lw.LabelMatrix.from_any(table))
     np.testing.assert_allclose(plain.trace_[-1].primal, primal, rtol=1e-9)
-
-
-def test_one_class_a_row():
-    y = np.asarray(["a", "b", "c"])[np.argmax(Y.to_dense()[:, :3], axis=1)]
-    model = MaxMarginClassifier(prune="certified", tol=0.05).fit(X, y)
-    assert set(model.predict(X)) <= {"a", "b", "c"}
-    two = MaxMarginClassifier(prune="certified", tol=0.05).fit(X, y == "a")
-    assert two.coef_.shape == (1, 400)
 
 
 def test_later_fits_begin_anew(pruned):

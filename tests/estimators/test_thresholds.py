@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from scipy.special import logit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import f1_score
 from sklearn.metrics.pairwise import rbf_kernel
 
-import labelweave
 from labelweave import (
     KernelLogisticClassifier,
     LabelMatrix,
@@ -25,6 +23,7 @@ from labelweave.estimators.held_out import count_parts, held_out_parts
 from labelweave.estimators.kernel_logistic import fit as likelihood_fit
 from labelweave.estimators.kernel_logistic.classifier import LikelihoodFit
 from labelweave.estimators.max_margin.fit import MarginTask
+from watching import Count
 
 RARE = np.array([0.3, 0.9, 1.2, 1.5])
 
@@ -110,17 +109,6 @@ def test_a_given_score_is_the_threshold(rows):
     X, Y = rows
     plain, given = (max_margin(threshold=choice).fit(X, Y) for choice in ("auto", -0.5))
     np.testing.assert_array_equal(given.predict(X), plain.decision_function(X) > -0.5)
-
-
-@MODELS
-def test_the_choice_is_repeatable_and_in_the_file(make, rows, tmp_path):
-    X, Y = rows
-    first, second = (make(threshold="macro_f1").fit(X, sp.csr_array(Y)) for _ in range(2))
-    np.testing.assert_array_equal(first.thresholds_, second.thresholds_)
-    first.save(tmp_path / "m.lw")
-    np.testing.assert_array_equal(
-        labelweave.load(tmp_path / "m.lw").decision_function(X), first.decision_function(X)
-    )
 
 
 @MODELS
@@ -216,33 +204,10 @@ def test_an_interrupted_fit_keeps_the_model_of_a_part(make, call, rows, monkeypa
     assert f1_score(Y, model.predict(X), average="micro") > 0.5
 
 
-class _Watch:
-    """Note the subtasks; ask to stop after some."""
-
-    def __init__(self, stop_after=None):
-        self.stop_after, self.names, self.expected = stop_after, [], None
-
-    def setup(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        if context.parent is None:
-            self.expected = context.max_subtasks
-
-    def on_fit_task_end(self, estimator, context):
-        if context.parent is None:
-            return False
-        self.names.append(context.task_name)
-        return self.stop_after is not None and len(self.names) >= self.stop_after
-
-    def teardown(self, estimator, context):
-        pass
-
-
 @OURS
 @pytest.mark.parametrize(("share", "parts"), [(0.2, 1), ("auto", 5)])
 def test_callbacks_see_all_fits(make, share, parts, rows):
-    watch = _Watch()
+    watch = Count()
     make(threshold="f1", tol=1e-3, validation_fraction=share).set_callbacks(watch).fit(*rows)
     assert watch.names == ["duality gap of a part"] * 30 * parts + ["duality gap"] * 30
     assert watch.expected == 30 * parts + 30
@@ -252,7 +217,7 @@ def test_callbacks_see_all_fits(make, share, parts, rows):
 @pytest.mark.parametrize("stop_after", [2, 95])
 def test_a_callback_can_stop_either_fit(make, stop_after, rows):
     X, Y = rows
-    watch = _Watch(stop_after)
+    watch = Count(stop_after)
     model = make(threshold="f1", tol=1e-9, validation_fraction=0.1).set_callbacks(watch)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         model.fit(X, Y)

@@ -4,32 +4,16 @@ import re
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from attacks.small_fits import EVERY, mark
 
-from labelweave import (
-    AutoLabelClassifier,
-    BinaryRelevance,
-    KernelLogisticClassifier,
-    LabelGraphClassifier,
-    LabelTreeClassifier,
-    LowRankClassifier,
-    LowRankClassifierCV,
-    MaxMarginClassifier,
-    ZeroShotClassifier,
-)
+from labelweave import MaxMarginClassifier
 from labelweave.estimators import progress_lines
 from labelweave.estimators.progress_lines import FitCallback, FitLines
+from small_models import data, fit_once, kinds, model, takes
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(60, 4))
 Y = (X[:, :3] + 0.3 * RANDOM.normal(size=(60, 3)) > 0).astype(int)
-MODELS = [
-    MaxMarginClassifier(), MaxMarginClassifier(hyperparameters="learn", coupling="full"),
-    KernelLogisticClassifier(max_learning_iter=3), LowRankClassifier(2),
-    LowRankClassifierCV(ranks=[2]), LabelGraphClassifier(max_rounds=2, tol=0.1), BinaryRelevance(),
-    LabelTreeClassifier(leaf_size=1, branching=2), AutoLabelClassifier(members=["linear"]),
-    ZeroShotClassifier(None, np.eye(3, dtype=int), temperature=1.0),
-]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -38,23 +22,24 @@ def quick(monkeypatch):
     monkeypatch.setattr(progress_lines, "_QUIET_SECONDS", 3600.0)
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+@kinds(takes("verbose"))
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_every_estimator_says_how_far_it_is(model, capfd):
-    name = type(model).__name__
-    clone(model).fit(X, Y)
+def test_a_fit_says_how_far_it_is_where_it_is_asked(name, capfd):
+    rows, targets = data(name)
+    kind = type(EVERY[name]).__name__
+    model(name).fit(rows, targets)
     assert capfd.readouterr() == ("", "")
-    quiet = clone(model).fit(X, Y)
-    told = clone(model).set_params(verbose=True).fit(X, Y)
+    told = model(name, verbose=True).fit(rows, targets)
     out, err = capfd.readouterr()
     assert out == ""
-    assert re.fullmatch(rf"labelweave: {name}, \d+\.\d s: [\w ]+\n", err)
-    scores = "predict_proba" if isinstance(model, ZeroShotClassifier) else "decision_function"
-    np.testing.assert_array_equal(getattr(told, scores)(X), getattr(quiet, scores)(X))
-    clone(model).set_params(verbose=2).fit(X, Y)
+    assert re.fullmatch(rf"labelweave: {kind}, \d+\.\d s: [\w ]+\n", err)
+    assert mark(told, rows) == mark(fit_once(name), rows)
+    model(name, verbose=2).fit(rows, targets)
     lines = capfd.readouterr().err.splitlines()
-    assert all(line.startswith(f"labelweave: {name}, ") for line in lines)
-    assert (len(lines) > 1) == (not isinstance(model, BinaryRelevance))
+    assert all(line.startswith(f"labelweave: {kind}, ") for line in lines)
+    assert (len(lines) > 1) == (kind != "BinaryRelevance")
+    with pytest.raises(ValueError, match="verbose"):
+        model(name, verbose=-1).fit(rows, targets)
 
 
 def test_slow_fits_have_lines_meanwhile(capfd):

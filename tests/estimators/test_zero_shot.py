@@ -218,12 +218,6 @@ def test_held_out_loss_tells_a_good_kernel_width_from_a_bad_one(world):
     assert losses[0] < losses[1]
 
 
-def test_same_seed_same_bits(world, fitted):
-    X, classes, signatures, X_test, _ = world
-    again = clone(fitted).fit(X, signatures[classes], groups=classes)
-    np.testing.assert_array_equal(again.predict_proba(X_test), fitted.predict_proba(X_test))
-
-
 @given(
     n_classes=st.integers(4, 12), n_folds=st.integers(2, 3), seed=st.integers(0, 99), data=st.data()
 )  # fmt: skip

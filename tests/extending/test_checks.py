@@ -1,9 +1,12 @@
 """The public checks find what is wrong with a loss, a kernel or a covariance, and say it."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from drawn import draw_labels
 from labelweave import LabelCovariance, LowRankClassifier, LowRankClassifierCV, Taxonomy, load
 from labelweave.extending import ContractError, EntryLoss, check_covariance, check_kernel, check_loss
 from labelweave.features import ForestKernel, make_kernel
@@ -169,12 +172,7 @@ def test_what_would_be_too_large_to_write_out_is_refused():
         check_kernel("rbf")
 
 
-def _problem(seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(60, 5))
-    Y = (X @ random.normal(size=(5, 6)) + random.normal(size=(60, 6)) > 0).astype(float)
-    Y[random.random(Y.shape) < 0.3] = np.nan
-    return X, Y
+_problem = partial(draw_labels, n_labels=6, above=0, missing=0.3)
 
 
 @pytest.mark.parametrize(("own", "name"), [(PlainLogistic, "logistic"), (PlainSquared, "squared")])

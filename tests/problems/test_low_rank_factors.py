@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from drawn import draw_labels
 from labelweave.arrays import Workers
 from labelweave.features.factor_maps import DenseMap, KernelMap, SparseMap
 from labelweave.features.gram import choose_gram
@@ -23,11 +24,8 @@ LOSSES = ["squared", "logistic", "squared_hinge"]
 MAPS = ["dense", "sparse", "kernel"]
 
 
-def _data(missing=0.0, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(N, D)) * (random.random((N, D)) < 0.7)
-    Y = (X @ random.normal(size=(D, L)) + random.normal(size=(N, L)) > 0.6).astype(float)
-    Y[random.random(Y.shape) < missing] = np.nan
+def _data(missing=0.0):
+    X, Y = draw_labels(N, D, L, kept=0.7, above=0.6, missing=missing)
     Y[0] = [1, 0, 1, 0, 1, 0]
     return X, Y
 

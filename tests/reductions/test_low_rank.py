@@ -7,14 +7,13 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics.pairwise import rbf_kernel
 
+from drawn import draw_labels
 from labelweave import LowRankClassifier
 from reference.trace_norm_twin import soft_thresholded
 
 
-def _data(n=40, d=7, n_labels=5, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, d))
-    Y = (X @ random.normal(size=(d, n_labels)) + random.normal(size=(n, n_labels)) > 0.3).astype(int)
+def _data(n_labels=5):
+    X, Y = draw_labels(40, 7, n_labels)
     Y[0], Y[1] = 0, 1
     return X, Y
 

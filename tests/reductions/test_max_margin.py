@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.svm import LinearSVC
 
+from drawn import draw_labels
 from labelweave import MaxMarginClassifier
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.problems import coupled_margins
@@ -12,9 +13,7 @@ from reference import margin_twins
 
 
 def _data(n=60, d=8, n_labels=5, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, d)) * (random.random((n, d)) < 0.6)
-    Y = (X @ random.normal(size=(d, n_labels)) + random.normal(size=(n, n_labels)) > 0.4).astype(int)
+    X, Y = draw_labels(n, d, n_labels, seed=seed, kept=0.6, above=0.4)
     Y[0], Y[1] = 0, 1
     return X, Y
 

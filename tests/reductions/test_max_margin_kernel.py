@@ -6,14 +6,13 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.svm import SVC
 
+from drawn import draw_labels
 from labelweave import LabelCovariance, LabelMatrix, MaxMarginClassifier, Taxonomy
 from reference import gram_twins
 
 
-def _data(n=50, d=5, n_labels=3, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, d))
-    Y = (X @ random.normal(size=(d, n_labels)) + random.normal(size=(n, n_labels)) > 0.3).astype(int)
+def _data(n=50, d=5, n_labels=3):
+    X, Y = draw_labels(n, d, n_labels)
     Y[0], Y[1] = 0, 1
     return X, Y
 

@@ -1,0 +1,231 @@
+"""Every fit can be watched, stopped, gone on with and refused, and the model is what it should be then."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from attacks.small_fits import AtSubtask, fitted, mark
+from sklearn.callback import ScoringMonitor
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+import labelweave
+from labelweave import config_context
+from small_models import (
+    assert_same_scores,
+    data,
+    ends,
+    exact,
+    fit,
+    fit_once,
+    has,
+    is_coupled,
+    kinds,
+    learns,
+    model,
+    press,
+    scores,
+    takes,
+    with_one_optimum,
+)
+from watching import Watch
+
+
+def watched(name):
+    """Say of kinds whether their fits go on long enough to be stopped."""
+    is_short = name in ("margins, rbf columns", "margins, features later", "margins, pruned")
+    return takes("checkpoint")(name) and not is_short
+
+
+def unending(name):
+    """Give a model of a kind whose fit does not end before it is stopped."""
+    made = model(name)
+    is_search = made.get_params().get("hyperparameters") == "learn" or "path" in name
+    return made if is_search else made.set_params(tol=1e-9)
+
+
+@kinds(watched)
+def test_an_interrupt_is_raised_and_the_best_model_kept(name, tmp_path):
+    X, Y = data(name)
+    stopped = unending(name).set_callbacks(press(3))
+    with pytest.raises(KeyboardInterrupt, match="interrupted"):
+        stopped.fit(X, Y)
+    assert "interrupted" in ends(stopped)
+    assert np.isfinite(scores(stopped, X)).all()
+    stopped.save(tmp_path / "m.lw")
+    assert mark(labelweave.load(tmp_path / "m.lw"), X) == mark(stopped, X)
+    kept = unending(name).set_callbacks(press(3))
+    with config_context(on_interrupt="keep"), pytest.warns(ConvergenceWarning, match="interrupted") as caught:
+        assert kept.fit(X, Y) is kept
+    assert caught[0].filename == __file__
+    assert mark(kept, X) == mark(stopped, X)
+
+
+@kinds(lambda name: watched(name) and not name.startswith("tree"))  # which says so of whole nodes
+def test_a_callback_ends_a_fit(name):
+    X, Y = data(name)
+    with pytest.warns(ConvergenceWarning, match="interrupted") as caught:
+        stopped = unending(name).set_callbacks(AtSubtask(2)).fit(X, Y)
+    assert caught[0].filename == __file__
+    assert "interrupted" in ends(stopped)
+    assert len(stopped.predict(X)) == len(X)
+
+
+@kinds(lambda name: takes("max_iter")(name) and name not in ("ridge of labels", "low rank, exact path"))
+def test_a_fit_that_needs_more_rounds_says_so(name):
+    X, Y = data(name)
+    with pytest.warns(ConvergenceWarning, match="raise max_iter|limit of passes") as caught:
+        found = model(name, tol=1e-12, max_iter=1).fit(X, Y)
+    assert [warning.filename for warning in caught] == [__file__]
+    assert (found.status_, found.converged_) == ("iteration_limit", False)
+    assert found.n_iter_ == 1 or name.startswith("graph")  # whose passes are of rows and of working sets
+
+
+@kinds(has("set_callbacks"))
+def test_a_callback_hears_of_a_fit_and_changes_no_bit(name):
+    X, Y = data(name)
+    watch = Watch()
+    found = fitted(model(name).set_callbacks(watch), X, Y)
+    assert watch.calls == ["setup", "teardown"]
+    assert mark(found, X) == mark(fit_once(name), X)
+    root, *_, last = watch.seen[-1]
+    assert root.parent is None
+    np.testing.assert_array_equal(np.asarray(last.predict(X)), np.asarray(found.predict(X)))
+
+
+@kinds(lambda name: takes("verbose")(name) and name != "zero-shot")  # whose y has attributes and classes
+def test_the_scoring_monitor_scores_models(name):
+    X, Y = data(name)
+    Y = Y if np.ndim(Y) == 1 else np.nan_to_num(Y)
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(X))
+    monitor = ScoringMonitor(scoring="accuracy")
+    found = model(name).set_callbacks(monitor)
+    fitted(found, X, Y, sample_weight=weights)
+    scored = {row["task_id_path"]: row["accuracy"] for row in monitor.get_logs().data}
+    assert scored[(0,)] == pytest.approx(found.score(X, Y, sample_weight=weights))
+    assert all(0 <= score <= 1 for score in scored.values())
+
+
+@kinds(lambda name: name != "texts of labels")  # which says then that it has no `_form`
+def test_a_refused_fit_leaves_a_model_as_it_was(name):
+    X, Y = data(name)
+    made, expected = model(name), mark(fit_once(name), X)
+    with pytest.raises(ValueError, match=r"59|inconsistent"):
+        made.fit(X, Y[:-1])
+    with pytest.raises(NotFittedError):
+        made.predict(X)
+    fitted(made, X, Y)
+    with pytest.raises(ValueError, match=r"59|inconsistent"):
+        made.fit(X, Y[:-1])
+    assert mark(made, X) == expected
+    if takes("class_weight")(name):  # which is refused after much has been read
+        with pytest.raises(ValueError, match=r"'q'|3 classes"):
+            made.set_params(class_weight={"q": 1}).fit(X, np.array(list("abc") * 20))
+        assert mark(made, X) == expected
+
+
+OTHER_ROUNDS = (
+    "graph, given",
+    "graph, proximal",
+    "margins, thresholds",
+)  # which end after others
+
+
+@kinds(lambda name: takes("warm_start")(name) and name not in OTHER_ROUNDS)
+def test_a_warm_start_takes_no_more_rounds_and_ends_where_the_first_fit_did(name):
+    X, Y = data(name)
+    fine = {"tol": 1e-4} if name.startswith("margins") else {}
+    found = fit(name, X, Y, warm_start=True, **fine)
+    assert mark(found, X) == mark(fit(name, X, Y, **fine), X)
+    cold, objective = found.n_iter_, found.trace_[-1].primal if hasattr(found.trace_[-1], "primal") else 0.0
+    before = scores(found, X)
+    fitted(found, X, Y)
+    assert found.converged_
+    assert found.n_iter_ < max(cold, 6)
+    if fine:
+        np.testing.assert_allclose(scores(found, X), before, atol=0.1)
+    if objective:
+        assert found.trace_[-1].primal <= objective * 1.03
+
+
+def forgets(name):
+    """Say of kinds whether a start from other rows is none: factors go on, and so does what was learned."""
+    is_learned = learns(name) or name in ("graph, learned", "graph, measured")
+    return takes("warm_start")(name) and not (name.startswith("low rank") or is_coupled(name) or is_learned)
+
+
+@kinds(forgets)
+def test_a_warm_start_with_other_rows_and_labels_begins_anew(name):
+    X, Y = data(name)
+    found = fitted(fit(name, X, Y, warm_start=True), X[:45], Y[:45])
+    assert mark(found, X) == mark(fit(name, X[:45], Y[:45]), X)
+    fitted(found, X[:, :4], Y[:, :3])
+    assert mark(found, X[:, :4]) == mark(fit(name, X[:, :4], Y[:, :3]), X[:, :4])
+    assert mark(fitted(found.set_params(warm_start=False), X, Y), X) == mark(fit_once(name), X)
+
+
+@kinds(takes("warm_start"))
+def test_what_a_warm_start_needs_is_in_no_file(name, tmp_path):
+    X, Y = data(name)
+    fit(name, X, Y, warm_start=True).save(tmp_path / "warm")
+    fit_once(name).save(tmp_path / "cold")
+    sizes = [(tmp_path / path).stat().st_size for path in ("warm", "cold")]
+    assert abs(sizes[0] - sizes[1]) < 100
+
+
+def grows(name):
+    """Say of kinds whether rows may come later, of more labels too."""
+    return has("partial_fit")(name) and with_one_optimum(name) and not is_coupled(name)
+
+
+@kinds(grows)
+def test_rows_and_labels_that_come_later_make_the_fit_to_all(name):
+    X, Y = data(name)
+    Y = np.nan_to_num(Y)
+    hidden = Y.copy()
+    hidden[:40, 3:] = np.nan
+    whole = fit(name, X, hidden, **exact(name))
+    for form in (np.asarray, sp.csr_array):
+        found = model(name, **exact(name))
+        for rows, width in ((slice(0, 25), 3), (slice(25, 40), 3), (slice(40, 60), 5)):
+            found.partial_fit(form(X[rows]), form(Y[rows, :width]))
+        assert found.classes_.tolist() == list(range(5))
+        assert_same_scores(name, found, form(X), scores(whole, X))
+
+
+@kinds(grows)
+def test_rows_that_come_later_count_with_their_weights_and_names(name):
+    X, Y = data(name)
+    frame, weights = pd.DataFrame(np.nan_to_num(Y), columns=list("abcde")), np.repeat([1.0, 2.0], [40, 20])
+    table = frame.copy()
+    table.loc[:39, "e"] = np.nan
+    table.loc[40:, "a"] = np.nan
+    whole = fit(name, X, table, weights, **exact(name))
+    found = model(name, **exact(name)).partial_fit(X[:40], frame.loc[:39, list("abcd")], weights[:40])
+    found = pickle.loads(pickle.dumps(found)).partial_fit(X[40:], frame.loc[40:, list("ebcd")], weights[40:])
+    assert list(found.predict(X).columns) == list("abcde")
+    assert_same_scores(name, found, X, scores(whole, X))
+
+
+@kinds(grows)
+def test_rows_that_are_refused_have_not_been_seen(name, tmp_path):
+    X, Y = data(name)
+    found = model(name, **exact(name)).partial_fit(X[:40], Y[:40])
+    expected = mark(found, X)
+    with pytest.raises(ValueError, match="features"):
+        found.partial_fit(X[40:, :3], Y[40:])
+    with pytest.raises(ValueError, match="has one class a row, but had many labels"):
+        found.partial_fit(X[40:], np.arange(20) % 2)
+    assert mark(found, X) == expected
+    whole = fit(name, X, Y, **exact(name))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found.partial_fit(X[40:], Y[40:])
+    assert_same_scores(name, found, X, scores(whole, X))
+    found.save(tmp_path / "m.lw")
+    whole.save(tmp_path / "whole")
+    assert abs((tmp_path / "m.lw").stat().st_size - (tmp_path / "whole").stat().st_size) < 2000
+    with pytest.warns(UserWarning, match="kept no rows|these rows alone"):
+        labelweave.load(tmp_path / "m.lw").partial_fit(X, Y)

@@ -1,0 +1,146 @@
+"""The small models that tests of all estimators are about, their data, and fits that tests share."""
+
+import signal
+from functools import cache
+from inspect import signature
+
+import numpy as np
+import pandas as pd
+import pytest
+from attacks.small_fits import EVERY, NEEDS_NAMES, AtSubtask, data_of, fitted
+from sklearn.base import clone
+
+ROWS, FEATURES = 60, 6
+QUICK = (
+    "margins, coordinates", "margins, rbf", "logistic, fixed", "low rank", "tree of one node", "graph, none",
+    "ridge of labels", "tuned", "calibrated", "conformal", "hierarchy", "texts of labels",
+    "zero-shot",
+)  # fmt: skip
+"""Kinds that fast tests look at, one or two of every class."""
+
+
+def kinds(which=lambda name: True, quick=QUICK):
+    """Give the kinds of models of some sort, as cases of a test of which all but the quick ones are slow."""
+    marks = {name: () if name in quick else pytest.mark.slow for name in EVERY if which(name)}
+    return pytest.mark.parametrize("name", [pytest.param(name, marks=mark) for name, mark in marks.items()])
+
+
+def takes(parameter):
+    """Say of kinds whether their constructors have a parameter."""
+    return lambda name: parameter in EVERY[name].get_params()
+
+
+def has(method):
+    """Say of kinds whether they have a method."""
+    return lambda name: hasattr(EVERY[name], method)
+
+
+def weighs_entries(name):
+    return "entry_weight" in signature(EVERY[name].fit).parameters
+
+
+def in_folds(name):
+    """Say whether a kind chooses something by rows held out, which are others where there are more."""
+    return (
+        name.startswith(("tuned", "calibrated", "conformal", "automatic", "texts", "zero")) or "path" in name
+    )
+
+
+def with_one_optimum(name):
+    """Say whether a kind's fit is told by its problem alone, not by folds or pivots among its rows."""
+    is_tuned = EVERY[name].get_params().get("threshold") in ("f1", "macro_f1")
+    return not (in_folds(name) or is_tuned or "pivots" in name or "columns" in name)
+
+
+def learns(name):
+    """Say whether a kind learns something in folds before it is fitted."""
+    params = EVERY[name].get_params()
+    return bool(params.get("hyperparameters") == "learn" or params.get("early_stopping") or "scores" in name)
+
+
+def is_coupled(name):
+    """Say whether a kind is about the labels of its data alone, and of some by what it knows of others."""
+    params = EVERY[name].get_params()
+    given = [params.get(parameter) for parameter in ("label_covariance", "coupling", "taxonomy")]
+    return any(one is not None for one in given) or name == "zero-shot"
+
+
+@cache
+def data(name):
+    """Give the data of a kind, which nobody may change."""
+    X, Y = data_of(name, ROWS, FEATURES)
+    for part in (X, np.asarray(Y)):
+        part.flags.writeable = False
+    return X, Y
+
+
+def labels(name, table):
+    """Give labels as the kind wants them, with names where it needs some."""
+    return pd.DataFrame(table, columns=list("abcde")[: table.shape[1]]) if name in NEEDS_NAMES else table
+
+
+def complete(name):
+    """Give the data of a kind with all entries known."""
+    X, Y = data(name)
+    return X, labels(name, np.nan_to_num(np.asarray(Y)))
+
+
+def model(name, **parameters):
+    """Give a model of a kind that is not fitted."""
+    return clone(EVERY[name]).set_params(**parameters)
+
+
+def fit(name, X, y, sample_weight=None, entry_weight=None, **parameters):
+    """Fit a model of a kind, whether it converges or not."""
+    weights = {"sample_weight": sample_weight, "entry_weight": entry_weight}
+    return fitted(model(name, **parameters), X, y, **{k: v for k, v in weights.items() if v is not None})
+
+
+@cache
+def fit_once(name):
+    """Give the fit of a kind to its data that all tests share, and leave as it is."""
+    return fit(name, *data(name))
+
+
+def scores(fitted_model, X):
+    """Score rows as the model offers it."""
+    offered = fitted_model.decision_function if hasattr(fitted_model, "decision_function") else None
+    return (offered or fitted_model.predict_proba)(X)
+
+
+def exact(name):
+    """Give what makes a kind find the one optimum of its problem, whatever way its steps take.
+
+    Graphs keep their tolerance: row by row they come to a small gap in thousands of passes.
+    """
+    given = {"prune": "off"} if takes("prune")(name) else {}
+    for parameter in EVERY[name].get_params():
+        last = parameter.rpartition("__")[2]
+        if last == "gamma":
+            given[parameter] = 0.1
+        elif last == "tol" and not name.startswith("graph"):
+            given[parameter] = 1e-13 if name == "logistic, fixed" else 1e-7
+        elif last == "max_iter" and not name.startswith("graph"):
+            given[parameter] = 3000
+    return given
+
+
+SAME_STEPS = ("ridge of labels", "LIBLINEAR of labels")
+
+
+def assert_same_scores(name, fitted_model, rows, expected):
+    """Check that a fit has the scores of one with the same optimum, as near as fits of a kind come."""
+    is_close = name in SAME_STEPS or name.startswith("graph")
+    atol = 1e-9 if is_close else 1e-6 if name == "logistic, fixed" else 2e-3
+    rtol = 0 if atol < 1e-3 else 1e-3
+    np.testing.assert_allclose(scores(fitted_model, rows), expected, rtol=rtol, atol=atol)
+
+
+def ends(fitted_model):
+    """Give how the stages of a fit ended."""
+    return {getattr(fitted_model, end, None) for end in ("status_", "learning_status_", "search_status_")}
+
+
+def press(at):
+    """Press Ctrl-C at the end of some subtask."""
+    return AtSubtask(at, lambda: signal.raise_signal(signal.SIGINT))
