@@ -108,7 +108,7 @@ def test_the_scoring_monitor_scores_models(name):
     assert all(0 <= score <= 1 for score in scored.values())
 
 
-@kinds(lambda name: name != "texts of labels")  # which says then that it has no `_form`
+@kinds()
 def test_a_refused_fit_leaves_a_model_as_it_was(name):
     X, Y = data(name)
     made, expected = model(name), mark(fit_once(name), X)
@@ -164,6 +164,12 @@ def test_a_warm_start_with_other_rows_and_labels_begins_anew(name):
     fitted(found, X[:, :4], Y[:, :3])
     assert mark(found, X[:, :4]) == mark(fit(name, X[:, :4], Y[:, :3]), X[:, :4])
     assert mark(fitted(found.set_params(warm_start=False), X, Y), X) == mark(fit_once(name), X)
+
+
+def test_a_learned_graph_of_more_labels_is_no_start():
+    X, Y = data("graph, learned")
+    found = fitted(fit("graph, learned", X, Y, warm_start=True), X, Y[:, :3])
+    assert mark(found, X) == mark(fit("graph, learned", X, Y[:, :3]), X)
 
 
 @kinds(takes("warm_start"))

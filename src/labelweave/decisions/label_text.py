@@ -189,8 +189,9 @@ class LabelTextClassifier(DecisionClassifier):
             If no embedding is given and the package wordllama is not there.
         """
         estimator = self._asked()
-        self.taxonomy_ = None if self.taxonomy is None else Taxonomy.from_any(self.taxonomy)
+        taxonomy = None if self.taxonomy is None else Taxonomy.from_any(self.taxonomy)
         data = self._read(X, y, sample_weight)
+        self.taxonomy_ = taxonomy
         unseen = np.setdiff1d(np.arange(data.labels.n_labels), seen_labels(data))
         self._form = replace(self._form, unobserved=tuple(unseen.tolist()))
         data = self._announced(replace(data, y=data.labels if self._form.kind != "binary" else y), 1)

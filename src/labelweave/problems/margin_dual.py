@@ -330,11 +330,9 @@ class MarginDual(ABC):
         table = np.empty((self.data.features.shape[1], len(places)))
         step = max(1, _CACHED_NUMBERS // max(1, len(parts) * WIDTH))
         for start in range(0, len(table), step):  # labels of a few features change places in the cache
-            features = slice(start, start + step)
-            wide = np.concatenate([weights[features] for weights, _ in parts], axis=1)
-            np.take(wide, places, axis=1, out=table[features], mode="clip")
-        constants = np.concatenate([constants for _, constants in parts])[places]
-        return table.T, constants
+            wide = np.concatenate([weights[start : start + step] for weights, _ in parts], axis=1)
+            table[start : start + step] = np.take(wide, places, axis=1)
+        return table.T, np.concatenate([constants for _, constants in parts])[places]
 
     @property
     def exact_rows(self) -> tuple[Any, ...]:

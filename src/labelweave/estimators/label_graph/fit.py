@@ -202,7 +202,8 @@ class GraphFit:
         solver = CliqueGeneration(inner, last, options.max_rounds, options.graph_tol)
         start, known = None, self.earlier.get(self.prefix + "graph")
         if isinstance(known, GrowthState):
-            start = solver.continued(problem, known)
+            last_label = max((max(clique) for cliques in known.cliques for clique in cliques), default=0)
+            start = solver.continued(problem, known) if last_label < data.labels.n_labels else None
         result, state = self.journal.run(self.prefix + "graph", solver, problem, start, on_check)
         if not state.reason and len(state.records) < len(state.cliques):  # interrupted before its end
             state = solver.noted(problem, state, result.trace[-1])
