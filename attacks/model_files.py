@@ -61,7 +61,7 @@ _N_ROWS = 3
 _SHARD = 500  # files
 _CHECKPOINTS = 0.02  # their share; they take a fit each
 _WIDEST = 10_000
-_FILES = Path(__file__).parents[1] / "tests" / "model_files"
+_FILES = Path(__file__).parents[1] / "tests" / "model_files" / "kept"
 _METHODS = (
     *("decision_function", "predict", "predict_proba", "predict_log_proba", "predict_top", "predict_map"),
     "expected_attributes",
@@ -70,8 +70,8 @@ _METHODS = (
 
 @cache
 def base_files() -> dict[str, bytes]:
-    """Give the files that are edited: of earlier versions, the same models saved by this one, pipelines."""
-    found = {path.stem: path.read_bytes() for path in sorted(_FILES.glob("written_by_*/*.lw"))}
+    """Give the files that are edited: those that are kept, the same models saved again, pipelines."""
+    found = {path.stem: path.read_bytes() for path in sorted(_FILES.glob("*.lw"))}
     with tempfile.TemporaryDirectory() as folder:
         for name in list(found):
             path = Path(folder) / "again.lw"

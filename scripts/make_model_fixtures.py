@@ -1,13 +1,9 @@
-"""Write small model files of every estimator with what they predict, to hold later versions to them.
+"""Write small model files of every estimator with what they predict, to hold later commits to them.
 
-Run it with the version whose files are to be kept, and never again for that version::
-
-    PYTHONPATH=/path/to/that/src python scripts/make_model_fixtures.py tests/model_files/written_by_COMMIT
-
-"later" or "texts" behind the folder writes models of classes that were added after the first files.
+    python scripts/make_model_fixtures.py tests/model_files/kept
 
 It writes one ``name.lw`` a model, ``expected.npz`` with outputs and attributes, and ``index.json`` with
-the machine's arithmetic and the names.  ``tests/model_files/test_earlier_files.py`` reads them.
+the machine's arithmetic and the names.  ``tests/model_files/test_kept_files.py`` reads them.
 
 Features are small integers, and the weights of models of ``_exact_cases`` are rounded to 12 binary digits
 after the point before the model is saved: their scores are sums that no order of additions rounds, so that
@@ -16,6 +12,7 @@ every processor gives the same bits.  Other models take exponentials, or rows th
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -29,6 +26,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
+
+from labelweave.estimators.scorers import KernelExpansion, Scorer
 
 ASKED: dict[str, dict[str, Any]] = {
     "decision_function": {},
@@ -44,13 +43,14 @@ ASKED: dict[str, dict[str, Any]] = {
 _ROUNDED = (
     "coef_",
     "intercept_",
-    "dual_coef_",
     "clique_coef_",
     "clique_intercept_",
     "feature_factors_",
     "label_factors_",
     "thresholds_",
-)
+    "weights",
+    "coefficients",
+)  # fitted attributes, and fields of scorers and of their terms
 _DIGITS = 2.0**12
 FITTED = 24  # rows fitted, the first; those after them are predicted
 
@@ -392,7 +392,7 @@ def _wrapped_cases() -> dict[str, tuple[Any, str, Any]]:
     }
 
 
-def _later_cases() -> dict[str, tuple[Any, str, Any]]:
+def _composed_cases() -> dict[str, tuple[Any, str, Any]]:
     from sklearn.feature_selection import SelectKBest, f_classif
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -479,28 +479,31 @@ def _text_cases() -> dict[str, tuple[Any, str, Any]]:
     }  # fmt: skip
 
 
-def _rounded(model: Any) -> None:
-    for name in _ROUNDED:
-        value = vars(model).get(name)
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-            setattr(model, name, np.asarray(np.round(value * _DIGITS) / _DIGITS, value.dtype))
+def _rounded(value: Any, name: str = "") -> Any:
+    if isinstance(value, np.ndarray) and name in _ROUNDED and value.dtype.kind == "f":
+        return np.asarray(np.round(value * _DIGITS) / _DIGITS, value.dtype)
+    if isinstance(value, tuple):
+        return tuple(map(_rounded, value))
+    if isinstance(value, (Scorer, KernelExpansion)):
+        fields = {one.name: _rounded(getattr(value, one.name), one.name) for one in dataclasses.fields(value)}
+        return dataclasses.replace(value, **fields)
+    return value
 
 
-def _save_models(folder: Path, stage: str) -> dict[str, tuple[str, bool]]:
+def _save_models(folder: Path) -> dict[str, tuple[str, bool]]:
     """Fit and save all models; give for each the kind of its rows and whether its scores are exact."""
     import labelweave
 
-    exact, saved = (_exact_cases() if stage == "first" else {}), {}
-    cases = {"first": lambda: exact | _other_cases(), "later": _later_cases, "texts": _text_cases}[stage]()
-    for name, (model, kind, y) in cases.items():
+    exact, saved = _exact_cases(), {}
+    for name, (model, kind, y) in (exact | _other_cases() | _composed_cases() | _text_cases()).items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(rows(kind, DATA["X"], DATA["near"])[:FITTED], y)
         if name in exact:
-            _rounded(model)
+            vars(model).update({key: _rounded(value, key) for key, value in vars(model).items()})
         labelweave.save(model, folder / f"{name}.lw")
         saved[name] = kind, name in exact
-    for name, flags in (_TABLE_MODELS if stage == "first" else {}).items():
+    for name, flags in _TABLE_MODELS.items():
         with tempfile.TemporaryDirectory() as empty:
             _table(FITTED).to_csv(Path(empty, "rows.csv"), index=False)
             words = ["fit", f"{empty}/rows.csv", "--out", f"{folder}/{name}.lw", "--quiet", *_COLUMNS, *flags]
@@ -515,11 +518,11 @@ def main() -> int:
     """Fit, save, and write down what the saved models predict."""
     import labelweave
 
-    folder, stage = Path(sys.argv[1]), (*sys.argv[2:], "first")[0]
+    folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     arrays = {name: DATA[name] for name in ("X", "near")}
     models: dict[str, Any] = {}
-    for name, (kind, is_exact) in _save_models(folder, stage).items():
+    for name, (kind, is_exact) in _save_models(folder).items():
         model = labelweave.load(folder / f"{name}.lw")
         tested = rows(kind, arrays["X"], arrays["near"])[FITTED:]
         asked = [method for method in ASKED if _answers(model, method, tested)]

@@ -184,7 +184,7 @@ def test_yes_and_no_are_one_column_and_may_be_labels(tmp_path):
         X = data.X.toarray() if sp.issparse(data.X) else data.X
         np.testing.assert_array_equal(X, [[1, 1, 0], [0, 0, 0], [np.nan, 0, 1]])
         np.testing.assert_array_equal(data.Y.to_dense().ravel(), [1, 0, np.nan])
-    before = ["motif=YES", "motif=NO", "hue=red", "hue=blue"]  # as a model of an earlier version knows them
+    before = ["motif=YES", "motif=NO", "hue=red", "hue=blue"]  # as a model of other rows may know them
     again = read_mulan(tmp_path / "t.arff", n_labels=1, feature_names=before)
     assert list(again.feature_names) == before
     assert again.X.toarray()[1].tolist() == [0, 1, 0, 0]

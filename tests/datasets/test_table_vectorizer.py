@@ -136,19 +136,18 @@ def test_state_rebuilds_an_equal_transformer(options):
     assert again.to_state().keys() == made.to_state().keys()
 
 
-def test_words_of_earlier_files_are_lists(tmp_path):
+def test_words_in_files_are_lines_of_bytes(tmp_path):
     made = TableVectorizer("title").fit(FRAME)
     state = made.to_state()
     words = made.text_vectorizers_[0].get_feature_names_out().tolist()
     save_object(tmp_path / "m.lw", made)
     content = (tmp_path / "m.lw").read_bytes()
     assert content.count(b"apple") == content.count(b"apple\n") == 1  # not in the header
-    for kept in (words, state["words"][0]):
-        again = made_of_state("TableVectorizer", TableVectorizer, state | {"words": [kept]})
-        np.testing.assert_array_equal(again.transform(FRAME).toarray(), made.transform(FRAME).toarray())
+    again = made_of_state("TableVectorizer", TableVectorizer, state)
+    np.testing.assert_array_equal(again.transform(FRAME).toarray(), made.transform(FRAME).toarray())
     for kept in (
-        words[:-1],
-        [*words[:-1], words[0]],
+        words,
+        state["words"][0][:-2],
         np.frombuffer(b"\xff\n", np.uint8),
         np.zeros(0, np.uint8),
     ):

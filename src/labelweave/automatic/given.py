@@ -194,7 +194,7 @@ class EstimatorScorer(Scorer):
     """What a fitted estimator says of labels; a file keeps estimators of labelweave alone.
 
     response: the method that is asked, decision_function, or predict_proba for log-odds.
-    intercept_ (L,): is added; 0 in files of earlier versions.
+    intercept_ (L,): is added.
     """
 
     estimator: Any

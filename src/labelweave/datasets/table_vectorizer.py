@@ -31,7 +31,6 @@ from labelweave.model_files.schema import (
     FLAG,
     TEXT,
     Items,
-    Maybe,
     Named,
     Number,
     Numbers,
@@ -50,9 +49,9 @@ def _has_own_words(state: dict[str, Any]) -> bool:
     return all(0 < len(set(names)) == len(numbers) == len(names) for names, numbers in lists)
 
 
-def _words_in(kept: Any) -> list[str]:
-    """Read words from lines of UTF-8, or from a list, which earlier files have."""
-    return list(kept) if isinstance(kept, list) else kept.tobytes().decode().split("\n")[:-1]
+def _words_in(kept: npt.NDArray[np.uint8]) -> list[str]:
+    """Read words from lines of UTF-8."""
+    return kept.tobytes().decode().split("\n")[:-1]
 
 
 _WHOLE_NUMBER = re.compile(r"-?\d+(\.0)?", re.ASCII)
@@ -69,7 +68,7 @@ _NO_WORDS = "it has no words; name the column in `categorical` or `drop`"
         "min_df": Number(0),
         "sublinear_tf": FLAG,
         "missing_numeric": OneOf(("error", "mean")),
-        "words": Items(Maybe(_NAMES, Numbers("_", "u"), none=False), "text"),
+        "words": Items(Numbers("_", "u"), "text"),
         "idf": Items(Numbers("_"), "text"),
         "categories": Items(_NAMES, "categorical"),
         "means": Numbers("numeric"),

@@ -130,7 +130,7 @@ class CombinationFacts:
     loss: the squared error of left-out probabilities, as a share of the labels' variance.
     uncoupled_loss: the same before scores of other labels add to a label's.
     metric: the accuracy with one class a row.
-    value, error: the metric on left-out rows, and its standard error; None in files of earlier versions.
+    value, error: the metric on left-out rows, and its standard error; None where nothing was left out.
     """
 
     members: list[Plain]
