@@ -1,4 +1,4 @@
-# The two commands of the README are `make demo` and `make test`.
+# The two commands of the README are `make demo` and `make test`; `make help` lists all.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -21,11 +21,27 @@ OLDEST_TESTS := tests/test_package.py tests/metrics tests/splits tests/estimator
 	tests/estimators/test_class_weight.py tests/estimators/test_verbose.py tests/model_files/test_pipelines.py \
 	tests/decisions/test_scikit_learn.py
 
-.PHONY: demo test slow portable contracts boundscheck coverage mutants docs browser lint papers benchmark peers oldest sdist clean
+.PHONY: demo help test slow portable contracts boundscheck coverage mutants docs browser lint papers benchmark peers oldest sdist clean
 
+# Files that are commands where the first lines of their docstring say how they are called.
+COMMANDS := attacks/*.py benchmarks/__main__.py benchmarks/before_after.py examples/*.py scripts/*.py
+
+## the README's example, in a minute once labelweave and what it needs, some 500 MB, are in .venv
 demo: $(CORE)
 	$(BIN)/labelweave demo
 
+## this list: lines with ## above targets, then commands with the first lines of their docstrings
+help:
+	@awk 'function tell(command) { print command; for (i = 1; i <= n; i++) print "    " says[i]; n = 0 } \
+		/^## / { says[++n] = substr($$0, 4); next } \
+		FILENAME == "Makefile" && n { sub(/:.*/, ""); tell("make " $$0) } \
+		FNR == 1 && /^"""/ { n = 1; says[1] = substr($$0, 4); sub(/"""$$/, "", says[1]) } \
+		n && /^ *([A-Z_]+=[^ ]+ )*python (-m|examples|scripts)/ { \
+			sub(/^ +/, ""); sub(/python /, "$(BIN)/&"); sub(/  +#/, "  #"); tell($$0) }' Makefile $(COMMANDS)
+
+## the tests, in five minutes on two cores; a minute or two more where no loop is compiled yet.
+## PYTEST_ARGS="tests/labels -x" takes some, PYTEST_ARGS=--hypothesis-profile=search other random examples.
+## LABELWEAVE_SCREENSHOTS=shots make test PYTEST_ARGS=tests/report keeps pictures of the page in shots/.
 test: $(COMPILED)
 	$(BIN)/python -m pytest -m "not slow and not search" -n 2 --dist loadfile $(NO_HANGS) $(PYTEST_ARGS)
 
@@ -35,23 +51,27 @@ $(COMPILED): $(STAMP) $(LOOPS)
 	$(BIN)/python -m attacks.bounds --compile
 	touch $@
 
+## tests that take long: compilers on an empty cache, killed fits, large inputs, what tests/slow_tests.txt
+## names, some 0.2 s of CPU or more each; of many a first case stays with the fast ones
 slow: $(COMPILED)
 	$(BIN)/python -m pytest -m "slow and not search" -n 2 --dist loadfile $(NO_HANGS) tests $(PYTEST_ARGS)
 
-# The fast tests as other machines run them: other folders, processors, threads, languages, versions of Python.
+## the tests as other machines run them, five minutes a line: in other folders, with code for other processors,
+## one core, four threads, another locale, time zone and user, backwards, with other versions of Python.
+## PORTABLE_ARGS=--short, a step of .ci/run: the numerical folders alone, in three to eight minutes.
 portable: $(STAMP)
 	$(BIN)/python -m attacks.portable $(PORTABLE_ARGS)
 
-# Random inputs against the contracts of all public names, damaged files and killed fits, at length.
+## random inputs against the contracts of all public names, damaged model files and killed fits, at length
 contracts: $(STAMP)
 	$(BIN)/python -m pytest -m search -n 2 tests $(PYTEST_ARGS)
 
-# Every compiled loop with checks of its indices, in a cache of its own.
+## every compiled loop with Numba's checks of bounds, in a cache of its own
 boundscheck: $(STAMP)
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba-boundscheck $(BIN)/python -m attacks.bounds
 
-# Lines and branches that the tests run, commands in processes of their own too; compiled loops as plain Python
-# and, for what writes LLVM code, while they are compiled.
+# Loops run as plain Python and, for what writes LLVM code, while they are compiled.
+## lines and branches that the tests run, of commands and compiled loops too; the gaps by name
 coverage: $(STAMP)
 	rm -rf .coverage* .numba-coverage
 	-$(BIN)/python -m pytest -m "not slow and not search" -n 2 --dist loadfile --cov --cov-context=test --cov-report= \
@@ -63,12 +83,14 @@ coverage: $(STAMP)
 	$(BIN)/coverage report
 	$(BIN)/python -m attacks.coverage
 
-# Tests that fail when the mathematics is changed in one place; after make coverage.
+## 500 changes of the mathematics in one place each: those that no fast test notices; after make coverage
 mutants: $(STAMP)
 	$(BIN)/python -m pip install --quiet --group mutants
 	$(BIN)/python -m attacks.mutants
 
-# The site in docs/_build, which needs no network; every example runs, and warnings are errors.
+## the site, in docs/_build: pages, reference, examples, the tutorial as a notebook; needs no network to be read.
+## Every example runs, links inside are checked, and that no page is wider than a phone; warnings are errors.
+## LABELWEAVE_SCREENSHOTS=shots keeps pictures of its pages in shots/.
 docs: $(STAMP)
 	$(BIN)/python -m pip install --quiet --group docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build
@@ -76,7 +98,7 @@ docs: $(STAMP)
 	$(BIN)/python -m pytest -q tests/docs/test_site_in_browser.py
 	@echo "the site is docs/_build/index.html"
 
-# A headless Chromium for the tests that look at the report, where apt-get may install one; they skip without it.
+## a headless Chromium, where apt-get may install one, for tests that look at pages; they skip without
 browser:
 	@for name in chromium-headless-shell chromium chromium-browser google-chrome; do \
 		if command -v $$name >/dev/null; then echo "the browser is $$name"; exit 0; fi; \
@@ -85,6 +107,7 @@ browser:
 	timeout 120 apt-get update -qq && timeout 600 apt-get install -y -qq --no-install-recommends \
 		chromium-headless-shell fonts-dejavu-core >/dev/null
 
+## ruff format and check, mypy, import floors, docstrings
 lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -94,6 +117,8 @@ lint: $(STAMP)
 
 # Left out: its own checks of sample weights, which differ from today's, and two of ConformalLabelClassifier around
 # its LogisticRegression, which is handed one class alone in one of them, and rounds a row across a threshold in the other.
+## what is shared with scikit-learn, on the oldest versions that pyproject.toml allows of what is needed,
+## for tables, pictures and graphs too
 oldest: $(OLDEST)/.installed
 	$(OLDEST)/bin/python -m pytest -m "not slow and not search" -W "ignore::DeprecationWarning" \
 		-k "not sample_weight_equivalence and not \
@@ -108,21 +133,23 @@ $(OLDEST)/.installed: pyproject.toml
 		"networkx==3.2.*" "pytest>=8.3,<9" hypothesis polars array-api-strict
 	touch $@
 
-# An sdist, and tests run from what it unpacks to.
+## an sdist, and tests run from what it unpacks to
 sdist: $(STAMP)
 	$(BIN)/python scripts/check_sdist.py
 
-# Tables and figures of the papers, and their pages; PAPERS_ARGS="--list", "--go-on" or "--only usps".
+## the papers' tables, figures and pages measured anew, half a day.
+## PAPERS_ARGS=--list says what and how long, --go-on goes on, "--only usps" measures one.
 papers: $(STAMP)
 	$(BIN)/python -m benchmarks.papers $(PAPERS_ARGS)
 	$(BIN)/python -m pytest -q tests/docs/test_papers.py
 
-# labelweave against LIBLINEAR, PECOS and scikit-learn; on the RCV1 subsets where they are at hand.
+## speed against LIBLINEAR, PECOS and scikit-learn, on RCV1 where it is at hand.
+## Other measurements are .venv/bin/python -m benchmarks.NAME; docs/benchmarks.md names them.
 benchmark: $(STAMP) $(PEERS)
 	$(BIN)/python -m benchmarks.linear_speed --problem $(BENCHMARK_PROBLEM) \
 		--out benchmarks/results/linear_speed_$(BENCHMARK_PROBLEM).json $(BENCHMARK_ARGS)
 
-# The peers' environment anew; needs Python 3.11 on x86-64 Linux and a C++ compiler.
+## the environment of the other programs anew; needs Python 3.11 on x86-64 Linux and a C++ compiler
 peers: $(STAMP)
 	$(BIN)/python benchmarks/peers/make_environment.py
 
@@ -142,5 +169,6 @@ $(STAMP): pyproject.toml $(CORE)
 	$(BIN)/python -m pip install --quiet --editable ".[all]" --group dev
 	touch $@
 
+## removes environments, builds and caches
 clean:
 	rm -rf $(VENV) $(OLDEST) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

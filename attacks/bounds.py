@@ -1,11 +1,11 @@
 """Run every compiled loop with Numba's bounds checks, on short problems.
 
-    NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.numba-boundscheck python -m attacks.bounds
+    make boundscheck
     python -m attacks.bounds --compile    # no checks, only the usual cache filled, before ``make test``
 
-``make boundscheck`` does the first.  Its cache has to be another one than usual, since code that is found
-there is not compiled again.  An index out of range raises IndexError.  Loops that did not run are failures
-too.  The few steps that are written in LLVM code by ``_loops/vector_code.py`` have no such checks.
+The cache of the checks has to be another one than usual, since code that is found there is not compiled
+again.  An index out of range raises IndexError.  Loops that did not run are failures too.  The few steps that
+are written in LLVM code by ``_loops/vector_code.py`` have no such checks.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Edited model files: each is refused in one sentence, or predicts finite scores of the right shape.
 
-The model files of every class, as this version and earlier ones write them, pipelines of scikit-learn's
-steps, and (one in fifty) checkpoints of fits are edited in their structure: values, types, shapes, names,
-keys added and dropped, parts of other files, classes, nesting.  The checksum is made right again.  Each file
-is loaded, or a fit goes on from it, and it predicts a few rows, in a process that is watched: a violation is
+The model files of every class, those that tests keep and the same models saved again, pipelines of
+scikit-learn's steps, and (one in fifty) checkpoints of fits are edited in their structure: values, types,
+shapes, names, keys added and dropped, parts of other files, classes, nesting.  The checksum is made right
+again.  Each file is loaded, or a fit goes on from it, and it predicts a few rows, in a process that is
+watched: a violation is
 
 crash   the process died;
 hang    it took more than 10 seconds of the processor, or 120 in all;

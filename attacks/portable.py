@@ -1,8 +1,8 @@
 """Run the tests as other machines would.
 
-    python -m attacks.portable                 everything, about five minutes a line on two cores
-    python -m attacks.portable --short         a few lines, as .ci/run does: the numerical folders, with
-                                               other code of OpenBLAS, and what names of folders may break
+    python -m attacks.portable                 # everything, about five minutes a line on two cores
+    python -m attacks.portable --short         # a few lines, as .ci/run does: the numerical folders, with
+                                               # other code of OpenBLAS, and what names of folders may break
     python -m attacks.portable --only Haswell "four threads" -- tests/solvers
 
 Each line is a run of the fast tests on a copy of the work tree.  OpenBLAS, NumPy and Numba choose their code

@@ -1,6 +1,6 @@
 """Fit, save, load and predict thousands of times in one process, whose memory is to stay as it was.
 
-    python -m attacks.soak --fits 10000
+    python -m attacks.soak --fits 10000    # memory may grow by 5 %
 
 Models of all kinds are fitted to a few rows, in turn, written to a file, and read with and without its
 checksum; what is read must score rows with the same bits.  The memory of the process after a tenth of the

@@ -1,6 +1,6 @@
 """Fit and predict in threads, forks, joblib's processes, asyncio's executors and pytest-xdist, all at once.
 
-    python -m attacks.stress --minutes 5
+    OPENBLAS_NUM_THREADS=1 python -m attacks.stress --minutes 5
 
 Each of them fits models of all kinds, one after the other, until the time is up, and every fit must give the
 bits that it gave alone, on whichever thread or process it ran and whatever else ran beside it.

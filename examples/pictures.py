@@ -1,8 +1,9 @@
 """Every picture of the library for 6, 100 and 983 labels, as PNG files.
 
+    python examples/pictures.py FOLDER    # a few minutes
+
 The data are synthetic: rows of words with labels of very different frequency, and classes that hang in a
-tree.  Run ``python examples/pictures.py FOLDER``; it takes a few minutes.  Every picture is written in
-its own size and, with ``small`` in its name, into a figure 4 inches wide.
+tree.  Every picture is written in its own size and, with ``small`` in its name, into a figure 4 inches wide.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Count the files of labelweave that a fit enters, and how deep its calls go.
 
+    python scripts/files_entered.py --files    # names them too
+
 A file is entered when a function of it, compiled or not, is called while ``fit`` runs, in any thread.
 Imports do not count, nor do compiled functions that compiled ones call.  The depth is the largest number
-of calls inside labelweave on one thread's stack, ``fit`` the first.  Run with ``--files`` to see the
-files.
+of calls inside labelweave on one thread's stack, ``fit`` the first.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 """Measure what a newcomer waits for: importing an estimator, and its first fit with no loop compiled yet.
 
+    python scripts/first_fit.py [ESTIMATOR or FIT ...]    # all of them by default
+
 Seconds of CPU, each estimator in a process of its own: imported without and with bytecode of this library
 (the least of three; the libraries it needs have theirs), fitted with an empty cache of loops and again in
 the same process, and how many loops that compiled.  A busy machine takes more: memory and caches are
-shared.  Names given on the command line choose estimators or fits.
+shared.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Draw the small pictures of the gallery of examples: what each story is about, in a glance.
 
-They are drawn once, into ``docs/images/gallery``; an example names its own in a comment.  Example:
-``python scripts/gallery_thumbnails.py``.
+    python scripts/gallery_thumbnails.py
+
+They are drawn once, into ``docs/images/gallery``; an example names its own in a comment.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """Find which module of labelweave imports which, when it is imported and when its functions run.
 
+    python scripts/import_graph.py    # the modules that import each other; there are to be none
+
 Imports for type checkers alone do not count, and none of ``labelweave`` itself, which is imported before any
 of its modules.  ``import_module`` counts: in a module that calls it, each text that is a module's name, or
 that starts names in an f-string.

@@ -1,7 +1,10 @@
 """Time a newcomer's path: from a clone of the repository to a report on a table of one's own.
 
+    python scripts/newcomer_path.py    # 108 s on two cores on 2026-11-26: 38 of reading, 36 of installing
+
 Steps and their seconds by the clock, in a fresh environment with no loop compiled yet: the README read as far
 as its first commands at 200 words a minute, and these commands, on tickets that lie there as one's own table.
+What is measured above took packages from a cache.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Make a notebook of the tutorial: the code of ``docs/tutorial.md`` as cells, the text between them as it is.
 
+    python scripts/tutorial_notebook.py tutorial.ipynb
+
 ``make docs`` does it, and the page offers the notebook; the slow tests run it whole.
-Example: ``python scripts/tutorial_notebook.py tutorial.ipynb``.
 """
 
 from __future__ import annotations

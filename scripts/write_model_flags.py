@@ -1,5 +1,7 @@
 """Write what the constructors of the models say of each parameter, for the flags of ``labelweave fit``.
 
+    python scripts/write_model_flags.py
+
 The command line reads this file, since importing the constructors takes seconds.  A parameter is a flag of
 the same name; its constraints say which words and numbers it takes, its numpydoc what the help says.
 """
