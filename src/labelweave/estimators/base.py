@@ -337,9 +337,9 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
         if self.class_weight is None:
             return weights
         if self._form.kind == "labels":
-            raise ValueError(
-                f"class_weight is given, but y has many labels a row, of which {type(self).__name__} has one "
-                "weight for all; give sample_weight, or use MaxMarginClassifier, LowRankClassifier or "
+            raise ParameterError(
+                f"`class_weight` is given, but y has many labels a row, of which {type(self).__name__} has "
+                "one weight for all; give sample_weight, or use MaxMarginClassifier, LowRankClassifier or "
                 "BinaryRelevance."
             )
         found, factors = self._weighted_by_class(labels, weights)

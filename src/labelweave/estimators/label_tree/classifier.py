@@ -19,6 +19,7 @@ from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from labelweave.arguments import ParameterError
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.estimators.base import LabelClassifier, fit_method
@@ -283,9 +284,9 @@ class LabelTreeClassifier(LabelClassifier):
     def _learn(self, rows: RowsOfTrees, arguments: FitArguments) -> None:
         """Fit to rows, in memory or elsewhere."""
         if (self.n_trees or 1) > 1 and self.negatives == "all":
-            raise ValueError(
-                f"n_trees={self.n_trees} with negatives='all' fits the same labels more than once; use "
-                "n_trees=1, or negatives='reached'."
+            raise ParameterError(
+                f"`n_trees={self.n_trees}` with `negatives='all'` fits the same labels more than once; use "
+                "`n_trees=1`, or `negatives='reached'`."
             )
         vectors = None if self.tree is None or isinstance(self.tree, Taxonomy) else self.tree
         journal = self._open_journal(**rows.marks, tree=vectors)
