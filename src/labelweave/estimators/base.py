@@ -379,7 +379,7 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
         self.duality_gap_ = result.gap
         self.trace_ = result.trace
         if not self.converged_:
-            usual = f"{result.status.value} It is {result.gap:.2e} after {result.n_iter} rounds."
+            usual = f"{result.status.value} The gap is {result.gap:.2e} after {result.n_iter} rounds."
             warn_of_end(message or usual)
 
     def _wide_scores(self, features: FeatureMatrix) -> Array:
