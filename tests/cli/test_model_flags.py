@@ -241,6 +241,9 @@ def test_help_shows_one_model_alone(run, model):
         assert (f" {flag_of(flag)} " in f"{whole} ".replace("\n", " ")) == (model in owners), flag
     assert "--covariance-from" in whole
     assert "--covariance-from" not in short
+    assert not re.search(r"(as in|as of|see) [A-Z]", " ".join(whole.split())), (
+        "who runs commands reads no classes"
+    )
 
 
 @pytest.mark.parametrize(("text", "value"), [("0.1,0.02", [0.1, 0.02]), ("propensity", "propensity")])

@@ -54,9 +54,9 @@ class KernelLogisticClassifier(PartitionedProbabilities, PartitionedClassifier):
     gamma : None, {"scale", "auto"} or float, default=None
         Width of the RBF, polynomial and Laplacian kernels to start from, of the moments of all partitions.
     degree : int, default=3
-        Of the polynomial kernel.
+        Degree of the polynomial kernel.
     coef0 : float, default=1.0
-        Of the polynomial kernel.
+        Constant of the polynomial kernel.
     scaling : {"none"}, default="none"
         Features are taken as they are.
     scale : float, default=10.0

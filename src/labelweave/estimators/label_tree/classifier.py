@@ -87,8 +87,8 @@ class LabelTreeClassifier(LabelClassifier):
     C : float, default=1.0
         Weight of the losses; larger fits the training data more closely.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
-        What a margin s of a row with sign y costs: ``C max(0, 1 - y s)**2``, or ``2 C max(0, 1 - y s)`` as in
-        :class:`MaxMarginClassifier`.
+        What a margin s of a row with sign y costs: ``C max(0, 1 - y s)**2``, or that of
+        :class:`MaxMarginClassifier`, ``2 C max(0, 1 - y s)``.
     tree : Taxonomy, {array-like, sparse matrix, DataFrame by label} of shape (L, k) or None, default=None
         What the tree is made from.  None: labels are the sums of the features of their positive rows.  An
         array has a vector a label, of which only directions count.  A taxonomy, a tree with a node a label,
@@ -110,8 +110,8 @@ class LabelTreeClassifier(LabelClassifier):
         one-vs-rest classifiers with scores of their own, as in ``MaxMarginClassifier(prune=...)`` and as slow
         to fit, and the tree is their index.
     prune : {"off", "certified", "small"} or float, default="small"
-        Which weights are taken away, as in :class:`MaxMarginClassifier`.  "certified" with ``tol=0.01`` gives
-        the smallest model of a proven gap, in two to three times the time.
+        Which weights are taken away; "certified" and "small" are those of :class:`MaxMarginClassifier`.  The
+        first with ``tol=0.01`` gives the smallest model of a proven gap, in two to three times the time.
     fit_intercept : bool, default=True
         Whether to add a constant feature 1, whose weight is penalised as others are.
     class_weight : {"balanced"}, dict or None, default=None
