@@ -285,6 +285,19 @@ def test_errors_that_need_the_data_name_flags_too(run, matrix_files, words, mess
     assert done.err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["label-graph", "--max-rounds", 0], "--max-rounds is 0; a learned graph needs at least one round"),
+        (["auto", "--members", "linear,linear"], "--members linear,linear; give 'auto'"),
+        (["kernel-logistic", "--tie", "level"], "--tie level needs a --taxonomy"),
+    ],
+)
+def test_a_cluster_is_not_begun_for_what_makes_no_sense(run, words, message):
+    done = run("fit", "none.txt", "--dask", "local:2", "--model", *words, "--out", "m.lw", code=2)
+    assert done.err.startswith(f"labelweave: {message}")
+
+
 def _marked(call):
     """Give the parameters that a message marks, in the text of a call."""
     parts = [part.value for part in ast.walk(call) if isinstance(part, ast.Constant)]

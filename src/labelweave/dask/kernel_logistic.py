@@ -183,10 +183,6 @@ class KernelLogisticClassifier(PartitionedProbabilities, PartitionedClassifier):
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
-    def _refuse_together(self) -> None:
-        super()._refuse_together()
-        self._ordinary(**self._given())._refuse_together()
-
     def _reader(self) -> Any:
         refuse_kernel_matrix(self.kernel)
         return super()._reader()

@@ -183,6 +183,7 @@ class MaxMarginClassifier(PartitionedClassifier):
         "prune": ("off",),
         "n_jobs": (None,),
     }
+    _otherwise: ClassVar[dict[str, Any]] = {"solver": "auto"}  # coordinates of columns, for kernels too
 
     def __init__(
         self, client: Client | None = None, *, C: float = 1.0, kernel: KernelLike = "linear",
