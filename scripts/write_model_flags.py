@@ -25,6 +25,7 @@ _NO_FLAGS: dict[str, tuple[str, ...] | None] = {
     "loss": ("kernel-logistic",),  # an object if it is not the usual one
 }
 _NO_WORDS = {"kernel": ("precomputed",)}
+_DEFAULTS = {"scaling": "auto"}  # of the command, where those of constructors are others
 _ROLES = re.compile(r":\w+:`([^`]*)`|``")
 
 
@@ -85,7 +86,7 @@ def _parameter(kind: Any, parameter: inspect.Parameter, is_choice: bool) -> dict
     return {
         "name": name,
         "kind": form,
-        "default": plain,
+        "default": _DEFAULTS.get(name, plain),
         "words": sorted(words, key=lambda word: (said.find(f'"{word}"'), word)),
         "numbers": numbers,
         "is_choice": is_choice,

@@ -1,12 +1,14 @@
 """Arguments are told apart by what annotations say of them."""
 
+import pickle
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pytest
 
 from labelweave import CliqueGraph, LabelCovariance, metrics
-from labelweave.arguments import ArgumentError, checked
+from labelweave.arguments import ArgumentError, ParameterError, checked
+from labelweave.cli.messages import in_flags
 from labelweave.inference.map import MapInference
 
 
@@ -36,3 +38,10 @@ def test_numbers_and_flags_are_told_apart():
         _called(flag=np.array([True, False]))
     with pytest.raises(ValueError, match="The amount to shrink is True"):
         LabelCovariance.identity(2).shrink(True)
+
+
+def test_messages_name_parameters_to_users_of_python_and_of_the_command_line_but_leave_data_alone():
+    error = ParameterError(f"The label {'`tol`'!r} is unknown; raise `n_jobs`, or use `prune='small'`.")
+    for one in (error, pickle.loads(pickle.dumps(error))):
+        assert str(one) == "The label '`tol`' is unknown; raise n_jobs, or use prune='small'."
+        assert in_flags(one) == "The label '`tol`' is unknown; raise --jobs, or use --prune small."

@@ -28,7 +28,7 @@ class ArgumentError(ValueError, TypeError):
     """An argument of a kind that a function does not take; both a ValueError and a TypeError."""
 
 
-_PARAMETER = re.compile(r"`(\w+)(?:=([^`]*))?`")
+_PARAMETER = re.compile(r"(?<!['\"])`(\w+)(?:=([^`]*))?`(?!['\"])")  # quoted ones are of the data
 
 
 class ParameterMessage(str):

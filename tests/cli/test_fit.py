@@ -249,7 +249,7 @@ def test_one_row_one_label_and_a_label_nobody_has(run, tmp_path):
 
 def test_too_few_rounds_are_one_plain_line(fit_table):
     done = fit_table("--max-iter", 1, "--tol", 1e-9, "--quiet")
-    assert "raise --max-iter, scale the features, or regularise more. It is " in done.err
+    assert "raise --max-iter, scale the features, or regularise more. The gap is " in done.err
     assert done.err.endswith(" after 1 rounds.\n")
     assert done.err.count("\n") == 1
 

@@ -226,7 +226,8 @@ def test_an_interrupt_saves_the_model_so_far(run, matrix_files, monkeypatch):
         (["--regularization", 0],
          "--regularization must be one of auto or a float in the range (0.0, inf). Got 0.0"),
         (["--intercept-scaling", 2, "--no-intercept"], "--intercept-scaling has no intercept to scale"),
-        (["--inference", "exact", "--exact-width", 1, "--graph", "full"], "has width 4, above exact_width=1"),
+        (["--inference", "exact", "--exact-width", 1, "--graph", "full"],
+         "has width 4, above --exact-width 1; raise --exact-width (up to 20)"),
     ],
 )  # fmt: skip
 def test_nonsense_is_one_line_and_code_2(run, matrix_files, tmp_path, words, message):

@@ -36,7 +36,7 @@ def test_every_command_takes_a_label_tree(run, matrix_files, words):
 def test_a_fit_that_ends_early_says_what_to_do(run, matrix_files):
     words = ["--model", "label-tree", "--max-iter", 1, "--tol", 1e-9, "--C", 100]
     said = run("fit", matrix_files["mulan"], "--xml", "d.xml", *words, "--out", "m.lw").err
-    why = "raise --max-iter, scale the features, or regularise more. It is 9.84e-01 after 1"
+    why = "raise --max-iter, scale the features, or regularise more. The gap is 9.84e-01 after 1"
     assert why in " ".join(said.split())
 
 

@@ -229,6 +229,7 @@ def test_help_is_short_and_all_of_it_has_a_section_a_model(run):
     assert whole.rindex("  --coupling") < whole.index("\n--model low-rank:") < whole.rindex("  --ranks")
     assert all(flag_of(flag) in whole for flag in model_table.model_table().flags)
     assert "\n--model low-rank:\n" in run("cross-validate", "--help-all").out
+    assert "or as they are [auto]" in " ".join(whole.split())  # as commands scale, not constructors
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -240,6 +241,9 @@ def test_help_shows_one_model_alone(run, model):
         assert (f" {flag_of(flag)} " in f"{whole} ".replace("\n", " ")) == (model in owners), flag
     assert "--covariance-from" in whole
     assert "--covariance-from" not in short
+    assert not re.search(r"(as in|as of|see) [A-Z]", " ".join(whole.split())), (
+        "who runs commands reads no classes"
+    )
 
 
 @pytest.mark.parametrize(("text", "value"), [("0.1,0.02", [0.1, 0.02]), ("propensity", "propensity")])
@@ -254,6 +258,44 @@ def test_other_flip_rates_are_refused(run, text):
     done = run("fit", "none.txt", "--model", "max-margin", f"--flip-rates={text}", "-o", "m.lw", code=2)
     assert done.err.startswith("labelweave: --flip-rates ")
     assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["--hyperparameters", "learn", "--coupling", "full", "--covariance-from", "d.txt"],
+            "the covariance of labels and --coupling are given; the labels have one structure",
+        ),
+        (["--kernel", "rbf", "--kernel-rank", 5, "--prune", "small"], "--prune is of weights of features"),
+        (
+            ["--model", "label-tree", "--n-trees", 3, "--negatives", "all"],
+            "--n-trees 3 with --negatives all fits the same labels more than once; use --n-trees 1, or",
+        ),
+        (
+            ["--model", "kernel-logistic", "--learning-rows", 50, "--learning-blocks", 50],
+            "--learning-blocks 50 blocks of --learning-rows 50 rows need 2500 rows",
+        ),
+        (["--model", "auto", "--class-weight", "balanced"], "--class-weight is given, but y has many labels"),
+    ],
+)
+def test_errors_that_need_the_data_name_flags_too(run, matrix_files, words, message):
+    done = run("fit", "d.txt", "--model", "max-margin", *words, "--out", "m.lw", "-q", code=2)
+    assert done.err.startswith(f"labelweave: {message}")
+    assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["label-graph", "--max-rounds", 0], "--max-rounds is 0; a learned graph needs at least one round"),
+        (["auto", "--members", "linear,linear"], "--members linear,linear; give 'auto'"),
+        (["kernel-logistic", "--tie", "level"], "--tie level needs a --taxonomy"),
+    ],
+)
+def test_a_cluster_is_not_begun_for_what_makes_no_sense(run, words, message):
+    done = run("fit", "none.txt", "--dask", "local:2", "--model", *words, "--out", "m.lw", code=2)
+    assert done.err.startswith(f"labelweave: {message}")
 
 
 def _marked(call):
@@ -273,5 +315,9 @@ def test_what_errors_of_the_library_mark_as_a_parameter_is_a_flag():
         for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(call, ast.Call) and getattr(call.func, "id", "") in MARKING:
                 found |= dict.fromkeys(_marked(call), file.name)
+            if isinstance(call, ast.Raise) and not set(MARKING) & {
+                getattr(one, "id", "") for one in ast.walk(call)
+            }:
+                assert not _marked(call), f"{file.name}:{call.lineno} shows backticks"
     assert len(found) > 20
     assert {name: file for name, file in found.items() if name not in names} == {}

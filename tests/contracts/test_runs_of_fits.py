@@ -215,6 +215,30 @@ def test_rows_that_come_later_count_with_their_weights_and_names(name):
     assert_same_scores(name, found, X, scores(whole, X))
 
 
+@kinds(has("partial_fit"))
+def test_parameters_that_make_no_sense_are_refused_with_rows_that_come_later(name):
+    X, Y = data(name)
+    found = model(name).partial_fit(X[:40], Y[:40])
+    expected = mark(found, X)
+    with pytest.raises(ValueError, match="'tol' parameter"):
+        found.set_params(tol=-1.0).partial_fit(X[40:], Y[40:])
+    assert mark(found, X) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "odd", "message"),
+    [
+        ("margins, coordinates", {"coupling": "full"}, "coupling learns a covariance"),
+        ("low rank", {"hyperparameters": "learn", "loss": "logistic"}, "hyperparameters='learn' is for"),
+    ],
+)
+def test_parameters_that_exclude_each_other_are_refused_with_them(name, odd, message):
+    X, Y = data(name)
+    found = model(name).partial_fit(X[:40], Y[:40])
+    with pytest.raises(ValueError, match=message):
+        found.set_params(**odd).partial_fit(X[40:], Y[40:])
+
+
 @kinds(grows)
 def test_rows_that_are_refused_have_not_been_seen(name, tmp_path):
     X, Y = data(name)

@@ -248,8 +248,8 @@ def _model(request: FitRequest, targets: Targets, columns: TableColumns | None) 
     if request.relations.label_descriptions:
         return model_of_texts(request, targets)
     found = structures(request, targets, columns)
-    if "scaling" in model_table().of(request.model) and "scaling" not in request.given:
-        found["scaling"] = "auto"
+    if "scaling" in model_table().of(request.model):
+        found["scaling"] = request.value("scaling")
     model = request.classifier(found)
     taxonomy = targets.rows.taxonomy
     if request.decisions and request.relations.taxonomy:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-_RENAMED = {"n_jobs": "jobs", "random_state": "seed", "n_epochs": "max_iter"}
-_TWO_WAYS = {"zero_based": "--zero-based or --one-based"}
+_RENAMED = {"n_jobs": "jobs", "random_state": "seed"}
+_CALLED = {"zero_based": "--zero-based or --one-based", "label_covariance": "the covariance of labels"}
 _WIDTH = 79
 KEY_FILE = "labelweave.key"
 """Where a context of click has the path of the file of --key."""
@@ -132,7 +132,7 @@ def in_flags(error: BaseException, flags: Mapping[str, str] | None = None) -> st
 
     flags: those of parameters that are called otherwise.
     """
-    said, known = error.args[0] if error.args else "", _TWO_WAYS | dict(flags or {})
+    said, known = error.args[0] if error.args else "", _CALLED | dict(flags or {})
 
     def written(name: str, value: str | None) -> str:
         if (name, value) == ("unknown_labels", "'ignore'"):

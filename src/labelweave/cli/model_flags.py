@@ -29,8 +29,8 @@ class ModelFlag(click.Option):
     def help_of(self, model: str | None) -> str:
         """Say what the flag is, what it is without it, and of which models if these are few."""
         owners = self.owners if model is None else {model: self.owners[model]}
-        counts = Counter(one.says for one in owners.values() if one.says)
-        text = max(counts, key=lambda said: (not _SEE_OTHER.search(said), counts[said]), default="")
+        own, counts = {one.says for one in owners.values()}, Counter(one.says for one in self.owners.values())
+        text = max(counts, key=lambda said: (not _SEE_OTHER.search(said), said in own, counts[said]))
         text = f"Turn off: {text[0].lower()}{text[1:]}" if self.name and self.name.startswith("no_") else text
         if model is None and len(owners) <= _MOST_PREFIXED:
             text = f"{', '.join(owners)}: {text[0].lower()}{text[1:]}"

@@ -22,6 +22,7 @@ class PartitionedClassifier(PartitionedPredictions):
     """Base of classifiers on Dask's collections; parameters are ``client`` and those of an ordinary one.
 
     _one_machine: what parameters may be here; their other values are for data in memory.
+    _otherwise: values that mean something else here, and what the ordinary one is asked about instead.
     """
 
     client: Client | None
@@ -29,6 +30,7 @@ class PartitionedClassifier(PartitionedPredictions):
     verbose: int | bool
     validation_fraction: Share
     _one_machine: ClassVar[Mapping[str, tuple[Any, ...]]]
+    _otherwise: ClassVar[dict[str, Any]] = {}
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, entry_weight: Any = None) -> Self:
         """Fit the model on the cluster.
@@ -100,6 +102,7 @@ class PartitionedClassifier(PartitionedPredictions):
                     f"`{name}={value!r}` is for data in memory; labelweave.dask.{type(self).__name__} takes "
                     f"{' or '.join(map(repr, allowed))}."
                 )
+        self._ordinary(**self._given() | self._otherwise)._refuse_together()
 
     def _reader(self) -> Any:
         """Make the ordinary estimator; refuse what it has and this one has not."""

@@ -17,6 +17,7 @@ from distributed import Client
 from sklearn.base import clone
 
 from labelweave import decisions
+from labelweave.arguments import ParameterError
 from labelweave.array_types import Array
 from labelweave.arrays import panels
 from labelweave.dask.data import ReadData, gathered_labels, read
@@ -206,10 +207,10 @@ class PartitionedDecisions(PartitionedPredictions):
         size = np.dtype(precision_of(n_held, n_labels)).itemsize
         megabytes = 1e-6 * (size * n_held * n_labels + _BYTES_A_LABEL * stored)
         if megabytes > budget:
-            less = ", or give a smaller validation_fraction" if self._n_scored(n_rows) < n_rows else ""
-            raise ValueError(
+            less = ", or give a smaller `validation_fraction`" if self._n_scored(n_rows) < n_rows else ""
+            raise ParameterError(
                 f"{type(self).__name__} brings the labels of {n_rows} rows to the client, and scores of "
-                f"{n_held} of them for {n_labels} labels, which take {megabytes:.0f} MB, but memory_budget "
+                f"{n_held} of them for {n_labels} labels, which take {megabytes:.0f} MB, but `memory_budget` "
                 f"is {budget:g}; raise it{less}."
             )
 

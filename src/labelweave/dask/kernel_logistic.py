@@ -54,9 +54,9 @@ class KernelLogisticClassifier(PartitionedProbabilities, PartitionedClassifier):
     gamma : None, {"scale", "auto"} or float, default=None
         Width of the RBF, polynomial and Laplacian kernels to start from, of the moments of all partitions.
     degree : int, default=3
-        Of the polynomial kernel.
+        Degree of the polynomial kernel.
     coef0 : float, default=1.0
-        Of the polynomial kernel.
+        Constant of the polynomial kernel.
     scaling : {"none"}, default="none"
         Features are taken as they are.
     scale : float, default=10.0
@@ -182,10 +182,6 @@ class KernelLogisticClassifier(PartitionedProbabilities, PartitionedClassifier):
         random_state: RandomState = 0, verbose: int = 0,
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
-
-    def _refuse_together(self) -> None:
-        super()._refuse_together()
-        self._ordinary(**self._given())._refuse_together()
 
     def _reader(self) -> Any:
         refuse_kernel_matrix(self.kernel)

@@ -53,9 +53,9 @@ class LowRankClassifier(PartitionedClassifier):
     gamma : {"scale", "auto"} or float, default="scale"
         Width of the RBF, polynomial and Laplacian kernels, of the moments of all partitions.
     degree : int, default=3
-        Of the polynomial kernel.
+        Degree of the polynomial kernel.
     coef0 : float, default=1.0
-        Of the polynomial kernel.
+        Constant of the polynomial kernel.
     scaling : {"none"}, default="none"
         Features are taken as they are; other values are for data in memory, as those of the parameters
         without a word here.
@@ -102,7 +102,7 @@ class LowRankClassifier(PartitionedClassifier):
     max_iter : int, default=100
         The largest number of rounds.
     precision : {"float64", "float32"}, default="float64"
-        Of the factors.
+        Arithmetic of the factors.
     kernel_rank : int or None, default=None
         The columns of a factor; None for 2,000.  The model keeps so many rows.
     memory_budget : float, default=8000.0

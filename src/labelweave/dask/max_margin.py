@@ -70,9 +70,9 @@ class MaxMarginClassifier(PartitionedClassifier):
     gamma : {"scale", "auto"} or float, default="scale"
         Width of the RBF, polynomial and Laplacian kernels, of the moments of all partitions.
     degree : int, default=3
-        Of the polynomial kernel.
+        Degree of the polynomial kernel.
     coef0 : float, default=1.0
-        Of the polynomial kernel.
+        Constant of the polynomial kernel.
     scaling : {"none"}, default="none"
         Features are taken as they are.
     label_covariance : LabelCovariance, array-like of shape (L, L) or None, default=None
@@ -183,6 +183,7 @@ class MaxMarginClassifier(PartitionedClassifier):
         "prune": ("off",),
         "n_jobs": (None,),
     }
+    _otherwise: ClassVar[dict[str, Any]] = {"solver": "auto"}  # coordinates of columns, for kernels too
 
     def __init__(
         self, client: Client | None = None, *, C: float = 1.0, kernel: KernelLike = "linear",

@@ -91,9 +91,8 @@ class TableColumns:
         if self.labels is not None and not isinstance(self.labels, str):
             object.__setattr__(self, "labels", column_names(self.labels))
         if self.label_separator is not None and not self.label_separator:
-            raise ParameterError(
-                "`label_separator` is empty; give the text between labels, such as ',' or '|'."
-            )
+            said = "`label_separator` is empty; give the text between labels, such as ',' or '|'."
+            raise ParameterError(said)
         if self.empty_labels not in ("none", "unknown"):
             raise ValueError(f"empty_labels is {self.empty_labels!r}; it is 'none' or 'unknown'.")
         for name, mark in (self.decimal_marks or {}).items():
@@ -188,12 +187,9 @@ def with_kinds(columns: TableColumns, kinds: Mapping[str, str], path: PathLike) 
         raise DataFileError(path, None, found, expected)
     if by_kind["identifier"]:
         shown = ", ".join(map(repr, by_kind["identifier"][:5]))
-        said = (
-            f"{path}: the columns {shown} look like identifiers and are left out; to keep them, name them in "
-        )
-        warnings.warn(
-            ParameterMessage(f"{said}`text`, `categorical` or `numeric`"), UserWarning, stacklevel=2
-        )
+        said = f"{path}: the columns {shown} look like identifiers and are left out; to keep them, name "
+        said = ParameterMessage(f"{said}them in `text`, `categorical` or `numeric`")
+        warnings.warn(said, UserWarning, stacklevel=2)
     drop = (*(columns.drop or ()), *by_kind["identifier"], *by_kind["empty"]) or None
     text, categorical, numeric = (by_kind[kind] for kind in _FEATURES)
     return replace(columns, drop=drop, text=text, categorical=categorical, numeric=numeric)
@@ -290,12 +286,8 @@ def kind_of(table: RawTable, name: str) -> str:
             return "empty"
         return "identifier" if _are_identifiers(name, cells, found, len(table)) else "numeric"
     if not is_text(cells):
-        refuse_nested(
-            table,
-            name,
-            ParameterMessage("text or a number; name the column in `drop`"),
-            (date, time, timedelta),
-        )
+        wanted = ParameterMessage("text or a number; name the column in `drop`")
+        refuse_nested(table, name, wanted, (date, time, timedelta))
     if _are_identifiers(name, cells, None, len(table)):
         return "identifier"
     if all(_DECIMAL_COMMA.fullmatch(str(cell)) for cell in as_list(cells[:_GLANCE])):

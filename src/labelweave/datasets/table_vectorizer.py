@@ -336,7 +336,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         far = np.argwhere(np.abs(scaled) > LARGEST_FEATURE)
         if len(far):
             row, column = far[0]
-            raise ParameterError(
+            raise ValueError(
                 f"Row {frame.index[row]}, column {self.numeric[column]!r} is {numbers[row, column]:g}, which "
                 f"is {abs(scaled[row, column]):.1g} standard deviations from the mean of the training rows; "
                 f"at most {LARGEST_FEATURE:g} are allowed, so fit to rows of the same scale."
@@ -350,7 +350,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         missing = np.isnan(numbers)
         if self.missing_numeric == "error" and missing.any():
             row, column = np.argwhere(missing)[0]
-            raise ValueError(
+            raise ParameterError(
                 f"Row {frame.index[row]}, column {self.numeric[column]!r} has no number; "
                 "fill it in or use `missing_numeric='mean'`."
             )

@@ -337,9 +337,9 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
         if self.class_weight is None:
             return weights
         if self._form.kind == "labels":
-            raise ValueError(
-                f"class_weight is given, but y has many labels a row, of which {type(self).__name__} has one "
-                "weight for all; give sample_weight, or use MaxMarginClassifier, LowRankClassifier or "
+            raise ParameterError(
+                f"`class_weight` is given, but y has many labels a row, of which {type(self).__name__} has "
+                "one weight for all; give sample_weight, or use MaxMarginClassifier, LowRankClassifier or "
                 "BinaryRelevance."
             )
         found, factors = self._weighted_by_class(labels, weights)
@@ -379,7 +379,7 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
         self.duality_gap_ = result.gap
         self.trace_ = result.trace
         if not self.converged_:
-            usual = f"{result.status.value} It is {result.gap:.2e} after {result.n_iter} rounds."
+            usual = f"{result.status.value} The gap is {result.gap:.2e} after {result.n_iter} rounds."
             warn_of_end(message or usual)
 
     def _wide_scores(self, features: FeatureMatrix) -> Array:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import KFold
 
+from labelweave.arguments import ParameterError
 from labelweave.array_types import Array
 from labelweave.labels import LabelMatrix
 from labelweave.splits import IterativeStratifiedKFold
@@ -49,9 +50,9 @@ def drawn_blocks(candidates: Array, rows: int | None, blocks: int, seed: int) ->
         return [candidates]
     needed = blocks * (2 if rows is None else rows)
     if needed > len(candidates):
-        each = "of at least 2" if rows is None else f"of learning_rows={rows}"
-        raise ValueError(
-            f"learning_blocks={blocks} blocks {each} rows need {needed} rows, but only {len(candidates)} "
+        each = "of at least 2" if rows is None else f"of `learning_rows={rows}`"
+        raise ParameterError(
+            f"`learning_blocks={blocks}` blocks {each} rows need {needed} rows, but only {len(candidates)} "
             "with known labels are there to learn on; give fewer or smaller blocks."
         )
     drawn = np.random.default_rng(seed).permutation(candidates)

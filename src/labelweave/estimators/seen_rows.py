@@ -128,6 +128,7 @@ class TakesMoreRows:
     _row_weights: Any
     _scale: Any
     _relates_labels: bool
+    _validate_params: Any
     _seen: SeenRows | None = None
     _end: Any = None
 
@@ -249,6 +250,7 @@ class TakesMoreRows:
             If the last fit was one by :meth:`fit` without ``warm_start``, which keeps no rows: then the model
             is fitted to the rows of this call alone.
         """
+        self._validate_params()  # which scikit-learn leaves out where a model is fitted
         before = dict(vars(self))
         try:
             self._go_on(X, y, sample_weight, classes)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
 
-from labelweave.arguments import ParameterMessage
+from labelweave.arguments import ParameterError, ParameterMessage
 from labelweave.array_types import Array
 from labelweave.costs import warn_caller
 from labelweave.estimators.base import LabelClassifier, warn_of_end
@@ -233,10 +233,10 @@ class ThresholdedClassifier(KernelClassifier):
 
     def _check_threshold(self) -> None:
         if self.threshold != "auto" and self._form.kind == "multiclass":
-            raise ValueError(
-                f"threshold={self.threshold!r} is for many labels a row or two classes, but y has one of "
-                f"{len(self.classes_)} classes a row; use threshold='auto', which predicts the class of the "
-                "highest score."
+            raise ParameterError(
+                f"`threshold={self.threshold!r}` is for many labels a row or two classes, but y has one of "
+                f"{len(self.classes_)} classes a row; use `threshold='auto'`, which predicts the class of "
+                "the highest score."
             )
         if self._form.kind == "binary":
             self._check_names_of_two()

@@ -212,7 +212,7 @@ def _spelled(value: Any, where: str, depth: int) -> Any:
         return {_FLOAT: spelled} if _FLOAT in spelled else spelled
     raise TypeError(
         f"{where} is of type {kind.__name__}; allowed are None, bool, int, float, str, list and dict. "
-        "Pass it through `encode` first, which also takes arrays, tuples and registered objects."
+        "Pass it through encode first, which also takes arrays, tuples and registered objects."
     )
 
 

@@ -95,9 +95,9 @@ class KernelLogisticClassifier(KernelProbabilities):
         Width of the RBF, polynomial and Laplacian kernels to start from.  None is
         1 / (2 sum of the features' variances) (section 6.2); "scale" and "auto" are scikit-learn's.
     degree : int, default=3
-        Of the polynomial kernel ``(gamma x . x' + coef0)^degree``.
+        Degree of the polynomial kernel ``(gamma x . x' + coef0)^degree``.
     coef0 : float, default=1.0
-        Of the polynomial kernel.
+        Constant of the polynomial kernel.
     scaling : {"none", "auto", "standard", "quantile", "unit"}, default="none"
         How features are scaled inside the model, as in :class:`MaxMarginClassifier`.
     scale : float, default=10.0
@@ -149,7 +149,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         Whether scales and kernel parameters are learned or kept.
     cv : int, splitter, iterable or None, default=5
         The folds on which they are learned: a number of random parts (None for 5; stratified where rows have
-        many labels), or splits; where rows belong together ``list(GroupKFold(5).split(X, y, groups))``.
+        many labels), or splits.  Where rows belong together ``list(GroupKFold(5).split(X, y, groups))``.
     learning_rows : int or None, default=None
         Learn hyper-parameters on so many rows, drawn at random, and fit all with them; None for all.
     learning_blocks : int, default=1

@@ -103,18 +103,18 @@ class LabelGraphClassifier(LabelGraphModel):
         A Mercer kernel by name ("rbf", "polynomial", "laplacian", "cosine", "precomputed"), as an object or a
         function.  The weights are then of a pivoted Cholesky factor of its matrix (Nyström).
     gamma : {"scale", "auto", "learn"} or float, default="scale"
-        Of "rbf", "polynomial" and "laplacian".  "learn" takes the multiple of "scale" whose kernel ridge
-        regression has the least squared error of left-out training rows, a surrogate of the hinge.
+        Width of "rbf", "polynomial" and "laplacian".  "learn" takes the multiple of "scale" whose kernel
+        ridge regression has the least squared error of left-out training rows, a surrogate of the hinge.
     degree : int, default=3
-        Of "polynomial".
+        Degree of "polynomial".
     coef0 : float, default=1.0
-        Of "polynomial".
+        Constant of "polynomial".
     scaling : {"none", "auto", "standard", "quantile", "unit"}, default="none"
         How features are scaled inside the model, as in :class:`MaxMarginClassifier`.
     n_components : int or None, default=None
         The number of pivots; None for as many as the kernel matrix has rank, at most 4,000.
     inputs : {"features", "scores"}, default="features"
-        What the weights are of.  "scores" are those of kernel ridge regressions of all labels, each training
+        The weights are of features, or of scores: those of kernel ridge regressions of all labels, a training
         row's from a fit without it: the graph learns what scores of labels say about each other.
     cliques_per_round : int, default=1
         Cliques that a round activates, r in the paper.  This and the next six, but for

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from labelweave.arguments import ParameterError
 from labelweave.array_types import Array, Floats, PerRow, RowsByLabels
 from labelweave.arrays import Workers, panels
 from labelweave.estimators.held_out import hold_out
@@ -183,7 +184,7 @@ class GraphFit:
         state_problem, told = self._problem(data), 0
 
         def checked_problem(graph: CliqueGraph, penalty: CliquePenalty) -> StructuredMargin:
-            _refuse_wide(graph, self.inference, "lower max_rounds or cliques_per_round")
+            _refuse_wide(graph, self.inference, "lower `max_rounds` or `cliques_per_round`")
             return state_problem(graph, penalty)
 
         def on_check(record: Any, state: GrowthState) -> bool:
@@ -268,10 +269,10 @@ def _refuse_wide(graph: CliqueGraph, inference: dict[str, Any], advice: str) -> 
     budget = inference["exact_width"]
     if inference["method"] != "exact" or graph.width <= budget:
         return
-    raise ValueError(
-        f"The graph of {graph.n_cliques} cliques has width {graph.width}, above exact_width={budget}; raise "
-        f'exact_width (up to 20), {advice}, or give inference="auto", which proves what it can and says '
-        "for every row whether its labels are proven best."
+    raise ParameterError(
+        f"The graph of {graph.n_cliques} cliques has width {graph.width}, above `exact_width={budget}`; "
+        f'raise `exact_width` (up to 20), {advice}, or give `inference="auto"`, which proves what it can and '
+        "says for every row whether its labels are proven best."
     )
 
 
@@ -279,15 +280,15 @@ def _parts(data: GraphData, share: float, seed: int) -> tuple[Array, Array]:
     """Draw the rows to learn from and those to hold out, stratified by labels."""
     n_rows = len(data.labels)
     if math.ceil(share * n_rows) >= n_rows:
-        raise ValueError(
+        raise ParameterError(
             f"Holding out a share of {share:g} of {n_rows} rows leaves none to learn from; give more rows "
-            "with an observed label, or validation_fraction=None and early_stopping=False."
+            "with an observed label, or leave out `validation_fraction` and `early_stopping`."
         )
     train, held_out = hold_out(data.labels, share, seed)
     if not data.labels[held_out].observed_counts().any():
-        raise ValueError(
+        raise ParameterError(
             f"None of the {len(held_out)} held-out rows has an observed label, so rounds cannot be measured; "
-            "raise validation_fraction, or give validation_fraction=None and early_stopping=False."
+            "raise `validation_fraction`, or leave out it and `early_stopping`."
         )
     return train, held_out
 

@@ -11,6 +11,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
+from labelweave.arguments import ParameterError
 from labelweave.array_types import Array, Floats, PerRow, RowsByLabels
 from labelweave.arrays import Workers, panels
 from labelweave.estimators.held_out import Share
@@ -187,9 +188,9 @@ class LabelGraphModel(ThresholdedClassifier):
         is_named = isinstance(self.kernel, str) and self.kernel != "precomputed"
         usual = make_kernel(self.kernel, "scale", self.degree, self.coef0) if is_named else None
         if not isinstance(usual, GammaKernel):
-            raise ValueError(
-                f"gamma='learn' is for the kernels 'rbf', 'polynomial' and 'laplacian', and this one is "
-                f"{self.kernel!r}; leave gamma out."
+            raise ParameterError(
+                f"`gamma='learn'` is for the kernels 'rbf', 'polynomial' and 'laplacian', and this one is "
+                f"{self.kernel!r}; leave `gamma` out."
             )
         return learned_width(usual.resolved(features), features, targets, seed, workers)
 

@@ -19,6 +19,7 @@ from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from labelweave.arguments import ParameterError
 from labelweave.array_types import Array
 from labelweave.arrays import Workers
 from labelweave.estimators.base import LabelClassifier, fit_method
@@ -86,8 +87,8 @@ class LabelTreeClassifier(LabelClassifier):
     C : float, default=1.0
         Weight of the losses; larger fits the training data more closely.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
-        What a margin s of a row with sign y costs: ``C max(0, 1 - y s)**2``, or ``2 C max(0, 1 - y s)`` as in
-        :class:`MaxMarginClassifier`.
+        What a margin s of a row with sign y costs: ``C max(0, 1 - y s)**2``, or that of
+        :class:`MaxMarginClassifier`, ``2 C max(0, 1 - y s)``.
     tree : Taxonomy, {array-like, sparse matrix, DataFrame by label} of shape (L, k) or None, default=None
         What the tree is made from.  None: labels are the sums of the features of their positive rows.  An
         array has a vector a label, of which only directions count.  A taxonomy, a tree with a node a label,
@@ -109,8 +110,8 @@ class LabelTreeClassifier(LabelClassifier):
         one-vs-rest classifiers with scores of their own, as in ``MaxMarginClassifier(prune=...)`` and as slow
         to fit, and the tree is their index.
     prune : {"off", "certified", "small"} or float, default="small"
-        Which weights are taken away, as in :class:`MaxMarginClassifier`.  "certified" with ``tol=0.01`` gives
-        the smallest model of a proven gap, in two to three times the time.
+        Which weights are taken away; "certified" and "small" are those of :class:`MaxMarginClassifier`.  The
+        first with ``tol=0.01`` gives the smallest model of a proven gap, in two to three times the time.
     fit_intercept : bool, default=True
         Whether to add a constant feature 1, whose weight is penalised as others are.
     class_weight : {"balanced"}, dict or None, default=None
@@ -283,9 +284,9 @@ class LabelTreeClassifier(LabelClassifier):
     def _learn(self, rows: RowsOfTrees, arguments: FitArguments) -> None:
         """Fit to rows, in memory or elsewhere."""
         if (self.n_trees or 1) > 1 and self.negatives == "all":
-            raise ValueError(
-                f"n_trees={self.n_trees} with negatives='all' fits the same labels more than once; use "
-                "n_trees=1, or negatives='reached'."
+            raise ParameterError(
+                f"`n_trees={self.n_trees}` with `negatives='all'` fits the same labels more than once; use "
+                "`n_trees=1`, or `negatives='reached'`."
             )
         vectors = None if self.tree is None or isinstance(self.tree, Taxonomy) else self.tree
         journal = self._open_journal(**rows.marks, tree=vectors)

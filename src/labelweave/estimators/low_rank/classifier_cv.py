@@ -84,9 +84,9 @@ class LowRankClassifierCV(LowRankClassifier):
     gamma : {"scale", "auto"} or float, default="scale"
         Width of the RBF, polynomial and Laplacian kernels.
     degree : int, default=3
-        Of the polynomial kernel.
+        Degree of the polynomial kernel.
     coef0 : float, default=1.0
-        Of the polynomial kernel.
+        Constant of the polynomial kernel.
     scaling : {"none", "auto", "standard", "quantile", "unit"}, default="none"
         How features are scaled inside the model, as in :class:`MaxMarginClassifier`.
     fit_intercept : bool, default=True
@@ -153,7 +153,7 @@ class LowRankClassifierCV(LowRankClassifier):
     max_iter : int, default=100
         The largest number of rounds of any fit.
     precision : {"float64", "float32"}, default="float64"
-        Of the factors.
+        Arithmetic of the factors.
     kernel_rank : int or None, default=None
         Number of columns of an incomplete Cholesky factor that stands for the kernel matrix.
     memory_budget : float, default=8000.0

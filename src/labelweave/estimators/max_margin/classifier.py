@@ -100,9 +100,9 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         Width of the RBF, polynomial and Laplacian kernels, with scikit-learn's meaning: "scale" is
         1 / (d var(X)), "auto" 1 / d.
     degree : int, default=3
-        Of the polynomial kernel ``(gamma x . x' + coef0)^degree``.
+        Degree of the polynomial kernel ``(gamma x . x' + coef0)^degree``.
     coef0 : float, default=1.0
-        Of the polynomial kernel.
+        Constant of the polynomial kernel.
     scaling : {"none", "auto", "standard", "quantile", "unit"}, default="none"
         How features are scaled inside the model: columns to mean 0 and deviation 1, columns to normal
         quantiles, rows to length 1, or as they are.  "auto" takes the one of "standard" and "quantile", for
@@ -170,7 +170,7 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         "working_set" is the paper's Algorithm 1.  All reach the same optimum.  "auto" is the first for
         sparse rows, ADMM for dense ones, and blocks, then ADMM if that is faster, for kernels.
     factorization : {"auto", "cholesky", "eigenvalues", "incomplete_cholesky"}, default="auto"
-        Of the kernel matrix in ADMM.  The first two need it in memory; the last is corrected every round.
+        How ADMM factors kernel matrices.  The first two need them in memory, the last is corrected in rounds.
     kernel_rank : int or None, default=None
         Columns of an incomplete Cholesky factor G, drawn among all rows, that stands for a kernel matrix: the
         fit is the linear one to the rows of G, and the model keeps so many rows.  The gap is that of this

@@ -12,6 +12,7 @@ from typing import Any
 
 import scipy.linalg as sl
 
+from labelweave.arguments import ParameterError
 from labelweave.array_types import Array, PerLabel
 from labelweave.arrays import Workers
 from labelweave.estimators.max_margin.fit import MarginSettings
@@ -61,10 +62,10 @@ def kernel_factor(
     if isinstance(model.kernel, list | tuple):
         raise ValueError("kernel_rank takes one kernel, and kernel is a list; give a sum of them.")
     if model.prune != "off" or model.label_mean is not None:
-        name = "label_mean" if model.prune == "off" else "prune"
-        raise ValueError(
+        name = "label_mean" if model.prune == "off" else "`prune`"
+        raise ParameterError(
             f"{name} is of weights of features, and a kernel that columns of a factor stand for has none; "
-            "leave it out, or give kernel='linear'."
+            "leave it out, or give `kernel='linear'`."
         )
     with Workers(settings.n_threads).running() as workers:
         found = incomplete_cholesky(source, rank, workers, settings.seed)
