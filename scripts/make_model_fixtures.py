@@ -110,7 +110,9 @@ def arithmetic() -> dict[str, str]:
         for library in threadpool_info()
         if library["user_api"] == "blas"
     }
-    switches = ("NPY_DISABLE_CPU_FEATURES", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_DISABLE_JIT")
+    switches = (
+        "NPY_DISABLE_CPU_FEATURES", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_DISABLE_JIT", "LD_PRELOAD",
+    )  # fmt: skip
     return {
         "processor": llvmlite.binding.get_host_cpu_name(),
         "vectors": hashlib.sha256(" ".join(vectors).encode()).hexdigest()[:16],
