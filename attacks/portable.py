@@ -111,9 +111,9 @@ def _another_user() -> Machine:
     return Machine(variables={"HOME": "/nonexistent", "USER": "nobody"}, prepare=become)
 
 
-def _succeeds(code: str, **options: Any) -> bool:
+def _succeeds(code: str, python: str = sys.executable, **options: Any) -> bool:
     try:
-        done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, **options)
+        done = subprocess.run([python, "-c", code], check=False, capture_output=True, **options)
     except OSError:
         return False
     return done.returncode == 0
@@ -121,7 +121,8 @@ def _succeeds(code: str, **options: Any) -> bool:
 
 def _python(version: str) -> Machine:
     installed = Path.home().glob(f".pyenv/versions/{version}.*/bin/python")
-    program = shutil.which(f"python{version}") or next(map(str, installed), None)
+    programs = filter(None, [shutil.which(f"python{version}"), *map(str, installed)])
+    program = next((one for one in programs if _succeeds("", one)), None)  # a shim may have none behind it
     if program is None:
         raise CannotRunError(f"there is no python{version} here")
     return Machine(python=program)
