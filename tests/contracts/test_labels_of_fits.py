@@ -38,7 +38,9 @@ NEARLY_NOTHING = (
 """Kinds whose scores of such a label are rounding, which may lie above their threshold."""
 
 
-CHOOSES_BY_ROUNDING = ("margins, learned", "graph, given", "graph, proximal", "graph, scores", "automatic")
+CHOOSES_BY_ROUNDING = (
+    "margins, learned", "graph, given", "graph, proximal", "graph, scores", "automatic", "zero-shot",
+)  # fmt: skip
 """Kinds that choose otherwise where products of sparse rows round otherwise than those of dense ones."""
 
 

@@ -70,12 +70,15 @@ def test_one_and_three_processes_give_the_same_bits(clusters, request, name):
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_rows_are_read_to_even_addresses(kind):
     """NumPy multiplies arrays at odd ones otherwise, and a message brings a partition to any."""
-    message = bytearray(b"x") + X.tobytes()
-    rows = np.frombuffer(message, offset=1).reshape(X.shape)
+    message = np.empty(X.nbytes + 16, np.uint8)
+    begin = -message.ctypes.data % 8 + 1
+    odd = message[begin : begin + X.nbytes].view(np.float64)
+    odd[:] = X.ravel()
+    assert not odd.flags.aligned
+    rows = odd.reshape(X.shape)
     if kind == "sparse":
-        ends = np.arange(0, X.size + 1, X.shape[1])
-        rows = sp.csr_array((rows.ravel(), np.tile(np.arange(X.shape[1]), len(X)), ends), shape=X.shape)
-    assert not (rows if kind == "dense" else rows.data).flags.aligned
+        rows = sp.csr_array(X)
+        rows.data = odd
     table = read_rows(lw.MaxMarginClassifier(), rows, Y, None, None, 0).features.data
     assert (table if kind == "dense" else table.data).flags.aligned
     np.testing.assert_array_equal(table if kind == "dense" else table.toarray(), X)

@@ -245,7 +245,7 @@ def _as_csr(X: Any) -> sp.csr_array:
     csr = checked_csr(X, "X")
     if csr.dtype not in (np.float32, np.float64):
         csr = csr.astype(np.float64)
-    if not csr.has_canonical_format:
+    if not (csr.has_canonical_format and all(p.flags.aligned for p in (csr.data, csr.indices, csr.indptr))):
         csr = csr.copy()
         csr.sum_duplicates()
     return csr
@@ -271,7 +271,7 @@ def _as_table(X: Any) -> npt.NDArray[Any]:
         raise ValueError(
             f"X has {table.ndim} dimension(s) and shape {table.shape}; features need two, (rows, features)."
         )
-    return np.ascontiguousarray(table)
+    return np.require(table, requirements=["C", "A"])  # linear algebra may crash at odd addresses
 
 
 def _dense_as_csr(table: npt.NDArray[Any]) -> sp.csr_array:
