@@ -48,10 +48,6 @@ def has_labels(name):
     return name not in ONE_CLASS
 
 
-def takes_gaps(name):
-    return has_labels(name)
-
-
 def is_fixed(name):
     """Say whether a kind has one problem, whatever folds, draws and starts there are."""
     return with_one_optimum(name) and not learns(name) and name != "tree"
@@ -110,7 +106,7 @@ def assert_in_form(found, rows, form, sets):
     np.testing.assert_array_equal(np.asarray(predicted), sets)
 
 
-@kinds(takes_gaps)
+@kinds(has_labels)
 def test_what_is_hidden_by_a_mask_does_not_matter(name):
     X, Y = table(name)
     hidden = np.random.default_rng(1).random(Y.shape) < 0.3
@@ -128,7 +124,7 @@ def test_a_mask_that_hides_nothing_is_none(name):
     np.testing.assert_allclose(scores(fit(name, X, whole), X), expected, rtol=0, atol=1e-9)
 
 
-@kinds(lambda name: takes_gaps(name) and with_one_optimum(name))
+@kinds(lambda name: has_labels(name) and with_one_optimum(name))
 def test_rows_of_which_nothing_is_known_are_as_good_as_absent(name):
     X, Y = table(name)
     Y = Y.astype(float)
@@ -254,7 +250,7 @@ def test_labels_that_nobody_or_everybody_has(name):
     assert np.asarray(found.predict(X))[:, 3].all()
 
 
-@kinds(lambda name: takes_gaps(name) and not is_coupled(name) and name not in RANKS)
+@kinds(lambda name: has_labels(name) and not is_coupled(name) and name not in RANKS)
 def test_a_label_that_nothing_tells_of_is_named_and_not_predicted(name, tmp_path):
     X, Y = table(name)
     Y = Y.astype(float)

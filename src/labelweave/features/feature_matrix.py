@@ -245,7 +245,7 @@ def _as_csr(X: Any) -> sp.csr_array:
     csr = checked_csr(X, "X")
     if csr.dtype not in (np.float32, np.float64):
         csr = csr.astype(np.float64)
-    if not (csr.has_canonical_format and all(p.flags.aligned for p in (csr.data, csr.indices, csr.indptr))):
+    if not csr.has_canonical_format:
         csr = csr.copy()
         csr.sum_duplicates()
     return csr
