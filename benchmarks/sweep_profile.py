@@ -13,16 +13,15 @@ Example: ``OPENBLAS_NUM_THREADS=1 python -m benchmarks.sweep_profile --problem r
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
-from pathlib import Path
 from statistics import median
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 
+from benchmarks.frame import read_options
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, load_problem
 from benchmarks.product_limits import LEVELS, Limits, level_sizes, measure_limits, row_rate
@@ -40,7 +39,7 @@ class Profile:
 
     def __init__(self, X: Any, Y: Any, C: float, tol: float) -> None:
         self.seconds = dict.fromkeys(_PHASES, 0.0)
-        self.visits, self.full_sweeps = 0, 0
+        self.visits = 0
         model = MaxMarginClassifier(C=C, tol=tol, n_jobs=1, solver="coordinate_ascent")
         patches = [
             patch.object(IndependentMargins, method, self._timed(phase, getattr(IndependentMargins, method)))
@@ -63,7 +62,6 @@ class Profile:
             self.seconds[phase] += time.process_time() - start
             if phase == "sweeps":
                 self.visits += found[2]
-                self.full_sweeps += 1
             return found
 
         return call
@@ -78,12 +76,7 @@ def _bound(limits: Limits, rates: dict[str, float], X: Any, visits: float) -> fl
 @needs_data
 def main() -> None:
     """Fit, and print where the time went."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--problem", default="rcv1", help="as of benchmarks.linear_speed")
-    parser.add_argument("--data", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--tol", type=float, nargs="+", default=[1e-2, 1e-3, 1e-4])
-    parser.add_argument("--repeats", type=int, default=5, help="fits at each gap; medians count")
-    options = parser.parse_args()
+    options = read_options(__doc__, problem="rcv1", data=DEFAULT_DATA, tol=[1e-2, 1e-3, 1e-4], repeats=5)
     X, Y = load_problem(options.problem, options.data)
     limits = measure_limits(np.float32)
     rates = {level: row_rate(level_sizes()[level], WIDTH, np.dtype(np.float32)) for level in LEVELS}
