@@ -10,7 +10,7 @@ NO_HANGS := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true --m
 
 # The compiled loops, made once for all processes that run tests; Numba looks at the file of a loop alone.
 COMPILED := $(VENV)/.compiled
-LOOPS := $(shell find src/labelweave/_loops -name '*.py')
+LOOPS := $(shell find src/labelweave/foundation/loops -name '*.py')
 
 PEERS := .venv-peers/pyvenv.cfg
 BENCHMARK_PROBLEM := $(if $(wildcard ../shared/data/rcv1),rcv1,debtags)
@@ -41,7 +41,7 @@ help:
 
 ## the tests, in five minutes on two cores; a minute or two more where no loop is compiled yet.
 ## PYTEST_ARGS="tests/labels -x" takes some, PYTEST_ARGS=--hypothesis-profile=search other random examples.
-## LABELWEAVE_SCREENSHOTS=shots make test PYTEST_ARGS=tests/report keeps pictures of the page in shots/.
+## LABELWEAVE_SCREENSHOTS=shots make test PYTEST_ARGS=tests/app/report keeps pictures of the page in shots/.
 test: $(COMPILED)
 	$(BIN)/python -m pytest -m "not slow and not search" -n 2 --dist loadfile $(NO_HANGS) $(PYTEST_ARGS)
 

@@ -5,7 +5,7 @@
 
 The cache of the checks has to be another one than usual, since code that is found there is not compiled
 again.  An index out of range raises IndexError.  Loops that did not run are failures too.  The few steps that
-are written in LLVM code by ``_loops/vector_code.py`` have no such checks.
+are written in LLVM code by ``loops/vector_code.py`` have no such checks.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ from numba.core.registry import CPUDispatcher
 
 import labelweave as lw
 from attacks.sparse_arrays import World
-from labelweave import _loops, inference, noise, splits
-from labelweave._loops.sparse_products import WIDTH, cut_rows, multiply_table, sample_dots
+from labelweave import inference, noise, splits
 from labelweave.features import ForestKernel
+from labelweave.foundation import loops as compiled
+from labelweave.foundation.loops.sparse_products import WIDTH, cut_rows, multiply_table, sample_dots
 from labelweave.inference.map import map_inference
 from labelweave.labels.covariance.base import LabelCovariance
 
@@ -231,7 +232,7 @@ PROBLEMS: tuple[Callable[[World], None], ...] = (
 
 def loops() -> Iterator[tuple[str, CPUDispatcher]]:
     """List the compiled loops; those that become part of their callers are checked there."""
-    for module in pkgutil.walk_packages(_loops.__path__, _loops.__name__ + "."):
+    for module in pkgutil.walk_packages(compiled.__path__, compiled.__name__ + "."):
         for name, found in vars(importlib.import_module(module.name)).items():
             is_here = isinstance(found, CPUDispatcher) and found.py_func.__module__ == module.name
             if is_here and found.targetoptions.get("inline") != "always":

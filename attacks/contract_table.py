@@ -18,7 +18,7 @@ import scipy.sparse as sp
 import labelweave as lw
 from attacks.sparse_arrays import World
 from labelweave import datasets, display, extending, inference, kernels, metrics, noise, report, splits
-from labelweave.losses import ENTRY_LOSSES
+from labelweave.problems.losses import ENTRY_LOSSES
 
 _CLASSES = np.array(["a", "b", "c"])
 _NODES = ["left", "a", "b", "c"]

@@ -29,7 +29,7 @@ from benchmarks.frame import flag, read_options
 from click.testing import CliRunner
 
 from attacks.public_names import is_of_library
-from labelweave.cli.program import main as labelweave
+from labelweave.app.cli.program import main as labelweave
 from labelweave.datasets import LabeledData, read_any
 
 _SECONDS = 5

@@ -30,7 +30,7 @@ from labelweave.model_files import ModelFileError
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 _OLD = b"what was there before"
-_STARTING = "labelweave/cli/program.py"  # is in tracebacks of what happens later than the imports
+_STARTING = "labelweave/app/cli/program.py"  # is in tracebacks of what happens later than the imports
 
 
 class Command(NamedTuple):

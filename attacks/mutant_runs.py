@@ -209,7 +209,7 @@ class _Finder:
 def _loops_that_need(name: str) -> set[str]:
     """Name the modules of loops whose compiled code has a module's code in it."""
     needs = {}
-    for path in (_PACKAGE / "_loops").rglob("*.py"):
+    for path in (_PACKAGE / "foundation" / "loops").rglob("*.py"):
         imports = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
         needs[module_name(path.relative_to(ROOT).as_posix())] = {str(node.module) for node in imports}
     found = {name}
@@ -283,7 +283,7 @@ class Runs:
         """Tell whether a changed file is noticed ("killed" or "survived"), and by which test."""
         tests = [test for test in tests if test in self._items]
         while some := self._first([test for test in tests if self._sound.get(test, True)]):
-            limit = 10.0 + 2 * self._time(some) + _COMPILING * ("/_loops/" in path)
+            limit = 10.0 + 2 * self._time(some) + _COMPILING * ("/foundation/loops/" in path)
             failed, end = self._run((path, text), some, limit)
             if not failed and not end:
                 return "survived", f"{len(some)} of {len(tests)} tests"
@@ -375,7 +375,7 @@ def _told_of_interrupts(test: str, write_end: int) -> Iterator[None]:
 def _changed_in_place(path: str, text: str) -> bool:
     """Give functions their changed code, if no more than that is needed."""
     place = str(ROOT / path)
-    if "/_loops/" in path:
+    if "/foundation/loops/" in path:
         return False
     before, after = (
         dict(_codes(compile(source, place, "exec"))) for source in ((ROOT / path).read_text(), text)
@@ -414,5 +414,5 @@ def _import_anew(path: str, text: str) -> None:
         if loaded.split(".")[0] == "labelweave" or str(getattr(module, "__file__", "")).startswith(tests):
             del sys.modules[loaded]
     sys.meta_path.insert(0, _Finder(name, text))
-    if "._loops" in name:
+    if ".foundation.loops" in name:
         _compile_anew(_loops_that_need(name))

@@ -33,14 +33,13 @@ from attacks.mutant_runs import ROOT, Reach, Runs, in_session
 
 SHARES = {
     "solvers": 0.30,
-    "losses": 0.10,
-    "problems": 0.25,
+    "problems": 0.43,
     "inference": 0.13,
-    "hyperparameters": 0.08,
-    "_loops": 0.14,
+    "foundation": 0.14,
 }
 _NUMBERS = 0.25  # of the mutants of a folder; of all that there are, half are numbers, most of them axes
 _SOURCE = ROOT / "src" / "labelweave"
+_LOOPS = "foundation/loops"  # of the foundation, what computes
 _RESULTS = Path(__file__).with_name("results")
 _SEEN = _RESULTS / "mutants_seen.json"
 _LOG = _RESULTS / "mutants.jsonl"
@@ -145,7 +144,8 @@ def sample(count: int, seed: int) -> list[Mutant]:
     """Draw mutants, as many of each folder as its share; which ones depends on the text of lines alone."""
     drawn = []
     for folder, share in SHARES.items():
-        found = [mutant for path in sorted((_SOURCE / folder).rglob("*.py")) for mutant in mutants(path)]
+        paths = sorted((_SOURCE / (_LOOPS if folder == "foundation" else folder)).rglob("*.py"))
+        found = [mutant for path in paths for mutant in mutants(path)]
         found.sort(key=lambda mutant: _number(seed, mutant))
         numbers = [mutant for mutant in found if mutant.operator == "NumberReplacer"]
         others = [mutant for mutant in found if mutant.operator != "NumberReplacer"]
@@ -192,7 +192,7 @@ def run(drawn: list[Mutant], log: Path, seconds: float, *, again: bool) -> dict[
         reach = Reach()
         chosen = {one.key: reach.tests(one.path, one.line) for one in open_}
         files = {test.split("::")[0] for tests in chosen.values() for test in tests}
-        open_.sort(key=lambda one: "/_loops/" in one.path)
+        open_.sort(key=lambda one: "/foundation/loops/" in one.path)
 
         def work(items: dict[str, Any]) -> None:
             runs = Runs(items, reach.seconds, seconds)

@@ -23,7 +23,7 @@ from numba.core.extending import _Intrinsic
 import labelweave
 from attacks.bounds import PROBLEMS, WRITTEN, best_labelings, label_graphs
 from attacks.sparse_arrays import World
-from labelweave._loops.vector_code import WIDTH
+from labelweave.foundation.loops.vector_code import WIDTH
 
 
 def add_rows(table, indices, values, start, stop, total):

@@ -43,7 +43,7 @@ NUMERICAL = [
         "solvers",
     )
 ]  # fmt: skip
-NAMED = ["tests/attacks", "tests/cli", "tests/test_structure.py", "tests/test_package.py"]
+NAMED = ["tests/attacks", "tests/app/cli", "tests/test_structure.py", "tests/test_package.py"]
 
 
 @dataclass(frozen=True)

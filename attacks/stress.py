@@ -9,7 +9,7 @@ Known to fail: forks beside fits in other threads, unless OPENBLAS_NUM_THREADS=1
 other bits were met, and "Eigenvalues did not converge".  Threads without forks (231 fits), and threads with
 forks where OpenBLAS had one thread (292 fits), had no such failure.  The likely cause is that OpenBLAS ends
 its threads at a fork while others compute; that is not proven.  Children that waited for ever had another
-cause, the lock of cached properties in Python 3.11, which ``labelweave.forks`` renews.
+cause, the lock of cached properties in Python 3.11, which ``labelweave.foundation.forks`` renews.
 """
 
 from __future__ import annotations

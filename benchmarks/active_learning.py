@@ -27,7 +27,7 @@ from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave import KernelLogisticClassifier, next_queries
-from labelweave.active.expected_error import micro_f1_cut
+from labelweave.app.active.expected_error import micro_f1_cut
 from labelweave.datasets import load_debtags
 
 PROBLEMS = ["scene", "yeast", "emotions", "enron", "bibtex", "debtags"]

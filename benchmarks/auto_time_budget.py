@@ -21,7 +21,7 @@ from benchmarks.auto_quality import load
 from benchmarks.frame import flag, read_options, write_json
 from benchmarks.machine import describe_machine
 from labelweave import AutoLabelClassifier, metrics
-from labelweave.automatic.plan import Shape, make_plan
+from labelweave.decisions.automatic.plan import Shape, make_plan
 
 _BUDGETS = (10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 600.0)
 

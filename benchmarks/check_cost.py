@@ -17,8 +17,8 @@ from benchmarks.frame import read_options
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import load_problem
 from labelweave import MaxMarginClassifier
-from labelweave.arrays import checked_csr
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.arrays import checked_csr
 
 
 def _seconds(call: Callable[[], Any]) -> float:

@@ -40,7 +40,7 @@ _MEASURES = {
 
 
 def main() -> None:
-    from labelweave.arrays import Workers
+    from labelweave.foundation.arrays import Workers
 
     arguments = read_options(
         __doc__,
@@ -79,7 +79,7 @@ def _clouds(n_rows: int, n_classes: int) -> ClassProblem:
 
 
 def _measure(problem: ClassProblem, arguments: argparse.Namespace, workers: Any) -> dict[str, float]:
-    from labelweave.losses import SoftmaxLoss
+    from labelweave.problems.losses import SoftmaxLoss
 
     gram = kernel_matrix(problem, 1.0, workers)
     prior = Prior(arguments.scale, 1.0)

@@ -32,9 +32,9 @@ from benchmarks.clusters import on_cluster, timed, workers
 from benchmarks.frame import begin_picture, flag, read_options, write_json, write_picture
 from benchmarks.machine import describe_machine
 from benchmarks.recorded_runs import mark
-from labelweave._loops import WIDTH
 from labelweave.dask import MaxMarginClassifier
 from labelweave.dask.data import ReadData
+from labelweave.foundation.loops import WIDTH
 
 _FEW, _MANY = 2, 5  # rounds: of those between, one of three visits all rows, as later
 _FEATURES_A_ROW = 60

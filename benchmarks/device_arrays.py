@@ -27,19 +27,19 @@ import scipy.sparse as sp
 
 from benchmarks.frame import RESULTS, flag, read_options, several
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave.arrays import Workers
-from labelweave.arrays.linear_algebra import to_numpy
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.factor_maps import DenseMap
 from labelweave.features.gram import StoredGram
 from labelweave.features.gram.sources import KernelSource
+from labelweave.foundation.arrays import Workers
+from labelweave.foundation.arrays.linear_algebra import to_numpy
 from labelweave.labels import LabelCovariance, LabelMatrix
-from labelweave.losses import SoftmaxLoss
-from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.problems import MarginBox, Resources, kernel_margins
 from labelweave.problems.coupled_gram import CoupledGram, GramTerm
 from labelweave.problems.kernel_likelihood import KernelLikelihood
 from labelweave.problems.label_entries import DenseEntries, EntryTable
+from labelweave.problems.losses import SoftmaxLoss
+from labelweave.problems.losses.entry_losses import ENTRY_LOSSES
 from labelweave.problems.low_rank_factors import LowRankFactors
 from labelweave.solvers import AlternatingDirections
 from labelweave.solvers.alternating_minimization import AlternatingMinimization

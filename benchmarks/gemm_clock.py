@@ -35,7 +35,7 @@ class GemmClock:
     @contextmanager
     def running(self) -> Iterator[GemmClock]:
         """Time what happens within."""
-        from labelweave.arrays import RowPanels, Workers
+        from labelweave.foundation.arrays import RowPanels, Workers
         from labelweave.labels.covariance.factor import FactorCovariance
 
         with ExitStack() as stack:

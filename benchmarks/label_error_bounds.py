@@ -27,12 +27,12 @@ from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, read_part
 from labelweave import LabelCovariance, LabelMatrix, LabelText, Taxonomy
+from labelweave.app.noise.left_out_scores import as_log_odds
+from labelweave.app.noise.noisy_curves import fit_noisy_curves
+from labelweave.app.noise.related_labels import relate_labels
 from labelweave.datasets import load_debtags
 from labelweave.inference import calibrate_labels
 from labelweave.noise import find_label_errors
-from labelweave.noise.left_out_scores import as_log_odds
-from labelweave.noise.noisy_curves import fit_noisy_curves
-from labelweave.noise.related_labels import relate_labels
 
 _FOLDS = 5
 

@@ -33,11 +33,11 @@ from benchmarks.frame import flag, read_options
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.label_graphs import read_rows
 from benchmarks.problems import DEFAULT_DATA
-from labelweave.arrays import Workers
 from labelweave.dask import LabelGraphClassifier
 from labelweave.estimators.label_graph.choice import choose_graph, usual_regularization
 from labelweave.estimators.label_graph.fit import GraphData
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.arrays import Workers
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.problems.structured_margin import MarginData, RidgePenalty, StructuredMargin
 from labelweave.solvers.frame import relative_gap

@@ -35,7 +35,7 @@ _COLUMNS = ("rows", "model", "threads", "seconds", "products", "share in BLAS", 
 
 @needs_data
 def main() -> None:
-    from labelweave.arrays import Workers
+    from labelweave.foundation.arrays import Workers
 
     arguments = read_options(
         __doc__,
@@ -78,7 +78,7 @@ def _measure(problem: ClassProblem, arguments: argparse.Namespace, workers: Any)
 def _run(
     problem: ClassProblem, gram: Any, prior: Prior, arguments: argparse.Namespace, workers: Any
 ) -> dict[str, float]:
-    from labelweave.losses import SoftmaxLoss
+    from labelweave.problems.losses import SoftmaxLoss
 
     loss = SoftmaxLoss(problem.codes, len(problem.classes), np.ones((len(problem.codes), 1)))
     before, clock = machine_rate(workers.n_threads), GemmClock()

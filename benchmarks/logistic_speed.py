@@ -49,7 +49,7 @@ _COLUMNS = ("case", "program", "kernel matrix", "factor", *(f"{excess:g} above" 
 def main() -> None:
     from threadpoolctl import threadpool_limits
 
-    from labelweave.arrays import Workers
+    from labelweave.foundation.arrays import Workers
 
     arguments = read_options(
         __doc__,
@@ -86,7 +86,7 @@ def _measure_logistic(
     case: str, problem: ClassProblem, classes: list[int], arguments: argparse.Namespace, workers: Any
 ) -> list[dict[str, Any]]:
     """Compare with the Gaussian process: some classes, each against the rest."""
-    from labelweave.losses import EntrywiseLoss
+    from labelweave.problems.losses import EntrywiseLoss
 
     labels = [problem.codes == number for number in classes]
     signs = np.where(np.column_stack(labels), 1, -1).astype(np.int8)
@@ -128,7 +128,7 @@ def _measure_softmax(
 ) -> list[dict[str, Any]]:
     """Compare with logistic regression on a factor of the kernel matrix."""
     from labelweave.features.gram import StoredGram
-    from labelweave.losses import SoftmaxLoss
+    from labelweave.problems.losses import SoftmaxLoss
 
     gram, making = _timed_matrix(problem, arguments, workers)
     matrix = arguments.scale * gram.table

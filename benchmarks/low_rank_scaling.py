@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def _measure(name: str, repeats: int) -> dict[str, Any]:
-    from labelweave.arrays import Workers
+    from labelweave.foundation.arrays import Workers
 
     sizes, seconds, parts = [], [], []
     with Workers(1).running() as workers:

@@ -152,8 +152,8 @@ class StepProblem:
 
 
 def _entries(shape: Shape, dtype: Any, workers: Any) -> Any:
-    from labelweave.losses.entry_losses import ENTRY_LOSSES
     from labelweave.problems.label_entries import DenseEntries, EntryTable, QuadraticEntries, SampledEntries
+    from labelweave.problems.losses.entry_losses import ENTRY_LOSSES
 
     ones = np.ones(shape.rows, dtype)
     positives = text_pattern(shape.rows, shape.labels, shape.labels_a_row, np.int8, seed=1)
@@ -261,7 +261,7 @@ def _update_rates(dtype: Any) -> dict[str, float]:
     """Measure bytes a second of ``y += a x`` with BLAS: two readings, one writing."""
     from scipy.linalg.blas import get_blas_funcs
 
-    from labelweave.arrays import aligned_empty
+    from labelweave.foundation.arrays import aligned_empty
 
     add = get_blas_funcs("axpy", dtype=dtype)
     rates = {}
@@ -313,7 +313,7 @@ def _rows(name: str, shape: Shape, parts: dict[str, dict[str, float]]) -> list[s
 
 
 def main() -> None:
-    from labelweave.arrays import Workers
+    from labelweave.foundation.arrays import Workers
 
     sets = ["bibtex", "delicious", "Wikipedia / 10"]
     arguments = read_options(

@@ -103,7 +103,7 @@ def measure_limits(dtype: Any) -> Limits:
 
 
 def _read_rate(size: int, dtype: np.dtype[Any]) -> float:
-    from labelweave.arrays import aligned_empty
+    from labelweave.foundation.arrays import aligned_empty
 
     pair = aligned_empty((2, size // 2 // dtype.itemsize), dtype)
     pair[:] = 1
@@ -121,8 +121,8 @@ def row_rate(size: int, width: int, dtype: np.dtype[Any]) -> float:
 
     size: bytes of the table.
     """
-    from labelweave.arrays import Workers
     from labelweave.features.sparse_products import SparseProducts
+    from labelweave.foundation.arrays import Workers
 
     n_rows, a_row = size // width // dtype.itemsize, 100
     n_products = max(10, min(2_000, 2**29 // (a_row * width * dtype.itemsize)))

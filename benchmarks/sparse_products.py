@@ -59,7 +59,7 @@ class _Product:
 
 
 def main() -> None:
-    from labelweave.arrays import Workers
+    from labelweave.foundation.arrays import Workers
 
     arguments = read_options(
         __doc__,

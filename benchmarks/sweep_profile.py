@@ -26,7 +26,7 @@ from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, load_problem
 from benchmarks.product_limits import LEVELS, Limits, level_sizes, measure_limits, row_rate
 from labelweave import MaxMarginClassifier
-from labelweave._loops import WIDTH
+from labelweave.foundation.loops import WIDTH
 from labelweave.problems.independent_margins import IndependentMargins
 
 __all__ = ["main"]

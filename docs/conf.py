@@ -15,7 +15,7 @@ import latex2mathml.converter
 from docutils import nodes
 
 import labelweave
-from labelweave.cli.program import main as program
+from labelweave.app.cli.program import main as program
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))

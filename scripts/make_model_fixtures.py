@@ -510,7 +510,7 @@ def _save_models(folder: Path) -> dict[str, tuple[str, bool]]:
             _table(FITTED).to_csv(Path(empty, "rows.csv"), index=False)
             words = ["fit", f"{empty}/rows.csv", "--out", f"{folder}/{name}.lw", "--quiet", *_COLUMNS, *flags]
             subprocess.run(
-                [sys.executable, "-c", "from labelweave.cli import main; main()", *words], check=True
+                [sys.executable, "-c", "from labelweave.app.cli import main; main()", *words], check=True
             )
         saved[name] = "table", False
     return saved

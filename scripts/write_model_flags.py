@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from labelweave.cli.model_table import CHOOSING, MODELS, class_of
+from labelweave.app.cli.model_table import CHOOSING, MODELS, class_of
 
-PLACE = Path(__file__).parents[1] / "src" / "labelweave" / "cli" / "model_flags.json"
+PLACE = Path(__file__).parents[1] / "src" / "labelweave" / "app" / "cli" / "model_flags.json"
 _FLAGS = {"n_jobs": "jobs", "random_state": "seed", "fit_intercept": "no_intercept"}
 _LISTS = ("ranks", "regularizations", "members", "tie", "flip_rates")
 _NO_FLAGS: dict[str, tuple[str, ...] | None] = {

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from labelweave import CliqueGraph, LabelCovariance, metrics
-from labelweave.arguments import ArgumentError, ParameterError, checked
-from labelweave.cli.messages import in_flags
+from labelweave.app.cli.messages import in_flags
+from labelweave.foundation.arguments import ArgumentError, ParameterError, checked
 from labelweave.inference.map import MapInference
 
 

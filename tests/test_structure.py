@@ -1,6 +1,7 @@
 """The source stays small enough to read, and its imports go one way."""
 
 import configparser
+import re
 from functools import cache
 from pathlib import Path
 
@@ -57,26 +58,28 @@ def test_no_modules_import_each_other(functions):
 
 
 def _floors():
+    """Say how high each module stands, contract by contract."""
     parser = configparser.ConfigParser()
     parser.read(Path(__file__).parents[1] / ".importlinter")
-    lines = parser["importlinter:contract:floors"]["layers"].split("\n")
-    floors = [line for line in lines if line.strip()]
-    return {
-        name.strip(): height for height, names in enumerate(reversed(floors)) for name in names.split("|")
-    }
+    for contract in parser.values():
+        if contract.get("type") == "layers":
+            inside = f"{contract['containers']}." if "containers" in contract else ""
+            lines = [line for line in contract["layers"].split("\n") if line.strip()]
+            names = {height: re.split("[|:]", line) for height, line in enumerate(reversed(lines))}
+            yield {inside + name.strip(): height for height in names for name in names[height]}
 
 
-def test_no_import_inside_a_function_goes_up():
-    floors = _floors()
-
+@pytest.mark.parametrize("floors", list(_floors()), ids=lambda floors: next(iter(floors)))
+def test_no_import_inside_a_function_goes_up(floors):
     def home(module):
-        return ".".join(module.split(".")[:2])
+        return next((name for name in floors if f"{module}.".startswith(f"{name}.")), None)
 
     up = [
         f"{name} -> {target}"
         for name, targets in _graph(True).items()
         for target in targets
-        if home(name) != home(target) and home(name) in floors and floors[home(target)] >= floors[home(name)]
+        if (here := home(name)) and (there := home(target)) and here != there
+        if floors[there] > floors[here]
     ]
     assert up == []
 

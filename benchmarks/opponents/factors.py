@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
-from labelweave.array_types import Array
 from labelweave.estimators.base import LabelClassifier, fit_method
 from labelweave.estimators.scorers import FactorScorer
 from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.array_types import Array
 from labelweave.labels import LabelMatrix
 from labelweave.model_files.schema import Field, Made, Number
 

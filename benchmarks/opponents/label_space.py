@@ -16,11 +16,11 @@ from scipy import linalg
 from scipy.sparse.linalg import LinearOperator
 
 from benchmarks.opponents.factors import FactorOpponent
-from labelweave.array_types import Array
 from labelweave.estimators.binary_relevance.ridge import IterativeRidge, Ridge, make_ridge
 from labelweave.estimators.low_rank.fit import columns_for_rank
 from labelweave.estimators.scorers import FactorScorer
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.array_types import Array
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
 

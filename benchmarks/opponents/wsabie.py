@@ -13,10 +13,10 @@ from sklearn.utils import check_random_state
 
 from benchmarks.opponents.factors import FactorOpponent
 from benchmarks.opponents.ranking_steps import rank_pairs
-from labelweave.array_types import Array
 from labelweave.estimators.low_rank.fit import columns_for_rank
 from labelweave.estimators.scorers import FactorScorer
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.array_types import Array
 from labelweave.inference import choose_thresholds
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable

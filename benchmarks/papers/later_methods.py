@@ -56,8 +56,8 @@ from benchmarks.needed_data import needs_data
 from benchmarks.papers import f_margins
 from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave.losses.entry_losses import LogisticEntryLoss
 from labelweave.metrics import f1_score
+from labelweave.problems.losses.entry_losses import LogisticEntryLoss
 
 _DRAWS, _FLIP_DRAWS = 5, 2
 _PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
@@ -204,9 +204,9 @@ def _nystrom(_: str) -> Figures:
 
     from benchmarks.logistic_fits import Prior, fit, kernel_matrix
     from benchmarks.logistic_problems import load_class_problem
-    from labelweave.arrays import Workers
-    from labelweave.losses import SoftmaxLoss
+    from labelweave.foundation.arrays import Workers
     from labelweave.problems.kernel_likelihood import KernelLikelihood
+    from labelweave.problems.losses import SoftmaxLoss
 
     problem, leading = load_class_problem("imclef-2000"), KernelLikelihood._find_leading
     random = np.random.default_rng(0)
@@ -259,7 +259,7 @@ def _forward(name: str) -> Figures:
 
     from benchmarks.label_errors import NOISES, flipped, training_rows
     from benchmarks.noisy_training import test_rows
-    from labelweave.losses.entry_losses import ENTRY_LOSSES
+    from labelweave.problems.losses.entry_losses import ENTRY_LOSSES
 
     X, Y, kept = training_rows(name, DEFAULT_DATA)
     X_test, Y_test = (table[:_FLIP_TEST] for table in test_rows(name, DEFAULT_DATA, kept))

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
         report,
         splits,
     )
-    from labelweave.active import next_queries
-    from labelweave.automatic import AutoLabelClassifier
-    from labelweave.comparison import compare
+    from labelweave.app.active import next_queries
     from labelweave.decisions import (
         CalibratedLabelClassifier,
         ConformalLabelClassifier,
@@ -27,6 +25,9 @@ if TYPE_CHECKING:
         LabelTextClassifier,
         TunedThresholdClassifier,
     )
+    from labelweave.decisions.automatic import AutoLabelClassifier
+    from labelweave.decisions.comparison import compare
+    from labelweave.decisions.stored_models import load
     from labelweave.estimators import (
         BinaryRelevance,
         KernelLogisticClassifier,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
         UnobservedLabelWarning,
         ZeroShotClassifier,
     )
-    from labelweave.interrupts import config_context, set_config
+    from labelweave.foundation.interrupts import config_context, set_config
     from labelweave.labels import (
         ClassProbabilities,
         CliqueGraph,
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
         Taxonomy,
     )
     from labelweave.model_files.pipelines import save
-    from labelweave.stored_models import load
 
 __version__ = "0.1.0"
 
@@ -99,7 +99,7 @@ __all__ = [
 
 # imported when first used: the command line's help needs none of them
 _HOMES = {
-    "AutoLabelClassifier": "labelweave.automatic",
+    "AutoLabelClassifier": "labelweave.decisions.automatic",
     "BinaryRelevance": "labelweave.estimators",
     "CalibratedLabelClassifier": "labelweave.decisions",
     "ConformalLabelClassifier": "labelweave.decisions",
@@ -122,31 +122,31 @@ _HOMES = {
     "TunedThresholdClassifier": "labelweave.decisions",
     "UnobservedLabelWarning": "labelweave.estimators",
     "ZeroShotClassifier": "labelweave.estimators",
-    "compare": "labelweave.comparison",
-    "config_context": "labelweave.interrupts",
-    "load": "labelweave.stored_models",
-    "next_queries": "labelweave.active",
+    "compare": "labelweave.decisions.comparison",
+    "config_context": "labelweave.foundation.interrupts",
+    "load": "labelweave.decisions.stored_models",
+    "next_queries": "labelweave.app.active",
     "save": "labelweave.model_files.pipelines",
-    "set_config": "labelweave.interrupts",
+    "set_config": "labelweave.foundation.interrupts",
 }
 _MODULES = {
     "dask": "labelweave.dask",
     "datasets": "labelweave.datasets",
     "decisions": "labelweave.decisions",
-    "display": "labelweave.display",
+    "display": "labelweave.app.display",
     "extending": "labelweave.extending",
     "inference": "labelweave.inference",
     "kernels": "labelweave.kernels",
     "metrics": "labelweave.metrics",
-    "noise": "labelweave.noise",
-    "report": "labelweave.report",
+    "noise": "labelweave.app.noise",
+    "report": "labelweave.app.report",
     "splits": "labelweave.splits",
 }
 
 
-_views = import_module("labelweave.views")
+_views = import_module("labelweave.foundation.views")
 _views.register("picture", lambda: __getattr__("display").LabelCovarianceDisplay.from_covariance)
-_views.register("facts", lambda: import_module("labelweave.facts").facts_html)
+_views.register("facts", lambda: import_module("labelweave.app.facts").facts_html)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,6 @@
 """``python -m labelweave`` is the program ``labelweave``."""
 
-from labelweave.cli import main
+from labelweave.app.cli import main
 
 if __name__ == "__main__":
     main(prog_name="labelweave")

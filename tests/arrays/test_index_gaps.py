@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelweave.arrays import from_gaps, to_gaps
+from labelweave.foundation.arrays import from_gaps, to_gaps
 
 
 @pytest.mark.parametrize(

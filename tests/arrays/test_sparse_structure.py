@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelweave import MaxMarginClassifier
-from labelweave.arrays import check_sparse, checked_csr
+from labelweave.foundation.arrays import check_sparse, checked_csr
 
 TABLE = np.array([[1.0, 0, 2], [0, 0, 0], [0, 3, 0], [4, 0, 5]])
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from labelweave.arrays import Workers, aligned_empty
-from labelweave.arrays.tables import add_multiple, column_inner, multiply_and_add, row_inner
+from labelweave.foundation.arrays import Workers, aligned_empty
+from labelweave.foundation.arrays.tables import add_multiple, column_inner, multiply_and_add, row_inner
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -23,7 +23,7 @@ def test_an_aligned_array_is_an_array_that_starts_at_a_cache_line(shape, dtype):
 @pytest.mark.parametrize("shape", [(), (1, 1), (1, 5), (7, 1)])
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_tables_are_updated_in_place(dtype, shape, n_threads, monkeypatch):
-    monkeypatch.setattr("labelweave.arrays.tables._AT_ONCE", 10)
+    monkeypatch.setattr("labelweave.foundation.arrays.tables._AT_ONCE", 10)
     random = np.random.default_rng(0)
     target, vector = (random.normal(size=(7, 5)).astype(dtype) for _ in range(2))
     rate = random.normal(size=shape)

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from labelweave.arrays import Workers, linear_algebra, panels
-from labelweave.arrays.linear_algebra import _LIBRARY, PANEL
+from labelweave.foundation.arrays import Workers, linear_algebra, panels
+from labelweave.foundation.arrays.linear_algebra import _LIBRARY, PANEL
 
 SIZES = [0, 1, 2, PANEL - 1, PANEL, PANEL + 1, 8 * PANEL - 1, 8 * PANEL, 8 * PANEL + 1]
 WIDTHS = [0, 1, 3]

@@ -8,7 +8,7 @@ import pytest
 
 _OUTSIDE = """
 import numpy as np
-from labelweave._loops.sparse_products import cut_rows
+from labelweave.foundation.loops.sparse_products import cut_rows
 starts, columns = np.array([0, 2]), np.array([0, 5], np.int32)
 cut_rows(starts, columns, 1, np.empty((2, 1), np.int64))
 """

@@ -23,9 +23,9 @@ from labelweave import (
     load,
     metrics,
 )
-from labelweave.automatic.known_sets import KnownSets
-from labelweave.automatic.members import Members
-from labelweave.interrupts import note_interrupt
+from labelweave.decisions.automatic.known_sets import KnownSets
+from labelweave.decisions.automatic.members import Members
+from labelweave.foundation.interrupts import note_interrupt
 from labelweave.model_files import ModelFileError
 from watching import Count
 
@@ -378,7 +378,7 @@ def test_classes_have_an_accuracy_on_left_out_rows(n_classes):
 
 
 def test_it_explains_itself(data, fitted):
-    from labelweave.facts import model_facts
+    from labelweave.app.facts import model_facts
 
     facts = model_facts(fitted)
     found = facts.to_json()["combination"]

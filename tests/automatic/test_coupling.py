@@ -5,9 +5,9 @@ from numpy.testing import assert_array_equal
 from scipy.special import expit
 
 from labelweave import AutoLabelClassifier, load
-from labelweave.automatic.coupling import couple_labels
-from labelweave.automatic.table import TrainingTable
-from labelweave.facts import model_facts
+from labelweave.app.facts import model_facts
+from labelweave.decisions.automatic.coupling import couple_labels
+from labelweave.decisions.automatic.table import TrainingTable
 from labelweave.features import FeatureMatrix
 
 

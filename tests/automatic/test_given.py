@@ -25,7 +25,7 @@ from labelweave import (
     datasets,
     load,
 )
-from labelweave.automatic.given import named_members
+from labelweave.decisions.automatic.given import named_members
 from labelweave.model_files import ModelFileError
 
 GIVEN = [

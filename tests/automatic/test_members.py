@@ -8,10 +8,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from labelweave.automatic.combination import Combination, cross_fitted, member_weights
-from labelweave.automatic.members import KernelRidge, Members, TrainingTable
-from labelweave.automatic.plan import Plan, Shape, make_plan
-from labelweave.automatic.scorers import CombinedScorer, ForestScorer
+from labelweave.decisions.automatic.combination import Combination, cross_fitted, member_weights
+from labelweave.decisions.automatic.members import KernelRidge, Members, TrainingTable
+from labelweave.decisions.automatic.plan import Plan, Shape, make_plan
+from labelweave.decisions.automatic.scorers import CombinedScorer, ForestScorer
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.inference import calibrate_labels
 from labelweave.labels import LabelMatrix

@@ -12,8 +12,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from labelweave import MaxMarginClassifier, TunedThresholdClassifier
-from labelweave.automatic.given import _fitted, _taken_off, estimator_fit, responses
-from labelweave.automatic.table import TrainingTable
+from labelweave.decisions.automatic.given import _fitted, _taken_off, estimator_fit, responses
+from labelweave.decisions.automatic.table import TrainingTable
 from labelweave.features import FeatureMatrix
 
 RANDOM = np.random.default_rng(0)

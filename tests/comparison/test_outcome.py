@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
 
-from labelweave.comparison.compare import named_models
-from labelweave.comparison.outcome import Comparison, Difference
+from labelweave.decisions.comparison.compare import named_models
+from labelweave.decisions.comparison.outcome import Comparison, Difference
 
 FOUND = Comparison(
     {

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelweave.arrays import Workers
 from labelweave.features.factor_maps import DenseMap, FactorMap, KernelMap, SparseMap, explicit_map
 from labelweave.features.gram import choose_gram
 from labelweave.features.gram.sources import PrecomputedSource, checked_kernel_matrix
+from labelweave.foundation.arrays import Workers
 
 N, WIDTH, RANK = 14, 9, 4
 CONSTANT = 0.7

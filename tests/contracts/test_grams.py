@@ -6,7 +6,6 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
 from labelweave.features.gram import (
     FeatureGram,
@@ -17,6 +16,7 @@ from labelweave.features.gram import (
     incomplete_cholesky,
 )
 from labelweave.features.gram.sources import KernelSource, PrecomputedSource
+from labelweave.foundation.arrays import Workers
 
 
 def _streamed(bytes_of_panels):

@@ -6,9 +6,8 @@ import scipy.sparse as sp
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from labelweave.arrays import Workers
+from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelMatrix
-from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.problems.label_entries import (
     DenseEntries,
     EntryTable,
@@ -17,6 +16,7 @@ from labelweave.problems.label_entries import (
     SampledEntries,
     ShiftedEntries,
 )
+from labelweave.problems.losses.entry_losses import ENTRY_LOSSES
 from labelweave.problems.low_rank_factors import choose_entries
 from reference.entry_twins import EntriesTwin
 

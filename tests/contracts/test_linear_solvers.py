@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from labelweave.arrays import Workers
 from labelweave.features.gram import StoredGram
+from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance
 from labelweave.labels.covariance.factor import FactorCovariance
-from labelweave.losses import EntrywiseLoss, SoftmaxLoss
 from labelweave.problems.coupled_gram import CoupledGram, GramTerm
 from labelweave.problems.kernel_likelihood import KernelLikelihood
+from labelweave.problems.losses import EntrywiseLoss, SoftmaxLoss
 from labelweave.solvers import symmetrized_gradients
 from labelweave.solvers.exact_directions import ExactDirections
 from labelweave.solvers.newton_system import FunctionGradients, NewtonPoint, NewtonSystem

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labelweave.losses import EntrywiseLoss, SoftmaxLoss
+from labelweave.problems.losses import EntrywiseLoss, SoftmaxLoss
 from reference.newton_twins import (
     LogisticTwin,
     SoftmaxTwin,

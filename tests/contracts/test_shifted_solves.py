@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.gram import FeatureGram, StoredGram
 from labelweave.features.gram.sources import KernelSource
 from labelweave.features.gram.spectrum import feature_spectrum, full_spectrum, leading_spectrum
+from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance
 from labelweave.problems.shifted_solves import CholeskySolves, SpectralSolves
 from reference.gram_twins import kronecker

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 import labelweave as lw
-from labelweave.cli import main
-from labelweave.cli.program import _one_line_warnings
+from labelweave.app.cli import main
+from labelweave.app.cli.program import _one_line_warnings
 from labelweave.dask.files import files_of, parts_of
 from labelweave.dask.waiting import warn_of_silence
 from labelweave.datasets import TableVectorizer, make_text_like, write_xmc
@@ -45,7 +45,7 @@ def run(client, tmp_path, monkeypatch):
         yield client
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("labelweave.cli.cluster_fit.connected", connected)
+    monkeypatch.setattr("labelweave.app.cli.cluster_fit.connected", connected)
     (tmp_path / "rows").mkdir()
     for number in range(2):
         frame(seed=number).to_parquet(tmp_path / "rows" / f"part-{number}.parquet", row_group_size=25)
@@ -282,7 +282,7 @@ def test_what_cannot_be_is_refused_in_a_sentence(run, words, said):
 @pytest.mark.parametrize("where", ["local:0", "local:x", "nowhere", "tcp://127.0.0.1:9"])
 def test_clusters_that_are_none(where, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("labelweave.cli.cluster_fit._SECONDS", 0.2)
+    monkeypatch.setattr("labelweave.app.cli.cluster_fit._SECONDS", 0.2)
     frame().to_parquet("a.parquet")
     words = ["fit", "a.parquet", "--dask", where, *FLAGS, "-q", "-o", "m.lw"]
     done = CliRunner().invoke(main, words, catch_exceptions=False)

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import labelweave.dask.parts
-from labelweave.arrays import Workers
 from labelweave.dask.entries import EntriesApart
 from labelweave.dask.parts import Parts
 from labelweave.dask.waiting import LostRowsError
 from labelweave.features.factor_maps import explicit_map
+from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelMatrix
 from labelweave.problems.label_entries import EntryWeights
 from labelweave.problems.low_rank_factors import RowsLoss

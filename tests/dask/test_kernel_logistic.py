@@ -9,13 +9,13 @@ import scipy.sparse as sp
 import dask
 import labelweave as lw
 import partitioned
-from labelweave.arrays import Workers
 from labelweave.dask import KernelLogisticClassifier, LowRankClassifier
 from labelweave.dask.data import read
 from labelweave.dask.features import PartitionedFeatures
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
 from labelweave.features.gram import LowRankGram, choose_gram, incomplete_cholesky
 from labelweave.features.gram.sources import kernel_source
+from labelweave.foundation.arrays import Workers
 
 SIZES = (50, 20, 50)
 TREE = {"first": [0, 1], "second": [2]}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from labelweave.cli.program import main
+from labelweave.app.cli.program import main
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -6,7 +6,6 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import rbf_kernel
 
 from labelweave import BinaryRelevance, CalibratedLabelClassifier, MaxMarginClassifier
-from labelweave.arrays import Workers
 from labelweave.decisions import label_scores
 from labelweave.decisions.label_scores import row_blocks
 from labelweave.estimators import scaling
@@ -17,9 +16,10 @@ from labelweave.estimators.scaling import choose_scaling
 from labelweave.estimators.targets import TargetForm
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
 from labelweave.features.feature_matrix import column_means, filled
-from labelweave.hyperparameters import left_out
-from labelweave.hyperparameters.left_out import LeftOutFactorRidge, LeftOutRidge
+from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelMatrix
+from labelweave.problems.hyperparameters import left_out
+from labelweave.problems.hyperparameters.left_out import LeftOutFactorRidge, LeftOutRidge
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(40, 3))

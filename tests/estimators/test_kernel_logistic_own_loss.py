@@ -8,9 +8,9 @@ from scipy.special import expit, log_ndtr, ndtr
 from drawn import draw_labels
 from labelweave import KernelLogisticClassifier, load
 from labelweave.labels import ClassProbabilities, LabelMatrix
-from labelweave.losses import EntryLoss
-from labelweave.losses.entry_losses import LogisticEntryLoss, SquaredHingeEntryLoss
 from labelweave.model_files import storable
+from labelweave.problems.losses import EntryLoss
+from labelweave.problems.losses.entry_losses import LogisticEntryLoss, SquaredHingeEntryLoss
 
 
 @storable("tests.ProbitLoss", {})

@@ -8,10 +8,10 @@ from sklearn.kernel_ridge import KernelRidge
 
 import labelweave
 from labelweave import LabelGraphClassifier, LabelMatrix
-from labelweave.arrays import Workers
 from labelweave.estimators.label_graph.inputs import kernel_inputs, left_out_ridge
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.gram.sources import KernelSource
+from labelweave.foundation.arrays import Workers
 from labelweave.metrics import f1_score
 
 RULES = ["f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"]

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 import labelweave
 from labelweave import LabelGraphClassifier
 from labelweave.datasets import make_clique_toy
-from labelweave.sklearn_compat import InvalidParameterError
+from labelweave.foundation.sklearn_compat import InvalidParameterError
 
 GRAPHS = ["learn", "chow-liu", "full", "none", [(0, 1), (1, 2, 4)]]
 

@@ -10,10 +10,10 @@ from sklearn.svm import LinearSVC
 
 import labelweave as lw
 from labelweave import LabelMatrix, LabelTreeClassifier, MaxMarginClassifier, Taxonomy
-from labelweave.arrays import Workers
 from labelweave.datasets import make_text_like
 from labelweave.estimators.label_tree.weighted_tree import WeightedTree
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.arrays import Workers
 from labelweave.labels.label_tree import LabelTree
 from labelweave.model_files import ModelFileError
 from labelweave.model_files.storable import made_of_state

@@ -7,10 +7,10 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelweave._loops.label_tree import joined, search_by_beam
 from labelweave.estimators.label_tree.scorer import LabelTreeScorer
 from labelweave.estimators.label_tree.weighted_tree import WeightedTree
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.loops.label_tree import joined, search_by_beam
 from labelweave.labels.label_tree import LabelTree
 
 N_FEATURES = 12

@@ -6,8 +6,8 @@ import pytest
 from labelweave import KernelLogisticClassifier, load
 from labelweave.estimators.folds import drawn_blocks
 from labelweave.estimators.kernel_logistic import fit as likelihood_fit
-from labelweave.hyperparameters import search
-from labelweave.hyperparameters.search import learn
+from labelweave.problems.hyperparameters import search
+from labelweave.problems.hyperparameters.search import learn
 
 
 @pytest.mark.parametrize(("rows", "sizes"), [(None, [4, 3, 3]), (3, [3, 3, 3]), (2, [2, 2, 2])])

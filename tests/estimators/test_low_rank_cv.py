@@ -14,13 +14,13 @@ from sklearn.model_selection import KFold
 
 from drawn import draw_labels
 from labelweave import LabelMatrix, LowRankClassifier, LowRankClassifierCV, load
-from labelweave.arrays import Workers
 from labelweave.estimators.low_rank import classifier_cv as low_rank_cv
 from labelweave.estimators.low_rank import path as low_rank_path
 from labelweave.estimators.low_rank.starts import continued
 from labelweave.features.gram.sources import PrecomputedSource
-from labelweave.losses.entry_losses import ENTRY_LOSSES
+from labelweave.foundation.arrays import Workers
 from labelweave.metrics import average_auc, f1_score, precision_at_k
+from labelweave.problems.losses.entry_losses import ENTRY_LOSSES
 from watching import Count
 
 FOLDS = KFold(3, shuffle=True, random_state=1)

@@ -147,7 +147,7 @@ def test_learning_needs_the_squared_loss_and_the_ridge_penalty(choice):
 
 
 def test_an_interrupt_in_the_search_keeps_the_best_so_far(monkeypatch):
-    from labelweave.hyperparameters.ridge_cross_validation import RidgeCrossValidation
+    from labelweave.problems.hyperparameters.ridge_cross_validation import RidgeCrossValidation
 
     calls, original = [], RidgeCrossValidation.__call__
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelweave.arrays import Workers
 from labelweave.estimators.low_rank import held_out_scores, starts
 from labelweave.estimators.low_rank.held_out_scores import HeldOutRows, ScoreSettings, held_out_score
 from labelweave.estimators.low_rank.starts import Start, continued, first_label_factor
+from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelMatrix
 from labelweave.metrics import average_auc, f1_score, precision_at_k
 

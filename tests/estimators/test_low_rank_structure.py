@@ -38,7 +38,7 @@ def test_the_ridge_penalty_at_full_rank_is_a_model_of_coupled_labels(loss, kerne
     """lambda / 2 tr(Z R^-1 Z^T) at full rank is convex: its optimum by a dense twin in all of Z."""
     from scipy.optimize import minimize
 
-    from labelweave.losses.entry_losses import ENTRY_LOSSES
+    from labelweave.problems.losses.entry_losses import ENTRY_LOSSES
 
     X, Y = _drawn(n=25, d=4, labels=4)
     R = 0.3 * np.eye(4) + 0.7

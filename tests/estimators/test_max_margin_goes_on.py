@@ -15,7 +15,7 @@ from labelweave import (
     datasets,
 )
 from labelweave.estimators import journal
-from labelweave.hyperparameters.cross_validation import CrossValidationLikelihood
+from labelweave.problems.hyperparameters.cross_validation import CrossValidationLikelihood
 from labelweave.solvers import DualCoordinateAscent
 
 R = 0.6 * np.eye(6) + 0.4

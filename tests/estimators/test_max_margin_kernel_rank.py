@@ -5,10 +5,10 @@ import pytest
 
 import labelweave as lw
 from labelweave import MaxMarginClassifier
-from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.gram import incomplete_cholesky
 from labelweave.features.gram.sources import KernelSource
+from labelweave.foundation.arrays import Workers
 
 
 def table(n=150, seed=0):

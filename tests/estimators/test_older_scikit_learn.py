@@ -6,7 +6,12 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 
 from labelweave import sklearn_compat
-from labelweave.sklearn_compat import _CallbackSupport, _with_callbacks, callbacks_of, sparse_matmul_to_dense
+from labelweave.foundation.sklearn_compat import (
+    _CallbackSupport,
+    _with_callbacks,
+    callbacks_of,
+    sparse_matmul_to_dense,
+)
 
 
 class Model(_CallbackSupport, BaseEstimator):

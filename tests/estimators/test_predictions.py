@@ -15,11 +15,11 @@ from labelweave import (
     LowRankClassifier,
     MaxMarginClassifier,
 )
-from labelweave.arrays import Workers
 from labelweave.estimators import base
 from labelweave.estimators.scorers import KernelExpansion, KernelScorer, LinearScorer
 from labelweave.features import FeatureMatrix, sparse_products
 from labelweave.features.kernels import LinearKernel
+from labelweave.foundation.arrays import Workers
 
 MODELS = {
     "sparse": MaxMarginClassifier(),

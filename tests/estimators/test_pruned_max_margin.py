@@ -6,10 +6,10 @@ import scipy.sparse as sp
 
 import labelweave as lw
 from labelweave import MaxMarginClassifier
-from labelweave.arrays import Workers
 from labelweave.datasets import make_text_like
 from labelweave.estimators.sparse_scorer import SparseScorer
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.arrays import Workers
 from labelweave.model_files import ModelFileError
 from labelweave.model_files.storable import made_of_state
 from labelweave.problems import MarginBlocks, MarginData

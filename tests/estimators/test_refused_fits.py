@@ -14,7 +14,7 @@ from labelweave import (
     TunedThresholdClassifier,
 )
 from labelweave.labels import ClassProbabilities
-from labelweave.losses.entry_losses import LogisticEntryLoss
+from labelweave.problems.losses.entry_losses import LogisticEntryLoss
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(60, 3))

@@ -12,9 +12,9 @@ from labelweave.extending import ContractError, EntryLoss, check_covariance, che
 from labelweave.features import ForestKernel, make_kernel
 from labelweave.kernels import RBFKernel
 from labelweave.labels.covariance.dense import DenseCovariance
-from labelweave.losses.entry_losses import ENTRY_LOSSES, LogisticEntryLoss, SquaredEntryLoss
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.storable import _CLASSES as storable_classes
+from labelweave.problems.losses.entry_losses import ENTRY_LOSSES, LogisticEntryLoss, SquaredEntryLoss
 
 
 @storable("tests.PlainLogistic", {})

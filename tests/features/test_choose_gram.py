@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
 from labelweave.features.gram import FeatureGram, SparseFeatureGram, StoredGram, StreamedGram, choose_gram
 from labelweave.features.gram.sources import KernelSource
+from labelweave.foundation.arrays import Workers
 
 
 def _dense(n, d):

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, Kernel, LinearKernel, RBFKernel
 from labelweave.features.gram import FeatureGram, StoredGram, StreamedGram
 from labelweave.features.gram.sources import KernelSource, PrecomputedSource
+from labelweave.foundation.arrays import Workers
 
 X = np.random.default_rng(0).normal(size=(300, 4))
 

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.gram.cache import CachedRows
 from labelweave.features.gram.sources import KernelSource, PrecomputedSource
+from labelweave.foundation.arrays import Workers
 
 _N = 12
 _ROW = 8 * _N

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.gram import FeatureGram, StoredGram, StreamedGram, incomplete_cholesky
 from labelweave.features.gram.sources import KernelSource
@@ -14,6 +13,7 @@ from labelweave.features.gram.spectrum import (
     full_spectrum,
     leading_spectrum,
 )
+from labelweave.foundation.arrays import Workers
 
 
 def _rows(n, d=3, seed=0, repeated=False):

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
 from labelweave.features.gram import LowRankGram, incomplete_cholesky
 from labelweave.features.gram.sources import KernelSource, PrecomputedSource
+from labelweave.foundation.arrays import Workers
 
 
 def _features(n, d=3, seed=0, copies=1):

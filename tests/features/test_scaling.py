@@ -16,7 +16,7 @@ from labelweave import (
     ZeroShotClassifier,
 )
 from labelweave.features import FeatureMatrix, FeatureScaling
-from labelweave.hyperparameters.left_out import left_out_loss
+from labelweave.problems.hyperparameters.left_out import left_out_loss
 
 MODELS = [
     MaxMarginClassifier(),

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix
 from labelweave.features.gram import SparseFeatureGram
+from labelweave.foundation.arrays import Workers
 
 
 def _text(n=300, d=2000, seed=0):

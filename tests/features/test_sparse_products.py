@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelweave.arrays import Workers
 from labelweave.features import sparse_products
 from labelweave.features.sparse_products import SparseProducts
+from labelweave.foundation.arrays import Workers
 
 CLOSE = {np.float32: {"rtol": 1e-4, "atol": 1e-4}, np.float64: {"rtol": 1e-12, "atol": 1e-12}}
 

@@ -6,9 +6,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelweave.arrays import Workers
 from labelweave.features.gram.sparse_features import TILE, from_tiles, to_tiles
 from labelweave.features.sparse_products import SparseProducts
+from labelweave.foundation.arrays import Workers
 
 
 def _random_csr(shape, density, seed):

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 
-from labelweave.arrays import Workers
 from labelweave.features import (
     CosineKernel,
     FeatureMatrix,
@@ -17,9 +16,10 @@ from labelweave.features import (
     PolynomialKernel,
     RBFKernel,
 )
-from labelweave.hyperparameters import cross_validation
-from labelweave.hyperparameters.cross_validation import InnerSettings, kernel_gradient
-from labelweave.hyperparameters.priors import LearnedIntercepts
+from labelweave.foundation.arrays import Workers
+from labelweave.problems.hyperparameters import cross_validation
+from labelweave.problems.hyperparameters.cross_validation import InnerSettings, kernel_gradient
+from labelweave.problems.hyperparameters.priors import LearnedIntercepts
 from reference.cross_validation_twin import FAMILIES, TIGHT, Problem, family, slope_along
 
 KINDS = pytest.mark.parametrize("is_softmax", [True, False], ids=["softmax", "logistic"])

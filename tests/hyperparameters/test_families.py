@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelweave.features import LinearKernel, PolynomialKernel, RBFKernel
-from labelweave.hyperparameters.priors import LearnedIntercepts, _by_variance
+from labelweave.problems.hyperparameters.priors import LearnedIntercepts, _by_variance
 from reference.cross_validation_twin import CLASSES, FAMILIES, family, tree
 
 KERNELS = [

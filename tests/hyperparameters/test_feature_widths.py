@@ -5,12 +5,12 @@ import pytest
 import scipy.sparse as sp
 
 from labelweave import KernelLogisticClassifier, LowRankClassifier
-from labelweave.arrays import Workers
 from labelweave.extending import check_kernel
 from labelweave.features import ARDKernel, FeatureMatrix, RBFKernel
-from labelweave.hyperparameters.cross_validation import MeanCriterion
-from labelweave.hyperparameters.priors import FeatureWidths, LearnedIntercepts
+from labelweave.foundation.arrays import Workers
 from labelweave.model_files import load_object, save_object
+from labelweave.problems.hyperparameters.cross_validation import MeanCriterion
+from labelweave.problems.hyperparameters.priors import FeatureWidths, LearnedIntercepts
 from reference.cross_validation_twin import FAMILIES, Problem, family, slope_along
 
 NAMES = ["x0", "x1", "x2"]

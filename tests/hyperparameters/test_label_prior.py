@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from labelweave import LabelCovariance
-from labelweave.hyperparameters.label_prior import LeftOutRows, base_rates, ranks_better
+from labelweave.problems.hyperparameters.label_prior import LeftOutRows, base_rates, ranks_better
 
 
 def _problem(missing=False):

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from labelweave.features import FeatureMatrix, RBFKernel
-from labelweave.hyperparameters.left_out import LeftOutFactorRidge, LeftOutRidge, left_out_loss
+from labelweave.problems.hyperparameters.left_out import LeftOutFactorRidge, LeftOutRidge, left_out_loss
 
 N = 24
 

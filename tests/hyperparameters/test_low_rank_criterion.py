@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from labelweave import KernelLogisticClassifier
-from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, LinearKernel, PolynomialKernel, RBFKernel
 from labelweave.features.gram import LowRankGram, StoredGram
 from labelweave.features.gram.sources import KernelSource
-from labelweave.hyperparameters.cross_validation import CrossValidationLikelihood
+from labelweave.foundation.arrays import Workers
+from labelweave.problems.hyperparameters.cross_validation import CrossValidationLikelihood
 from reference.cross_validation_twin import TIGHT, Problem, family, slope_along
 
 ACTIVE = np.array([3, 0, 11, 7, 15])

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from labelweave.arrays import Workers
 from labelweave.features import RBFKernel
-from labelweave.hyperparameters.cross_validation import InnerSettings, MeanCriterion
-from labelweave.hyperparameters.search import SearchSettings, learn
+from labelweave.foundation.arrays import Workers
+from labelweave.problems.hyperparameters.cross_validation import InnerSettings, MeanCriterion
+from labelweave.problems.hyperparameters.search import SearchSettings, learn
 from reference.cross_validation_twin import FAMILIES, TIGHT, Problem, family, slope_along
 
 KINDS = pytest.mark.parametrize("is_softmax", [True, False], ids=["softmax", "logistic"])

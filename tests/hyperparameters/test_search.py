@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from labelweave.hyperparameters.cross_validation import Evaluation
-from labelweave.hyperparameters.search import SearchSettings, StagedSearch, _is_at_edge, learn
+from labelweave.problems.hyperparameters.cross_validation import Evaluation
+from labelweave.problems.hyperparameters.search import SearchSettings, StagedSearch, _is_at_edge, learn
 
 FREE = np.array([[-np.inf, np.inf], [-np.inf, np.inf]])
 

@@ -4,13 +4,21 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
 from labelweave.features.gram import StoredGram, choose_gram
 from labelweave.features.gram.sources import KernelSource, PrecomputedSource
-from labelweave.hyperparameters.cross_validation import CrossValidationLikelihood, FoldedData, InnerSettings
-from labelweave.hyperparameters.ridge_cross_validation import FoldedRidge, RidgeCrossValidation, RidgePriors
-from labelweave.losses import EntrywiseLoss
+from labelweave.foundation.arrays import Workers
+from labelweave.problems.hyperparameters.cross_validation import (
+    CrossValidationLikelihood,
+    FoldedData,
+    InnerSettings,
+)
+from labelweave.problems.hyperparameters.ridge_cross_validation import (
+    FoldedRidge,
+    RidgeCrossValidation,
+    RidgePriors,
+)
+from labelweave.problems.losses import EntrywiseLoss
 from labelweave.solvers.exact_directions import ExactDirections
 from reference.cross_validation_twin import TIGHT, slope_along
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from labelweave._loops.map.arrays import Limits, allocate_workspace
-from labelweave._loops.map.solve import solve_one
-from labelweave.arrays import Workers
+from labelweave.foundation.arrays import Workers
+from labelweave.foundation.loops.map.arrays import Limits, allocate_workspace
+from labelweave.foundation.loops.map.solve import solve_one
 from labelweave.inference.map import MapInference, plan, shift_by_costs
 from labelweave.inference.map.plan import component_orders, expected_seconds
 from labelweave.labels import LabelMatrix

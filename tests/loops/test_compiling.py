@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import labelweave
-from labelweave import _loops
+from labelweave.foundation import loops
 
 PROGRAM = """
 import json, numpy as np
-from labelweave._loops.visits import in_runs
+from labelweave.foundation.loops.visits import in_runs
 found = in_runs(np.array([3, 1, 2]), np.array([1, 0]), 2).tolist()
 stats = getattr(in_runs, "stats", None)
 print(json.dumps([found, str(stats and stats.cache_path), stats and len(stats.cache_hits)]))
@@ -25,9 +25,10 @@ print(json.dumps([found, str(stats and stats.cache_path), stats and len(stats.ca
 def locked(tmp_path):
     """A copy of the package beside which nothing can be cached, by root neither: a file stands in the way."""
     source = Path(labelweave.__file__).parent
-    ignored = shutil.ignore_patterns("__pycache__", "*.json", "*.gz", "estimators", "cli")
+    ignored = shutil.ignore_patterns("__pycache__", "*.json", "*.gz", "estimators", "app")
     copy = shutil.copytree(source, tmp_path / "locked" / "labelweave", ignore=ignored)
-    for folder in [copy / "_loops", *(path for path in (copy / "_loops").iterdir() if path.is_dir())]:
+    here = copy / "foundation" / "loops"
+    for folder in [here, *(path for path in here.iterdir() if path.is_dir())]:
         (folder / "__pycache__").touch()
     (tmp_path / "temporary").mkdir()
 
@@ -100,7 +101,7 @@ stats =""",
 
 
 def test_all_loops_are_compiled_in_this_way():
-    sources = {path.name: path.read_text() for path in Path(_loops.__file__).parent.rglob("*.py")}
+    sources = {path.name: path.read_text() for path in Path(loops.__file__).parent.rglob("*.py")}
     del sources["compiling.py"]
     assert [
         name for name, text in sources.items() if "numba import njit" in text or "numba.njit" in text

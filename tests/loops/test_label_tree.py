@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from labelweave import LabelTreeClassifier
-from labelweave._loops.label_tree import bound_nodes
 from labelweave.datasets import make_text_like
+from labelweave.foundation.loops.label_tree import bound_nodes
 
 TEXTS = make_text_like(120, 160, 20, labels_per_row=3, random_state=0)
 

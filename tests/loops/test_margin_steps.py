@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from numba import njit
 from numba.core.errors import TypingError
 
-from labelweave._loops import margin_steps
-from labelweave._loops.sparse_products import WIDTH
+from labelweave.foundation.loops import margin_steps
+from labelweave.foundation.loops.sparse_products import WIDTH
 from reference import margin_twins
 
 

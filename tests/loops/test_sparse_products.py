@@ -5,9 +5,9 @@ import pytest
 from numba import njit
 from numba.core.errors import TypingError
 
-from labelweave._loops import sparse_products
-from labelweave._loops.sparse_products import WIDTH
 from labelweave.features.sparse_products import _read_only
+from labelweave.foundation.loops import sparse_products
+from labelweave.foundation.loops.sparse_products import WIDTH
 from reference import margin_twins
 
 WIDTHS = [

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from labelweave._loops.stratification import pair_codes, spread_rows
+from labelweave.foundation.loops.stratification import pair_codes, spread_rows
 from reference.stratification_twin import twin_parts
 
 TABLES = hnp.arrays(

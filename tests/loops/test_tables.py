@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labelweave._loops.tables import add_column_products, add_multiples, multiply_and_add_rows
+from labelweave.foundation.loops.tables import add_column_products, add_multiples, multiply_and_add_rows
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelweave.losses.entry_losses import ENTRY_LOSSES, GradedEntryLoss
+from labelweave.problems.losses.entry_losses import ENTRY_LOSSES, GradedEntryLoss
 from reference.entry_twins import LOSSES
 
 SIGNS = np.array([1.0, -1.0])

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from labelweave.losses import EntrywiseLoss
+from labelweave.problems.losses import EntrywiseLoss
 
 
 def test_separate_labels_are_the_columns_of_tied_ones():

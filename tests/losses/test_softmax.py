@@ -4,7 +4,7 @@ import array_api_strict
 import numpy as np
 import pytest
 
-from labelweave.losses import SoftmaxLoss
+from labelweave.problems.losses import SoftmaxLoss
 
 EVERY = (slice(0, 2), np.array([0]))
 

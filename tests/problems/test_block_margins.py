@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from labelweave.arrays import Workers
 from labelweave.features.gram.sources import PrecomputedSource
+from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.problems.block_margins import BlockMargins
 from labelweave.problems.gram_margins import MarginBox

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelweave.arrays import Workers
+from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelMatrix
-from labelweave.losses.entry_losses import GradedEntryLoss, SquaredEntryLoss, SquaredHingeEntryLoss
 from labelweave.problems.label_entries import DenseEntries, EntryTable, EntryWeights
 from labelweave.problems.label_entries.doubtful import listed_signs, read_doubts
+from labelweave.problems.losses.entry_losses import GradedEntryLoss, SquaredEntryLoss, SquaredHingeEntryLoss
 from labelweave.problems.low_rank_factors import choose_entries
 
 

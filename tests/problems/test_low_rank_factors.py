@@ -5,11 +5,11 @@ import pytest
 import scipy.sparse as sp
 
 from drawn import draw_labels
-from labelweave.arrays import Workers
 from labelweave.features.factor_maps import DenseMap, KernelMap, SparseMap
 from labelweave.features.gram import choose_gram
 from labelweave.features.gram.sources import PrecomputedSource, checked_kernel_matrix
 from labelweave.features.sparse_products import SparseProducts
+from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelMatrix
 from labelweave.problems.label_entries import DenseEntries
 from labelweave.problems.low_rank_factors import FactorStep, LowRankFactors, choose_entries

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelweave.arrays import Workers
+from labelweave.foundation.arrays import Workers
 from labelweave.problems.memory_plan import plan_gram
 from labelweave.problems.resources import Resources
 

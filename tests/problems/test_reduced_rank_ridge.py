@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix
 from labelweave.features.gram.sources import PrecomputedSource
+from labelweave.foundation.arrays import Workers
 from labelweave.problems.reduced_rank_ridge import ReducedRankRidge, RidgeSizes
 
 N, L, CONSTANT, LAMBDA = 30, 6, 0.7, 0.4

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from labelweave.arrays import Workers
 from labelweave.features.gram import StoredGram
+from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance
 from labelweave.labels.covariance.factor import FactorCovariance
 from labelweave.problems.spectral_preconditioner import SpectralPreconditioner, label_modes, row_basis

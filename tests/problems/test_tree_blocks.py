@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_tree import LabelTree
 from labelweave.problems.tree_blocks import TreeBlocks, margin_data

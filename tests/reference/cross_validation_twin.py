@@ -6,13 +6,22 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave import LabelCovariance, Taxonomy
-from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix
 from labelweave.features.gram import StoredGram
 from labelweave.features.gram.sources import KernelSource, PrecomputedSource
-from labelweave.hyperparameters.cross_validation import CrossValidationLikelihood, FoldedData, InnerSettings
-from labelweave.hyperparameters.priors import GivenCovariance, LearnedCoupling, NodeGroups, TiedPriors
-from labelweave.losses import EntrywiseLoss, SoftmaxLoss
+from labelweave.foundation.arrays import Workers
+from labelweave.problems.hyperparameters.cross_validation import (
+    CrossValidationLikelihood,
+    FoldedData,
+    InnerSettings,
+)
+from labelweave.problems.hyperparameters.priors import (
+    GivenCovariance,
+    LearnedCoupling,
+    NodeGroups,
+    TiedPriors,
+)
+from labelweave.problems.losses import EntrywiseLoss, SoftmaxLoss
 from reference.newton_twins import LogisticTwin, SoftmaxTwin, optimum, prior
 
 CLASSES = ["a", "b", "c", "d", "e"]

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from labelweave.arrays import Workers
+from labelweave.foundation.arrays import Workers
 
 
 class QuadraticTwin:

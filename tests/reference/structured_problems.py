@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.problems.structured_margin import MarginData, RidgePenalty, StructuredMargin

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelweave import MaxMarginClassifier
-from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.gram.sources import KernelSource
+from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.problems import MarginBox, Resources, feature_margins, kernel_margins
 from labelweave.solvers import AlternatingDirections, Status

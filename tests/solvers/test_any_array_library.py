@@ -5,19 +5,23 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelweave.arrays import Workers, namespace
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.factor_maps import DenseMap, KernelMap
 from labelweave.features.gram import StoredGram
 from labelweave.features.gram.sources import KernelSource
-from labelweave.hyperparameters.ridge_cross_validation import FoldedRidge, RidgeCrossValidation, RidgePriors
+from labelweave.foundation.arrays import Workers, namespace
 from labelweave.labels import LabelCovariance, LabelMatrix
-from labelweave.losses import EntrywiseLoss, SoftmaxLoss
-from labelweave.losses.entry_losses import ENTRY_LOSSES
 from labelweave.problems import MarginBox, Resources, kernel_margins
 from labelweave.problems.coupled_gram import CoupledGram, GramTerm
+from labelweave.problems.hyperparameters.ridge_cross_validation import (
+    FoldedRidge,
+    RidgeCrossValidation,
+    RidgePriors,
+)
 from labelweave.problems.kernel_likelihood import KernelLikelihood
 from labelweave.problems.label_entries import DenseEntries, EntryTable
+from labelweave.problems.losses import EntrywiseLoss, SoftmaxLoss
+from labelweave.problems.losses.entry_losses import ENTRY_LOSSES
 from labelweave.problems.low_rank_factors import LowRankFactors
 from labelweave.problems.reduced_rank_ridge import ReducedRankRidge
 from labelweave.solvers import AlternatingDirections, Status

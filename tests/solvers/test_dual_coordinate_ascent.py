@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.problems import MarginData, make_margin_dual
 from labelweave.problems.margin_dual import MarginDual

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from labelweave.arrays import Workers
 from labelweave.features.gram import StoredGram
+from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance
-from labelweave.losses import SoftmaxLoss
 from labelweave.problems.coupled_gram import CoupledGram, GramTerm
 from labelweave.problems.kernel_likelihood import KernelLikelihood
+from labelweave.problems.losses import SoftmaxLoss
 from labelweave.solvers.newton import search_along
 from labelweave.solvers.newton_system import NewtonPoint, NewtonSystem
 

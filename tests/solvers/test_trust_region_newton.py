@@ -9,10 +9,10 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from labelweave.arrays import Workers
 from labelweave.features.factor_maps import DenseMap, FactorMap
-from labelweave.losses.entry_losses import ENTRY_LOSSES
+from labelweave.foundation.arrays import Workers
 from labelweave.problems.label_entries import SampledEntries
+from labelweave.problems.losses.entry_losses import ENTRY_LOSSES
 from labelweave.problems.low_rank_factors import FactorStep
 from labelweave.solvers.trust_region_newton import TruncatedStep, TrustRegionNewton, _judged, _Trusted
 

@@ -16,22 +16,22 @@ from distributed import Client, Future
 from distributed.protocol import pickle
 
 import dask
-from labelweave.arrays import Workers
-from labelweave.automatic import AutoLabelClassifier as LocalAutoLabelClassifier
-from labelweave.automatic.classifier import Metric
-from labelweave.automatic.given import named_members
-from labelweave.automatic.members import Members
-from labelweave.automatic.plan import Plan, Shape, make_plan
-from labelweave.automatic.table import Member, TrainingTable
 from labelweave.dask.classifier import PartitionedClassifier
 from labelweave.dask.data import ReadData, megabytes_of_workers
 from labelweave.dask.partitions import row_partitions
 from labelweave.dask.predictions import PartitionedProbabilities
 from labelweave.dask.rows import ReadRows, Sized, aligned, count_rows, rows_of, size_in_bytes, targets_alone
 from labelweave.dask.waiting import LOST, gathered
+from labelweave.decisions.automatic import AutoLabelClassifier as LocalAutoLabelClassifier
+from labelweave.decisions.automatic.classifier import Metric
+from labelweave.decisions.automatic.given import named_members
+from labelweave.decisions.automatic.members import Members
+from labelweave.decisions.automatic.plan import Plan, Shape, make_plan
+from labelweave.decisions.automatic.table import Member, TrainingTable
 from labelweave.estimators.parameters import ClassWeight, FlipRatesLike, RandomState, keep_parameters
 from labelweave.estimators.targets import TargetForm, UnobservedLabelWarning, require_observed
-from labelweave.frames import as_pandas, column_labels, is_frame
+from labelweave.foundation.arrays import Workers
+from labelweave.foundation.frames import as_pandas, column_labels, is_frame
 from labelweave.labels import ClassProbabilities, LabelMatrix
 from labelweave.labels.tags import tag_rows
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.array_types import Array
 from labelweave.dask.filed import Filed, keeps_files, key_of_task
 from labelweave.dask.rows import Sized, size_in_bytes
+from labelweave.foundation.array_types import Array
 from labelweave.problems.margin_dual import OrderedRows
 from labelweave.problems.travelling_margins import Piece, Seat, Traveller, TravellingBlock, TravellingLabels
 

@@ -9,13 +9,13 @@ import numpy as np
 from distributed import Client
 from sklearn.base import clone
 
-from labelweave.arguments import ParameterError
-from labelweave.array_types import Array
 from labelweave.dask.data import ReadData, read
 from labelweave.dask.features import PartitionedFeatures
 from labelweave.dask.partitions import row_partitions
 from labelweave.dask.predictions import PartitionedPredictions, connected
 from labelweave.estimators.held_out import Share, held_out_count
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.array_types import Array
 
 
 class PartitionedClassifier(PartitionedPredictions):

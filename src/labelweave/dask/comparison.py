@@ -10,9 +10,14 @@ import numpy as np
 from distributed import Client
 from sklearn.base import clone
 
-from labelweave.arguments import checked, shown
-from labelweave.array_types import Floats
-from labelweave.comparison.compare import (
+from labelweave.dask.data import ReadData, gathered_labels, read
+from labelweave.dask.decisions import innermost
+from labelweave.dask.measures import table_sums
+from labelweave.dask.partitions import row_partitions
+from labelweave.dask.parts import Parts
+from labelweave.dask.predictions import PartitionedPredictions
+from labelweave.dask.rows import ReadRows, rows_of
+from labelweave.decisions.comparison.compare import (
     RowsToCompare,
     Split,
     compared,
@@ -21,14 +26,9 @@ from labelweave.comparison.compare import (
     size_of,
     splits_of,
 )
-from labelweave.comparison.outcome import Comparison
-from labelweave.dask.data import ReadData, gathered_labels, read
-from labelweave.dask.decisions import innermost
-from labelweave.dask.measures import table_sums
-from labelweave.dask.partitions import row_partitions
-from labelweave.dask.parts import Parts
-from labelweave.dask.predictions import PartitionedPredictions
-from labelweave.dask.rows import ReadRows, rows_of
+from labelweave.decisions.comparison.outcome import Comparison
+from labelweave.foundation.arguments import checked, shown
+from labelweave.foundation.array_types import Floats
 from labelweave.metrics import class_summary
 from labelweave.metrics.summary import TableSums
 from labelweave.problems.travelling_margins import in_tree_order

@@ -13,9 +13,6 @@ import scipy.sparse as sp
 from distributed import Client, Future
 from scipy.sparse.csgraph import connected_components
 
-from labelweave._loops import WIDTH
-from labelweave.arguments import ParameterError
-from labelweave.array_types import Array, RowsByLabels
 from labelweave.dask import tasks
 from labelweave.dask.chunks import neighbours
 from labelweave.dask.graphs import Place
@@ -46,7 +43,10 @@ from labelweave.estimators.targets import (
     require_observed,
     taxonomy_of,
 )
-from labelweave.frames import FrameForm
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.array_types import Array, RowsByLabels
+from labelweave.foundation.frames import FrameForm
+from labelweave.foundation.loops import WIDTH
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.labels.flip_rates import corrected_targets
 from labelweave.labels.tags import read_tags

@@ -17,9 +17,6 @@ from distributed import Client
 from sklearn.base import clone
 
 from labelweave import decisions
-from labelweave.arguments import ParameterError
-from labelweave.array_types import Array
-from labelweave.arrays import panels
 from labelweave.dask.data import ReadData, gathered_labels, read
 from labelweave.dask.partitions import row_partitions
 from labelweave.dask.parts import Parts
@@ -38,6 +35,9 @@ from labelweave.estimators.base import LabelClassifier
 from labelweave.estimators.held_out import HeldOutScores, Share, count_parts, held_out_count
 from labelweave.estimators.parameters import RandomState, keep_parameters
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import panels
 from labelweave.inference.thresholds.objective import ObjectiveName
 from labelweave.labels import LabelMatrix
 

@@ -19,14 +19,14 @@ import numpy.typing as npt
 from distributed import Future
 
 import dask
-from labelweave.array_types import Array
-from labelweave.arrays import Workers
-from labelweave.arrays.tables import WeighedColumns
 from labelweave.dask.graphs import in_pairs
 from labelweave.dask.parts import Parts
 from labelweave.dask.rows import Sized, aligned
 from labelweave.dask.waiting import scattered
 from labelweave.features.factor_maps import FactorMap
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import Workers
+from labelweave.foundation.arrays.tables import WeighedColumns
 from labelweave.problems.label_entries import LabelEntries
 from labelweave.problems.label_entries.base import EntryPoint, GradientOperator
 from labelweave.problems.label_entries.dense_entries import BUDGET

@@ -17,8 +17,6 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from distributed import Client
 
-from labelweave.array_types import Array
-from labelweave.arrays import Workers
 from labelweave.dask.chunks import neighbours
 from labelweave.dask.data import ReadData
 from labelweave.dask.entries import EntriesApart
@@ -28,6 +26,8 @@ from labelweave.dask.parts import Parts, stacked_features
 from labelweave.dask.rows import ReadRows, Sized, aligned
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.factor_maps import FactorMap, explicit_map
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import Workers
 from labelweave.problems.low_rank_factors import RowsLoss
 
 _WORK_A_SUM = 16  # entries of partitions that are brought together, times the features

@@ -16,8 +16,6 @@ import numpy as np
 from distributed import Client
 
 import dask
-from labelweave.arguments import checked
-from labelweave.array_types import Array
 from labelweave.dask.predictions import connected
 from labelweave.dask.waiting import gathered
 from labelweave.datasets import TableColumns, TableVectorizer, detect_format, read_any
@@ -26,6 +24,8 @@ from labelweave.datasets.data_file import DataFileError
 from labelweave.datasets.table import labeled_frame, refuse_missing_numbers, table_features
 from labelweave.datasets.table_counts import TableCounts
 from labelweave.datasets.table_files import RawTable, parquet_part, parquet_parts, raw_tables, table_kind
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Array
 from labelweave.labels import LabelMatrix
 from labelweave.metrics.known_labels import classes_of_labels
 

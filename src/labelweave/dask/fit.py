@@ -21,7 +21,6 @@ import numpy as np
 from distributed import Client, Future, KilledWorker
 from distributed.comm import CommClosedError
 
-from labelweave.array_types import Array
 from labelweave.dask.graphs import BlockState, BlockTasks, Place
 from labelweave.dask.store import Snapshot, Store
 from labelweave.dask.tasks import FittedBlock
@@ -35,6 +34,7 @@ from labelweave.dask.waiting import (
     try_again,
     warn_of_silence,
 )
+from labelweave.foundation.array_types import Array
 from labelweave.solvers.frame import relative_gap
 
 _FULL_EVERY = 3  # rounds: between them rows that gain are visited

@@ -26,15 +26,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from distributed import Client, Future
 
-from labelweave._loops.structured.arrays import MarginRows
-from labelweave.array_types import Array, Floats, RowsByLabels
-from labelweave.arrays import Workers
 from labelweave.dask.features import PartitionedFeatures
 from labelweave.dask.graphs import order_of_round
 from labelweave.dask.rows import ReadRows, Sized, size_in_bytes
 from labelweave.dask.waiting import scattered
 from labelweave.estimators.label_graph.choice import seconds_a_row
 from labelweave.estimators.label_graph.fit import GraphData
+from labelweave.foundation.array_types import Array, Floats, RowsByLabels
+from labelweave.foundation.arrays import Workers
+from labelweave.foundation.loops.structured.arrays import MarginRows
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.problems.structured_margin import CliquePenalty, MarginData, StructuredMargin
 from labelweave.problems.structured_margin.margin_model import WorstLabelings

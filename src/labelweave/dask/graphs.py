@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 import dask
-from labelweave.array_types import Array
 from labelweave.dask import tasks
+from labelweave.foundation.array_types import Array
 from labelweave.problems.travelling_margins import ABREAST, brought_together
 
 

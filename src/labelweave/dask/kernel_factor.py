@@ -18,8 +18,6 @@ import numpy as np
 import numpy.typing as npt
 from distributed import Client
 
-from labelweave.array_types import Array
-from labelweave.arrays import Workers
 from labelweave.dask.data import ReadData
 from labelweave.dask.filed import in_memory_or_file
 from labelweave.dask.parts import Parts
@@ -27,6 +25,8 @@ from labelweave.dask.rows import ReadRows, Sized
 from labelweave.dask.waiting import SAY_EVERY
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram.low_rank import GrowingRows, new_entries
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import Workers
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from labelweave.estimators.parameters import (
 )
 from labelweave.estimators.progress import FitArguments
 from labelweave.labels import Taxonomy
-from labelweave.losses import EntryLoss
+from labelweave.problems.losses import EntryLoss
 
 _TABLES = 15  # of rows x labels, which a fit holds
 

@@ -12,7 +12,6 @@ import numpy as np
 from distributed import Client, Future
 from sklearn.base import clone
 
-from labelweave.arrays import Workers
 from labelweave.dask.classifier import PartitionedClassifier
 from labelweave.dask.data import ReadData, megabytes_of_workers
 from labelweave.dask.parts import joined_rows
@@ -32,6 +31,7 @@ from labelweave.estimators.label_tree.fit import (
 )
 from labelweave.estimators.parameters import ClassWeight, FlipRatesLike, RandomState, keep_parameters
 from labelweave.estimators.progress import FitArguments
+from labelweave.foundation.arrays import Workers
 from labelweave.labels import Taxonomy
 from labelweave.labels.label_tree import LabelTree
 from labelweave.problems.margin_blocks import KeptBlock

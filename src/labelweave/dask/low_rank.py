@@ -23,7 +23,7 @@ from labelweave.estimators.parameters import (
 )
 from labelweave.estimators.progress import FitArguments
 from labelweave.estimators.seen_rows import SeenRows
-from labelweave.losses.entry_losses import EntryLoss
+from labelweave.problems.losses.entry_losses import EntryLoss
 
 
 class LowRankClassifier(PartitionedClassifier):

@@ -14,8 +14,6 @@ import scipy.sparse as sp
 from distributed import Client
 from sklearn.utils import check_random_state
 
-from labelweave.arguments import ParameterError
-from labelweave.array_types import Array
 from labelweave.dask.classifier import PartitionedClassifier, refuse_kernel_matrix
 from labelweave.dask.data import ReadData, arrange, corrected_by, gathered_labels
 from labelweave.dask.features import PartitionedFeatures
@@ -41,6 +39,8 @@ from labelweave.estimators.parameters import (
 )
 from labelweave.estimators.scorers import LinearScorer
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.array_types import Array
 from labelweave.labels import LabelMean
 from labelweave.labels.covariance.base import read_covariances
 from labelweave.solvers import SolverResult, Status, TraceRecord

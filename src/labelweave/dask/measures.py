@@ -9,12 +9,12 @@ import numpy as np
 from distributed import Client
 
 import dask
-from labelweave.array_types import Floats
-from labelweave.arrays import numbers_of, panels
 from labelweave.dask.partitions import NO_ROWS, row_partitions
 from labelweave.dask.rows import count_rows, targets_alone
 from labelweave.dask.waiting import gathered
 from labelweave.estimators.targets import unknown_entries
+from labelweave.foundation.array_types import Floats
+from labelweave.foundation.arrays import numbers_of, panels
 from labelweave.labels import LabelMatrix
 from labelweave.metrics._classes import right_rows
 from labelweave.metrics.known_labels import truth_for

@@ -13,13 +13,13 @@ import scipy.sparse as sp
 from distributed import Client, Future
 
 import dask
-from labelweave.array_types import Array
-from labelweave.arrays import Workers
 from labelweave.dask.filed import in_memory_or_file
 from labelweave.dask.graphs import in_pairs
 from labelweave.dask.rows import ReadRows, aligned, stacked_entries
 from labelweave.dask.waiting import PAUSE, LostRowsError, gathered, scattered
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelMatrix
 
 _MOST_LOSSES = 20  # of one product, whose tables died with a worker

@@ -12,12 +12,12 @@ from distributed import Client, get_client
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
-from labelweave.arguments import checked
 from labelweave.dask.data import ReadData
 from labelweave.dask.measures import right_classes, summed, table_sums
 from labelweave.dask.partitions import is_lazy, is_listed, lazily
 from labelweave.dask.rows import count_rows
 from labelweave.estimators.base import CheckedParameters
+from labelweave.foundation.arguments import checked
 
 
 class PartitionedPredictions(CheckedParameters):

@@ -13,8 +13,6 @@ from dask.sizeof import sizeof
 from sklearn.base import clone
 from sklearn.utils import column_or_1d
 
-from labelweave.array_types import Array, RowsByLabels
-from labelweave.arrays import numbers_of, unmasked
 from labelweave.dask.filed import Filed, FiledFeatures, in_memory_or_file, keeps_files, key_of_task
 from labelweave.estimators.class_weights import counts_by_class
 from labelweave.estimators.journal import data_fingerprint
@@ -31,10 +29,12 @@ from labelweave.estimators.targets import (
     weights_of_entries,
 )
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.array_types import Array, RowsByLabels
+from labelweave.foundation.arrays import numbers_of, unmasked
+from labelweave.foundation.sklearn_compat import _num_samples
 from labelweave.labels import ClassProbabilities, LabelMatrix
 from labelweave.labels.class_probabilities import is_missing
 from labelweave.labels.tags import read_tags, tag_rows
-from labelweave.sklearn_compat import _num_samples
 from labelweave.solvers.frame import State
 
 

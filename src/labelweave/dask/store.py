@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.arguments import ParameterMessage
 from labelweave.dask.tasks import FittedBlock, Seats
+from labelweave.foundation.arguments import ParameterMessage
 from labelweave.model_files import (
     ModelContent,
     ModelFileError,

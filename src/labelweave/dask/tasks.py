@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.array_types import Array
-from labelweave.arrays import Workers
 from labelweave.dask.chunks import Chunk, Partition
 from labelweave.dask.rows import ReadRows, Sized, entries_of, labels_of
 from labelweave.estimators.class_weights import entries_by_sign, weighted_by_factors
@@ -19,6 +17,8 @@ from labelweave.estimators.max_margin.fit import MarginSettings, MarginTask
 from labelweave.estimators.targets import TargetForm, weights_of_entries
 from labelweave.features import FeatureMatrix, make_kernel
 from labelweave.features.gram.sources import KernelSource
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean
 from labelweave.problems import MarginData
 from labelweave.problems.margin_dual import OrderedRows

@@ -8,7 +8,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from labelweave.arguments import checked
 from labelweave.datasets.data_file import DataFileError, PathLike, numbered_lines
 from labelweave.datasets.hierarchical_arff import read_hierarchical_arff
 from labelweave.datasets.labeled_data import LabeledData
@@ -18,6 +17,7 @@ from labelweave.datasets.table_columns import ColumnRoles
 from labelweave.datasets.table_files import table_kind
 from labelweave.datasets.table_reading import read_table
 from labelweave.datasets.xmc import read_xmc
+from labelweave.foundation.arguments import checked
 
 _READERS: dict[str, Callable[..., LabeledData]] = {
     "mulan": read_mulan,

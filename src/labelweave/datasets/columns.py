@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.array_types import Array
 from labelweave.datasets.data_file import finite_number
 from labelweave.datasets.decimal_marks import DecimalMarks
+from labelweave.foundation.array_types import Array
 from labelweave.labels.label_names import as_text
 
 __all__ = [

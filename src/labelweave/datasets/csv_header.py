@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.array_types import Array
 from labelweave.datasets.columns import are_equal, as_list, filled
 from labelweave.datasets.data_file import DataFileError, PathLike
+from labelweave.foundation.array_types import Array
 
 DELIMITERS = ",;\t|"  # of CSV files, whose header has most of one
 ROW_INDEX = "Unnamed: 0"

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelweave.array_types import Array
+from labelweave.foundation.array_types import Array
 
 _QUOTE, _LINE_END = b'"\n'
 

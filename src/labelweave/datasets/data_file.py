@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.arguments import ParameterMessage
+from labelweave.foundation.arguments import ParameterMessage
 from labelweave.model_files.safe_file import replacing_file
 
 PathLike = str | os.PathLike[str]

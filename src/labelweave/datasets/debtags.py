@@ -16,8 +16,8 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.utils import Bunch
 
-from labelweave.arguments import checked
 from labelweave.datasets.csr_parts import csr_from_counts
+from labelweave.foundation.arguments import checked
 
 Arrays = dict[str, npt.NDArray[Any]]
 SUFFIXES = ("", "_test", "_untagged")

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.array_types import Array
 from labelweave.datasets.data_file import DataFileError, PathLike
+from labelweave.foundation.array_types import Array
 
 _COMMA = r",|\..*\."
 _POINT = r"^[^.,]*\.[^.,]*$"

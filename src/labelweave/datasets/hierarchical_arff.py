@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.arguments import checked
 from labelweave.datasets.arff_header import (
     ArffHeader,
     Attribute,
@@ -33,6 +32,7 @@ from labelweave.datasets.data_file import (
     warn_open_end,
 )
 from labelweave.datasets.labeled_data import LabeledData
+from labelweave.foundation.arguments import checked
 from labelweave.labels import LabelMatrix, Taxonomy
 
 _MOST_LEVELS = 100

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.arguments import checked
-from labelweave.arrays import check_sparse
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.arrays import check_sparse
 from labelweave.labels import LabelMatrix, Taxonomy
 
 

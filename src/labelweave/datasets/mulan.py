@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.arguments import ParameterError, checked
 from labelweave.datasets.arff_header import ArffHeader, quoted, read_header, warn_of_repeated
 from labelweave.datasets.arff_table import number_or_mark, read_rows
 from labelweave.datasets.csr_parts import row_of
@@ -32,6 +31,7 @@ from labelweave.datasets.data_file import (
     size_in_header,
 )
 from labelweave.datasets.labeled_data import LabeledData, refuse_doubts
+from labelweave.foundation.arguments import ParameterError, checked
 from labelweave.labels import Taxonomy
 
 _MEKA_COUNT = re.compile(r"\s-[cC]\s++(-?\d++)", re.ASCII)

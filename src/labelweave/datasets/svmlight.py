@@ -13,7 +13,6 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.arguments import ParameterMessage, checked
 from labelweave.datasets.csr_parts import ones_from_counts, with_narrow_indices
 from labelweave.datasets.data_file import (
     MOST_FEATURES,
@@ -28,6 +27,7 @@ from labelweave.datasets.data_file import (
     replaced_file,
 )
 from labelweave.datasets.labeled_data import LabeledData, refuse_missing
+from labelweave.foundation.arguments import ParameterMessage, checked
 from labelweave.labels import LabelMatrix
 
 _LONGEST_INDEX = 100

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.arguments import checked
 from labelweave.datasets.csr_parts import csr_from_counts, joined, ones_from_counts
 from labelweave.datasets.labeled_data import LabeledData
+from labelweave.foundation.arguments import checked
 from labelweave.labels import LabelMatrix
 
 _BLOCK_ROWS = 4096

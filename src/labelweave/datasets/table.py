@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.arguments import ParameterMessage, checked
 from labelweave.datasets.columns import (
     as_array,
     as_text,
@@ -37,6 +36,7 @@ from labelweave.datasets.table_columns import TableColumns, refuse_nested
 from labelweave.datasets.table_files import RawTable, raw_tables
 from labelweave.datasets.table_vectorizer import TableVectorizer
 from labelweave.datasets.written_lists import written_list
+from labelweave.foundation.arguments import ParameterMessage, checked
 from labelweave.labels import LabelMatrix
 
 _STRIPPED = re.compile(r"[\s?]")

@@ -14,11 +14,11 @@ from typing import Any, Literal, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.arguments import ParameterError, ParameterMessage, checked
 from labelweave.datasets.columns import Columns, as_list, filled, is_text, n_distinct, number
 from labelweave.datasets.csv_header import ROW_INDEX
 from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.table_files import RawTable
+from labelweave.foundation.arguments import ParameterError, ParameterMessage, checked
 
 _MOST_CATEGORIES = 50
 _GLANCE = 1000  # so many cells often say enough

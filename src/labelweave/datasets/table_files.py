@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelweave.array_types import Array
 from labelweave.datasets.columns import (
     Columns,
     as_list,
@@ -41,6 +40,7 @@ from labelweave.datasets.data_file import (
     warn_open_end,
 )
 from labelweave.datasets.decimal_marks import DecimalMarks
+from labelweave.foundation.array_types import Array
 
 _KINDS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "json", ".ndjson": "json",
           ".parquet": "parquet", ".pq": "parquet"}  # fmt: skip

@@ -13,7 +13,6 @@ from typing import Any, Unpack
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.arguments import checked
 from labelweave.datasets.csr_parts import joined, refuse_large_mask
 from labelweave.datasets.data_file import PathLike
 from labelweave.datasets.labeled_data import LabeledData
@@ -29,6 +28,7 @@ from labelweave.datasets.table_blocks import columns_of_blocks, completed_blocks
 from labelweave.datasets.table_columns import ColumnRoles, TableColumns
 from labelweave.datasets.table_files import raw_tables
 from labelweave.datasets.table_vectorizer import TableVectorizer
+from labelweave.foundation.arguments import checked
 from labelweave.labels import LabelMatrix
 
 OnRows = Callable[[int, int], Any]

@@ -21,12 +21,12 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.arguments import ParameterError, checked
 from labelweave.datasets.columns import Columns, as_text
 from labelweave.datasets.csr_parts import ones_from_counts, with_narrow_indices
 from labelweave.datasets.table_columns import column_names, listed_columns, refuse_repeated
 from labelweave.features.feature_matrix import LARGEST_FEATURE
-from labelweave.frames import as_pandas
+from labelweave.foundation.arguments import ParameterError, checked
+from labelweave.foundation.frames import as_pandas
 from labelweave.model_files.schema import (
     FLAG,
     TEXT,

@@ -14,11 +14,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from labelweave.arguments import checked
 from labelweave.datasets.csv_header import DELIMITERS
 from labelweave.datasets.data_file import DataFileError, PathLike, numbered_lines
 from labelweave.datasets.table_files import distinct_names, json_fault
 from labelweave.datasets.thesaurus_files import FORMATS, thesaurus_terms
+from labelweave.foundation.arguments import checked
 from labelweave.labels import Taxonomy
 
 _TAB_SUFFIXES = (".tsv", ".tab")

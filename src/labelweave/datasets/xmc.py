@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.arguments import checked
 from labelweave.datasets.csr_parts import csr_from_counts, joined, ones_from_counts, row_of
 from labelweave.datasets.data_file import (
     MOST_FEATURES,
@@ -32,6 +31,7 @@ from labelweave.datasets.data_file import (
 )
 from labelweave.datasets.labeled_data import LabeledData, refuse_missing
 from labelweave.datasets.svmlight import indexed_value, whole_number
+from labelweave.foundation.arguments import checked
 from labelweave.labels import LabelMatrix
 
 _ROWS = re.compile(rb"(?:(?:\d++(?:,\d++)*+)?+(?: ++\d++:[-+.\deE]++)*+ *+\n)*+")  # of labels and features

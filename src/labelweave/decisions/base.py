@@ -14,8 +14,6 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, column_or_1d, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.array_types import Array, PerLabel
-from labelweave.arrays import check_sparse, unmasked
 from labelweave.decisions.label_scores import (
     TrainingRows,
     rows_of,
@@ -38,7 +36,17 @@ from labelweave.estimators.targets import (
     read_targets,
     require_observed,
 )
-from labelweave.frames import FrameForm, library_of
+from labelweave.foundation.array_types import Array, PerLabel
+from labelweave.foundation.arrays import check_sparse, unmasked
+from labelweave.foundation.frames import FrameForm, library_of
+from labelweave.foundation.sklearn_compat import (
+    CallbackSupportMixin,
+    HasMethods,
+    StrOptions,
+    _check_sample_weight,
+    _fit_context,
+    with_callbacks,
+)
 from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
 from labelweave.labels.tags import tag_rows
 from labelweave.metrics._classes import as_text
@@ -47,14 +55,6 @@ from labelweave.model_files import ModelFileError, Saves
 from labelweave.model_files.pipelines import kept_form
 from labelweave.model_files.schema import Field, Made, Numbers, Optional, Record, Sizes, count, stored_fields
 from labelweave.model_files.storable import storable_name
-from labelweave.sklearn_compat import (
-    CallbackSupportMixin,
-    HasMethods,
-    StrOptions,
-    _check_sample_weight,
-    _fit_context,
-    with_callbacks,
-)
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 

@@ -8,12 +8,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils import get_tags
 
-from labelweave.array_types import Array, PerLabel
 from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.label_scores import decision_level
 from labelweave.estimators.held_out import HeldOutScores, Share
 from labelweave.estimators.parameters import RandomState
 from labelweave.estimators.targets import TargetForm
+from labelweave.foundation.array_types import Array, PerLabel
+from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.inference import (
     IsotonicCalibration,
     LabelCalibration,
@@ -28,7 +29,6 @@ from labelweave.inference import (
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Field, Made
-from labelweave.sklearn_compat import Interval, StrOptions
 
 _LEAST_PROBABILITY = 1e-3  # of a forest, say, in which no tree votes for a label
 _LEAST_OF_CLASSES = 1e-2  # together, where one of them is certain

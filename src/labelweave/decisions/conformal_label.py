@@ -9,11 +9,12 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from labelweave.array_types import Array
 from labelweave.decisions.base import DecisionClassifier, decision_fit
 from labelweave.decisions.label_scores import TrainingRows, one_split, score_held_out
 from labelweave.estimators.parameters import RandomState
 from labelweave.estimators.targets import TargetForm, check_lengths
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.inference import adaptive_scores, control_mistakes
 from labelweave.inference.conformal import check_control
 from labelweave.labels import LabelMatrix
@@ -21,7 +22,6 @@ from labelweave.metrics._classes import UNOBSERVED, class_codes, observed_rows, 
 from labelweave.metrics._inputs import read_weights
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Field, Number, Optional, count
-from labelweave.sklearn_compat import Interval, StrOptions
 
 
 @storable("ConformalLabelClassifier")

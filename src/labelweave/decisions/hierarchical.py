@@ -12,7 +12,6 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.array_types import Array
 from labelweave.decisions.base import DecisionClassifier, decision_fit
 from labelweave.decisions.label_scores import (
     TrainingRows,
@@ -22,11 +21,12 @@ from labelweave.decisions.label_scores import (
 )
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.targets import TargetForm
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.inference.hierarchy import LabelOrder
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import Field, Made
-from labelweave.sklearn_compat import Interval, StrOptions
 
 
 @storable("HierarchicalClassifier")

@@ -13,12 +13,12 @@ from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from labelweave.array_types import Array
-from labelweave.arrays import check_sparse, panels
 from labelweave.estimators.held_out import HeldOutScores, Share, held_out_parts, some_rows
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import check_sparse, panels
+from labelweave.foundation.sklearn_compat import _num_samples, _safe_indexing, _safe_split
 from labelweave.labels import LabelMatrix
 from labelweave.metrics.responses import as_score_table, label_probabilities, label_scores
-from labelweave.sklearn_compat import _num_samples, _safe_indexing, _safe_split
 from labelweave.splits import IterativeStratifiedKFold
 from labelweave.splits.given_splits import splits_by
 

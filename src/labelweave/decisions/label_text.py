@@ -13,9 +13,6 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.arguments import ParameterError
-from labelweave.array_types import Array
-from labelweave.arrays import check_sparse, checked_csr
 from labelweave.decisions.base import DecisionClassifier, decision_fit
 from labelweave.decisions.label_scores import (
     decision_level,
@@ -28,12 +25,15 @@ from labelweave.estimators.added_labels import with_more_labels
 from labelweave.estimators.targets import TargetForm, node_name, read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.features.feature_matrix import LARGEST_FEATURE
-from labelweave.frames import column_labels
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import check_sparse, checked_csr
+from labelweave.foundation.frames import column_labels
+from labelweave.foundation.sklearn_compat import HasMethods, Interval, StrOptions
 from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean, LabelText, Taxonomy
 from labelweave.labels.text.label_text import TextScores, described
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import Field, Made, Maybe
-from labelweave.sklearn_compat import HasMethods, Interval, StrOptions
 
 _INTERCEPT_VARIANCE = 10.0
 _LEAST_LOG = -300.0  # of the likeliest class of a row, before its probabilities are divided by their sum

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.array_types import PerLabel, RowsByClasses, RowsByLabels
 from labelweave.decisions.base import layers
 from labelweave.decisions.conformal_label import ConformalLabelClassifier
 from labelweave.decisions.hierarchical import HierarchicalClassifier
 from labelweave.estimators import KernelLogisticClassifier, MaxMarginClassifier
+from labelweave.foundation.array_types import PerLabel, RowsByClasses, RowsByLabels
 from labelweave.labels import Taxonomy
 
 _SHARES = {

@@ -16,15 +16,15 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from sklearn.base import clone
 
-from labelweave.array_types import Array
 from labelweave.decisions.label_scores import TrainingRows, take_rows
 from labelweave.estimators import MaxMarginClassifier
 from labelweave.features import FeatureMatrix
-from labelweave.hyperparameters.label_prior import LeftOutRows, base_rates, ranks_better
+from labelweave.foundation.array_types import Array
 from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean, LabelText, Taxonomy
 from labelweave.labels.text.label_text import TextScores
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import Number, Optional
+from labelweave.problems.hyperparameters.label_prior import LeftOutRows, base_rates, ranks_better
 
 _SHARES, _WIDTHS, _TREE_SHARES = (0.4, 0.8), (0.5, 0.7), (0.5, 1.0)
 _MOST_LABELS = 1000  # on which a prior is chosen

@@ -8,16 +8,16 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from labelweave.array_types import Array
 from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.label_scores import decision_level
 from labelweave.estimators.held_out import HeldOutScores, Rule, Share, best_thresholds
 from labelweave.estimators.parameters import RandomState
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.inference import choose_top_k, scores_above_top_k
 from labelweave.inference.thresholds.objective import ObjectiveName, read_objective
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import MEASURED, Field, Number, Numbers, Optional, count
-from labelweave.sklearn_compat import Interval, StrOptions
 
 _AIMS = {"precision": "with precision {:g} and as many hits as can be",
          "recall": "with recall {:g} and as few predictions as can be"}  # fmt: skip

@@ -20,11 +20,11 @@ import scipy.linalg as sl
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.array_types import Array
 from labelweave.estimators.parameters import CovarianceLike, MeanLike
 from labelweave.estimators.scorers import FactorScorer, KernelScorer, LinearScorer, Scorer
 from labelweave.estimators.targets import TargetForm, as_given, node_name
-from labelweave.frames import FrameForm
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.frames import FrameForm
 from labelweave.labels import LabelCovariance, LabelMean
 from labelweave.labels.covariance.base import read_covariance
 from labelweave.labels.label_mean import read_label_mean

@@ -14,10 +14,6 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
-from labelweave.arguments import ParameterError, ParameterMessage
-from labelweave.array_types import Array, Floats
-from labelweave.arrays import Workers, checked_csr, numbers_of, panels, refuse_lazy, unmasked
-from labelweave.costs import warn_caller
 from labelweave.estimators.class_weights import SignFactors, class_weight_of_state, weights_by_class
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
@@ -28,8 +24,22 @@ from labelweave.estimators.soft_targets import RATES_OF_CLASSES, corrected_by
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.features import FeatureMatrix, FeatureScaling
 from labelweave.features.feature_matrix import LARGEST_FEATURE, filled, refuse_times
-from labelweave.frames import first_entry_of_no_number, is_frame
-from labelweave.interrupts import ON_INTERRUPT, UNDER_WAY, FitUnderWay, goes_into_interrupt
+from labelweave.foundation.arguments import ParameterError, ParameterMessage
+from labelweave.foundation.array_types import Array, Floats
+from labelweave.foundation.arrays import Workers, checked_csr, numbers_of, panels, refuse_lazy, unmasked
+from labelweave.foundation.costs import warn_caller
+from labelweave.foundation.frames import first_entry_of_no_number, is_frame
+from labelweave.foundation.interrupts import ON_INTERRUPT, UNDER_WAY, FitUnderWay, goes_into_interrupt
+from labelweave.foundation.sklearn_compat import (
+    CallbackSupportMixin,
+    Interval,
+    InvalidParameterError,
+    _check_sample_weight,
+    _fit_context,
+    callbacks_of,
+    naming_parameter,
+    with_callbacks,
+)
 from labelweave.labels import LabelMatrix, LabelMean
 from labelweave.labels.flip_rates import read_flip_rates
 from labelweave.labels.label_mean import read_label_mean
@@ -50,16 +60,6 @@ from labelweave.model_files.schema import (
     Texts,
     count,
     stored_fields,
-)
-from labelweave.sklearn_compat import (
-    CallbackSupportMixin,
-    Interval,
-    InvalidParameterError,
-    _check_sample_weight,
-    _fit_context,
-    callbacks_of,
-    naming_parameter,
-    with_callbacks,
 )
 from labelweave.solvers import SolverResult, State, Status, TraceRecord
 

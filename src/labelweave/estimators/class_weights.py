@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
 from labelweave.estimators.targets import TargetForm, weights_of_entries
+from labelweave.foundation.array_types import Array, PerLabel, PerRow, RowsByLabels
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import ModelFileError
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import KFold
 
-from labelweave.arguments import ParameterError
-from labelweave.array_types import Array
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.array_types import Array
 from labelweave.labels import LabelMatrix
 from labelweave.splits import IterativeStratifiedKFold
 from labelweave.splits.given_splits import read_splits

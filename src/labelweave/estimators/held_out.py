@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
-from labelweave.costs import warn_caller
+from labelweave.foundation.array_types import Array, PerLabel, PerRow, RowsByLabels
+from labelweave.foundation.costs import warn_caller
 from labelweave.inference import ThresholdChoice, choose_thresholds
 from labelweave.inference.labeled_scores import read_labeled_scores
 from labelweave.inference.thresholds.objective import ObjectiveName, count_sets

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from labelweave.arguments import ParameterMessage
+from labelweave.foundation.arguments import ParameterMessage
 from labelweave.model_files import (
     ModelContent,
     ModelFileError,

@@ -10,16 +10,16 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.array_types import Array
-from labelweave.arrays import largest_columns
 from labelweave.estimators.class_weights import class_weight_state
 from labelweave.estimators.targets import TargetForm
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import largest_columns
+from labelweave.foundation.views import FactsInHTML
 from labelweave.labels.flip_rates import FlipRates
 from labelweave.labels.label_names import rows_by_name
 from labelweave.metrics import subset_accuracy
 from labelweave.metrics._classes import observed_rows, right_rows
 from labelweave.metrics.known_labels import tags_of_model, truth_for
-from labelweave.views import FactsInHTML
 
 _BY_LABEL = ("false_negative_cost", "false_positive_cost", "flip_rates")
 

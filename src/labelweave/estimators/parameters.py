@@ -15,15 +15,15 @@ from numpy.typing import ArrayLike
 from labelweave.estimators.held_out import THRESHOLD_RULES
 from labelweave.features import Kernel
 from labelweave.features.feature_matrix import LARGEST_FEATURE
-from labelweave.labels import LabelCovariance, LabelMean, Taxonomy
-from labelweave.labels.flip_rates import FlipRates
-from labelweave.model_files import ModelFileError
-from labelweave.model_files.schema import Made, Sizes, refuse
-from labelweave.sklearn_compat import (
+from labelweave.foundation.sklearn_compat import (
     Interval,
     StrOptions,
     validate_parameter_constraints,
 )
+from labelweave.labels import LabelCovariance, LabelMean, Taxonomy
+from labelweave.labels.flip_rates import FlipRates
+from labelweave.model_files import ModelFileError
+from labelweave.model_files.schema import Made, Sizes, refuse
 
 KernelLike: TypeAlias = str | Kernel | Callable[..., Any]
 CovarianceLike: TypeAlias = LabelCovariance | Taxonomy | ArrayLike | None

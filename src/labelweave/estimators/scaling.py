@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from labelweave.array_types import Array
 from labelweave.features import FeatureMatrix, FeatureScaling, Kernel
-from labelweave.hyperparameters.left_out import left_out_loss
+from labelweave.foundation.array_types import Array
+from labelweave.problems.hyperparameters.left_out import left_out_loss
 
 _MOST_ROWS = 1000  # among which a scaling is chosen: two eigendecompositions of their kernel matrix
 _MOST_LABELS = 256

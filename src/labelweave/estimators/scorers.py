@@ -15,12 +15,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.array_types import Array, PerLabel, RowsByLabels
-from labelweave.arrays import Workers, panels
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.feature_matrix import dense_rows
 from labelweave.features.gram import LowRankGram
 from labelweave.features.gram.sources import is_known_semidefinite
+from labelweave.foundation.array_types import Array, PerLabel, RowsByLabels
+from labelweave.foundation.arrays import Workers, panels
 from labelweave.model_files import Saves, StoredParameters, storable
 from labelweave.model_files.schema import LARGEST, Field, Items, Made, Maybe, Numbers, places, reads_numbers
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior

@@ -10,9 +10,6 @@ import scipy.sparse as sp
 from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 
-from labelweave.array_types import Array, PerRow
-from labelweave.arrays import unmasked
-from labelweave.costs import warn_caller
 from labelweave.estimators.base import fit_method
 from labelweave.estimators.progress import FitArguments
 from labelweave.estimators.targets import (
@@ -26,8 +23,11 @@ from labelweave.estimators.targets import (
     taxonomy_of,
 )
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.array_types import Array, PerRow
+from labelweave.foundation.arrays import unmasked
+from labelweave.foundation.costs import warn_caller
+from labelweave.foundation.sklearn_compat import _num_samples
 from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
-from labelweave.sklearn_compat import _num_samples
 
 _LOST_ROWS = (
     "The last fit kept no rows to go on with, so the model is fitted to these rows alone; to go on, begin "

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.array_types import PerLabel, RowsByLabels
+from labelweave.foundation.array_types import PerLabel, RowsByLabels
 from labelweave.labels import LabelMatrix
 from labelweave.labels.flip_rates import corrected_targets, read_flip_rates
 from labelweave.metrics._inputs import row_observed_counts

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.array_types import Array, RowsByLabels
-from labelweave.arrays import Workers, from_gaps, panels, to_gaps
 from labelweave.estimators.scorers import KERNEL, Scorer, explicit_features, explicit_width
 from labelweave.features import FeatureMatrix, Kernel
+from labelweave.foundation.array_types import Array, RowsByLabels
+from labelweave.foundation.arrays import Workers, from_gaps, panels, to_gaps
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Numbers, Optional, places
 
@@ -111,7 +111,7 @@ class SparseScorer(Scorer):
         return explicit_width(self.kernel, n_features) == len(self.indptr) - 1
 
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
-        from labelweave._loops.sparse_scores import score_rows
+        from labelweave.foundation.loops.sparse_scores import score_rows
 
         table = np.empty((len(features), self.n_labels))
 
@@ -123,7 +123,7 @@ class SparseScorer(Scorer):
 
     def top(self, features: FeatureMatrix, k: int) -> tuple[Array, Array]:
         """Find the k labels with the highest scores, and these, two of shape (n, k); ties by number."""
-        from labelweave._loops.sparse_scores import keep_best
+        from labelweave.foundation.loops.sparse_scores import keep_best
 
         best = np.zeros((len(features), k), np.int64)
         scores = np.full(best.shape, -np.inf)
@@ -160,7 +160,7 @@ class SparseScorer(Scorer):
 
         Arrays are read-only as those from a file are, so that loops are compiled for one type.
         """
-        from labelweave._loops.sparse_products import cut_rows
+        from labelweave.foundation.loops.sparse_products import cut_rows
 
         starts = range(0, self.n_labels, _LABELS_AT_ONCE)
         indptr = self.indptr.astype(np.int64)

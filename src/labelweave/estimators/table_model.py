@@ -11,17 +11,17 @@ from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.arguments import checked
-from labelweave.array_types import Array, RowsByClasses, RowsByLabels
-from labelweave.arrays import refuse_lazy
 from labelweave.datasets import TableColumns, TableVectorizer
 from labelweave.datasets.table_columns import columns_of_frame
 from labelweave.estimators.base import CheckedParameters
-from labelweave.frames import as_pandas, is_frame
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Array, RowsByClasses, RowsByLabels
+from labelweave.foundation.arrays import refuse_lazy
+from labelweave.foundation.frames import as_pandas, is_frame
+from labelweave.foundation.sklearn_compat import HasMethods, _fit_context
+from labelweave.foundation.views import FactsInHTML
 from labelweave.model_files import Saves, storable
 from labelweave.model_files.schema import TEXT, Items, Made, Maybe, OneOf, Optional, Record
-from labelweave.sklearn_compat import HasMethods, _fit_context
-from labelweave.views import FactsInHTML
 
 
 def _classifier_has(name: str) -> Any:

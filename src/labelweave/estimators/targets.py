@@ -17,9 +17,9 @@ import scipy.sparse as sp
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
-from labelweave.arrays import checked_csr, numbers_of, unmasked
-from labelweave.frames import FrameForm, frame_values, is_frame, library_of
+from labelweave.foundation.array_types import Array, PerLabel, PerRow, RowsByLabels
+from labelweave.foundation.arrays import checked_csr, numbers_of, unmasked
+from labelweave.foundation.frames import FrameForm, frame_values, is_frame, library_of
 from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
 from labelweave.labels.class_probabilities import is_missing
 from labelweave.labels.label_matrix import is_plain_array

@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
 
-from labelweave.arguments import ParameterError, ParameterMessage
-from labelweave.array_types import Array
-from labelweave.costs import warn_caller
 from labelweave.estimators.base import LabelClassifier, warn_of_end
 from labelweave.estimators.held_out import (
     THRESHOLD_RULES,
@@ -46,13 +43,16 @@ from labelweave.features.gram.sources import (
     is_known_semidefinite,
     kernel_source,
 )
-from labelweave.interrupts import note_interrupt
+from labelweave.foundation.arguments import ParameterError, ParameterMessage
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.costs import warn_caller
+from labelweave.foundation.interrupts import note_interrupt
 from labelweave.labels import LabelMatrix, LabelMean
 from labelweave.model_files.schema import MEASURED, TEXT, Field, Items, Made, Maybe, Named, Numbers, Optional
 from labelweave.solvers import SolverResult, Status
 
 if TYPE_CHECKING:
-    from labelweave.hyperparameters.search import LearnedParameters, SearchRecord
+    from labelweave.problems.hyperparameters.search import LearnedParameters, SearchRecord
 
 _KERNEL_ROWS = 200  # whose kernel matrix is looked at
 _FEWEST_ROWS = 20  # of fewer a matrix says little
@@ -374,7 +374,7 @@ class LearningClassifier(ThresholdedClassifier):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Any:
         """Make the fitted model again; see :meth:`ThresholdedClassifier.from_state`."""
-        from labelweave.hyperparameters.search import SearchRecord
+        from labelweave.problems.hyperparameters.search import SearchRecord
 
         model: Any = super().from_state(state)
         if "learning_trace_" in vars(model):

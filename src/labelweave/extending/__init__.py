@@ -9,6 +9,6 @@ from labelweave.extending.check_covariance import check_covariance
 from labelweave.extending.check_kernel import check_kernel
 from labelweave.extending.check_loss import check_loss
 from labelweave.extending.contract import ContractError
-from labelweave.losses import EntryLoss
+from labelweave.problems.losses import EntryLoss
 
 __all__ = ["ContractError", "EntryLoss", "check_covariance", "check_kernel", "check_loss"]

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelweave.arguments import checked
-from labelweave.array_types import Array
-from labelweave.arrays import Workers
 from labelweave.extending.contract import (
     require,
     require_array,
@@ -14,6 +11,9 @@ from labelweave.extending.contract import (
     require_semidefinite,
     through_file,
 )
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance
 
 _MOST_LABELS = 1000

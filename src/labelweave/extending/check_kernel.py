@@ -9,9 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from labelweave.arguments import checked
-from labelweave.array_types import Array
-from labelweave.arrays import numbers_of
 from labelweave.extending.contract import (
     ContractError,
     require,
@@ -21,6 +18,9 @@ from labelweave.extending.contract import (
     through_file,
 )
 from labelweave.features import FeatureMatrix, Kernel, LinearKernel
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import numbers_of
 
 _SCALES = (1e-4, 1e-2, 1.0, 1e2)
 _STEP = 1e-4  # of logarithms of parameters

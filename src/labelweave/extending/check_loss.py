@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.arguments import checked
 from labelweave.extending.contract import require, require_array, require_close, through_file
-from labelweave.losses import EntryLoss
+from labelweave.foundation.arguments import checked
+from labelweave.problems.losses import EntryLoss
 
 Numbers = npt.NDArray[np.float64]
 

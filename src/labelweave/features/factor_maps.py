@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.array_types import Array, PerRow
-from labelweave.arrays import Workers, namespace
-from labelweave.arrays.linear_algebra import as_type, is_double, is_numpy, like, to_numpy
 from labelweave.features.sparse_products import SparseProducts
+from labelweave.foundation.array_types import Array, PerRow
+from labelweave.foundation.arrays import Workers, namespace
+from labelweave.foundation.arrays.linear_algebra import as_type, is_double, is_numpy, like, to_numpy
 
 if TYPE_CHECKING:
     from labelweave.features.gram.stored import Gram

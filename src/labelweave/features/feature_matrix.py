@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from labelweave.arrays import checked_csr, unmasked
+from labelweave.foundation.arrays import checked_csr, unmasked
 
 LARGEST_FEATURE = 1e40
 """The largest size of a feature: its seventh power, met in ADMM, is a number; single precision lies below."""

@@ -10,8 +10,8 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.array_types import Array
-from labelweave.arrays import panels
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import panels
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import Numbers, count, is_bounded, places
 
@@ -123,7 +123,7 @@ class Forest(StoredParameters):
 
         data (n, d): dense or CSR; NaN is a missing feature.
         """
-        from labelweave._loops.trees import find_leaves
+        from labelweave.foundation.loops.trees import find_leaves
 
         if data.shape[1] != self.n_features:
             raise ValueError(

@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import ndtri
 
-from labelweave.arguments import ParameterError
-from labelweave.array_types import Array
-from labelweave.arrays import panels
 from labelweave.features.feature_matrix import FeatureMatrix
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import panels
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import Maybe, Numbers, OneOf
 

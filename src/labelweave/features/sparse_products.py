@@ -25,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.array_types import Array
-from labelweave.arrays import Workers, aligned_empty, panels
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import Workers, aligned_empty, panels
 
 _LINE = 64  # bytes of a cache line
 _NEAR = 12 * 2**20  # bytes of a table in the caches, of which others use a part too
@@ -49,7 +49,7 @@ def multiply_rows(rows: tuple[Array, Array, Array], table: Array) -> Array:
     rows: where the entries of each begin, their columns, all below p, and values of the table's type.
     table: contiguous; a memory-mapped one is read where it is.
     """
-    from labelweave._loops.sparse_products import multiply_table
+    from labelweave.foundation.loops.sparse_products import multiply_table
 
     indptr, indices, values = rows
     product = np.empty((len(indptr) - 1, table.shape[1]), table.dtype)
@@ -88,7 +88,7 @@ class _Side:
         Returns (blocks + 1, m): block b has the entries cuts[b, i] to cuts[b + 1, i] of row i.  None where
             the entries of a row are not in the order of the columns.
         """
-        from labelweave._loops.sparse_products import cut_rows
+        from labelweave.foundation.loops.sparse_products import cut_rows
 
         if size not in self._cuts:
             if len(self._cuts) == _KEPT_CUTS:
@@ -221,7 +221,7 @@ class SparseProducts:
         out (m, k): where the product goes; by default new memory, which takes the system up to a fifth of the
             time of a large product.
         """
-        from labelweave._loops.sparse_products import multiply_table
+        from labelweave.foundation.loops.sparse_products import multiply_table
 
         self._require_table(right, self.shape[1], "columns")
         side, product = self._side, self._memory(out, right.shape[1])
@@ -244,7 +244,7 @@ class SparseProducts:
 
     def sampled(self, left: Array, right: Array) -> Array:
         """Compute ``left[i] @ right[j]`` for every stored entry (i, j), of tables (m, k) and (p, k)."""
-        from labelweave._loops.sparse_products import sample_dots
+        from labelweave.foundation.loops.sparse_products import sample_dots
 
         self._require_table(left, self.shape[0], "rows")
         self._require_table(right, self.shape[1], "columns")

@@ -26,9 +26,9 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from scipy.special import bdtr
 
-from labelweave.arguments import checked
-from labelweave.array_types import Array
-from labelweave.arrays import panels
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import panels
 from labelweave.inference.labeled_scores import LabeledScores, read_labeled_scores
 from labelweave.inference.thresholds.search import changes_on_lines, ranked_groups
 from labelweave.labels.class_probabilities import read_class_probabilities

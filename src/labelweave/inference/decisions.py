@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.arguments import checked
-from labelweave.array_types import Array
-from labelweave.arrays import numbers_of
-from labelweave.frames import column_labels
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import numbers_of
+from labelweave.foundation.frames import column_labels
 from labelweave.labels.class_probabilities import is_missing, probability_blocks, read_class_probabilities
 from labelweave.labels.label_names import rows_by_name
 

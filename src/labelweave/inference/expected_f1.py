@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelweave.arguments import checked
-from labelweave.array_types import Array
-from labelweave.arrays import panels
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import panels
 from labelweave.inference.labeled_scores import read_score_table
 
 _MOST_LABELS = 1000  # of a row that are told apart
@@ -69,7 +69,7 @@ def expected_f1_sizes(probabilities: Any, *, empty_value: float = 0.0) -> Expect
     >>> expected_f1_sizes([[0.4, 0.1]]).sizes.tolist()
     [1]
     """
-    from labelweave._loops.expected_f1 import best_sizes
+    from labelweave.foundation.loops.expected_f1 import best_sizes
 
     if not 0 <= empty_value <= 1:
         raise ValueError(f"empty_value is {empty_value}; it is a number from 0 to 1.")

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.arguments import checked
-from labelweave.array_types import Array, RowsByLabels
-from labelweave.arrays import numbers_of
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Array, RowsByLabels
+from labelweave.foundation.arrays import numbers_of
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.labels.label_names import checked_names, columns_by_name, rows_by_name
 
@@ -183,7 +183,7 @@ class LabelOrder:
         self, scores: RowsByLabels, enforce: Enforcement, weights: Array | None = None
     ) -> RowsByLabels:
         """Change scores so that they obey the order: shape (n, L)."""
-        from labelweave._loops.isotonic import greatest_below, project
+        from labelweave.foundation.loops.isotonic import greatest_below, project
 
         ordered = np.ascontiguousarray(scores[:, self.columns], dtype=np.float64)
         if enforce == "max":
@@ -230,7 +230,7 @@ class LabelOrder:
         """Give what is above 0 for the labels of the set of least expected h-loss, obeying: shape (n, L).
 
         The best set that has all above its labels is that of the positive ones in the projection of what each
-        label gains (Picard 1976; see ``_loops.isotonic``).
+        label gains (Picard 1976; see ``loops.isotonic``).
         """
         table = probabilities[:, self.columns]
         counts = np.diff(self.starts)

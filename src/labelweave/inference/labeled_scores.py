@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
-from labelweave.arrays import numbers_of, panels
+from labelweave.foundation.array_types import Array, PerLabel, PerRow, RowsByLabels
+from labelweave.foundation.arrays import numbers_of, panels
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import columns_by_name
 from labelweave.labels.label_tables import shown_name

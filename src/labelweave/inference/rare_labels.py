@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelweave.arguments import checked
-from labelweave.array_types import Array, Floats
-from labelweave.arrays import numbers_of
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Array, Floats
+from labelweave.foundation.arrays import numbers_of
 from labelweave.inference.labeled_scores import read_score_table
 
 

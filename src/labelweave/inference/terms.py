@@ -7,8 +7,8 @@ from typing import Any, Literal, get_args, overload
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.arguments import checked
-from labelweave.arrays import numbers_of
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.arrays import numbers_of
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.labels.label_names import checked_names, columns_by_name, places_by_name
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.arguments import checked
-from labelweave.array_types import Array, RowsByClasses
-from labelweave.arrays import numbers_of, panels
-from labelweave.frames import column_labels
-from labelweave.sklearn_compat import is_pandas_na
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Array, RowsByClasses
+from labelweave.foundation.arrays import numbers_of, panels
+from labelweave.foundation.frames import column_labels
+from labelweave.foundation.sklearn_compat import is_pandas_na
 
 _BLOCK_ENTRIES = 2**20  # entries worked on at a time: the temporaries of a block stay under about 30 MB
 _SUM_TOLERANCE = 1e-3  # half precision and printed tables are off by this much

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.arrays import checked_csr, numbers_of
+from labelweave.foundation.arrays import checked_csr, numbers_of
 
 LEAST_GRADE = 1e-9  # of what is as likely as not, where 0 is what was not observed
 

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.arguments import ParameterError
-from labelweave.array_types import Array, PerLabel
-from labelweave.arrays import numbers_of
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.array_types import Array, PerLabel
+from labelweave.foundation.arrays import numbers_of
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.labels.label_names import rows_by_name
 

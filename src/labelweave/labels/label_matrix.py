@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.array_types import Array
-from labelweave.arrays import checked_csr, numbers_of, refuse_lazy, unmasked
-from labelweave.frames import frame_values, is_frame
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import checked_csr, numbers_of, refuse_lazy, unmasked
+from labelweave.foundation.frames import frame_values, is_frame
 from labelweave.labels.doubts import checked_doubts, expected_positives, graded, split_targets
 from labelweave.labels.label_names import checked_names
 from labelweave.labels.label_tables import (

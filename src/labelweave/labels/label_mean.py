@@ -13,8 +13,8 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.array_types import Array, PerLabel, RowsByLabels
-from labelweave.arrays import numbers_of
+from labelweave.foundation.array_types import Array, PerLabel, RowsByLabels
+from labelweave.foundation.arrays import numbers_of
 from labelweave.labels.label_names import checked_names, columns_by_name, places_by_name, rows_by_name
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import Maybe, Names, Numbers, Optional

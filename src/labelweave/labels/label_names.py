@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.array_types import Array
-from labelweave.frames import column_labels
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.frames import column_labels
 
 
 def as_text(name: Any) -> str:

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.arrays import checked_csr, refuse_lazy
-from labelweave.frames import column_labels, is_frame
+from labelweave.foundation.arrays import checked_csr, refuse_lazy
+from labelweave.foundation.frames import column_labels, is_frame
 from labelweave.labels.tags import tag_rows
 
 _NAME = "The table of probabilities"

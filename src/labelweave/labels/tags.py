@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.frames import column_entries, is_frame, only_column
+from labelweave.foundation.frames import column_entries, is_frame, only_column
 from labelweave.labels.class_probabilities import is_missing
 
 _COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)

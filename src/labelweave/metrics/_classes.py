@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.array_types import Array, Floats
-from labelweave.frames import column_labels
+from labelweave.foundation.array_types import Array, Floats
+from labelweave.foundation.frames import column_labels
 from labelweave.labels import Taxonomy, label_names
 from labelweave.labels.class_probabilities import is_missing, probability_blocks, read_class_probabilities
 from labelweave.metrics._inputs import read_weights

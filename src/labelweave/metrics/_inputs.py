@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.array_types import Array, Floats
-from labelweave.arrays import checked_csr, numbers_of, panels
-from labelweave.frames import column_labels
+from labelweave.foundation.array_types import Array, Floats
+from labelweave.foundation.arrays import checked_csr, numbers_of, panels
+from labelweave.foundation.frames import column_labels
 from labelweave.labels import LabelMatrix
 from labelweave.labels.tags import tag_rows, tags_of_either
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.array_types import Array, Floats
+from labelweave.foundation.array_types import Array, Floats
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.metrics._inputs import read_predictions, read_scores, read_targets, read_weights, row_blocks
 from labelweave.metrics.precision_recall import written_out

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import hmean
 
-from labelweave.arguments import checked
-from labelweave.array_types import Array, Floats
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Array, Floats
 from labelweave.labels import Taxonomy
 from labelweave.metrics._classes import (
     Classes,

@@ -14,9 +14,9 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.arguments import checked
-from labelweave.array_types import Floats
-from labelweave.arrays import numbers_of, ratios
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Floats
+from labelweave.foundation.arrays import numbers_of, ratios
 from labelweave.labels import Taxonomy
 from labelweave.metrics._inputs import (
     mean_of_defined,

@@ -7,9 +7,9 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.arguments import ParameterError
-from labelweave.array_types import Array, PerRow
-from labelweave.frames import is_frame
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.array_types import Array, PerRow
+from labelweave.foundation.frames import is_frame
 from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
 from labelweave.labels.tags import read_tags, tag_rows
 from labelweave.metrics._classes import as_text, read_values

@@ -13,9 +13,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.arguments import checked
-from labelweave.array_types import Array, Floats
-from labelweave.arrays import ratios
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Array, Floats
+from labelweave.foundation.arrays import ratios
 from labelweave.labels import LabelMatrix
 from labelweave.metrics._inputs import (
     mean_of_defined,

@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.arguments import checked
-from labelweave.array_types import Floats, PerLabel
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Floats, PerLabel
 from labelweave.labels import LabelMatrix
 from labelweave.metrics._inputs import read_scores, read_targets, read_weights, signs_at, stored_rows
 from labelweave.metrics.rankings import transposed, weights_not_stored

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.metrics import log_loss as sklearn_log_loss
 
-from labelweave.arguments import checked
-from labelweave.array_types import Array, Floats
-from labelweave.arrays import checked_csr, numbers_of, ratios
-from labelweave.frames import is_frame
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Array, Floats
+from labelweave.foundation.arrays import checked_csr, numbers_of, ratios
+from labelweave.foundation.frames import is_frame
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.labels.tags import tag_rows
 from labelweave.metrics._classes import NOT_A_CLASS, Classes, ClassRows, as_text, read_class_rows

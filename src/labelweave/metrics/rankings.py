@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.arguments import checked
-from labelweave.array_types import Array, Floats
-from labelweave.arrays import ratios
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Array, Floats
+from labelweave.foundation.arrays import ratios
 from labelweave.labels import LabelMatrix
 from labelweave.metrics._inputs import (
     Scores,

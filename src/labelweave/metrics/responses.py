@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.array_types import Array, RowsByLabels
+from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.metrics.known_labels import fitted_inside
 
 

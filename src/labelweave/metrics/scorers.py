@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from labelweave.arguments import checked
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.sklearn_compat import _BaseScorer
 from labelweave.labels import LabelMatrix
 from labelweave.metrics.class_metrics import (
     harmonic_mean_accuracy,
@@ -44,7 +45,6 @@ from labelweave.metrics.rankings import (
 )
 from labelweave.metrics.responses import as_score_table, label_probabilities, label_scores
 from labelweave.metrics.top_k import ndcg_at_k, precision_at_k, propensity_scored_precision_at_k
-from labelweave.sklearn_compat import _BaseScorer
 
 _LABELS, _SCORES, _PROBABILITIES = "predict", ("decision_function", "predict_proba"), "predict_proba"
 _METRICS: list[tuple[Any, list[Callable[..., Any]]]] = [

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.arguments import checked
-from labelweave.array_types import Floats
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Floats
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.metrics._classes import (
     NOT_A_CLASS,

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.arguments import checked
-from labelweave.array_types import Array, Floats
-from labelweave.arrays import largest_columns, numbers_of, ratios
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Array, Floats
+from labelweave.foundation.arrays import largest_columns, numbers_of, ratios
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import rows_by_name
 from labelweave.metrics._inputs import (

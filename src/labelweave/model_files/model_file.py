@@ -15,7 +15,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.arguments import checked
+from labelweave.foundation.arguments import checked
 from labelweave.model_files.container import map_container, write_container
 from labelweave.model_files.packed_arrays import pack_arrays, unpack_arrays
 from labelweave.model_files.safe_file import ModelFileError, naming_file

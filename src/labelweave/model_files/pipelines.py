@@ -22,7 +22,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.arguments import checked
+from labelweave.foundation.arguments import checked
 from labelweave.model_files.model_file import save_object
 from labelweave.model_files.safe_file import ModelFileError
 from labelweave.model_files.schema import (

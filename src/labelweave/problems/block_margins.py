@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.array_types import Array, PerRow, RowsByLabels
-from labelweave.arrays import panels
 from labelweave.features.gram import StoredGram, StreamedGram
 from labelweave.features.gram.cache import CacheContent, CachedRows
 from labelweave.features.gram.sources import GramSource
 from labelweave.features.gram.stored import StoredRows
+from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
+from labelweave.foundation.arrays import panels
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.problems.gram_margins import MarginBox
 from labelweave.problems.resources import Resources
@@ -83,7 +83,7 @@ class BlockMargins:
 
         rows (k,): different rows, at most ``block_rows``, in the order in which they are visited.
         """
-        from labelweave._loops.block_ascent import ascend_block, ascend_coupled_block
+        from labelweave.foundation.loops.block_ascent import ascend_block, ascend_coupled_block
 
         kernel = self.rows.rows(rows)
         inner, moving = np.ascontiguousarray(kernel[:, rows]), beta[rows]
@@ -110,7 +110,7 @@ class BlockMargins:
 
     def measure(self, beta: RowsByLabels, scores: RowsByLabels, shares: PerRow) -> tuple[float, float]:
         """Compute primal and dual value; ``shares`` receives every row's share of the duality gap."""
-        from labelweave._loops.block_ascent import row_shares
+        from labelweave.foundation.loops.block_ascent import row_shares
 
         box = self.box if beta.dtype == np.float64 else self
         tables = (box.targets, scores, beta, box.lower, box.upper)

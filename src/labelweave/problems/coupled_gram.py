@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.array_types import Array, RowsByLabels, RowsByRows
-from labelweave.arrays import Workers, namespace
-from labelweave.arrays.linear_algebra import is_numpy, like
 from labelweave.features import Kernel
 from labelweave.features.gram import Gram
+from labelweave.foundation.array_types import Array, RowsByLabels, RowsByRows
+from labelweave.foundation.arrays import Workers, namespace
+from labelweave.foundation.arrays.linear_algebra import is_numpy, like
 from labelweave.labels import LabelCovariance
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Items, Made, Maybe, Number

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave._loops import WIDTH
-from labelweave.array_types import Array
-from labelweave.arrays import Workers
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import Workers
+from labelweave.foundation.loops import WIDTH
 from labelweave.labels.covariance import FactorCovariance
 from labelweave.problems.independent_margins import IndependentMargins
 from labelweave.problems.margin_dual import LabelBlock, MarginData, MarginDual, MarginPoint, OrderedRows
@@ -37,7 +37,7 @@ class CoupledMargins(MarginDual):
 
     def _compiled_structure(self) -> tuple[Callable[..., float], tuple[Array | int, ...]]:
         """Choose the loop that fits the covariance, and lay out its arrays in the order of the blocks."""
-        from labelweave._loops.coupled_ascent import sweep_dense_covariance, sweep_factor_covariance
+        from labelweave.foundation.loops.coupled_ascent import sweep_dense_covariance, sweep_factor_covariance
 
         order, width = self.label_order, len(self.label_blocks) * WIDTH
         covariance = self.data.covariance.columns(order)

@@ -15,10 +15,10 @@ from operator import is_
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.array_types import Array, RowsByLabels
-from labelweave.arrays import namespace
-from labelweave.arrays.linear_algebra import as_type, copied, inner_product, like, to_numpy
 from labelweave.features.gram import FeatureGram, Gram, StoredGram
+from labelweave.foundation.array_types import Array, RowsByLabels
+from labelweave.foundation.arrays import namespace
+from labelweave.foundation.arrays.linear_algebra import as_type, copied, inner_product, like, to_numpy
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.problems.coupled_gram import CoupledGram
 from labelweave.solvers.box_dual import Settled, ShiftedSolves

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelweave._loops import WIDTH
-from labelweave.array_types import Array
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.loops import WIDTH
 from labelweave.problems.margin_dual import MarginDual, MarginPoint
 from labelweave.solvers.frame import State
 
@@ -102,7 +102,7 @@ class IndependentMargins(MarginDual):
         if not self.data.intercept:
             return
         point.intercepts[:] = moves.totals
-        from labelweave._loops.coordinate_ascent import SWEEPS_WITH_CONSTANT_FEATURE
+        from labelweave.foundation.loops.coordinate_ascent import SWEEPS_WITH_CONSTANT_FEATURE
 
         moves.share[:], moves.sweeps[:] = 0, SWEEPS_WITH_CONSTANT_FEATURE
         for number, (beta, block) in enumerate(zip(point.beta, self.label_blocks, strict=True)):
@@ -110,7 +110,7 @@ class IndependentMargins(MarginDual):
             moves.curvature[number] = np.maximum((1 / self.squared_norms) @ is_free, 1)
 
     def sweep(self, point: MarginPoint, block: int, rows: Array, threshold: float) -> float:
-        from labelweave._loops.coordinate_ascent import sweep_independent, sweep_table
+        from labelweave.foundation.loops.coordinate_ascent import sweep_independent, sweep_table
 
         labels, moves = self.label_blocks[block], point.moves
         common = (
@@ -127,7 +127,7 @@ class IndependentMargins(MarginDual):
 
     def _move_intercepts(self, point: MarginPoint, block: int, was_full: bool, met_gap: float) -> None:
         """Move the intercepts that are held fixed in sweeps."""
-        from labelweave._loops.coordinate_ascent import move_intercepts
+        from labelweave.foundation.loops.coordinate_ascent import move_intercepts
 
         moves = point.moves
         moves.sweeps[block] += 1
@@ -138,7 +138,7 @@ class IndependentMargins(MarginDual):
         self, point: MarginPoint, block: int, orders: Array, run: int, hot_gain: float, idle_gain: float,
         mean_gain: float,
     ) -> tuple[float, float, int]:  # fmt: skip
-        from labelweave._loops.coordinate_ascent import round_independent
+        from labelweave.foundation.loops.coordinate_ascent import round_independent
 
         if self.ordered.as_table:  # a sweep over dense rows is long beside what Python adds
             return super().round(point, block, orders, run, hot_gain, idle_gain, mean_gain)

@@ -14,13 +14,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.array_types import Array
-from labelweave.arrays import RowPanels, namespace, panels
-from labelweave.arrays.linear_algebra import group_products, is_numpy
 from labelweave.features.gram.spectrum import leading_spectrum
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import RowPanels, namespace, panels
+from labelweave.foundation.arrays.linear_algebra import group_products, is_numpy
 from labelweave.labels import LabelCovariance
-from labelweave.losses import ScoreLoss
 from labelweave.problems.coupled_gram import CoupledGram, GramTerm
+from labelweave.problems.losses import ScoreLoss
 from labelweave.problems.spectral_preconditioner import SpectralPreconditioner, label_modes, row_basis
 from labelweave.solvers.newton_system import NewtonProblem
 

@@ -45,13 +45,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.array_types import Array, PerRow
-from labelweave.arrays import Workers, namespace
-from labelweave.arrays.linear_algebra import as_type, is_double, largest_root, like, to_numpy
-from labelweave.arrays.tables import add_multiple, column_inner, divided_by_outer, row_inner
 from labelweave.features.factor_maps import USUAL, FactorMap, is_usual
+from labelweave.foundation.array_types import Array, PerRow
+from labelweave.foundation.arrays import Workers, namespace
+from labelweave.foundation.arrays.linear_algebra import as_type, is_double, largest_root, like, to_numpy
+from labelweave.foundation.arrays.tables import add_multiple, column_inner, divided_by_outer, row_inner
 from labelweave.labels import LabelMatrix
-from labelweave.losses.entry_losses import ENTRY_LOSSES, EntryLoss, GradedEntryLoss, SquaredEntryLoss
 from labelweave.problems.label_entries import (
     DenseEntries,
     EntryTable,
@@ -63,6 +62,7 @@ from labelweave.problems.label_entries import (
 )
 from labelweave.problems.label_entries.dense_entries import BUDGET
 from labelweave.problems.label_entries.doubtful import listed_signs, read_doubts
+from labelweave.problems.losses.entry_losses import ENTRY_LOSSES, EntryLoss, GradedEntryLoss, SquaredEntryLoss
 from labelweave.solvers.alternating_minimization import FactorPair, Improved
 from labelweave.solvers.trust_region_newton import FactorSolution, TrustRegionNewton
 

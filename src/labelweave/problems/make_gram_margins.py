@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.arguments import ParameterError
-from labelweave.array_types import Array
-from labelweave.arrays import Workers
-from labelweave.arrays.linear_algebra import as_type
-from labelweave.costs import MULTIPLICATIONS, warn_of_time
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.gram import FeatureGram, Gram, StoredGram, StreamedGram
 from labelweave.features.gram.sources import GramSource
 from labelweave.features.gram.spectrum import GramSpectrum, feature_spectrum, full_spectrum, leading_spectrum
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import Workers
+from labelweave.foundation.arrays.linear_algebra import as_type
+from labelweave.foundation.costs import MULTIPLICATIONS, warn_of_time
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.problems.coupled_gram import CoupledGram, GramTerm
 from labelweave.problems.gram_margins import GramMargins, MarginBox

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave._loops import WIDTH
-from labelweave.array_types import Array
-from labelweave.arrays import Workers
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import Workers
+from labelweave.foundation.loops import WIDTH
 from labelweave.problems.independent_margins import IndependentMargins
 from labelweave.problems.margin_dual import MarginData, MarginPoint, OrderedRows
 from labelweave.solvers.frame import State, relative_gap

@@ -41,10 +41,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelweave._loops import WIDTH
-from labelweave.array_types import Array, PerLabel, PerRow, RowsByLabels
-from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.array_types import Array, PerLabel, PerRow, RowsByLabels
+from labelweave.foundation.arrays import Workers
+from labelweave.foundation.loops import WIDTH
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.labels.label_mean import LabelMean
@@ -299,7 +299,7 @@ class MarginDual(ABC):
         mean_gain: float,
     ) -> tuple[float, float, int]:  # fmt: skip
         """Sweep; see :meth:`labelweave.solvers.dual_coordinate_ascent.BoxDual.round`."""
-        from labelweave._loops.visits import in_runs, rows_above
+        from labelweave.foundation.loops.visits import in_runs, rows_above
 
         gains, met_gap, visits = self.gains(point, block), 0.0, 0
         for number, order in enumerate(orders):
@@ -361,7 +361,7 @@ class MarginDual(ABC):
 
     def product(self, beta: Array) -> Array:
         """Compute X^T B for one label block, (d, WIDTH), without the constant feature."""
-        from labelweave._loops.coordinate_ascent import scatter_block
+        from labelweave.foundation.loops.coordinate_ascent import scatter_block
 
         rows = self.rows if beta.dtype == self.dtype else self.exact_rows
         if self.ordered.as_table:
@@ -388,7 +388,7 @@ class MarginDual(ABC):
 
         weights (d, WIDTH), intercept (WIDTH,): of the type of the variables.
         """
-        from labelweave._loops.coordinate_ascent import label_sums, table_sums
+        from labelweave.foundation.loops.coordinate_ascent import label_sums, table_sums
 
         sums = np.zeros((3, WIDTH))
         rows = self.rows if weights.dtype == self.dtype else self.exact_rows

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labelweave.arguments import ParameterError
+from labelweave.foundation.arguments import ParameterError
 from labelweave.problems.resources import Resources
 
 _LARGEST_FULL_SPECTRUM = 2500  # rows; eigenvalues of so many take about 4 s

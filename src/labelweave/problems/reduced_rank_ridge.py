@@ -30,12 +30,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.array_types import Array, PerRow
-from labelweave.arrays import Workers, panels
-from labelweave.arrays.linear_algebra import contiguous, copied, eigh, inner_product, namespace
 from labelweave.features import FeatureMatrix
 from labelweave.features.gram import StoredGram
 from labelweave.features.gram.sources import GramSource
+from labelweave.foundation.array_types import Array, PerRow
+from labelweave.foundation.arrays import Workers, panels
+from labelweave.foundation.arrays.linear_algebra import contiguous, copied, eigh, inner_product, namespace
 from labelweave.problems.shifted_solves import shifted_factor
 
 # what alternating minimisation takes: rounds times conjugate gradient iterations, each with one product

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy.typing as npt
 
-from labelweave.arrays import Workers
+from labelweave.foundation.arrays import Workers
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelweave.array_types import Array
-from labelweave.arrays import CholeskyFactor, Workers, namespace
-from labelweave.arrays.linear_algebra import add_to_diagonal, like
 from labelweave.features.gram import StoredGram
 from labelweave.features.gram.spectrum import GramSpectrum
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import CholeskyFactor, Workers, namespace
+from labelweave.foundation.arrays.linear_algebra import add_to_diagonal, like
 from labelweave.labels.covariance import LabelCovariance
 
 

@@ -26,9 +26,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labelweave.array_types import Array, LabelsByLabels, PerRow
-from labelweave.arrays import Workers
 from labelweave.features.gram import Gram
+from labelweave.foundation.array_types import Array, LabelsByLabels, PerRow
+from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance
 
 _NEGLIGIBLE = 1e-9  # of the largest eigenvalue

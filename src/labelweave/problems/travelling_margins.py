@@ -50,8 +50,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelweave._loops import WIDTH
-from labelweave.array_types import Array
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.loops import WIDTH
 from labelweave.problems.coupled_margins import CoupledMargins
 from labelweave.problems.independent_margins import IndependentMargins, Moves, objectives_of
 from labelweave.problems.margin_dual import LabelBlock, MarginDual, MarginPoint, OrderedRows

@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave._loops import WIDTH
-from labelweave.array_types import Array
-from labelweave.arrays import Workers
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import Workers
+from labelweave.foundation.loops import WIDTH
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.label_tree import LabelTree
 from labelweave.problems.margin_blocks import KeptBlock, LabelBlock, cost_of_blocks

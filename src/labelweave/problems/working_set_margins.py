@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from labelweave.array_types import Array, PerLabel, RowsByLabels
 from labelweave.features.gram import StoredGram, StreamedGram
 from labelweave.features.gram.cache import CachedRows
 from labelweave.features.gram.sources import GramSource
+from labelweave.foundation.array_types import Array, PerLabel, RowsByLabels
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.problems.gram_margins import MarginBox
 from labelweave.problems.resources import Resources
@@ -64,7 +64,7 @@ class WorkingSetMargins:
 
     def measure(self, beta: RowsByLabels, scores: RowsByLabels) -> tuple[float, float]:
         """Compute primal and dual value."""
-        from labelweave._loops.block_ascent import row_shares
+        from labelweave.foundation.loops.block_ascent import row_shares
 
         tables = (self.targets, scores, beta, self.lower, self.upper)
         shares = np.empty(beta.shape[1])

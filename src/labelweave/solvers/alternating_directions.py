@@ -25,9 +25,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labelweave.array_types import Array
-from labelweave.arrays import namespace
-from labelweave.arrays.linear_algebra import as_type, copied, inner_product, is_double, length
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import namespace
+from labelweave.foundation.arrays.linear_algebra import as_type, copied, inner_product, is_double, length
 from labelweave.solvers.box_dual import (
     WRONG,
     BestPoints,

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from labelweave.array_types import Array
+from labelweave.foundation.array_types import Array
 from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord, rounds_foreseen
 
 _PART = 4  # a round visits a quarter of the rows, or one block

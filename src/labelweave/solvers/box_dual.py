@@ -16,9 +16,9 @@ from typing import Protocol
 
 import numpy as np
 
-from labelweave.array_types import Array, RowsByLabels
-from labelweave.arrays import namespace
-from labelweave.arrays.linear_algebra import column_products, inner_product, like
+from labelweave.foundation.array_types import Array, RowsByLabels
+from labelweave.foundation.arrays import namespace
+from labelweave.foundation.arrays.linear_algebra import column_products, inner_product, like
 from labelweave.solvers.frame import relative_gap
 
 WRONG = 1e-3  # a gap this far below 0 is no rounding of the last digits

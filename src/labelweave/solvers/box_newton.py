@@ -16,9 +16,9 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg as sl
 
-from labelweave.array_types import Array, RowsByLabels
-from labelweave.arrays import namespace
-from labelweave.arrays.linear_algebra import add_to_diagonal, like, to_numpy
+from labelweave.foundation.array_types import Array, RowsByLabels
+from labelweave.foundation.arrays import namespace
+from labelweave.foundation.arrays.linear_algebra import add_to_diagonal, like, to_numpy
 from labelweave.solvers.box_dual import FreeSystems, LocalEnd, dual_value, primal_value
 from labelweave.solvers.frame import relative_gap
 

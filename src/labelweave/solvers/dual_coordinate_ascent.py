@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from labelweave.array_types import Array
+from labelweave.foundation.array_types import Array
 from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord, rounds_foreseen
 
 _HOT_SWEEPS = 4  # sweeps over rows with large gains after each full one

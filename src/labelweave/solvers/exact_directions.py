@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sl
 
-from labelweave.array_types import Array
-from labelweave.arrays.linear_algebra import add_to_diagonal
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays.linear_algebra import add_to_diagonal
 from labelweave.solvers.newton_system import NewtonPoint, NewtonProblem, NewtonSystem
 
 _LANES = 4  # sums over columns, whatever the number of threads

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg as sl
 
-from labelweave.array_types import Array, PerRow
-from labelweave.arrays.linear_algebra import add_to_diagonal
+from labelweave.foundation.array_types import Array, PerRow
+from labelweave.foundation.arrays.linear_algebra import add_to_diagonal
 from labelweave.solvers.box_dual import BoxTerms, LocalEnd, box_loss
 from labelweave.solvers.frame import relative_gap
 

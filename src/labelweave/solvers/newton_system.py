@@ -13,9 +13,9 @@ from typing import Protocol
 
 import numpy as np
 
-from labelweave.array_types import Array, Floats, GroupedColumns, RowsByRows
-from labelweave.arrays import RowPanels, Workers, namespace
-from labelweave.arrays.linear_algebra import copied, group_products, like
+from labelweave.foundation.array_types import Array, Floats, GroupedColumns, RowsByRows
+from labelweave.foundation.arrays import RowPanels, Workers, namespace
+from labelweave.foundation.arrays.linear_algebra import copied, group_products, like
 
 # duality gaps so many times the objective are far from the optimum; plain gradients serve better there
 _NEAR = 1e4

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from labelweave.array_types import Array
+from labelweave.foundation.array_types import Array
 from labelweave.solvers.dual_coordinate_ascent import BoxDual, DualCoordinateAscent, SweepState
 from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord
 
@@ -156,7 +156,7 @@ def _pruned(
     exact: the weights made anew from the variables, without what rounding left in those in use.
     active: the labels to prune.
     """
-    from labelweave._loops.smallest_weights import copy_labels, drop_smallest
+    from labelweave.foundation.loops.smallest_weights import copy_labels, drop_smallest
 
     block.keeps_zeros = True
     now, active = block.columns(state.point), active.copy()

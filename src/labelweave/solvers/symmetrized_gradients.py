@@ -24,8 +24,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labelweave.array_types import Array, GroupedColumns
-from labelweave.arrays.linear_algebra import group_products
+from labelweave.foundation.array_types import Array, GroupedColumns
+from labelweave.foundation.arrays.linear_algebra import group_products
 from labelweave.solvers.newton_system import NewtonPoint, NewtonSystem, inner_products
 
 _SAME = 1e-13  # of the largest dual variable; changes below it are rounding

@@ -21,10 +21,10 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.array_types import Array
-from labelweave.arrays import Workers, namespace
-from labelweave.arrays.linear_algebra import as_type, copied, is_double
-from labelweave.arrays.tables import add_multiple, multiply_and_add
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import Workers, namespace
+from labelweave.foundation.arrays.linear_algebra import as_type, copied, is_double
+from labelweave.foundation.arrays.tables import add_multiple, multiply_and_add
 
 _ACCEPTED, _POOR, _GOOD = 1e-4, 0.25, 0.75  # shares of the decrease that the model promised
 _SHRINK, _GROW = 0.25, 4.0

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from labelweave.array_types import Array, PerLabel, PerRow
+from labelweave.foundation.array_types import Array, PerLabel, PerRow
 from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord
 
 _FEWEST_STEPS = 16  # the cap on a visit's steps with few labels, to pay for going to a label and back
@@ -87,7 +87,7 @@ class WorkingSetAscent(Solver[WorkingSetDual, WorkingSetState]):
 
     def start(self, problem: WorkingSetDual, point: tuple[Array, Array] | None = None) -> WorkingSetState:
         """Begin at variables and their scores, by default at 0."""
-        from labelweave._loops.working_set import largest_gradients
+        from labelweave.foundation.loops.working_set import largest_gradients
 
         beta, scores = problem.start() if point is None else point
         state = WorkingSetState(beta=beta, scores=scores, maxima=np.empty(beta.shape[1]))
@@ -95,7 +95,7 @@ class WorkingSetAscent(Solver[WorkingSetDual, WorkingSetState]):
         return state
 
     def round(self, problem: WorkingSetDual, state: WorkingSetState) -> Round[WorkingSetState]:
-        from labelweave._loops.working_set import largest_gradients
+        from labelweave.foundation.loops.working_set import largest_gradients
 
         steps = _Visits(problem, state).one_round()
         # two dry rounds in a row, as the first may be due to scores that drifted
@@ -117,7 +117,7 @@ class WorkingSetAscent(Solver[WorkingSetDual, WorkingSetState]):
         return Certificate(_record(state, *values, 0), status, settled)
 
     def mended(self, problem: WorkingSetDual, state: WorkingSetState) -> WorkingSetState:
-        from labelweave._loops.working_set import largest_gradients
+        from labelweave.foundation.loops.working_set import largest_gradients
 
         state.scores[:] = problem.settled(state.beta).kept_scores
         largest_gradients(*_by_label(problem, state), state.maxima)
@@ -151,7 +151,7 @@ class _Visits:
 
     def visit(self, label: int) -> int:
         """Go along one label until its gradients are small, then let the scores of all labels follow."""
-        from labelweave._loops.working_set import begin_visit, spread_scores
+        from labelweave.foundation.loops.working_set import begin_visit, spread_scores
 
         column = self.problem.covariance_column(label)
         arrays = [array[label] for array in self.tables]
@@ -170,7 +170,7 @@ class _Visits:
 
     def step(self, first: int, variance: float, box: list[Array]) -> tuple[bool, float, int]:
         """Choose the second variable and take the best step of both; ``box`` is beta, lower and upper."""
-        from labelweave._loops.working_set import choose_second, take_step
+        from labelweave.foundation.loops.working_set import choose_second, take_step
 
         first_row, second = self.problem.kernel_row(first), -1
         if variance > 0:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.arguments import shown
+from labelweave.foundation.arguments import shown
+from labelweave.foundation.sklearn_compat import _num_samples
 from labelweave.labels import LabelMatrix
-from labelweave.sklearn_compat import _num_samples
 from labelweave.splits.splitters import IterativeStratifiedKFold, IterativeStratifiedShuffleSplit
 
 Rows = npt.NDArray[np.intp]

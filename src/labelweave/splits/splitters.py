@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.model_selection import BaseShuffleSplit, KFold
 from sklearn.utils import indexable
 
-from labelweave.array_types import Array
-from labelweave.arrays import check_sparse
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import check_sparse
+from labelweave.foundation.sklearn_compat import _num_samples, _safe_indexing
 from labelweave.labels import LabelMatrix
-from labelweave.sklearn_compat import _num_samples, _safe_indexing
 from labelweave.splits.stratification import (
     check_order,
     checked_count,

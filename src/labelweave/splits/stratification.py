@@ -20,12 +20,12 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
-from labelweave.array_types import Array, PerRow
-from labelweave.frames import is_frame
+from labelweave.foundation.array_types import Array, PerRow
+from labelweave.foundation.frames import is_frame
+from labelweave.foundation.sklearn_compat import _validate_shuffle_split
 from labelweave.labels import LabelMatrix
 from labelweave.labels.class_probabilities import is_missing
 from labelweave.labels.tags import tag_rows
-from labelweave.sklearn_compat import _validate_shuffle_split
 
 
 def row_parts(
@@ -38,7 +38,7 @@ def row_parts(
     shares (parts,): every group is shared out in proportion to these.
     generator: puts rows and groups in random order and settles ties.
     """
-    from labelweave._loops.stratification import spread_rows
+    from labelweave.foundation.loops.stratification import spread_rows
 
     n_rows, n_groups = columns.shape
     order, draws = np.arange(n_rows), np.zeros(n_rows, np.int64)
@@ -127,7 +127,7 @@ def _negatives(labels: LabelMatrix, chosen: Array) -> sp.csr_array:
 
 def _pairs(positives: sp.csr_array) -> sp.csr_array:
     """Mark which rows have each pair of labels, among pairs that rows have."""
-    from labelweave._loops.stratification import pair_codes
+    from labelweave.foundation.loops.stratification import pair_codes
 
     counts = np.diff(positives.indptr).astype(np.int64)
     indptr = np.concatenate([[0], np.cumsum(counts * (counts - 1) // 2)])

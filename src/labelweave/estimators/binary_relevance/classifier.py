@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from labelweave.array_types import Array, PerRow
 from labelweave.estimators.base import LabelClassifier, fit_method, warn_of_end
 from labelweave.estimators.binary_relevance.fit import (
     LinearFits,
@@ -23,10 +22,11 @@ from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.scorers import LinearScorer
 from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.array_types import Array, PerRow
+from labelweave.foundation.sklearn_compat import StrOptions
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Field, Number, count
-from labelweave.sklearn_compat import StrOptions
 
 
 @storable("BinaryRelevance")

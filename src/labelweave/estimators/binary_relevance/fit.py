@@ -14,12 +14,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from labelweave.array_types import Array, PerRow
-from labelweave.arrays import panels
 from labelweave.estimators.binary_relevance.ridge import make_ridge
 from labelweave.estimators.class_weights import SignFactors
 from labelweave.features.kernels.distances import narrow_csr
-from labelweave.interrupts import note_interrupt
+from labelweave.foundation.array_types import Array, PerRow
+from labelweave.foundation.arrays import panels
+from labelweave.foundation.interrupts import note_interrupt
 from labelweave.labels import LabelMatrix
 
 _LABELS_AT_ONCE = 256

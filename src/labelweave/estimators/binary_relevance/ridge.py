@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from scipy import linalg
 from scipy.sparse.linalg import aslinearoperator, lsmr
 
-from labelweave.array_types import Array
+from labelweave.foundation.array_types import Array
 
 _LARGEST_GRAM = 8000  # rows of a matrix that is factorised, 512 MB
 _LARGEST_TABLE = 50_000_000  # entries of a matrix that is decomposed, 400 MB

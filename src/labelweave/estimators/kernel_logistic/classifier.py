@@ -3,7 +3,7 @@
 Seeger, "Cross-validation optimization for large scale structured classification kernel
 methods", Journal of Machine Learning Research 9 (2008).  The optimisation problem is stated
 in :mod:`labelweave.problems.kernel_likelihood`, the learning of hyper-parameters in
-:mod:`labelweave.hyperparameters.cross_validation`.
+:mod:`labelweave.problems.hyperparameters.cross_validation`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,6 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
-from labelweave.array_types import Array
-from labelweave.arrays import Workers
-from labelweave.costs import MULTIPLICATIONS, warn_of_time
 from labelweave.estimators.base import fit_method
 from labelweave.estimators.folds import (
     LearningBlock,
@@ -58,11 +55,14 @@ from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.targets import has_many_labels, read_targets
 from labelweave.estimators.thresholded_classifier import fit_after
 from labelweave.features import FeatureMatrix
-from labelweave.hyperparameters.search import LearnedParameters
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import Workers
+from labelweave.foundation.costs import MULTIPLICATIONS, warn_of_time
+from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import Taxonomy
-from labelweave.losses import EntryLoss
 from labelweave.model_files import storable
-from labelweave.sklearn_compat import Interval, StrOptions
+from labelweave.problems.hyperparameters.search import LearnedParameters
+from labelweave.problems.losses import EntryLoss
 from labelweave.solvers import SolverResult
 
 _DECISIONS = {"most_probable", "least_expected_loss", "best_parent"}

@@ -10,8 +10,6 @@ from typing import Any, cast
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.array_types import Array, PerRow, RowsByLabels
-from labelweave.arrays import Workers
 from labelweave.estimators.class_weights import SignFactors
 from labelweave.estimators.folds import LearningBlock
 from labelweave.estimators.journal import Journal
@@ -30,15 +28,19 @@ from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import Gram, LowRankGram, choose_gram, incomplete_cholesky
 from labelweave.features.gram.low_rank import COLUMNS_APART
 from labelweave.features.gram.sources import GramSource, PrecomputedSource, kernel_source
-from labelweave.hyperparameters.cross_validation import (
+from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
+from labelweave.foundation.arrays import Workers
+from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
+from labelweave.problems.hyperparameters.cross_validation import (
     CrossValidationLikelihood,
     FoldedData,
     InnerSettings,
     MeanCriterion,
 )
-from labelweave.hyperparameters.priors import PriorFamily
-from labelweave.hyperparameters.ridge_cross_validation import RidgeCrossValidation
-from labelweave.hyperparameters.search import (
+from labelweave.problems.hyperparameters.priors import PriorFamily
+from labelweave.problems.hyperparameters.ridge_cross_validation import RidgeCrossValidation
+from labelweave.problems.hyperparameters.search import (
     EvaluationLog,
     LearnedParameters,
     SearchRecord,
@@ -46,10 +48,8 @@ from labelweave.hyperparameters.search import (
     SearchState,
     StagedSearch,
 )
-from labelweave.labels import LabelMatrix, Taxonomy
-from labelweave.losses import EntryLoss, EntrywiseLoss, ScoreLoss, ShiftedLoss, SoftmaxLoss
-from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 from labelweave.problems.kernel_likelihood import KernelLikelihood
+from labelweave.problems.losses import EntryLoss, EntrywiseLoss, ScoreLoss, ShiftedLoss, SoftmaxLoss
 from labelweave.solvers import SolverResult
 from labelweave.solvers.likeness import refuse_unlike
 from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState

@@ -9,12 +9,14 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.arguments import ParameterError
-from labelweave.array_types import PerLabel
 from labelweave.estimators.targets import node_name
 from labelweave.features import FeatureMatrix, Kernel, RBFKernel
 from labelweave.features.feature_matrix import Moments
-from labelweave.hyperparameters.priors import (
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.array_types import PerLabel
+from labelweave.labels import Taxonomy
+from labelweave.labels.covariance.base import read_covariance
+from labelweave.problems.hyperparameters.priors import (
     FeatureWidths,
     GivenCovariance,
     LearnedCoupling,
@@ -23,8 +25,6 @@ from labelweave.hyperparameters.priors import (
     PriorFamily,
     TiedPriors,
 )
-from labelweave.labels import Taxonomy
-from labelweave.labels.covariance.base import read_covariance
 
 Grouping = Literal["shared", "class", "level", "subtree"]
 

@@ -9,8 +9,6 @@ import numpy as np
 from scipy.special import log_expit, log_softmax, logit, softmax
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.arguments import ParameterError
-from labelweave.array_types import Array, PerLabel, RowsByLabels
 from labelweave.estimators.added_labels import AddsLabels, widened_covariance
 from labelweave.estimators.kernel_logistic.fit import FittedLikelihood
 from labelweave.estimators.kernel_logistic.prior_choice import paper_gamma
@@ -26,13 +24,15 @@ from labelweave.estimators.targets import node_name
 from labelweave.estimators.thresholded_classifier import LearningClassifier
 from labelweave.features import FeatureMatrix, Kernel, make_kernel
 from labelweave.features.gram import FactorGram
-from labelweave.hyperparameters.search import LearnedParameters
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.array_types import Array, PerLabel, RowsByLabels
 from labelweave.inference import best_parent, least_expected_loss, rejected
 from labelweave.labels import LabelCovariance, Taxonomy
-from labelweave.losses import EntryLoss
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import MEASURED, Field, Made, Maybe, Numbers
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
+from labelweave.problems.hyperparameters.search import LearnedParameters
+from labelweave.problems.losses import EntryLoss
 from labelweave.solvers import SolverResult
 
 _BELOW_ONE = np.nextafter(1.0, 0.0)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.array_types import Array
-from labelweave.arrays import panels
-from labelweave.costs import warn_of_memory, warn_of_time
 from labelweave.estimators.label_graph.fit import GraphData
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import panels
+from labelweave.foundation.costs import warn_of_memory, warn_of_time
 from labelweave.inference.map.plan import component_orders, expected_seconds
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.clique_graph.chow_liu import chow_liu

@@ -18,9 +18,6 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
-from labelweave.arguments import ParameterError
-from labelweave.array_types import Array, PerRow, RowsByLabels
-from labelweave.arrays import Workers
 from labelweave.estimators.base import fit_method
 from labelweave.estimators.class_weights import entries_by_sign
 from labelweave.estimators.journal import Journal
@@ -57,9 +54,12 @@ from labelweave.estimators.targets import (
 )
 from labelweave.estimators.thresholded_classifier import fit_after
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
+from labelweave.foundation.arrays import Workers
+from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
-from labelweave.sklearn_compat import Interval, StrOptions
 from labelweave.solvers import Status
 
 _LIMIT = (

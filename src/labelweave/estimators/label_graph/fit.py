@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelweave.arguments import ParameterError
-from labelweave.array_types import Array, Floats, PerRow, RowsByLabels
-from labelweave.arrays import Workers, panels
 from labelweave.estimators.held_out import hold_out
 from labelweave.estimators.journal import Journal
 from labelweave.features import FeatureMatrix
-from labelweave.interrupts import note_interrupt
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.array_types import Array, Floats, PerRow, RowsByLabels
+from labelweave.foundation.arrays import Workers, panels
+from labelweave.foundation.interrupts import note_interrupt
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.problems.structured_margin import (

@@ -15,17 +15,17 @@ import numpy as np
 import scipy.linalg as sl
 from sklearn.base import clone
 
-from labelweave.array_types import Array, Floats, PerLabel, PerRow, RowsByLabels
-from labelweave.arrays import Workers, panels
 from labelweave.estimators.scorers import KERNEL, ROWS, takes_support
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import incomplete_cholesky
 from labelweave.features.gram.sources import GramSource, KernelSource
 from labelweave.features.kernels.distances import GammaKernel
-from labelweave.hyperparameters.left_out import LeftOutFactorRidge
+from labelweave.foundation.array_types import Array, Floats, PerLabel, PerRow, RowsByLabels
+from labelweave.foundation.arrays import Workers, panels
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import Numbers, places
+from labelweave.problems.hyperparameters.left_out import LeftOutFactorRidge
 
 _MOST_PIVOTS = 4000
 _RIDGES = np.logspace(-6, 2, 33)  # shares of the factor's mean squared row

@@ -11,9 +11,6 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.arguments import ParameterError
-from labelweave.array_types import Array, Floats, PerRow, RowsByLabels
-from labelweave.arrays import Workers, panels
 from labelweave.estimators.held_out import Share
 from labelweave.estimators.label_graph.inputs import (
     KernelInputs,
@@ -25,6 +22,9 @@ from labelweave.estimators.thresholded_classifier import ThresholdedClassifier
 from labelweave.features import FeatureMatrix, Kernel, make_kernel
 from labelweave.features.gram.sources import GramSource, KernelSource, RowsOfSource
 from labelweave.features.kernels.distances import GammaKernel
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.array_types import Array, Floats, PerRow, RowsByLabels
+from labelweave.foundation.arrays import Workers, panels
 from labelweave.inference.map import MapInference, MapResult
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph

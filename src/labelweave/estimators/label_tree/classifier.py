@@ -19,9 +19,6 @@ from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.arguments import ParameterError
-from labelweave.array_types import Array
-from labelweave.arrays import Workers
 from labelweave.estimators.base import LabelClassifier, fit_method
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.label_tree.fit import LabelVectors, RowsOfTrees, TreeFit, TreeRows, TreeSettings
@@ -40,11 +37,14 @@ from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.soft_targets import sure_weights
 from labelweave.estimators.targets import check_lengths, node_name, read_entry_weights, read_targets
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import Workers
+from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import Taxonomy
 from labelweave.metrics.known_labels import known_labels, tags_of_model
 from labelweave.model_files import storable
 from labelweave.model_files.schema import MEASURED, Field, Made, Named
-from labelweave.sklearn_compat import Interval, StrOptions
 from labelweave.solvers import Status
 
 _TREES, _BEAM = 3, 10

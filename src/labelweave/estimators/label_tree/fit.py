@@ -10,12 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from labelweave.array_types import Array
-from labelweave.arrays import Workers
-from labelweave.costs import warn_of_memory
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.label_tree.weighted_tree import WeightedTree
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import Workers
+from labelweave.foundation.costs import warn_of_memory
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.labels.label_names import rows_by_name
 from labelweave.labels.label_tree import LabelTree, cluster_labels, single_rows, tree_of_taxonomy

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.array_types import Array, RowsByLabels
 from labelweave.estimators.label_tree.weighted_tree import SHARPNESS, FoundLabels, WeightedTree
 from labelweave.estimators.scorers import Scorer
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.labels.label_tree import LabelTree
 from labelweave.model_files import storable
 from labelweave.model_files.schema import FLAG, Items, Made, Numbers, count

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelweave.array_types import Array, RowsByLabels
-from labelweave.arrays import Workers, panels
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.array_types import Array, RowsByLabels
+from labelweave.foundation.arrays import Workers, panels
 from labelweave.labels.label_tree import LabelTree
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import Made, Numbers, places
@@ -129,7 +129,7 @@ class WeightedTree(StoredParameters):
 
     def scores(self, features: FeatureMatrix, *, by_margin: bool) -> RowsByLabels:
         """Score all labels; ``by_margin`` by their own margins alone."""
-        from labelweave._loops.label_tree import score_tree
+        from labelweave.foundation.loops.label_tree import score_tree
 
         table = np.empty((len(features), self.n_labels))
 
@@ -143,7 +143,7 @@ class WeightedTree(StoredParameters):
         self, features: FeatureMatrix, rows: Array, labels: Array, known: tuple[Array, Array] | None = None
     ) -> Array:
         """Score pairs of a row and a label, the rows rising; of ``known`` labels (n, m) scores are given."""
-        from labelweave._loops.label_tree import score_labels
+        from labelweave.foundation.loops.label_tree import score_labels
 
         scores, wanted = np.empty(len(rows)), self.tree.columns_of_labels[labels]
         above = self.tree.columns_above, self.tree.owners
@@ -164,7 +164,7 @@ class WeightedTree(StoredParameters):
 
         Returns labels and scores (n, k), best first, and the nodes looked into (n, n_opened), -1 for none.
         """
-        from labelweave._loops.label_tree import search_by_beam
+        from labelweave.foundation.loops.label_tree import search_by_beam
 
         best, scores = _none_yet(len(features), k)
         opened, beam = np.full((len(features), n_opened), -1, np.int64), min(beam, self.tree.n_nodes)
@@ -183,7 +183,7 @@ class WeightedTree(StoredParameters):
 
         above: the score that labels must be above.
         """
-        from labelweave._loops.label_tree import search_by_bound, search_by_envelopes
+        from labelweave.foundation.loops.label_tree import search_by_bound, search_by_envelopes
 
         best, scores = _none_yet(len(features), k, above)
         proven, opened = np.zeros(len(features), bool), np.zeros(len(features), np.int64)
@@ -225,7 +225,7 @@ class WeightedTree(StoredParameters):
 
         Gives where the part of each node ends, how many lower bits are left out, and the index.
         """
-        from labelweave._loops.label_tree import index_features
+        from labelweave.foundation.loops.label_tree import index_features
 
         ends = self.pair_ends.astype(np.int64, copy=False)
         counts, largest = np.diff(ends), np.zeros(self.tree.n_nodes, np.int64)
@@ -239,7 +239,7 @@ class WeightedTree(StoredParameters):
 
     def _envelopes(self, n_features: int) -> tuple[Array, ...]:
         """Bound the labels' weights of every node, feature after feature; see ``search_by_envelopes``."""
-        from labelweave._loops.label_tree import bound_nodes
+        from labelweave.foundation.loops.label_tree import bound_nodes
 
         known: Any = self.__dict__.get("_bounds")
         if known is not None and len(known[0]) == n_features + 1:

@@ -13,8 +13,6 @@ from typing import Any, ClassVar, Literal
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
-from labelweave.arguments import ParameterError
-from labelweave.arrays import Workers
 from labelweave.estimators.low_rank.fit import (
     FittedFactors,
     LowRankData,
@@ -41,13 +39,15 @@ from labelweave.estimators.parameters import (
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.seen_rows import SeenRows, TakesMoreRows
 from labelweave.features import FeatureMatrix
-from labelweave.interrupts import note_interrupt
-from labelweave.losses.entry_losses import ENTRY_LOSSES, EntryLoss
-from labelweave.model_files import storable
-from labelweave.model_files.schema import Field, Maybe, Optional
-from labelweave.sklearn_compat import (
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.arrays import Workers
+from labelweave.foundation.interrupts import note_interrupt
+from labelweave.foundation.sklearn_compat import (
     StrOptions,
 )
+from labelweave.model_files import storable
+from labelweave.model_files.schema import Field, Maybe, Optional
+from labelweave.problems.losses.entry_losses import ENTRY_LOSSES, EntryLoss
 from labelweave.solvers import Status
 
 

@@ -14,9 +14,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from labelweave.arguments import ParameterError
-from labelweave.array_types import Array
-from labelweave.arrays import numbers_of, panels
 from labelweave.estimators.base import warn_of_end
 from labelweave.estimators.folds import held_out_rows, reusable_splits
 from labelweave.estimators.journal import Journal
@@ -44,11 +41,14 @@ from labelweave.estimators.parameters import (
     keep_parameters,
 )
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import numbers_of, panels
+from labelweave.foundation.sklearn_compat import StrOptions, _safe_indexing
 from labelweave.labels import LabelMatrix
-from labelweave.losses.entry_losses import EntryLoss
 from labelweave.model_files import storable
 from labelweave.model_files.schema import MEASURED, TEXT, Field, Named, Numbers, count
-from labelweave.sklearn_compat import StrOptions, _safe_indexing
+from labelweave.problems.losses.entry_losses import EntryLoss
 from labelweave.solvers import Status
 
 _FOLDS = 5

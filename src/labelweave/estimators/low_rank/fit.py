@@ -14,8 +14,6 @@ import numpy.typing as npt
 import scipy.linalg as sl
 import scipy.sparse as sp
 
-from labelweave.array_types import Array, PerLabel, PerRow
-from labelweave.arrays import Workers
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.low_rank.starts import Start, first_label_factor
 from labelweave.features import FeatureMatrix
@@ -23,10 +21,12 @@ from labelweave.features.factor_maps import FactorMap, KernelMap, explicit_map
 from labelweave.features.gram import choose_gram
 from labelweave.features.gram.low_rank import COLUMNS_APART, GrowingRows, incomplete_cholesky
 from labelweave.features.gram.sources import GramSource, RowsOfSource
+from labelweave.foundation.array_types import Array, PerLabel, PerRow
+from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.covariance.factor import FactorCovariance
-from labelweave.losses.entry_losses import EntryLoss
 from labelweave.problems.label_entries import EntryWeights, LabelEntries
+from labelweave.problems.losses.entry_losses import EntryLoss
 from labelweave.problems.low_rank_factors import LowRankFactors, Penalty, RowsLoss
 from labelweave.problems.reduced_rank_ridge import ReducedRankRidge, RidgeSizes
 from labelweave.solvers import Status, TraceRecord

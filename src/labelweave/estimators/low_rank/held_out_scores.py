@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.array_types import Array, PerRow
-from labelweave.arrays import Workers, panels
 from labelweave.estimators.held_out import THRESHOLD_RULES, HeldOutScores, best_thresholds
+from labelweave.foundation.array_types import Array, PerRow
+from labelweave.foundation.arrays import Workers, panels
 from labelweave.labels import LabelMatrix
-from labelweave.losses.entry_losses import EntryLoss
 from labelweave.metrics import average_auc, f1_score, precision_at_k
 from labelweave.problems.label_entries import EntryWeights
+from labelweave.problems.losses.entry_losses import EntryLoss
 from labelweave.problems.low_rank_factors import choose_entries, make_entry_loss
 
 _SCORES_AT_ONCE = 16_000_000

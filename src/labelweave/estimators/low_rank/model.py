@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.array_types import Array
-from labelweave.arrays import Workers
 from labelweave.estimators.added_labels import AddsLabels, widened_covariance
 from labelweave.estimators.base import warn_of_end
 from labelweave.estimators.class_weights import SignFactors
@@ -33,6 +31,8 @@ from labelweave.estimators.targets import TargetForm, costs_by_label
 from labelweave.estimators.thresholded_classifier import LearningClassifier
 from labelweave.features import FeatureMatrix
 from labelweave.features.gram.sources import KernelSource
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.covariance.base import read_covariance
 from labelweave.labels.covariance.dense import DenseCovariance

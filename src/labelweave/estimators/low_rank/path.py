@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from labelweave.array_types import Array
 from labelweave.estimators.low_rank.fit import (
     FittedFactors,
     LowRankData,
@@ -23,7 +22,8 @@ from labelweave.estimators.low_rank.fit import (
     fit_factors,
 )
 from labelweave.estimators.low_rank.starts import Start, continued
-from labelweave.interrupts import PartInterrupted
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.interrupts import PartInterrupted
 from labelweave.problems.low_rank_factors import LowRankFactors
 from labelweave.solvers import Round, Solver, State, Status, TraceRecord
 

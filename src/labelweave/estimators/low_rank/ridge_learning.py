@@ -1,7 +1,7 @@
 """Learning a kernel's parameters and lambda from the cross-validated loss of kernel ridge regression.
 
 The ridge penalty at full rank is a Gaussian process prior of variance 1 / lambda, so the search of
-:mod:`labelweave.hyperparameters` serves as it is.  The rank plays no part in it.
+:mod:`labelweave.problems.hyperparameters` serves as it is.  The rank plays no part in it.
 """
 
 from __future__ import annotations
@@ -13,16 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.array_types import Array
 from labelweave.estimators.folds import LearningBlock, drawn_blocks, held_out_rows
 from labelweave.estimators.kernel_logistic.fit import FitSettings, LikelihoodData, LikelihoodFit
 from labelweave.estimators.low_rank.fit import LowRankData, LowRankSettings
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import Gram, choose_gram
-from labelweave.hyperparameters.priors import PriorFamily
-from labelweave.hyperparameters.ridge_cross_validation import FoldedRidge, RidgeCrossValidation, RidgePriors
-from labelweave.hyperparameters.search import LearnedParameters, SearchRecord
+from labelweave.foundation.array_types import Array
 from labelweave.labels import LabelMatrix
+from labelweave.problems.hyperparameters.priors import PriorFamily
+from labelweave.problems.hyperparameters.ridge_cross_validation import (
+    FoldedRidge,
+    RidgeCrossValidation,
+    RidgePriors,
+)
+from labelweave.problems.hyperparameters.search import LearnedParameters, SearchRecord
 
 _MOST_FACTORISED = 6000  # rows: the factor of more takes longer than conjugate gradients
 

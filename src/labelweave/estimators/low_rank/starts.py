@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.array_types import Array
+from labelweave.foundation.array_types import Array
 from labelweave.labels import LabelMatrix
 
 _SPARE = 10  # columns of a block of singular vectors beyond those that are asked for

@@ -18,9 +18,6 @@ from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from labelweave.arguments import ParameterError
-from labelweave.array_types import Array
-from labelweave.costs import warn_of_hard_margins
 from labelweave.estimators.added_labels import AddsLabels, widened_covariance
 from labelweave.estimators.base import given_weights, refuse_no_weight
 from labelweave.estimators.class_weights import entries_by_sign
@@ -55,16 +52,19 @@ from labelweave.estimators.thresholded_classifier import (
 )
 from labelweave.features import FeatureMatrix, make_kernel
 from labelweave.features.gram.sources import KernelSource
-from labelweave.interrupts import was_interrupted
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.costs import warn_of_hard_margins
+from labelweave.foundation.interrupts import was_interrupted
+from labelweave.foundation.sklearn_compat import (
+    StrOptions,
+    _check_sample_weight,
+)
 from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean
 from labelweave.labels.covariance.base import read_covariances
 from labelweave.model_files import storable
 from labelweave.model_files.schema import MEASURED, Field, Items, Maybe, Named, Optional
 from labelweave.problems import MarginData
-from labelweave.sklearn_compat import (
-    StrOptions,
-    _check_sample_weight,
-)
 from labelweave.solvers import SolverResult, Status
 
 _SOLVERS = {"auto", "coordinate_ascent", "alternating_directions", "block_ascent", "working_set"}

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from labelweave.array_types import Array
 from labelweave.estimators.seen_rows import carried_columns
 from labelweave.estimators.targets import TargetForm
+from labelweave.foundation.array_types import Array
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from labelweave.array_types import Array, PerLabel, RowsByLabels
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.array_types import Array, PerLabel, RowsByLabels
 from labelweave.labels import LabelCovariance
 from labelweave.problems import feature_bytes
 from labelweave.solvers import SolverResult, Status

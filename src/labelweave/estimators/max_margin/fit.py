@@ -15,10 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.arguments import ParameterError
-from labelweave.array_types import Array, PerLabel, RowsByLabels
-from labelweave.arrays import Workers
-from labelweave.costs import warn_of_memory
 from labelweave.estimators.held_out import tolerance_of_part
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.max_margin.feature_weights import WIDEST, FeatureWeights, is_mostly_zero, is_thin
@@ -27,6 +23,10 @@ from labelweave.estimators.sparse_scorer import SparseScorer
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import StoredGram
 from labelweave.features.gram.sources import GramSource, RowsOfSource
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.array_types import Array, PerLabel, RowsByLabels
+from labelweave.foundation.arrays import Workers
+from labelweave.foundation.costs import warn_of_memory
 from labelweave.labels import LabelCovariance
 from labelweave.problems import (
     BlockMargins,

@@ -12,15 +12,15 @@ from typing import Any
 
 import scipy.linalg as sl
 
-from labelweave.arguments import ParameterError
-from labelweave.array_types import Array, PerLabel
-from labelweave.arrays import Workers
 from labelweave.estimators.max_margin.fit import MarginSettings
 from labelweave.estimators.scorers import KernelScorer, kernel_scorer
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import incomplete_cholesky
 from labelweave.features.gram.low_rank import COLUMNS_APART, GrowingRows
 from labelweave.features.gram.sources import GramSource
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.array_types import Array, PerLabel
+from labelweave.foundation.arrays import Workers
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,6 @@ from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.array_types import Array
-from labelweave.arrays import Workers, check_sparse
 from labelweave.estimators.base import CheckedParameters, meta_fit_method
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.max_margin.classifier import MaxMarginClassifier
@@ -60,6 +58,15 @@ from labelweave.estimators.zero_shot.training_rows import (
     take_rows,
     weighted_rows,
 )
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import Workers, check_sparse
+from labelweave.foundation.sklearn_compat import (
+    CallbackSupportMixin,
+    HasMethods,
+    Interval,
+    StrOptions,
+    _num_samples,
+)
 from labelweave.labels import LabelCovariance
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import (
@@ -70,13 +77,6 @@ from labelweave.model_files.schema import (
     Numbers,
     Record,
     Sizes,
-)
-from labelweave.sklearn_compat import (
-    CallbackSupportMixin,
-    HasMethods,
-    Interval,
-    StrOptions,
-    _num_samples,
 )
 
 

@@ -12,8 +12,8 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 from sklearn.model_selection import KFold
 
-from labelweave.array_types import Array, PerRow
 from labelweave.estimators.targets import node_name, typed, unknown_entries
+from labelweave.foundation.array_types import Array, PerRow
 from labelweave.labels import LabelMatrix
 
 _LOG_TEMPERATURES = (-7.0, 5.0)  # for evidence of unit spread

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.array_types import Array
 from labelweave.estimators.targets import node_name, read_classes, typed
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.sklearn_compat import _safe_indexing
 from labelweave.labels import LabelMatrix
 from labelweave.labels.covariance.sources import checked_class_weights, in_class_order
-from labelweave.sklearn_compat import _safe_indexing
 
 
 def attributes_of_classes(signatures: Any, y: Any) -> tuple[Any, Any, Array, Array]:

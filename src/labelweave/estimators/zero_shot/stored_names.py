@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.array_types import Array
+from labelweave.foundation.array_types import Array
 from labelweave.model_files.schema import FLAG, Maybe, Numbers, Sizes, Texts, refuse
 
 

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import has_fit_parameter
 
-from labelweave.array_types import Array
 from labelweave.estimators.base import given_weights, refuse_no_weight
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.sklearn_compat import _check_sample_weight, _num_samples, _safe_indexing
 from labelweave.labels import LabelMatrix
-from labelweave.sklearn_compat import _check_sample_weight, _num_samples, _safe_indexing
 
 
 class TrainingRows(NamedTuple):

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.arguments import ParameterError
-from labelweave.array_types import Array, PerRow
-from labelweave.arrays import Workers, panels
 from labelweave.features.gram.sources import GramSource
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.array_types import Array, PerRow
+from labelweave.foundation.arrays import Workers, panels
 
 _COLUMNS = 2048  # computed at a time, which bounds what the kernel needs besides
 

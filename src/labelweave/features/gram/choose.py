@@ -22,14 +22,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.arguments import ParameterError
-from labelweave.arrays import Workers
-from labelweave.costs import MULTIPLICATIONS, warn_of_time
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.gram.low_rank import FactorGram
 from labelweave.features.gram.sources import GramSource
 from labelweave.features.gram.sparse_features import TILE, SparseFeatureGram
 from labelweave.features.gram.stored import FeatureGram, Gram, StoredGram, StreamedGram
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.arrays import Workers
+from labelweave.foundation.costs import MULTIPLICATIONS, warn_of_time
 
 # Measured on one core of an EPYC with AVX-512, float64, n = 10,000, 100 entries a row, p = 160:
 # OpenBLAS makes 22 multiplications a nanosecond, the sparse product 5.5 (in float32 47 and 11); copies to

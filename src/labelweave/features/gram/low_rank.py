@@ -18,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg as sl
 
-from labelweave.array_types import Array, RowsByClasses
-from labelweave.arrays import Workers, panels
 from labelweave.features.factor_maps import explicit_map
 from labelweave.features.feature_matrix import FeatureMatrix, dense_rows
 from labelweave.features.gram.sources import GramSource
 from labelweave.features.gram.stored import Gram, StreamedGram
+from labelweave.foundation.array_types import Array, RowsByClasses
+from labelweave.foundation.arrays import Workers, panels
 
 _JITTER = 1e-8  # of the largest diagonal entry
 _CANDIDATES = 128  # pivots that are proposed at once

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.array_types import Array, RowsByRows
-from labelweave.arrays import Workers, panels
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.kernels import CallableKernel, Kernel
+from labelweave.foundation.array_types import Array, RowsByRows
+from labelweave.foundation.arrays import Workers, panels
 
 _SAMPLE = 1000  # rows; eigenvalues of so many take a tenth of a second
 _TOLERANCE = 1e-6  # of the largest entry or eigenvalue: kernels computed in float32 pass

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.array_types import Array
-from labelweave.arrays import Workers, aligned_empty, panels
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.gram.stored import Gram
 from labelweave.features.sparse_products import SparseProducts
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import Workers, aligned_empty, panels
 
 TILE = 16  # columns, which stand in one or two cache lines
 _FEW = 3  # vectors, with which a tile would be slower

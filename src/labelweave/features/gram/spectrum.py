@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labelweave.array_types import Array
-from labelweave.arrays import Workers
-from labelweave.arrays.linear_algebra import as_type, columns_of, contiguous, eigh
 from labelweave.features.gram.low_rank import incomplete_cholesky
 from labelweave.features.gram.stored import FeatureGram, Gram, StoredGram
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import Workers
+from labelweave.foundation.arrays.linear_algebra import as_type, columns_of, contiguous, eigh
 
 _NEGLIGIBLE = 1e-10  # of the largest eigenvalue
 _ROUNDING = 1e-7  # of the largest eigenvalue, in single precision

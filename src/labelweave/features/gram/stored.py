@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg as sl
 
-from labelweave.array_types import Array
-from labelweave.arrays import Workers, namespace, panels
-from labelweave.arrays.linear_algebra import block_of, contiguous, rows_of, to_numpy
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.gram.sources import GramSource
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import Workers, namespace, panels
+from labelweave.foundation.arrays.linear_algebra import block_of, contiguous, rows_of, to_numpy
 
 
 class Gram(ABC):

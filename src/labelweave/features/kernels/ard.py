@@ -7,11 +7,11 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.array_types import Array
-from labelweave.arrays import numbers_of
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.kernels.distances import RBFKernel, are_same
 from labelweave.features.kernels.kernel import Kernel, is_number
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import numbers_of
 from labelweave.model_files import storable
 from labelweave.model_files.schema import LARGEST_WIDTH, LEAST_WIDTH, WIDTH, Maybe, Numbers
 

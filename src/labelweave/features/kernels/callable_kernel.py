@@ -8,10 +8,10 @@ from typing import Any, NoReturn
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.array_types import Array
-from labelweave.arrays import checked_csr, panels
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.kernels.kernel import Kernel, value_type
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import checked_csr, panels
 from labelweave.model_files import storable
 
 _DIAGONAL_ROWS = 64

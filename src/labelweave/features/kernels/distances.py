@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.array_types import Array
-from labelweave.arrays import panels
 from labelweave.features.feature_matrix import FeatureMatrix, Moments
 from labelweave.features.kernels.kernel import Kernel, is_number, number_of, value_type
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import panels
+from labelweave.foundation.sklearn_compat import sparse_matmul_to_dense
 from labelweave.model_files import storable
 from labelweave.model_files.schema import LARGEST_WIDTH, LEAST_WIDTH, WIDTH
-from labelweave.sklearn_compat import sparse_matmul_to_dense
 
 _CACHE_ENTRIES = 2**15  # with one array of the same size beside them, within a core's cache
 _MEMORY_ENTRIES = 2**20  # 8 MiB in float64, small enough to be allocated again without page faults

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.array_types import Array
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.kernels.distances import GammaKernel, are_same, cache_slices, dot_products
 from labelweave.features.kernels.kernel import Kernel, check_not_negative, value_type
+from labelweave.foundation.array_types import Array
 from labelweave.model_files import storable
 from labelweave.model_files.schema import WIDTH, Number, count
 

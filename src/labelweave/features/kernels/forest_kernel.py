@@ -9,11 +9,11 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.array_types import Array
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.forest import Forest, single
 from labelweave.features.kernels.distances import narrow_csr
 from labelweave.features.kernels.kernel import Kernel, value_type
+from labelweave.foundation.array_types import Array
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Made, Maybe, count
 

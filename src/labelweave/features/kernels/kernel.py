@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 
-from labelweave.array_types import Array
-from labelweave.arrays import numbers_of
 from labelweave.features.feature_matrix import FeatureMatrix
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import numbers_of
 from labelweave.model_files import storable
 from labelweave.model_files.schema import LARGEST, LARGEST_WIDTH, Made, Number
 

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import xlogy
 
-from labelweave.arguments import checked
-from labelweave.array_types import Array
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Array
 from labelweave.inference.calibration.isotonic import fit_isotonic
 from labelweave.inference.calibration.label_calibration import LabelCalibration
 from labelweave.inference.calibration.sigmoid import fit_sigmoid

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.array_types import Array
+from labelweave.foundation.array_types import Array
 from labelweave.inference.calibration.label_calibration import LabelCalibration
 from labelweave.inference.calibration.sigmoid import SigmoidCalibration, fit_sigmoid
 from labelweave.inference.labeled_scores import LabeledScores

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labelweave.array_types import Array
+from labelweave.foundation.array_types import Array
 from labelweave.inference.labeled_scores import read_score_table
 from labelweave.model_files import StoredParameters
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from labelweave.array_types import Array, PerRow
+from labelweave.foundation.array_types import Array, PerRow
 from labelweave.inference.calibration.label_calibration import LabelCalibration
 from labelweave.inference.labeled_scores import LabeledScores, ScoreLines
 from labelweave.model_files import storable
@@ -135,7 +135,7 @@ class _Fit(NamedTuple):
 
     def derivatives(self, curves: Array) -> tuple[Array, Array, Array]:
         """Compute losses (b,), gradients (b, 2) and Hessians (b, 2, 2)."""
-        from labelweave._loops.sigmoid_sums import sigmoid_sums
+        from labelweave.foundation.loops.sigmoid_sums import sigmoid_sums
 
         sums = np.empty((len(curves), 6))
         sigmoid_sums(self.lines.scores, self.lines.signs, self.weights, curves, self.targets, sums)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from labelweave.array_types import Array, RowsByLabels
+from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.inference.calibration.label_calibration import LabelCalibration
 from labelweave.inference.labeled_scores import LabeledScores
 from labelweave.model_files import storable

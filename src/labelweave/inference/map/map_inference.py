@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave._loops.map.arrays import Limits, MapPlan, MapWorkspace, allocate_workspace
-from labelweave.arguments import checked
-from labelweave.array_types import Array, Floats, PerLabel
-from labelweave.arrays import Workers, numbers_of, panels
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Array, Floats, PerLabel
+from labelweave.foundation.arrays import Workers, numbers_of, panels
+from labelweave.foundation.loops.map.arrays import Limits, MapPlan, MapWorkspace, allocate_workspace
 from labelweave.inference.map.plan import ComponentOrder, compile_plan, component_orders
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.label_matrix import LabelMatrix
@@ -82,7 +82,7 @@ class MapInference:
     graph : CliqueGraph
         The graph.
     plan : MapPlan
-        The arrays for compiled loops, see ``labelweave._loops.map``.
+        The arrays for compiled loops, see ``labelweave.foundation.loops.map``.
 
     Raises
     ------
@@ -152,7 +152,7 @@ class MapInference:
         MapResult
             Labels, values and bounds.  Of equally good labelings any may be found.
         """
-        from labelweave._loops.map.solve import eliminate_rows, solve_rows
+        from labelweave.foundation.loops.map.solve import eliminate_rows, solve_rows
 
         own, shared = _checked_scores(self.graph, unary, tables)
         held = _checked_clamp(self.graph, clamp, len(own))
@@ -188,7 +188,7 @@ class MapInference:
             Positive where the best labels have a 1, unless others are as good; infinite for a label that is
             held.  Where the budget of a search is spent these are differences of the best scores found.
         """
-        from labelweave._loops.map.solve import margins_of_rows
+        from labelweave.foundation.loops.map.solve import margins_of_rows
 
         own, shared = _checked_scores(self.graph, unary, tables)
         held = _checked_clamp(self.graph, clamp, len(own))
@@ -393,7 +393,7 @@ def _write_turned_margins(
     plan: MapPlan, workspace: MapWorkspace, unary: PerLabel, tables: Array, clamp: PerLabel, margins: PerLabel
 ) -> None:
     """Write the max-marginals of one example's free labels that have no order: each is turned."""
-    from labelweave._loops.map.solve import solve_rows
+    from labelweave.foundation.loops.map.solve import solve_rows
 
     labels = _searched_labels(plan)
     labels = labels[clamp[labels] < 0]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from labelweave._loops.map.arrays import (
+from labelweave.foundation.loops.map.arrays import (
     BUCKET,
     BUCKET_FACTOR,
     PLACE,

@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from labelweave.arguments import checked
-from labelweave.array_types import Array
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Array
 from labelweave.inference.labeled_scores import LabeledScores, read_labeled_scores
 from labelweave.inference.thresholds.floor import above_floor
 from labelweave.inference.thresholds.objective import (

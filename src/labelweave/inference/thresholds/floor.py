@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelweave.array_types import PerLabel
+from labelweave.foundation.array_types import PerLabel
 from labelweave.inference.labeled_scores import LabeledScores
 from labelweave.inference.thresholds.search import ranked_groups, threshold_between
 

@@ -8,8 +8,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from labelweave.array_types import Array, PerRow
-from labelweave.arrays import ratios
+from labelweave.foundation.array_types import Array, PerRow
+from labelweave.foundation.arrays import ratios
 from labelweave.inference.labeled_scores import LabeledScores
 
 ObjectiveName = Literal["micro_f1", "macro_f1", "example_f1", "hamming_loss", "precision", "recall"]

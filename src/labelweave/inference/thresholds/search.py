@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labelweave.array_types import Array, PerLabel, PerRow
-from labelweave.arrays import ratios
+from labelweave.foundation.array_types import Array, PerLabel, PerRow
+from labelweave.foundation.arrays import ratios
 from labelweave.inference.labeled_scores import LabeledScores, ScoreLines
 from labelweave.inference.thresholds.objective import Objective, f1_of_counts
 
@@ -275,7 +275,7 @@ def _ranked_blocks(table: LabeledScores) -> Iterator[_Ranked]:
 
 
 def _ascend(table: LabeledScores, start: PerLabel, kept: list[_Ranked] | None) -> tuple[PerLabel, float]:
-    from labelweave._loops.example_f1_cuts import move_cuts
+    from labelweave.foundation.loops.example_f1_cuts import move_cuts
 
     thresholds, counts = start.astype(np.float64), _count(table, start)
     total = counts.total()

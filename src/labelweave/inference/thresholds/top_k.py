@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from labelweave.arguments import checked
-from labelweave.array_types import Array
-from labelweave.arrays import largest_columns, numbers_of
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import largest_columns, numbers_of
 from labelweave.inference.labeled_scores import LabeledScores, read_score_table
 from labelweave.inference.thresholds.objective import Objective, f1_of_counts
 

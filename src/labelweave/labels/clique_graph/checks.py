@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.array_types import Array
-from labelweave.arrays import numbers_of
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import numbers_of
 from labelweave.labels.label_tables import shown_name
 
 Cliques = tuple[tuple[int, ...], ...]

@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from labelweave.array_types import Array
-from labelweave.arrays import panels
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import panels
 from labelweave.labels.clique_graph.graph import CliqueGraph
 from labelweave.labels.label_matrix import LabelMatrix
 

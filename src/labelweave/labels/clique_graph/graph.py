@@ -13,8 +13,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from labelweave.arguments import checked
-from labelweave.array_types import Array
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Array
 from labelweave.labels.clique_graph.checks import (
     checked_cliques,
     checked_numbers,

@@ -8,8 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from labelweave.array_types import Array
-from labelweave.arrays import Workers
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import Workers
+from labelweave.foundation.views import view
 from labelweave.labels.covariance.constructors import CovarianceConstructors
 from labelweave.labels.covariance.printing import in_full, in_short
 from labelweave.labels.covariance.spectra import check_amount, check_writable
@@ -18,7 +19,6 @@ from labelweave.labels.label_tables import shown_name
 from labelweave.labels.taxonomy import Taxonomy
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import MOST_LABELS, Names, Optional, count
-from labelweave.views import view
 
 
 class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):

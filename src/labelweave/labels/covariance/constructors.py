@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.arguments import checked
-from labelweave.array_types import Array
-from labelweave.arrays import checked_csr
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import checked_csr
 from labelweave.labels.covariance.sources import (
     matrix_and_names,
     mean_outer_product,

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.array_types import Array, LabelsByLabels
-from labelweave.arrays import Workers, namespace
-from labelweave.arrays.linear_algebra import like
+from labelweave.foundation.array_types import Array, LabelsByLabels
+from labelweave.foundation.arrays import Workers, namespace
+from labelweave.foundation.arrays.linear_algebra import like
 from labelweave.labels.covariance.base import LabelCovariance
 from labelweave.labels.covariance.spectra import check_amount, check_scale, dense_spectrum
 from labelweave.labels.label_names import checked_names

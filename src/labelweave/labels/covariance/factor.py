@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.array_types import Array, PerLabel
-from labelweave.arrays import RowPanels, Workers, namespace, numbers_of
-from labelweave.arrays.linear_algebra import is_numpy, like
+from labelweave.foundation.array_types import Array, PerLabel
+from labelweave.foundation.arrays import RowPanels, Workers, namespace, numbers_of
+from labelweave.foundation.arrays.linear_algebra import is_numpy, like
 from labelweave.labels.covariance.base import LabelCovariance
 from labelweave.labels.covariance.spectra import (
     check_amount,

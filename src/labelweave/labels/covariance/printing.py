@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from labelweave.array_types import Array
+from labelweave.foundation.array_types import Array
 
 if TYPE_CHECKING:
     from labelweave.labels.covariance.base import LabelCovariance

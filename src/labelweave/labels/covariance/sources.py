@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.array_types import Array, LabelsByLabels
-from labelweave.arrays import checked_csr, numbers_of
+from labelweave.foundation.array_types import Array, LabelsByLabels
+from labelweave.foundation.arrays import checked_csr, numbers_of
 from labelweave.labels.covariance.spectra import check_writable
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.labels.label_tables import frame_names, shown_name

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.array_types import Array, LabelsByLabels
+from labelweave.foundation.array_types import Array, LabelsByLabels
 
 _LARGEST_WRITTEN_OUT = 20_000  # labels; an L x L matrix of these takes 3.2 GB
 _TIE = 1e-6

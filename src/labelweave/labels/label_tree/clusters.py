@@ -14,8 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
-from labelweave.array_types import Array
-from labelweave.arrays import Workers
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import Workers
 from labelweave.labels.label_tree.tree import LabelTree
 
 _ROUNDS = 20

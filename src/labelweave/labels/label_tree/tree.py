@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.array_types import Array
+from labelweave.foundation.array_types import Array
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import Numbers, places
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Self
 
-from labelweave.frames import as_pandas, is_frame
+from labelweave.foundation.frames import as_pandas, is_frame
 from labelweave.labels.taxonomy.node_graph import NodeGraph, node_name
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.arguments import checked
-from labelweave.arrays import panels
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.arrays import panels
 from labelweave.labels.doubts import split_targets
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.labels.taxonomy.node_graph import Names, NodeGraph

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.arguments import checked
-from labelweave.array_types import Array
-from labelweave.arrays import checked_csr, numbers_of
-from labelweave.frames import as_pandas, is_frame
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import checked_csr, numbers_of
+from labelweave.foundation.frames import as_pandas, is_frame
 from labelweave.labels.covariance import DenseCovariance
 from labelweave.labels.covariance.spectra import check_writable
 from labelweave.labels.label_mean import LabelMean

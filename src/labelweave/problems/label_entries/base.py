@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.array_types import Array
-from labelweave.arrays import Workers
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import Workers
 
 
 @dataclass(frozen=True)
@@ -124,10 +124,10 @@ class LabelEntries(Protocol):
         """The same entries, rows and columns exchanged."""
 
     def gram(self, fixed: Array, workers: Workers) -> npt.NDArray[np.float64]:
-        """See :class:`~labelweave.arrays.tables.WeighedColumns`."""
+        """See :class:`~labelweave.foundation.arrays.tables.WeighedColumns`."""
 
     def spread(self, fixed: Array, workers: Workers) -> npt.NDArray[np.float64]:
-        """See :class:`~labelweave.arrays.tables.WeighedColumns`."""
+        """See :class:`~labelweave.foundation.arrays.tables.WeighedColumns`."""
 
     def at(self, image: Array, fixed: Array) -> EntryPoint:
         """Evaluate the loss to second order."""

@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.array_types import Array
-from labelweave.arrays import Workers, namespace, panels
-from labelweave.arrays.linear_algebra import as_type, contiguous, like, to_numpy
-from labelweave.arrays.tables import WeighedColumns
-from labelweave.losses.entry_losses import EntryLoss
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import Workers, namespace, panels
+from labelweave.foundation.arrays.linear_algebra import as_type, contiguous, like, to_numpy
+from labelweave.foundation.arrays.tables import WeighedColumns
 from labelweave.problems.label_entries.base import EntryPoint, EntryWeights, GradientOperator
+from labelweave.problems.losses.entry_losses import EntryLoss
 
 _BLOCK_ENTRIES, _LARGEST_BLOCK, _ROWS = 2**15, 2**18, 256  # what caches hold; rows for products that pay
 BUDGET = 2e9  # bytes of second derivatives that are kept

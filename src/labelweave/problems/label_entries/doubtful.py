@@ -7,13 +7,13 @@ import scipy.sparse as sp
 
 from labelweave.labels import LabelMatrix
 from labelweave.labels.doubts import LEAST_GRADE
-from labelweave.losses.entry_losses import (
+from labelweave.problems.label_entries.base import EntryWeights
+from labelweave.problems.losses.entry_losses import (
     EntryLoss,
     GradedEntryLoss,
     LogisticEntryLoss,
     SquaredEntryLoss,
 )
-from labelweave.problems.label_entries.base import EntryWeights
 
 
 def read_doubts(

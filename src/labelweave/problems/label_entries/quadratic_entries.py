@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.array_types import Array, PerRow
-from labelweave.arrays import Workers
-from labelweave.arrays.tables import WeighedColumns, row_inner
 from labelweave.features.sparse_products import SparseProducts
+from labelweave.foundation.array_types import Array, PerRow
+from labelweave.foundation.arrays import Workers
+from labelweave.foundation.arrays.tables import WeighedColumns, row_inner
 from labelweave.problems.label_entries.base import EntryPoint, GradientOperator
 
 

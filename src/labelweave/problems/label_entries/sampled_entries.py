@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.array_types import Array, PerRow
-from labelweave.arrays import Workers
-from labelweave.arrays.tables import WeighedColumns
 from labelweave.features.sparse_products import SparseProducts
-from labelweave.losses.entry_losses import EntryLoss
+from labelweave.foundation.array_types import Array, PerRow
+from labelweave.foundation.arrays import Workers
+from labelweave.foundation.arrays.tables import WeighedColumns
 from labelweave.problems.label_entries.base import EntryPoint, EntryWeights, GradientOperator
+from labelweave.problems.losses.entry_losses import EntryLoss
 
 
 class SampledEntries(WeighedColumns):

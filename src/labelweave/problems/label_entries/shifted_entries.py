@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.array_types import Array
-from labelweave.arrays.tables import WeighedColumns
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays.tables import WeighedColumns
 from labelweave.problems.label_entries.base import EntryPoint, GradientOperator, LabelEntries
 
 

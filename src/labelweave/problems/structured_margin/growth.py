@@ -18,8 +18,8 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from labelweave.array_types import Array, LabelsByLabels
-from labelweave.arrays import panels
+from labelweave.foundation.array_types import Array, LabelsByLabels
+from labelweave.foundation.arrays import panels
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.problems.structured_margin.margin_model import LABEL_SCALE, DualMoments, RoundPenalty
 from labelweave.solvers.clique_generation import Cliques, Proposal

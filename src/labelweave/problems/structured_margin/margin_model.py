@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelweave._loops.structured.arrays import CLIQUE, COMPONENT, DualPoint, Layout
-from labelweave.array_types import Array, Floats, PerLabel, PerRow, RowsByLabels
-from labelweave.arrays import Workers, panels
+from labelweave.foundation.array_types import Array, Floats, PerLabel, PerRow, RowsByLabels
+from labelweave.foundation.arrays import Workers, panels
+from labelweave.foundation.loops.structured.arrays import CLIQUE, COMPONENT, DualPoint, Layout
 from labelweave.inference.map import MapInference
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.problems.structured_margin.rows import MarginData
@@ -115,7 +115,7 @@ class DualMoments(NamedTuple):
 
     def pair_sums(self, label: int, others: Array) -> Array:
         """Compute the columns (d, p) of the products of a label's sign and those of p others."""
-        from labelweave._loops.structured.rows import pair_moments
+        from labelweave.foundation.loops.structured.rows import pair_moments
 
         moments = np.empty((self.data.n_rows, len(others)))
         pair_moments(label, others, self.homes, self.targets, self.dual, moments)
@@ -164,7 +164,7 @@ class MarginModel:
 
         products (rows, L + states): the rows' with z.
         """
-        from labelweave._loops.structured.rows import add_costs
+        from labelweave.foundation.loops.structured.rows import add_costs
 
         scores, n_labels = products * point.scales, self.data.n_labels
         unary, rest = np.empty((len(rows), n_labels)), np.empty(len(rows))

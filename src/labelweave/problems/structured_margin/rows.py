@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from labelweave._loops.structured.arrays import MarginRows
-from labelweave.array_types import Array, RowsByLabels
 from labelweave.features import FeatureMatrix
+from labelweave.foundation.array_types import Array, RowsByLabels
+from labelweave.foundation.loops.structured.arrays import MarginRows
 from labelweave.labels import LabelMatrix
 
 
@@ -64,7 +64,7 @@ class MarginData:
 
     def multiply(self, rows: Array, sums: Array) -> Array:
         """Multiply some rows by a table (d, p)."""
-        from labelweave._loops.structured.rows import multiply_rows
+        from labelweave.foundation.loops.structured.rows import multiply_rows
 
         if self._sparse is None:
             return np.asarray(self.products.data[rows] @ sums)
@@ -80,7 +80,7 @@ class MarginData:
 
     def add(self, rows: Array, changes: Array, sums: Array) -> None:
         """Add some rows times their changes (rows, p) to a table (d, p)."""
-        from labelweave._loops.structured.rows import add_rows
+        from labelweave.foundation.loops.structured.rows import add_rows
 
         if self._sparse is None:
             sums += self.products.data[rows].T @ changes

@@ -30,9 +30,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from labelweave._loops.structured.arrays import DualPoint, Layout, RowBlock
-from labelweave.array_types import Array, Floats, PerRow, RowsByLabels
-from labelweave.arrays import panels
+from labelweave.foundation.array_types import Array, Floats, PerRow, RowsByLabels
+from labelweave.foundation.arrays import panels
+from labelweave.foundation.loops.structured.arrays import DualPoint, Layout, RowBlock
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.problems.structured_margin.margin_model import (
     LABEL_SCALE,
@@ -193,7 +193,7 @@ class StructuredMargin(MarginModel):
         return float(self.data.arrays.weights[among] @ point.gaps[among])
 
     def _sweep_block(self, point: DualMarginPoint, rows: Array, search: bool) -> None:
-        from labelweave._loops.structured.rows import ascend_rows
+        from labelweave.foundation.loops.structured.rows import ascend_rows
 
         data, products = self.data, self.data.multiply(rows, point.sums)
         labelings, missed = np.empty((0, data.n_labels), np.int8), np.zeros(len(rows))

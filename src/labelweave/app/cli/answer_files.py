@@ -1,0 +1,147 @@
+"""Where predictions go: JSON lines, tables with commas or tabs, Parquet; block by block in every form.
+
+Cells of text tables that a spreadsheet would take for a formula are escaped.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from labelweave.app.cli.messages import json_text, short, visible
+from labelweave.datasets.data_file import replaced_file
+from labelweave.datasets.table_files import escaped
+from labelweave.model_files.safe_file import replacing_file
+
+Record = dict[str, Any]
+
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
+_SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
+             ".parquet": "parquet", ".pq": "parquet"}  # fmt: skip
+_OTHERS = (".xlsx", ".xls", ".ods", ".feather", ".arrow", ".html", ".xml")  # whose readers take no JSON lines
+_LINES_AT_ONCE = 50_000
+_TYPES = {"id": "string", "label": "string", "class": "string", "proven": "bool_"}
+
+
+class Columns(NamedTuple):
+    """The columns of a table of answers: those of its form, and one a label where these are listed."""
+
+    fixed: list[str]
+    labels: list[str]
+
+    @property
+    def header(self) -> list[str]:
+        """The names of all columns."""
+        return [*self.fixed, *self.labels]
+
+
+def chosen_format(out: str | None, wanted: str | None) -> str:
+    """Choose the format that was asked for, or else that of the file's suffix, or else JSON lines.
+
+    Raises click.UsageError if the suffix is that of another format, or if Parquet has no file to go to, or
+    nothing to write it with.
+    """
+    place = Path((out or "").removesuffix(".gz"))
+    if wanted is None and place.suffix.lower() in _OTHERS:
+        raise click.UsageError(
+            f"--out {out} ends in {place.suffix}, which is not written; give a name that ends in .csv, .tsv, "
+            ".jsonl or .parquet, or --output-format."
+        )
+    format = wanted or _SUFFIXES.get(place.suffix.lower(), "jsonl")
+    if format == "parquet":
+        if out is None:
+            raise click.UsageError("Parquet goes into a file; give --out FILE.parquet too.")
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError:
+            raise click.UsageError(
+                f"{out} needs pyarrow, which is not installed; pip install 'labelweave[table]' brings it, or "
+                "give --out a name that ends in .csv, .tsv or .jsonl."
+            ) from None
+    return format
+
+
+def write_answers(records: Iterable[Record], columns: Columns, out: str | None, format: str) -> None:
+    """Write what is said of each row to a file, or to stdout."""
+    if format == "parquet" and out is not None:
+        _write_parquet(records, columns, out)
+        return
+    with nullcontext(sys.stdout) if out is None else replaced_file(out) as stream:
+        if format in _DELIMITERS:
+            writer = csv.writer(stream, delimiter=_DELIMITERS[format], lineterminator="\n")
+            writer.writerow(map(_cell, columns.header))
+            for line in _lines(records):
+                writer.writerow(map(_cell, line))
+        else:
+            stream.writelines(json_text(record) + "\n" for record in records)
+        stream.flush()
+
+
+def _lines(records: Iterable[Record]) -> Iterator[list[Any]]:
+    """Give the lines of the table: one a label of a record, or one a record."""
+    for record in records:
+        name, labels = record.pop("id"), record.pop("labels", None)
+        probabilities = record.pop("probabilities", {})
+        cells = [*record.values(), *probabilities.values()]
+        if labels is None:
+            yield [name, *cells]
+        else:
+            yield from ([name, *entry.values(), *cells] for entry in labels or [{"label": None, "n": None}])
+
+
+def _cell(value: Any) -> Any:
+    """Write truth values in lower case, nothing for what is not defined, no formulas and no escapes."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and math.isnan(value):
+        return ""
+    return escaped(visible(value)) if isinstance(value, str) else value
+
+
+def _write_parquet(records: Iterable[Record], columns: Columns, out: str) -> None:
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
+
+    types = [getattr(pa, _TYPES.get(name, "float64"))() for name in columns.fixed]
+    types += [pa.float64() for _ in columns.labels]
+    schema = pa.schema(list(zip(columns.header, types, strict=True)))
+    lines = ([str(name), *cells] for name, *cells in _lines(records))
+    with replacing_file(out) as file, ParquetWriter(file, schema) as writer:
+        while block := list(islice(lines, _LINES_AT_ONCE)):
+            cells = zip(*block, strict=True)
+            arrays = [pa.array(column, kind) for column, kind in zip(cells, types, strict=True)]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+
+
+def print_table(header: list[str], lines: Iterable[list[Any]]) -> None:
+    """Print a table with commas."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(header)
+    for line in lines:
+        writer.writerow(map(_cell, line))
+
+
+def label_rows(
+    names: Sequence[str], observed: Any, counts: Any, more: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Give the counts of every label, whole ones as such, and their shares.
+
+    counts: has positive, predicted, hits, precision, recall and f1; more: further shares.
+    """
+    whole = {"observed": observed, "positive": counts.positive, "predicted": counts.predicted,
+             "found": counts.hits}  # fmt: skip
+    shares = {"precision": counts.precision, "recall": counts.recall, "f1": counts.f1, **more}
+    return [
+        {"label": name}
+        | {what: int(v[k]) if float(v[k]).is_integer() else short(v[k]) for what, v in whole.items()}
+        | {what: short(values[k]) for what, values in shares.items()}
+        for k, name in enumerate(names)
+    ]

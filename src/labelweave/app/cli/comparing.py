@@ -1,0 +1,95 @@
+"""Models on the same folds, before a fit: ``labelweave fit --compare``."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import click
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from labelweave.app.cli.decision_flags import DECISIONS
+from labelweave.app.cli.fit_request import FitRequest
+from labelweave.app.cli.label_relations import Targets
+from labelweave.app.cli.messages import alternatives, console, did_you_mean, say
+from labelweave.app.cli.model_table import MODELS, class_of
+from labelweave.decisions.comparison import Comparison, compare
+
+_FOR_CLASSES = ("auto", "max-margin", "kernel-logistic")
+
+
+def models_to_compare(
+    text: str | None, own: str, are_classes: bool, on_cluster: Collection[str] | None = None
+) -> list[str]:  # fmt: skip
+    """Read the names of the other models, with commas between; refuse those that cannot be compared.
+
+    on_cluster: the models that can be there; None for data in memory.
+    """
+    names = [] if text is None else [name.strip() for name in text.split(",")]
+    for number, name in enumerate(names):
+        said = f"--compare names {name}"
+        if name not in MODELS:
+            close = did_you_mean(name, MODELS)
+            said = f"--compare names {name!r}, which is no model; there are {', '.join(MODELS)}.{close}"
+            raise click.UsageError(said)
+        if name == own or name in names[:number]:
+            raise click.UsageError(f"{said} twice, with the model that is fitted; name it once.")
+        if on_cluster is not None and name not in on_cluster:
+            raise click.UsageError(f"{said}, which --dask does not compare; name {alternatives(on_cluster)}.")
+        if are_classes and name not in _FOR_CLASSES:
+            *first, last = _FOR_CLASSES
+            said += ", which is for many labels a row; with one class a row there are"
+            raise click.UsageError(f"{said} {', '.join(first)} and {last}.")
+    return names
+
+
+def compare_models(request: FitRequest, targets: Targets, model: Any) -> None:
+    """Compare the model with the others that are named, on the same folds, and print what came of it."""
+    others = models_to_compare(request.compare, request.model, targets.are_classes)
+    if others:
+        models = {name_of(request): model} | {name: class_of(name)() for name in others}
+        say(repr(compared(request, targets, models)))
+
+
+def name_of(request: FitRequest) -> str:
+    """Name a model with what decides on its scores."""
+    deciding = (re.findall("[A-Z][a-z]+", DECISIONS[name])[0].lower() for name in request.decisions)
+    return ", ".join([request.model, *deciding])
+
+
+def compared(request: FitRequest, targets: Targets, models: Mapping[str, Any]) -> Comparison:
+    """Compare models on folds of the rows; those of no known class are left out."""
+    X, y, folds = targets.rows.X, targets.y, request.compare_folds
+    if targets.are_classes:
+        known = np.flatnonzero([entry is not None for entry in np.asarray(y)])
+        X, y = X[known], y[known]
+    n_rows = X.shape[0]
+    if n_rows < folds:
+        flag = "--compare-folds" if request.compare else "--folds"
+        raise click.UsageError(f"{flag} {folds} needs as many rows, but DATA has {n_rows}.")
+    return on_folds(request, models, lambda given, folds, **how: compare(given, X, y, folds, **how))
+
+
+def on_folds(
+    request: FitRequest, models: Mapping[str, Any], compare_all: Callable[..., Comparison]
+) -> Comparison:  # fmt: skip
+    """Have models compared without their checkpoints, which are of the fit to all rows; tell which is fitted.
+
+    compare_all: gets the models, the number of folds, and keywords of :func:`labelweave.compare`.
+    """
+    folds = request.compare_folds
+    if "checkpoint" in request.given:
+        own = next(iter(models))
+        models = {**models, own: clone(models[own]).set_params(checkpoint=None)}
+    with warnings.catch_warnings(), console(stderr=True).status("comparing") as status:
+        warnings.simplefilter("ignore", ConvergenceWarning)
+
+        def tell(name: str, fold: int) -> None:
+            if not request.quiet:
+                status.update(f"fitting {name}, fold {fold + 1} of {folds}")
+
+        return compare_all(dict(models), folds, random_state=request.seed, on_fit=tell)

@@ -1,0 +1,61 @@
+"""``labelweave convert``: the same rows in another format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from labelweave import datasets
+from labelweave.app.cli.flags import WRITTEN, DataFlags
+from labelweave.app.cli.messages import refuse_input_as_output
+from labelweave.datasets import LabeledData, read_any
+
+_BY_SUFFIX = {".arff": "mulan", ".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight"}
+_NAMELESS = ("xmc", "svmlight")
+
+
+def run(data: str, out: str, to: str | None, xml_out: str | None, lossy: bool, **options: Any) -> None:
+    """Write the rows of a data file in another format."""
+    source = DataFlags.of(options)
+    read_as = source.format_of(data)
+    if read_as == "table":
+        raise ValueError(f"{data} is a table, which is converted to features only by 'labelweave fit'.")
+    rows = read_any(data, read_as, **source.matrix_keywords())
+    format = to or _BY_SUFFIX.get(Path(out.removesuffix(".gz")).suffix.lower())
+    if format is None:
+        formats = ", ".join(WRITTEN)
+        raise click.UsageError(f"The name {out} does not say its format; give one of {formats} as --to.")
+    if xml_out is not None and format != "mulan":
+        raise click.UsageError(f"--xml-out goes with mulan only, and {out} is written as {format}.")
+    refuse_input_as_output(out, data, source.xml)
+    names_out = xml_out or str(Path(out.removesuffix(".gz")).with_suffix(".xml"))
+    if format == "mulan":
+        refuse_input_as_output(names_out, data, source.xml)
+        if Path(names_out).resolve() == Path(out).resolve():
+            raise click.UsageError(f"--xml-out {names_out} is where the rows go; give another name.")
+    if format in _NAMELESS:
+        _refuse_loss(rows, format, lossy)
+    if format == "mulan":
+        datasets.write_mulan(rows, out, names_out)
+    else:
+        getattr(datasets, f"write_{format}")(rows, out)
+
+
+def _refuse_loss(rows: LabeledData, format: str, lossy: bool) -> None:
+    if rows.Y.has_missing:
+        raise ValueError(
+            f"The data have unobserved labels, which {format} cannot hold: they would become negative. "
+            "mulan can hold them."
+        )
+    unused = rows.Y.n_labels > 0 and rows.Y.positive_counts()[-1] == 0
+    held = {
+        "feature names": rows.feature_names is not None,
+        "label names": rows.label_names is not None,
+        "the taxonomy": bool(rows.parents),
+        "the number of labels, as no row has the last ones": format == "svmlight" and unused,
+    }
+    lost = [what for what, is_there in held.items() if is_there]
+    if lost and not lossy:
+        raise ValueError(f"{format} cannot hold {' and '.join(lost)}; add --lossy to leave that out.")

@@ -1,0 +1,259 @@
+"""From a request to a fitted model in a file: read rows, compare, fit, save, and say what came of it."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+import numpy as np
+import scipy.sparse as sp
+
+from labelweave.app.active.answers import with_answers
+from labelweave.app.cli.column_words import ColumnWords, column_words
+from labelweave.app.cli.comparing import compare_models
+from labelweave.app.cli.decision_flags import with_decisions
+from labelweave.app.cli.described_labels import model_of_texts
+from labelweave.app.cli.fit_request import FitRequest
+from labelweave.app.cli.fit_words import End, endings, save_fit
+from labelweave.app.cli.flags import DataFlags
+from labelweave.app.cli.label_cells import are_lists, cut_where_listed, require_labels
+from labelweave.app.cli.label_relations import Targets, hint_at_classes, structures, training_targets
+from labelweave.app.cli.messages import note
+from labelweave.app.cli.model_table import model_table
+from labelweave.app.cli.progress import ReadLines, show_progress
+from labelweave.datasets import LabeledData, TableColumns, read_any
+from labelweave.datasets.columns import says_missing
+from labelweave.datasets.data_file import is_gzip
+from labelweave.datasets.table import Known, table_features
+from labelweave.datasets.table_blocks import columns_of_blocks, completed, first_block
+from labelweave.datasets.table_files import raw_tables
+from labelweave.datasets.table_reading import features_in_blocks
+from labelweave.decisions.automatic import LARGEST_TABLE
+from labelweave.estimators import UnobservedLabelWarning
+from labelweave.features.feature_matrix import column_means, filled
+from labelweave.foundation.array_types import Floats
+from labelweave.foundation.interrupts import config_context
+from labelweave.labels import LabelMatrix
+
+_LARGEST_AT_ONCE = 2**26  # bytes of a table, beyond which it is read in blocks
+_PACKED = 4  # times as large as their file are the cells of a compressed one
+_BLOCK_ROWS = 20_000
+
+
+class Prepared(NamedTuple):
+    """What a fit needs: rows and their targets, means of features with gaps, a model, columns of a table.
+
+    request: with the model that the data can have.
+    """
+
+    request: FitRequest
+    rows: LabeledData
+    means: Floats | None
+    targets: Targets
+    model: Any
+    columns: TableColumns | None
+    words: ColumnWords | None
+
+
+class TrainingRows(NamedTuple):
+    """Rows to train on, and what the columns of a table were, in words too; None for other formats.
+
+    is_listed: whether rows are of a format in which each lists its labels, however many.
+    """
+
+    data: LabeledData
+    columns: TableColumns | None = None
+    words: ColumnWords | None = None
+    is_listed: bool = True
+
+
+def prepared(request: FitRequest) -> Prepared:
+    """Read the rows, and make the model that was asked for."""
+    has_one = bool(request.one_class or request.relations.class_paths)
+    read = read_training_rows(request.data, request.source, has_one, request.quiet)
+    request = _with_classes(request, read)
+    rows, columns, words, _ = read
+    if request.source.answers is not None:
+        rows = _answered(rows, request.source.answers, request.quiet)
+    rows, means = _with_means(rows, request.quiet)
+    targets = training_targets(rows, request)
+    request = _suited(request, targets)
+    if not request.quiet:
+        hint_at_classes(targets, request)
+        _note_probabilities(rows.Y)
+    if targets.are_classes and "tune_threshold" in request.decisions:
+        raise click.UsageError(
+            "--tune-threshold is for many labels a row, but rows have one class here; leave it out, or give "
+            "--many-labels."
+        )
+    model = _model(request, targets, columns)
+    if request.why_this_model is not None and not request.quiet:
+        note(request.why_this_model)
+    return Prepared(request, rows, means, targets, model, columns, words)
+
+
+def _with_classes(request: FitRequest, read: TrainingRows) -> FitRequest:
+    """Take labels for classes where every row has just one, in a cell that is no list, and no flag tells."""
+    source, Y = request.source, read.data.Y
+    is_told = request.one_class is not None or any(vars(request.relations).values()) or request.graph
+    says_labels = source.answers or source.empty_labels or request.decisions or "threshold" in request.given
+    if read.is_listed or is_told or says_labels:
+        return request
+    is_single = Y.observed is None and bool((np.diff(Y.positives.indptr) == 1).all())
+    if not is_single or not 2 <= Y.n_labels <= len(Y) / 2:
+        return request
+    if not request.quiet:
+        n_classes = np.count_nonzero(Y.positive_counts())
+        note(
+            f"every row has one of {n_classes} labels, so they are its classes; --many-labels reads them as "
+            "labels, of which later rows may have several or none."
+        )
+    return replace(request, one_class=True)
+
+
+def _answered(rows: LabeledData, path: str, quiet: bool) -> LabeledData:
+    """Put answers into the labels; say which labels the data do not have."""
+    found = with_answers(rows.Y, rows.row_ids, path)
+    added = [] if found.names is None else [str(name) for name in found.names[rows.Y.n_labels :]]
+    if not found.n_labels:
+        raise ValueError(f"{path} has no answer and the data have no labels, so there is nothing to learn.")
+    if added and rows.Y.n_labels and not quiet:
+        note(f"{path} names labels that the data do not have: {', '.join(map(repr, added[:10]))}.")
+    return replace(rows, Y=found)
+
+
+def _suited(request: FitRequest, targets: Targets) -> FitRequest:
+    """Take another model than the usual one where the data are too large for it, or too few."""
+    n_rows, n_entries = len(targets.y), len(targets.y) * len(targets.names)
+    if request.model == "auto" and n_rows < 2:
+        return request.otherwise(f"{request.data} has {n_rows} row(s) with labels and auto needs 2")
+    if request.model == "auto" and n_entries > LARGEST_TABLE:
+        return request.otherwise(
+            f"{n_rows} rows of {len(targets.names)} labels are more than auto writes out, {LARGEST_TABLE:.0e}"
+        )
+    return request
+
+
+def run_fit(request: FitRequest) -> int:
+    """Fit a model and save it; give the exit code."""
+    request, rows, means, targets, model, columns, words = prepared(request)
+    if words is not None and not request.quiet:
+        words.show()
+    compare_models(request, targets, model)
+    watched = model if request.quiet else show_progress(model, len(targets.y))
+    started = time.perf_counter()
+    with endings() as said, config_context(on_interrupt="raise" if request.decisions else "keep"):
+        warnings.simplefilter("error", UnobservedLabelWarning)
+        watched.fit(targets.rows.X, targets.y)  # classifiers that decide need all of their fits
+    end = End(len(targets.y), time.perf_counter() - started, said)
+    known = {"feature_means_": means, "first_feature_": rows.first_feature}
+    return save_fit(model, request, end, rows.vectorizer, columns, rows.feature_names, known)
+
+
+def read_training_rows(path: str, source: DataFlags, has_one: bool, quiet: bool = False) -> TrainingRows:
+    """Read the rows to train on.
+
+    has_one: whether rows are said to have one class.
+    A large table is read twice in blocks, so that its cells are never held together.
+    """
+    format = source.format_of(path)
+    if format != "table":
+        data = read_any(path, format, **source.matrix_keywords())
+        return TrainingRows(data, is_listed=format != "svmlight")
+    given = source.columns()
+    is_large = _is_large(path)
+    table = first_block(path, given, _BLOCK_ROWS) if is_large else next(raw_tables(path))
+    if source.answers is None:
+        require_labels(table, given)
+    if not has_one:
+        given = cut_where_listed(table, given, quiet)
+    columns = columns_of_blocks(path, given, _BLOCK_ROWS) if is_large else given.resolved(table)
+    vectorizer = source.vectorizer(columns)
+    known: Known = ([] if columns.labels is None else None, "error")
+    if is_large:
+        said = ReadLines(path, quiet)
+        data = features_in_blocks(path, columns, vectorizer, known, _BLOCK_ROWS, said)
+        table = completed(table, columns)
+    else:
+        data = table_features(table, columns, vectorizer, known)
+    is_listed = True
+    if isinstance(columns.labels, str):
+        _note_words_for_missing(columns.labels, data.Y)
+    if isinstance(columns.labels, str) and not has_one:
+        has_lists = are_lists(table.columns.given(columns.labels))
+        is_listed = columns.label_separator is not None or has_lists
+        if source.empty_labels is None and not has_lists:
+            _note_blank_cells(columns.labels, data.Y)
+    return TrainingRows(data, columns, column_words(table, given, columns), is_listed)
+
+
+def _is_large(path: str) -> bool:
+    """Say whether a file is too large to hold its cells; one that is not there is refused by its reader."""
+    size = Path(path).stat().st_size if Path(path).is_file() else 0
+    return size * (_PACKED if is_gzip(path) else 1) > _LARGEST_AT_ONCE
+
+
+def _with_means(rows: LabeledData, quiet: bool) -> tuple[LabeledData, Floats | None]:
+    """Fill in the features that an ARFF file lacks; give the means, which later missing ones get too."""
+    if rows.vectorizer is not None or rows.feature_names is None:
+        return rows, None
+    means, X = column_means(rows.X), rows.X
+    is_missing = np.isnan(X.data if sp.issparse(X) else X)
+    if is_missing.any():
+        columns = np.unique(X.indices[is_missing] if sp.issparse(X) else np.nonzero(is_missing)[1])
+        if not quiet:
+            note(
+                f"{is_missing.sum()} values of {len(columns)} features are missing (?), such as of "
+                f"{str(rows.feature_names[columns[0]])!r}; the model takes the mean of the training rows."
+            )
+        rows = replace(rows, X=filled(X, means))
+    return rows, means
+
+
+def _note_blank_cells(column: str, Y: LabelMatrix) -> None:
+    """Warn of rows that count as rows without labels because their cells are blank."""
+    is_blank = np.diff(Y.positives.indptr) == 0
+    if Y.observed is not None:
+        is_blank &= np.diff(Y.observed.indptr) > 0
+    if is_blank.any():
+        note(
+            f"warning: {is_blank.sum()} of {len(Y)} cells of column {column!r} are blank and count as rows "
+            "without labels; if their labels are not known, give --empty-labels unknown (none silences this)."
+        )
+
+
+def _note_words_for_missing(column: str, Y: LabelMatrix) -> None:
+    """Warn of labels such as NA and NULL, which may say that no label is known."""
+    counts = dict(zip(Y.words, Y.positive_counts().tolist(), strict=True))
+    found = [f"{name!r} ({count} of {len(Y)} rows)" for name, count in counts.items() if says_missing(name)]
+    if found:
+        note(
+            f"warning: column {column!r} has labels that read like missing ones and are taken for names: "
+            f"{', '.join(found)}; where the labels of such rows are not known, write ? in their place."
+        )
+
+
+def _note_probabilities(Y: LabelMatrix) -> None:
+    """Say so if labels are read as probabilities."""
+    if Y.doubts is not None:
+        note(f"{Y.doubts.nnz} entries of the label columns are neither 0 nor 1, and taken as probabilities.")
+
+
+def _model(request: FitRequest, targets: Targets, columns: TableColumns | None) -> Any:
+    """Make the classifier, in those that decide on its scores."""
+    if request.relations.label_descriptions:
+        return model_of_texts(request, targets)
+    found = structures(request, targets, columns)
+    if "scaling" in model_table().of(request.model):
+        found["scaling"] = request.value("scaling")
+    model = request.classifier(found)
+    taxonomy = targets.rows.taxonomy
+    if request.decisions and request.relations.taxonomy:
+        from labelweave.datasets import read_taxonomy
+
+        taxonomy = read_taxonomy(request.relations.taxonomy)
+    return with_decisions(model, request.decisions, taxonomy, random_state=request.seed)

@@ -1,0 +1,289 @@
+"""``labelweave inspect``: what a model file holds."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from labelweave.app.cli.fit_words import member_lines, tie_lines
+from labelweave.app.cli.messages import (
+    did_you_mean,
+    note,
+    one_line,
+    print_json,
+    print_lines,
+    say,
+    short,
+    size_of,
+)
+from labelweave.app.cli.model_rows import Model, classifier_of, names_of, open_model, scorer_of
+from labelweave.app.facts import (
+    CliqueFacts,
+    FactorGeometry,
+    ModelFacts,
+    class_words,
+    clique_facts,
+    covariance_of,
+    decision_lines,
+    fact_lines,
+    label_lines,
+    label_thresholds,
+    model_facts,
+    parameter_words,
+)
+from labelweave.app.facts.model_facts import feature_names
+from labelweave.estimators import LabelGraphClassifier
+from labelweave.estimators.scorers import known_weights, label_weights
+from labelweave.model_files import read_model_file
+from labelweave.model_files.safe_file import replacing_file
+
+_MOST_NAMES = 8
+_MOST_TIES = 10
+_MOST_WRITTEN = 2000  # labels of which JSON holds the covariance
+_MOST_LONGEST = 10
+_FIRST_VALUES = 6
+_SUFFIXES = (".png", ".pdf", ".svg")
+
+
+def run(
+    model: str,
+    key: bytes | None,
+    label: str | None,
+    count: int,
+    out: str | None,
+    as_json: bool,
+    **shown: bool,
+) -> None:
+    """Print what a model file holds, or one part of it: of ``shown``, covariance, graph or thresholds."""
+    flags = {"--label": label is not None} | {f"--{name}": wanted for name, wanted in shown.items()}
+    wishes = [flag for flag, wanted in flags.items() if wanted]
+    if len(wishes) > 1:
+        raise click.UsageError(f"{' and '.join(wishes)} show different things; give one of them.")
+    if out is not None and wishes not in (["--covariance"], ["--graph"]):
+        raise click.UsageError("--out goes with --covariance or --graph only.")
+    loaded = open_model(model, key)
+    if shown["covariance"]:
+        _show_covariance(loaded, out, as_json)
+    elif shown["graph"]:
+        _show_graph(loaded, out, as_json)
+    elif shown["thresholds"]:
+        _show_thresholds(loaded, as_json)
+    elif label is not None:
+        weights = _weights(loaded, label, count)
+        print_json(weights) if as_json else _print_weights(weights)
+    else:
+        _show_model(loaded, model, as_json, key)
+
+
+def _show_thresholds(model: Model, as_json: bool) -> None:
+    found = label_thresholds(model)
+    if found is None:
+        raise ValueError(
+            f"The model is {class_words(classifier_of(model))}, which decides by no thresholds of labels."
+        )
+    if as_json:
+        print_json({"number": found.number, "thresholds": {n: short(v) for n, v in found.by_label.items()}})
+        return
+    say(f"Labels are predicted where their {found.number} is above")
+    for name, value in found.by_label.items():
+        say(one_line(f"{value:10.4g}  {name}"))
+
+
+def _show_graph(model: Model, out: str | None, as_json: bool) -> None:
+    classifier = scorer_of(model)
+    facts = model_facts(classifier).graph
+    if facts is None:
+        raise ValueError(
+            f"The model is {class_words(classifier)}, which has no graph of labels; fit one with "
+            "--model label-graph."
+        )
+    if out is not None:
+        from labelweave.app.display import LabelGraphDisplay
+
+        _draw(lambda: LabelGraphDisplay.from_graph(classifier.label_graph_).figure_, out)
+    if as_json:
+        print_json(asdict(facts))
+        return
+    say(facts.summary)
+    for lines in (tie_lines(facts.cliques, len(facts.cliques)), _path_lines(facts.rounds)):
+        say("".join(f"\n{line}" for line in lines) if lines else "", nl=bool(lines))
+
+
+def _path_lines(rounds: list[dict[str, Any]]) -> list[str]:
+    """Write the rounds in which a graph was learned: objective, held-out loss if any, and cliques."""
+    has_loss = any(entry["held_out_loss"] is not None for entry in rounds)
+    lines = [f"round   objective  {'held-out  ' if has_loss else ''}added"]
+    for entry in rounds:
+        loss = f"{entry['held_out_loss']:8.4f}  " if has_loss else ""
+        added = "; ".join(", ".join(clique) for clique in entry["cliques"]) or "no clique"
+        lines.append(f"{entry['round']:5}  {entry['objective']:10.5g}  {loss}{one_line(added)}")
+    return lines
+
+
+def _show_covariance(model: Model, out: str | None, as_json: bool) -> None:
+    covariance = covariance_of(scorer_of(model))
+    if out is not None:
+        from labelweave.app.display import LabelCovarianceDisplay
+
+        _draw(lambda: LabelCovarianceDisplay.from_covariance(covariance).figure_, out)
+    if not as_json:
+        say(str(covariance))
+        return
+    names, n_labels = covariance.label_names, covariance.n_labels
+    told = {
+        "structure": covariance.kind,
+        "labels": list(range(n_labels)) if names is None else names.tolist(),
+        "variances": covariance.diagonal().tolist(),
+        "covariance": covariance.to_dense().tolist() if n_labels <= _MOST_WRITTEN else None,
+    }
+    print_json(told)
+
+
+def _draw(make_figure: Callable[[], Any], path: str) -> None:
+    """Draw into a file, which appears only once it is complete, even where there is a screen."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise ValueError(f"The name {path} does not say its format; end it in {', '.join(_SUFFIXES)}.")
+    from labelweave.app.display.figures import pyplot
+
+    pyplot().switch_backend("Agg")
+    with warnings.catch_warnings(), replacing_file(path) as file:
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # one line a character
+        figure = make_figure()
+        figure.savefig(file, format=suffix[1:], dpi=150)
+    pyplot().close(figure)
+    note(f"the picture is in {path}.")
+
+
+def _weights(model: Model, label: str, count: int) -> dict[str, Any]:
+    """Say what speaks for and against a label, and with factors which labels are like it."""
+    classifier: Any = scorer_of(model)
+    column, facts = _column(model, label), model_facts(model)
+    intercept = float(classifier.intercept_[column]) + known_weights(classifier, column)[1]
+    found: dict[str, Any] = {"label": label, "intercept": intercept}
+    if isinstance(classifier, LabelGraphClassifier):
+        graph = classifier.label_graph_
+        own = [number for number, clique in enumerate(graph.cliques) if column in clique]
+        found["ties"] = [asdict(tie) for tie in clique_facts(graph, own)]
+    names = feature_names(model)
+    if facts.factors is None:
+        if not hasattr(classifier, "coef_"):
+            what = f"has the kernel {facts.kernel}" if not facts.combination else "combines several models"
+            raise ValueError(
+                f"The model {what}, with which features have no weights to show; "
+                "--label goes with max-margin models of linear and cosine kernels, and with low-rank ones."
+            )
+        return found | _strongest(label_weights(classifier, column), names, count)
+    geometry = FactorGeometry(classifier)
+    weights = geometry.feature_weights(column)
+    similar = [{"label": name, "cosine": short(cosine)} for name, cosine in geometry.similar(column, count)]
+    return found | ({} if weights is None else _strongest(weights, names, count)) | {"similar": similar}
+
+
+def _strongest(weights: Any, names: Any, count: int) -> dict[str, Any]:
+    """Give the features of the largest and of the smallest weights."""
+    order = np.argsort(weights, kind="stable")
+    sides = {"for": (order[::-1][:count], 1), "against": (order[:count], -1)}
+    return {
+        side: [
+            {"feature": str(k) if names is None else str(names[k]), "weight": short(weights[k])}
+            for k in places
+            if sign * weights[k] > 0
+        ]
+        for side, (places, sign) in sides.items()
+    }
+
+
+def _column(model: Model, label: str) -> int:
+    """Give the row of the weights of a label."""
+    names = names_of(model)
+    if label not in names:
+        close = ", ".join(repr(name) for name in names[:_MOST_NAMES])
+        asked = did_you_mean(label, names)
+        raise ValueError(f"The model has no label {label!r}; it has {len(names)}, such as {close}.{asked}")
+    if len(scorer_of(model).intercept_) < len(names):
+        if label == names[0]:
+            raise ValueError(
+                f"Of two classes the model has weights for the second, {names[1]!r}; ask for it."
+            )
+        return 0
+    return names.index(label)
+
+
+def _show_model(model: Model, path: str, as_json: bool, key: bytes | None) -> None:
+    content = read_model_file(path, verify=False, key=key)
+    facts, classifier = model_facts(model), scorer_of(model)
+    factors = None if facts.factors is None else _factor_json(facts, FactorGeometry(classifier))
+    if as_json:
+        file = {"kind": content.kind, "file": path, "bytes": Path(path).stat().st_size}
+        more = {} if factors is None else {"factors": factors}
+        print_json(file | {"versions": dict(content.versions)} | facts.to_json() | more)
+        return
+    names = " around ".join(facts.names)
+    lines: dict[str, str | None] = {
+        "kind": names if content.kind == facts.names[0] else f"{content.kind} with {names}",
+        "file": f"{path}, {size_of(path)}",
+        "written by": ", ".join(f"{name} {version}" for name, version in content.versions.items()),
+        **decision_lines(facts, with_settings=True),
+        "model": facts.classifier if facts.decisions else None,
+        "parameters": parameter_words(facts.parameters),
+        "steps before": ", ".join(facts.steps_before) or None,
+        "columns": None if facts.columns is None else _column_words(facts.columns),
+        **label_lines(facts),
+        **fact_lines(facts, factors and _factor_lines(factors)),
+    }
+    print_lines({name: value for name, value in lines.items() if value is not None}, 12)
+    for line in tie_lines(facts.graph.cliques, _MOST_TIES) if facts.graph else ():
+        say(line)
+    for line in member_lines(facts.combination) if facts.combination else ():
+        say(line)
+
+
+def _column_words(columns: dict[str, Any]) -> str:
+    words = {name: ", ".join(v) if isinstance(v, list) else repr(v) for name, v in columns.items()}
+    return "; ".join(f"{name} {value}" for name, value in words.items())
+
+
+def _factor_json(facts: ModelFacts, geometry: FactorGeometry) -> dict[str, Any]:
+    values = geometry.singular_values
+    longest = [{"label": name, "length": short(length)} for name, length in geometry.longest(_MOST_LONGEST)]
+    return {
+        **asdict(facts)["factors"],
+        "threshold": facts.thresholds and facts.thresholds.words,
+        "singular_values": None if values is None else [short(value) for value in values],
+        "longest_labels": longest,
+    }
+
+
+def _factor_lines(factors: dict[str, Any]) -> dict[str, str]:
+    longest = ", ".join(f"{entry['label']} {entry['length']:.3g}" for entry in factors["longest_labels"])
+    values = factors["singular_values"]
+    singular = "not computed: the kernel of the support rows is not at hand, or too large"
+    if values is not None:
+        last = f", ..., {values[-1]:.4g}" if len(values) > _FIRST_VALUES else ""
+        singular = ", ".join(f"{value:.4g}" for value in values[:_FIRST_VALUES]) + last
+    return {"singular": singular, "strongest": f"labels with the longest weights: {longest}"}
+
+
+def _print_weights(facts: dict[str, Any]) -> None:
+    say(one_line(f"{facts['label']} (intercept {facts['intercept']:+.4f})"))
+    for side in ("for", "against"):
+        if side in facts:
+            _print_list(side, [(entry["weight"], entry["feature"]) for entry in facts[side]])
+    if "ties" in facts:
+        lines = tie_lines([CliqueFacts(**tie) for tie in facts["ties"]], len(facts["ties"]))
+        say("\n".join(["\nties:" if lines else "\nties: none", *lines]))
+    if "similar" in facts:
+        _print_list("labels most like it", [(entry["cosine"], entry["label"]) for entry in facts["similar"]])
+
+
+def _print_list(title: str, entries: list[tuple[float, str]]) -> None:
+    say(f"\n{title}:" if entries else f"\n{title}: nothing")
+    for value, name in entries:
+        say(one_line(f"{value:+10.4f}  {name}"))

@@ -1,0 +1,173 @@
+"""What files say about labels: covariances, signatures of classes, and graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from labelweave import LabelCovariance, LabelMatrix
+from labelweave.datasets import DataFileError
+from labelweave.datasets.csv_header import DELIMITERS
+from labelweave.datasets.data_file import finite_number, require_file
+from labelweave.datasets.taxonomy_files import Line, lines_of_cells
+from labelweave.foundation.array_types import Array
+
+_PRIOR = "prior"
+_EDGE_HEADERS = (["label", "label"], ["source", "target"], ["from", "to"])
+_MOST_NAMES = 5
+_NAME_WORDS, _TEXT_WORDS = ("name", "label", "tag"), ("description", "text")
+_DESCRIPTION_HEADERS = [[name, *more] for name in _NAME_WORDS for more in ([], *([t] for t in _TEXT_WORDS))]
+
+
+def read_covariance(path: str, label_names: Sequence[str]) -> LabelCovariance:
+    """Read a matrix over the labels, and bring it into their order.
+
+    path: a ``.npy`` file in the order of the labels; or a ``.csv`` or ``.tsv`` file whose first line and
+        first column name them, in any order.
+    """
+    names = [str(name) for name in label_names]
+    if Path(path).suffix.lower() != ".npy":
+        return LabelCovariance.dense(_named_matrix(path, names), names)
+    matrix = _npy(path)
+    if matrix.shape != (len(names), len(names)):
+        raise DataFileError(path, None, f"an array of shape {matrix.shape}", f"one over {len(names)} labels")
+    return LabelCovariance.dense(matrix, names)
+
+
+def _npy(path: str) -> Array:
+    require_file(path)
+    try:
+        matrix: Array = np.lib.format.open_memmap(path, mode="r")
+    except (ValueError, EOFError):
+        raise DataFileError(path, None, "no whole array", "a matrix of numbers saved by numpy.save") from None
+    if matrix.dtype.kind not in "iuf":
+        raise DataFileError(path, None, f"entries of type {matrix.dtype}", "numbers")
+    return matrix
+
+
+def _named_matrix(path: str, names: list[str]) -> Array:
+    header, lines = _headed_lines(path)
+    rows: dict[str, list[float]] = {}
+    for line, (name, *cells) in lines:
+        if name in rows:
+            raise DataFileError(path, line, f"the row {name[:40]!r} again", "one for every label")
+        rows[name] = [_number(path, line, cell) for cell in cells]
+    absent = next((name for name in names if name not in rows or name not in header[1:]), None)
+    if absent is not None:
+        raise DataFileError(path, None, f"no row and column for the label {absent!r}", "one for every label")
+    _refuse_twice(path, header, names)
+    columns = [header.index(name, 1) - 1 for name in names]
+    return np.array([[rows[name][column] for column in columns] for name in names])
+
+
+def _headed_lines(path: str) -> tuple[list[str], list[Line]]:
+    """Give the cells of the first line, and the other lines, which have as many."""
+    (_, header), *lines = [*lines_of_cells(path, DELIMITERS)] or [(1, [""])]
+    for line, cells in lines:
+        if len(cells) != len(header):
+            raise DataFileError(path, line, f"{len(cells)} cells", f"{len(header)}, as in the first line")
+    return header, lines
+
+
+def _refuse_twice(path: str, header: list[str], names: list[str]) -> None:
+    twice = next((name for name in names if header[1:].count(name) > 1), None)
+    if twice is not None:
+        raise DataFileError(path, 1, f"more than one column {twice!r}", "one for every label")
+
+
+def _number(path: str, line: int, cell: str) -> float:
+    try:
+        return finite_number(cell)
+    except ValueError as error:
+        raise DataFileError(path, line, repr(cell[:40]), str(error)) from None
+
+
+def read_signatures(path: str, label_names: Sequence[str]) -> LabelCovariance:
+    """Read the labels of classes, and let labels vary together as they do over these.
+
+    path: a class a line: its name, then 0/1 or -1/1 for every label that the first line names, in any order.
+        A column ``prior`` weighs the classes.
+    """
+    names = [str(name) for name in label_names]
+    header, lines = _headed_lines(path)
+    absent = next((name for name in names if name not in header[1:]), None)
+    if absent is not None:
+        raise DataFileError(path, 1, f"no column for the label {absent!r}", "one for every label")
+    _refuse_twice(path, header, [*names, _PRIOR])
+    weighs, signs, prior = _PRIOR in header[1:] and _PRIOR not in names, list[list[float]](), list[float]()
+    for line, cells in lines:
+        named = dict(zip(header[1:], cells[1:], strict=True))
+        signs.append([_sign(path, line, name, named[name]) for name in names])
+        prior.append(_number(path, line, named[_PRIOR]) if weighs else 1.0)
+        if prior[-1] < 0:
+            raise DataFileError(path, line, f"the prior {named[_PRIOR]}", "a number >= 0")
+    if not any(prior):
+        found = "a prior of 0 for every class" if prior else "no class"
+        raise DataFileError(path, None, found, "at least one class, of a prior above 0")
+    if {0.0, -1.0} <= {sign for row in signs for sign in row}:
+        raise DataFileError(path, None, "both 0 and -1", "0 and 1 throughout, or -1 and 1")
+    return LabelCovariance.from_signatures(LabelMatrix.from_any(np.array(signs), names), prior)
+
+
+def _sign(path: str, line: int, label: str, cell: str) -> float:
+    if cell not in ("0", "1", "-1", "+1"):
+        raise DataFileError(path, line, f"{cell[:40]!r} for the label {label!r}", "0 or 1, or -1 or 1")
+    return float(cell)
+
+
+def read_graph(path: str, label_names: Sequence[Any]) -> list[tuple[int, ...]]:
+    """Read the edges or larger cliques of a graph.
+
+    path: an edge a line: the names of two labels or more.  A first line ``source,target`` is passed over.
+    """
+    place = {str(name): number for number, name in enumerate(label_names)}
+    found: dict[tuple[int, ...], int] = {}
+    for line, cells in lines_of_cells(path, DELIMITERS):
+        if line == 1 and [cell.lower() for cell in cells] in _EDGE_HEADERS and not set(cells) <= set(place):
+            continue
+        clique = _clique(path, line, cells, place)
+        if clique in found:
+            raise DataFileError(path, line, f"the edge of line {found[clique]} again", "every edge once")
+        found[clique] = line
+    if not found:
+        raise DataFileError(path, None, "no edge", "lines label,label; or give --graph none")
+    return list(found)
+
+
+def _clique(path: str, line: int, cells: list[str], place: dict[str, int]) -> tuple[int, ...]:
+    unknown = next((cell for cell in cells if cell not in place), None)
+    if unknown is not None:
+        some = ", ".join(list(place)[:_MOST_NAMES]) + (", ..." if len(place) > _MOST_NAMES else "")
+        raise DataFileError(path, line, f"the unknown label {unknown[:40]!r}", f"labels of the data: {some}")
+    clique = tuple(sorted(place[cell] for cell in cells))
+    if len(clique) < 2:
+        raise DataFileError(path, line, "a single label", "two labels or more")
+    if len(set(clique)) < len(clique):
+        raise DataFileError(path, line, "a label joined to itself", "an edge between different labels")
+    return clique
+
+
+def read_descriptions(path: str) -> dict[str, str]:
+    """Read the descriptions of labels: a record each, its name and, if there is one, its description.
+
+    Commas, or what else comes first in the first line, part them.  A first line ``name,description`` or the
+    like is passed over.
+    """
+    found: dict[str, str] = {}
+    for line, cells in lines_of_cells(path, DELIMITERS):
+        if line == 1 and [cell.lower() for cell in cells] in _DESCRIPTION_HEADERS:
+            continue
+        if len(cells) > 2:
+            expected = "a name and a description, in quotes if it has what parts cells"
+            raise DataFileError(path, line, f"{len(cells)} cells", expected)
+        if not cells or not cells[0]:
+            raise DataFileError(path, line, "no name of a label", "lines name,description")
+        if cells[0] in found:
+            raise DataFileError(path, line, f"the label {cells[0][:40]!r} again", "every label once")
+        found[cells[0]] = cells[1] if len(cells) > 1 else ""
+    if not found:
+        raise DataFileError(path, None, "no label", "lines name,description")
+    return found

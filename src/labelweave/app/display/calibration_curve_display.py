@@ -1,0 +1,246 @@
+"""Reliability of label probabilities: what was announced against what was observed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from labelweave.app.display.figures import given_axes, place_legend
+from labelweave.app.display.given_labels import (
+    Names,
+    chosen_labels,
+    fitted_model,
+    model_truth,
+    named_labels,
+    names_of,
+    score_table,
+)
+from labelweave.app.display.label_texts import legend_text
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Floats
+from labelweave.labels import LabelMatrix
+from labelweave.metrics import expected_calibration_error
+from labelweave.metrics.probabilities import CALIBRATION_FROM, calibration_bins
+from labelweave.metrics.responses import label_probabilities
+
+_SIZE = (5.2, 5.2)  # inches
+_MARKERS = "osD^vPX<>"
+_FEW = 10  # entries; a bin of fewer tells little and has a hollow marker
+_BAND_BOTTOM, _BAND_HEIGHT = -0.3, 0.2  # where the numbers of entries are drawn
+_MOST_WRITTEN = 12  # bins up to which they are written too
+
+
+@dataclass(frozen=True)
+class CalibrationCurve:
+    """Bins of probability, of one label or of several together.
+
+    name: what the legend calls the curve.
+    counts (bins,): observed entries of each bin of equal width.
+    predicted (bins,): their mean probability, NaN in an empty bin.
+    observed (bins,): the share of positive ones, NaN in an empty bin.
+    """
+
+    name: str
+    counts: Floats
+    predicted: Floats
+    observed: Floats
+    error: float
+
+
+def calibration_curve(
+    labels: LabelMatrix, table: Floats, n_bins: int, name: str, least: float = 0.0
+) -> CalibrationCurve:
+    """Sort observed entries (n, L) above a probability into bins by it, all labels together."""
+    if not labels.observed_counts().any():
+        raise ValueError(f"{name} has no observed entry to compare with; choose labels that have some.")
+    error = expected_calibration_error(labels, table, n_bins=n_bins, least=least)
+    counts, probabilities, positives = calibration_bins(labels, table, n_bins, least).sum(axis=1)
+    if not counts.any():
+        raise ValueError(
+            f"{name} has no observed entry of a probability above {least:g}; give a lower least."
+        )
+    filled = np.where(counts > 0, counts, np.nan)
+    return CalibrationCurve(name, counts, probabilities / filled, positives / filled, float(error))
+
+
+class CalibrationCurveDisplay:
+    """The observed share of positive entries against the mean probability, in bins of equal width.
+
+    Make a display with :meth:`from_estimator` or :meth:`from_predictions`; both draw it.  Unobserved
+    entries are in no bin, and by default nor are those of probabilities up to 0.05, nearly all of which are
+    safely negative where labels are many.  Bars below the curves show the numbers of entries, on a
+    logarithmic scale; markers of bins with fewer than 10 are hollow.
+
+    Parameters
+    ----------
+    curves : sequence of CalibrationCurve
+        One for all labels together, or one a label.
+    least : float, default=0.0
+        What the probabilities of their entries are above.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib.axes.Axes and matplotlib.figure.Figure
+        Where the picture is.
+    lines_ : list of matplotlib.lines.Line2D
+        The curves.
+
+    See Also
+    --------
+    labelweave.metrics.expected_calibration_error : Compute the error in the legend.
+
+    Examples
+    --------
+    >>> from labelweave.display import CalibrationCurveDisplay
+    >>> Y, probabilities = [[1], [1], [0], [1]], [[0.9], [0.9], [0.9], [0.9]]
+    >>> display = CalibrationCurveDisplay.from_predictions(Y, probabilities, n_bins=2)
+    >>> display.curves[0].observed.tolist()
+    [nan, 0.75]
+    """
+
+    def __init__(self, curves: Sequence[CalibrationCurve], least: float = 0.0) -> None:
+        self.curves, self.least = list(curves), least
+
+    @classmethod
+    @checked
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
+        """Draw the curves of a fitted model on some rows.
+
+        For the rows and further errors see :meth:`LabelQualityDisplay.from_estimator`.
+
+        Parameters
+        ----------
+        estimator : estimator or Pipeline
+            Fitted, with ``predict_proba``.
+        **options : dict
+            Further options: see :meth:`from_predictions`.
+
+        Raises
+        ------
+        TypeError
+            If the model has no ``predict_proba``.
+        """
+        model = fitted_model(estimator)
+        if not hasattr(estimator, "predict_proba"):
+            raise TypeError(
+                f"{type(model).__name__} has no predict_proba to be checked; wrap it in a "
+                "CalibratedLabelClassifier, or draw probabilities with from_predictions."
+            )
+        truth = model_truth(estimator, y)
+        table = label_probabilities(estimator, X, truth.n_labels)
+        return cls.from_predictions(truth, table, **options)
+
+    @classmethod
+    @checked
+    def from_predictions(
+        cls, Y_true: Any, probabilities: Any, *, labels: Any = None, n_bins: int = 10,
+        least: float = CALIBRATION_FROM, label_names: Names | None = None, **options: Any,
+    ) -> Self:  # fmt: skip
+        """Draw the curves of given probabilities.
+
+        For true labels, their choice and names see :meth:`ThresholdCurveDisplay.from_predictions`.
+
+        Parameters
+        ----------
+        probabilities : DataFrame, sparse matrix or array-like of shape (n, L)
+            Of the labels, each from 0 to 1.
+        n_bins : int, default=10
+            The number of bins.
+        least : float, default=0.05
+            Only entries of a higher probability are shown and counted in the error; 0 shows all.
+        **options : dict
+            Further options: see :meth:`plot`.
+
+        Raises
+        ------
+        ValueError
+            If shapes disagree, a probability is outside 0 to 1, a label is not there or nothing of it was
+            observed.
+        """
+        truth = named_labels(Y_true, probabilities, label_names, keeps_doubts=True)
+        table, names = score_table(probabilities, truth), names_of(truth)
+        if labels is None:
+            name = f"all {truth.n_labels} labels" if truth.n_labels > 1 else names[0]
+            return cls([calibration_curve(truth, table, n_bins, name, least)], least).plot(**options)
+        curves = [
+            calibration_curve(truth.select_labels([k]), table[:, [k]], n_bins, names[k], least)
+            for k in chosen_labels(truth, labels)
+        ]
+        return cls(curves, least).plot(**options)
+
+    @checked
+    def plot(self, ax: Any = None, *, name: str | None = None, counts: bool = True, **options: Any) -> Self:
+        """Draw the curves.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw; by default a new figure.
+        name : str or None, default=None
+            What the legend calls a single curve, such as the name of the model.
+        counts : bool, default=True
+            Whether to draw the numbers of entries below.
+        **options : dict
+            Such as ``color``: see :meth:`matplotlib.axes.Axes.plot`.
+        """
+        self.ax_ = given_axes(ax, *_SIZE)
+        self.figure_ = self.ax_.figure
+        if not self.ax_.lines:
+            self.ax_.plot([0, 1], [0, 1], color="0.6", linewidth=1, zorder=1)
+            self.ax_.set_ylim(bottom=-0.02)
+        only = name if len(self.curves) == 1 else None
+        self.lines_ = [self._draw(curve, only or curve.name, options) for curve in self.curves]
+        self._label_axes()
+        if counts:
+            self._draw_counts()
+        place_legend(self.ax_, self.ax_.lines[1:], loc="upper left")
+        return self
+
+    def _draw(self, curve: CalibrationCurve, name: str, options: dict[str, Any]) -> Any:
+        shown = curve.counts > 0
+        marker = _MARKERS[(len(self.ax_.lines) - 1) // 2 % len(_MARKERS)]
+        (line,) = self.ax_.plot(
+            curve.predicted[shown], curve.observed[shown], **{"marker": marker, "markersize": 5, **options}
+        )
+        line.set_label(legend_text(name, f"ECE {curve.error:.3f}"))
+        few = shown & (curve.counts < _FEW)
+        hollow = {"color": line.get_color(), "markerfacecolor": "white", "linestyle": "none"}
+        marks = {"marker": line.get_marker(), "markersize": line.get_markersize()}
+        self.ax_.plot(curve.predicted[few], curve.observed[few], **hollow, **marks)
+        return line
+
+    def _label_axes(self) -> None:
+        self.ax_.set(xlabel="Mean predicted probability", ylabel="Observed share of positives")
+        self.ax_.set(xlim=(-0.02, 1.02), yticks=np.linspace(0.0, 1.0, 6))
+        self.ax_.set_ylim(top=1.02)
+        self.ax_.grid(alpha=0.3)
+
+    def _draw_counts(self) -> None:
+        """Draw bars in a band below 0, with their numbers where there is one curve."""
+        from matplotlib.transforms import blended_transform_factory
+
+        most = max(curve.counts.max() for curve in self.curves)
+        is_alone = len(self.curves) == 1
+        for line, curve in zip(self.lines_, self.curves, strict=True):
+            tops = _BAND_BOTTOM + _BAND_HEIGHT * np.log1p(curve.counts) / np.log1p(most)
+            edges = np.linspace(0.0, 1.0, len(tops) + 1)
+            options = {"color": line.get_color(), "fill": is_alone, "alpha": 0.6}
+            self.ax_.stairs(tops, edges, baseline=_BAND_BOTTOM, **options)
+            for k in np.flatnonzero(curve.counts) if is_alone and len(tops) <= _MOST_WRITTEN else ():
+                place, text = 0.5 * (edges[k + 1] + edges[k]), _short_count(curve.counts[k])
+                self.ax_.text(place, _BAND_BOTTOM + 0.02, text, ha="center", fontsize=6)
+        words = f"Entries above {self.least:g}" if self.least else "Entries"
+        text = f"{words} (log scale)" if is_alone else f"{words} (log scale, up to {most:,.0f})"
+        transform = blended_transform_factory(self.ax_.transAxes, self.ax_.transData)
+        top = _BAND_BOTTOM + 1.12 * _BAND_HEIGHT
+        self.ax_.text(0.98, top, text, transform=transform, ha="right", fontsize="x-small")
+        self.ax_.set_ylim(bottom=_BAND_BOTTOM)
+
+
+def _short_count(count: float) -> str:
+    """Write a number in at most four characters, up to millions."""
+    unit, sign = (1e6, "M") if count >= 1e6 else (1e3, "k") if count >= 1e3 else (1.0, "")
+    return f"{count / unit:.{int(unit > 1 and count < 10 * unit)}f}{sign}"

@@ -1,0 +1,125 @@
+"""What an automatic model tried: the left-out loss of every member, and of the combination."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from labelweave.app.display.figures import given_axes, settle_layout
+from labelweave.app.display.given_labels import fitted_model
+from labelweave.decisions.automatic import AutoLabelClassifier
+from labelweave.decisions.layers import innermost
+
+_WIDTH, _HEIGHT_A_BAR, _HEIGHT_OF_REST = 6.4, 0.42, 1.1  # inches
+_MEMBER, _UNUSED, _COMBINATION = "#14538f", "#a9bdd2", "#c0392b"
+_ROOM = 1.02  # of the axis, beside the longest bar with its words
+_MOST_WORDS = 0.45  # share of the axis that words beside the bars may take
+_GAP = 8.0  # pixels between bars and words
+
+
+class CombinationDisplay:
+    """A bar a member of an automatic model: its left-out loss, and its weight; the combination last.
+
+    Make one with :meth:`from_estimator`, which draws it.  The loss is the squared error of left-out
+    probabilities as a share of the labels' variance: 1 is what the labels' means have.
+    Members of weight 0 are pale.
+
+    Parameters
+    ----------
+    members : sequence of dict
+        What was tried, as ``members_`` of :class:`labelweave.AutoLabelClassifier` has it.
+    combined_loss : float
+        The left-out loss of the combination.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        Where it is drawn.
+    figure_ : matplotlib.figure.Figure
+        Its figure.
+    bars_ : matplotlib.container.BarContainer
+        The bars, the members from the top, the combination as the last one.
+
+    Examples
+    --------
+    >>> from labelweave import AutoLabelClassifier, datasets
+    >>> from labelweave.display import CombinationDisplay
+    >>> data = datasets.make_text_like(200, 200, 8)
+    >>> model = AutoLabelClassifier(members=["linear", "rbf"], time_budget=1).fit(data.X, data.Y)
+    >>> display = CombinationDisplay.from_estimator(model)
+    >>> [text.get_text() for text in display.ax_.get_yticklabels()]
+    ['linear', 'rbf', 'combination']
+    """
+
+    def __init__(self, members: Sequence[Mapping[str, Any]], combined_loss: float) -> None:
+        self.members, self.combined_loss = members, combined_loss
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, **options: Any) -> Self:
+        """Draw what a fitted model tried.
+
+        Parameters
+        ----------
+        estimator : estimator or Pipeline
+            A fitted :class:`labelweave.AutoLabelClassifier`, alone, in a table model or inside what decides.
+        **options : dict
+            Further options: see :meth:`plot`.
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted.
+        TypeError
+            If it is a model of another kind.
+        """
+        model = fitted_model(estimator)
+        found: Any = innermost(getattr(model, "classifier_", model))
+        if not isinstance(found, AutoLabelClassifier):
+            raise TypeError(
+                f"{type(found).__name__} is no combination of models, so there are no members to draw; give "
+                "an AutoLabelClassifier."
+            )
+        return cls(found.members_, found.left_out_loss_).plot(**options)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the picture; what all displays return or raise: see :meth:`LabelQualityDisplay.plot`.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw; by default a new figure.
+        """
+        height = _HEIGHT_OF_REST + _HEIGHT_A_BAR * (len(self.members) + 1)
+        self.ax_ = given_axes(ax, _WIDTH, height)
+        self.figure_ = self.ax_.figure
+        names = [str(member["name"]) for member in self.members]
+        weights = [float(member["weight"]) for member in self.members]
+        losses = [*(float(member["left_out_loss"]) for member in self.members), float(self.combined_loss)]
+        colors = [_MEMBER if weight > 0 else _UNUSED for weight in weights]
+        places = range(len(losses))
+        self.bars_ = self.ax_.barh(places, losses, 0.7, color=[*colors, _COMBINATION])
+        self.ax_.set_yticks(places, [*names, "combination"])
+        self.ax_.invert_yaxis()
+        self.ax_.axvline(losses[-1], color=_COMBINATION, linestyle=":", linewidth=1, zorder=0)
+        words = [
+            *(f"{loss:.3f}, weight {w:.2f}" for loss, w in zip(losses, weights, strict=False)),
+            f"{losses[-1]:.3f}",
+        ]
+        texts = self.ax_.bar_label(self.bars_, words, padding=4, fontsize="small")
+        self.ax_.set_xlabel("Left-out loss")
+        self.ax_.spines[["top", "right"]].set_visible(False)
+        self._make_room(texts, max(losses))
+        return self
+
+    def _make_room(self, texts: Sequence[Any], longest: float) -> None:
+        """End the axis where the words beside the bars do; where bars would be short, say losses alone."""
+        settle_layout(self.ax_)
+        if self._share(texts) > _MOST_WORDS:
+            for text in texts:
+                text.set_text(text.get_text().split(",")[0])
+        share = min(_MOST_WORDS, self._share(texts))
+        self.ax_.set_xlim(0.0, (longest or 1.0) / (1.0 - share) * _ROOM)
+
+    def _share(self, texts: Sequence[Any]) -> float:
+        wide = max(text.get_window_extent().width for text in texts) + _GAP
+        return float(wide / max(1.0, self.ax_.get_window_extent().width))

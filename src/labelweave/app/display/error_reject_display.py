@@ -1,0 +1,192 @@
+"""The error-reject curve of class probabilities (Seeger 2008, figures 3 and 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from labelweave.app.display.figures import given_axes, place_legend
+from labelweave.app.display.given_labels import fitted_model
+from labelweave.app.display.label_texts import legend_text
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Array
+from labelweave.metrics import error_reject_curve
+
+_SIZE = (5.6, 4.2)  # inches
+_LINE_STYLES = ("-", "--", "-.", ":")  # curves differ in print without colours too
+_FEW_POINTS = 15  # curves of so few points have them marked
+
+
+class ErrorRejectDisplay:
+    """The error on predicted rows against the fraction of rows that are rejected.
+
+    A row is rejected if its largest probability is among the smallest.  Make a
+    display with :meth:`from_estimator` or :meth:`from_predictions`; both draw it.
+    For several curves pass the axes of the first one as ``ax``.
+
+    Parameters
+    ----------
+    rejected_fraction : array-like of shape (points,)
+        The share of rejected rows, rising from 0.
+    error : array-like of shape (points,)
+        The share of wrong predictions among the other rows.
+    name : str or None, default=None
+        What the legend calls the curve.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib.axes.Axes and matplotlib.figure.Figure
+        Where the picture is.
+    line_ : matplotlib.lines.Line2D
+        The curve.
+
+    See Also
+    --------
+    labelweave.metrics.error_reject_curve : Compute the points.
+
+    Examples
+    --------
+    >>> from labelweave.display import ErrorRejectDisplay
+    >>> probabilities = [[0.9, 0.1], [0.4, 0.6], [0.2, 0.8], [0.3, 0.7]]
+    >>> display = ErrorRejectDisplay.from_predictions([0, 0, 1, 1], probabilities, name="model")
+    >>> display.error.tolist()
+    [0.25, 0.0, 0.0, 0.0]
+    """
+
+    def __init__(self, rejected_fraction: ArrayLike, error: ArrayLike, name: str | None = None) -> None:
+        self.rejected_fraction = np.asarray(rejected_fraction, dtype=np.float64)
+        self.error = np.asarray(error, dtype=np.float64)
+        self.name = name
+
+    @classmethod
+    @checked
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, name: str | None = None, **options: Any
+    ) -> Self:
+        """Draw the curve of a fitted model on some rows.
+
+        Parameters
+        ----------
+        estimator : estimator or Pipeline
+            Fitted, with ``predict_proba`` and ``classes_``.
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The rows.
+        y : array-like of shape (n,)
+            Their classes, None or NaN where not observed.
+        name : str or None, default=None
+            What the legend calls the curve, by default the name of the model's class.
+        **options : dict
+            Further options, ``classes`` excepted: see :meth:`from_predictions`.
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted.
+        TypeError
+            If it has no ``predict_proba``.
+        """
+        model = fitted_model(estimator)
+        if not hasattr(estimator, "predict_proba"):
+            raise TypeError(
+                f"{type(model).__name__} has no predict_proba, by which rows are rejected; give a model that "
+                "has, or draw probabilities with from_predictions."
+            )
+        name = type(model).__name__ if name is None else name
+        probabilities = estimator.predict_proba(X)
+        return cls.from_predictions(y, probabilities, classes=estimator.classes_, name=name, **options)
+
+    @classmethod
+    @checked
+    def from_predictions(
+        cls, y_true: Any, probabilities: Any, *, classes: Sequence[Any] | Array | None = None,
+        sample_weight: Any = None, name: str | None = None, **options: Any,
+    ) -> Self:  # fmt: skip
+        """Draw the curve of given probabilities.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+            True classes, None or NaN where not observed.
+        probabilities : DataFrame or array-like of shape (n, C)
+            Probabilities of the classes; every row sums to 1.
+        classes : sequence of length C or None, default=None
+            The class of each column, by default a frame's columns, else 0, 1, ...
+        sample_weight : array-like of shape (n,) or None, default=None
+            One weight a row, by default ones.
+        name : str or None, default=None
+            What the legend calls the curve; without a name it is not in the legend.
+        **options : dict
+            Further options: see :meth:`plot`.
+
+        Raises
+        ------
+        ValueError
+            If the shapes disagree, a row is no distribution, a truth is not among
+            the classes or nothing was observed.
+        """
+        curve = error_reject_curve(y_true, probabilities, classes, sample_weight=sample_weight)
+        return cls(*curve, name).plot(**options)
+
+    @checked
+    def plot(
+        self, ax: Any = None, *, name: str | None = None, max_rejected: float = 0.5, **options: Any
+    ) -> Self:
+        """Draw the curve.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw; by default a new figure.
+        name : str or None, default=None
+            What the legend calls the curve, by default the display's name.
+        max_rejected : float, default=0.5
+            The rejected fraction at which the picture ends, above 0 and at most 1;
+            close to 1 the error is one of few rows.
+        **options : dict
+            Such as ``color`` and ``linestyle``: see :meth:`matplotlib.axes.Axes.plot`.
+
+        Raises
+        ------
+        ValueError
+            If ``max_rejected`` is not in its range.
+        """
+        if not 0.0 < max_rejected <= 1.0:
+            raise ValueError(f"max_rejected is {max_rejected}; it must be above 0 and at most 1.")
+        self.ax_ = given_axes(ax, *_SIZE)
+        self.figure_ = self.ax_.figure
+        name = self.name if name is None else name
+        fractions, errors = self._shown(max_rejected)
+        style = {} if "ls" in options else {"linestyle": _LINE_STYLES[len(self.ax_.lines) % 4]}
+        few = {"marker": "o", "markersize": 3.5} if len(fractions) <= _FEW_POINTS else {}
+        options = {"linewidth": 1.6, **style, **few, **options}
+        (self.line_,) = self.ax_.plot(fractions, errors, **options)
+        self._label_axes(max_rejected)
+        if name is not None:
+            self.line_.set_label(legend_text(name, f"{100 * self.error[0]:.2f} %", longest=48))
+            place_legend(self.ax_, self.ax_.lines, title="Error without rejection")
+        return self
+
+    def _shown(self, max_rejected: float) -> tuple[Array, Array]:
+        """Cut the curve off, at a point between two of its own if need be."""
+        kept = self.rejected_fraction <= max_rejected
+        fractions, errors = self.rejected_fraction[kept], self.error[kept]
+        if kept.all() or fractions[-1] == max_rejected:
+            return fractions, errors
+        last = np.interp(max_rejected, self.rejected_fraction, self.error)
+        return np.append(fractions, max_rejected), np.append(errors, last)
+
+    def _label_axes(self, max_rejected: float) -> None:
+        from matplotlib.ticker import PercentFormatter
+
+        self.ax_.set(xlabel="Rejected rows", ylabel="Error on predicted rows")
+        for axis in (self.ax_.xaxis, self.ax_.yaxis):
+            axis.set_major_formatter(PercentFormatter(xmax=1.0))
+        # limits without margins, which yet give way to what is drawn later
+        self.line_.sticky_edges.x.extend([0.0, max_rejected])
+        self.line_.sticky_edges.y.append(0.0)
+        self.ax_.update_datalim([(0.0, 0.0), (max_rejected, 0.0)])
+        self.ax_.autoscale_view()
+        self.ax_.grid(alpha=0.3)

@@ -1,0 +1,149 @@
+"""What displays are given: true labels, predictions and scores, always with a name for every label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from labelweave.estimators.targets import has_many_labels
+from labelweave.foundation.arguments import shown
+from labelweave.foundation.array_types import Array, PerLabel, PerRow
+from labelweave.foundation.arrays import numbers_of
+from labelweave.labels import LabelMatrix
+from labelweave.metrics._classes import NOT_A_CLASS, UNOBSERVED, class_codes, read_values
+from labelweave.metrics._inputs import read_scores, read_targets
+
+Names: TypeAlias = Sequence[str] | Array
+
+
+def last_step(estimator: Any) -> Any:
+    """Give the model itself, where it stands at the end of a Pipeline."""
+    return estimator[-1] if isinstance(estimator, Pipeline) else estimator
+
+
+def fitted_model(estimator: Any) -> Any:
+    """Give the model itself; NotFittedError if it is not fitted."""
+    model = last_step(estimator)
+    check_is_fitted(model)
+    return model
+
+
+def named_labels(
+    Y: Any, other: Any = None, names: Sequence[Any] | Array | None = None, *, keeps_doubts: bool = False
+) -> LabelMatrix:
+    """Read true labels; names that are not given are those of a frame or model beside them, or numbers."""
+    labels = read_targets(Y, keeps_doubts=keeps_doubts)
+    if names is None and labels.names is None:
+        found = _names_of(other) or []
+        names = found if len(found) == labels.n_labels else names_of(labels)
+    return labels if names is None else LabelMatrix.from_any(labels, names_list(names))
+
+
+def one_name_a_label(names: Sequence[Any] | Array, n_labels: int, kind: str) -> PerLabel:
+    """Read names of the labels of a graph or covariance; ValueError if they are not one a label."""
+    found = names_list(names)
+    if len(found) != n_labels:
+        raise ValueError(
+            f"{len(found)} label names were given for a {kind} over {n_labels} labels; give one name a label."
+        )
+    return np.asarray(found, dtype=np.str_)
+
+
+def names_list(names: Any) -> list[str]:
+    """Read label names as text; ValueError if they are no list."""
+    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable) or getattr(names, "ndim", 1) != 1:
+        raise ValueError(f"The label names are {shown(names)}; give a list of names, one a label.")
+    return [str(name) for name in names]
+
+
+def names_of(labels: LabelMatrix) -> list[str]:
+    """Give the names of labels, or their numbers."""
+    return labels.words
+
+
+def model_truth(estimator: Any, y: Any) -> LabelMatrix:
+    """Read the truth of rows in columns with names: labels, or classes, of two classes the second one."""
+    model = fitted_model(estimator)
+    if not has_many_labels(y):
+        return one_hot(read_values(y, "y"), estimator.classes_, "y")
+    labels = named_labels(y, model, keeps_doubts=True)
+    known, names = _names_of(model), names_of(labels)
+    # other names altogether are another naming habit, not another order
+    if known is not None and set(known) == set(names) and known != names:
+        raise ValueError(
+            f"Y has its labels in another order than the {type(model).__name__}: column 0 is "
+            f"{names[0]!r} where the model has {known[0]!r}; give them in the model's order."
+        )
+    return labels
+
+
+def one_hot(values: PerRow, classes: Sequence[Any] | Array, given: str) -> LabelMatrix:
+    """Write classes as labels of their names; a row without a class is not observed."""
+    codes = class_codes(values, classes)
+    unknown = np.flatnonzero(codes == NOT_A_CLASS)
+    if len(unknown):
+        raise ValueError(
+            f"{given} at row {unknown[0]} is {values[unknown[0]]!r}, which is none of the {len(classes)} "
+            f"classes ({len(unknown)} rows are so); give one of them, or NaN where it was not observed."
+        )
+    seen, names = codes != UNOBSERVED, [str(name) for name in classes]
+    shape, rows = (len(codes), len(names)), np.flatnonzero(seen)
+    positives = sp.csr_array((np.ones(len(rows), np.int8), (rows, codes[rows])), shape=shape)
+    observed = None if seen.all() else sp.csr_array(np.repeat(seen[:, None], len(names), axis=1))
+    labels = LabelMatrix(positives, observed, names)
+    return labels.select_labels([1]) if len(names) == 2 else labels
+
+
+def predicted_labels(estimator: Any, X: Any, truth: LabelMatrix) -> Any:
+    """Predict the labels of rows, in columns also where the model predicts classes."""
+    found = estimator.predict(X)
+    if sp.issparse(found) or np.ndim(found) == 2:
+        return found
+    if truth.n_labels == 1 and len(estimator.classes_) != 2:
+        return np.reshape(found, (-1, 1))
+    return one_hot(read_values(found, "y_pred"), estimator.classes_, "y_pred")
+
+
+def score_table(scores: Any, labels: LabelMatrix) -> npt.NDArray[np.float64]:
+    """Read scores or probabilities as one dense table (n, L)."""
+    if not sp.issparse(scores) and labels.n_labels == 1 and numbers_of(scores, "scores").ndim == 1:
+        scores = np.reshape(scores, (-1, 1))
+    table = read_scores(scores, labels)
+    return np.asarray(table.toarray() if sp.issparse(table) else table, dtype=np.float64)
+
+
+def chosen_labels(labels: LabelMatrix, chosen: Sequence[Any] | Any) -> Array:
+    """Find the numbers of labels that are given by name or number."""
+    if isinstance(chosen, (str, int, np.integer)):
+        chosen = [chosen]
+    if not isinstance(chosen, Iterable) or getattr(chosen, "ndim", 1) != 1:
+        raise ValueError(f"labels is {shown(chosen)}; give names or numbers of labels, or None for all.")
+    asked = list(chosen)
+    if not asked:
+        raise ValueError("No label was chosen; name at least one, or give None for all together.")
+    numbers = {name: k for k, name in enumerate(names_of(labels))}
+    return np.asarray([_number(label, numbers) for label in asked], dtype=np.intp)
+
+
+def _number(label: Any, numbers: dict[str, int]) -> int:
+    if isinstance(label, (int, np.integer)) and 0 <= label < len(numbers):
+        return int(label)
+    if str(label) not in numbers:
+        first = next(iter(numbers))
+        raise ValueError(
+            f"There is no label {label!r} among the {len(numbers)} labels (the first is {first!r}); give "
+            f"their names, or numbers from 0 to {len(numbers) - 1}."
+        )
+    return numbers[str(label)]
+
+
+def _names_of(source: Any) -> list[str] | None:
+    """Read the names of labels off a frame or a model."""
+    found = getattr(source, "columns", getattr(source, "label_names_", None))
+    return None if found is None else [str(name) for name in found]

@@ -1,0 +1,293 @@
+"""A heat map of a label covariance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
+
+from labelweave.app.display.figures import given_axes, settle_layout, size_in_points
+from labelweave.app.display.given_labels import Names, fitted_model, one_name_a_label
+from labelweave.app.display.label_order import (
+    beyond_common_share,
+    cluster_order,
+    is_mostly_common,
+    most_related,
+)
+from labelweave.app.display.label_texts import short_text, wrapped_text
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Array
+from labelweave.labels import LabelCovariance
+
+Quantity: TypeAlias = Literal["correlation", "covariance"]
+
+_POINTS_A_NAME = 6.5  # the least height of a line of text that can be read
+_FONT_SIZES = (5.0, 10.0)
+_NAMES_ON_BOTH_SIDES = 60
+_CELLS_WITH_LINES = 40
+_LEAST_SQUARE = 1.8  # points; smaller ones cannot be seen
+_LETTER = 0.6  # width in font sizes
+_VALUE_LETTERS = 5.5  # "−0.17" and a little room
+_VALUE_FONTS = (4.5, 8.5)
+_WEAK = 0.25  # correlations that are all below this get a scale of their own
+_MOST_WRITTEN = 12  # labels up to which the numbers are written into the cells
+
+
+def _cell_size(ax: Any, n_labels: int) -> float:
+    """Give the side of a label's cell in points, or a little more before the figure is laid out."""
+    return max(1.0, min(size_in_points(ax))) / max(1, n_labels)
+
+
+def draw_heat_map(ax: Any, matrix: Array, limit: float, cmap: Any, together: int = 1) -> Any:
+    """Colour the cells, up to some limit; where several labels share a square it has its strongest value."""
+    squares = matrix if together == 1 else _strongest(matrix, together)
+    end = len(squares) * together - 0.5
+    image = ax.imshow(
+        squares, cmap=cmap, vmin=-limit, vmax=limit, interpolation_stage="data", extent=(-0.5, end, end, -0.5)
+    )
+    ax.set(xlim=(-0.5, len(matrix) - 0.5), ylim=(len(matrix) - 0.5, -0.5))
+    if len(matrix) <= _CELLS_WITH_LINES:
+        borders = np.arange(len(matrix) + 1) - 0.5
+        ax.set_xticks(borders, minor=True)
+        ax.set_yticks(borders, minor=True)
+        ax.grid(which="minor", color="white", linewidth=1)
+        ax.tick_params(which="minor", length=0)
+        ax.spines[:].set_visible(False)
+    return image
+
+
+def _strongest(matrix: Array, together: int) -> Array:
+    """Give the entry of the largest size in every square block, those of a label with itself left out."""
+    count = math.ceil(len(matrix) / together)
+    padded = np.pad(matrix, (0, count * together - len(matrix)))
+    np.fill_diagonal(padded, 0.0)
+    blocks = padded.reshape(count, together, count, together)
+    high, low = blocks.max(axis=(1, 3)), blocks.min(axis=(1, 3))
+    return np.asarray(np.where(high >= -low, high, low))
+
+
+def write_values(ax: Any, matrix: Array, limit: float) -> None:
+    """Write the values into the cells, as large as they have room, white on strong colours."""
+    size = float(np.clip(_cell_size(ax, len(matrix)) / (_VALUE_LETTERS * _LETTER), *_VALUE_FONTS))
+    options = {"ha": "center", "va": "center", "fontsize": size}
+    for (row, column), value in np.ndenumerate(matrix):
+        color = "white" if abs(value) > 0.6 * limit else "black"
+        text = f"{value:z.2g}" if limit > 1 else f"{value:z.2f}"
+        ax.text(column, row, text.replace("-", "\N{MINUS SIGN}"), color=color, **options)
+
+
+def name_rows_and_columns(ax: Any, names: Sequence[str] | Array, owned: bool) -> None:
+    """Name as many rows as can be read, and columns too if they are few; lay an own figure out for it."""
+    short = [short_text(name) for name in names]
+    _set_names(ax, short)
+    if owned or ax.figure.canvas.figure.get_layout_engine() is not None:
+        # names take room from the cells: only then is known how many fit
+        settle_layout(ax)
+        _set_names(ax, short)
+
+
+def _set_names(ax: Any, names: list[str]) -> None:
+    n_labels = len(names)
+    height = size_in_points(ax)[1] / max(1, n_labels)
+    step = max(1, math.ceil(_POINTS_A_NAME / height))
+    size = float(np.clip(0.85 * step * height, *_FONT_SIZES))
+    ax.set_yticks(range(0, n_labels, step), names[::step], fontsize=size)
+    if n_labels <= _NAMES_ON_BOTH_SIDES:
+        ax.set_xticks(range(0, n_labels, step), names[::step], fontsize=size, rotation=90)
+    else:
+        ax.set_xticks([])
+
+
+class LabelCovarianceDisplay:
+    """A heat map of the correlations, or covariances, between labels.
+
+    Make one with :meth:`from_covariance` or :meth:`from_estimator`; both draw it.  Where labels are so many
+    that single cells could not be seen, several share a square, which has the colour of its strongest value.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (k, k)
+        The values, rows and columns in the order of the picture.
+    label_names : sequence of str
+        The names of the labels, in that order.
+    quantity : {"correlation", "covariance"}, default="correlation"
+        What the values are.
+    note : str, default=""
+        A remark to stand below the picture.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib.axes.Axes and matplotlib.figure.Figure
+        Where the picture is.
+    image_ : matplotlib.image.AxesImage
+        The coloured cells.
+
+    Examples
+    --------
+    >>> from labelweave import LabelCovariance
+    >>> from labelweave.display import LabelCovarianceDisplay
+    >>> animals = LabelCovariance.from_signatures([[1, 1, 0], [1, 0, 0], [0, 0, 1]])
+    >>> display = LabelCovarianceDisplay.from_covariance(animals, ["fur", "paws", "fins"])
+    >>> print(*display.label_names)
+    fins paws fur
+    """
+
+    def __init__(
+        self, matrix: Array, label_names: Names, quantity: Quantity = "correlation", note: str = ""
+    ) -> None:
+        self.matrix = np.asarray(matrix, dtype=np.float64)
+        self.label_names = label_names
+        self.quantity = quantity
+        self.note = note
+
+    @classmethod
+    @checked
+    def from_covariance(
+        cls, covariance: LabelCovariance, label_names: Names | None = None, *, correlations: bool = True,
+        centered: bool | None = None, order: Literal["cluster", "given"] = "cluster",
+        max_labels: int = 1000, **options: Any,
+    ) -> Self:  # fmt: skip
+        """Draw a covariance.
+
+        Parameters
+        ----------
+        covariance : LabelCovariance
+            The covariance.
+        label_names : sequence of str or None, default=None
+            One name a label; by default those it carries, else the labels' numbers.
+        correlations : bool, default=True
+            Whether to show correlations, which are comparable between labels, or covariances.
+        centered : bool or None, default=None
+            Whether to take away what all labels share, which leaves about the correlations of 0/1 labels
+            with their means taken away.  None does so only for more than 12 labels whose correlations are
+            mostly beyond one half, such as those of rare labels, and says so below the picture.
+        order : {"cluster", "given"}, default="cluster"
+            Whether related labels are put together, or all kept in their order.
+        max_labels : int, default=1000
+            The most labels to show; of more, those with the strongest correlations.
+        **options : dict
+            Further options: see :meth:`plot`.
+
+        Raises
+        ------
+        ValueError
+            If there are no labels, the names are not one a label, covariances are to be centred, or the
+            order or number of labels is not allowed.
+        """
+        _check_choices(covariance, order, max_labels)
+        if centered and not correlations:
+            raise ValueError("centered=True takes correlations; leave correlations=False out.")
+        names = covariance.label_names if label_names is None else label_names
+        names = one_name_a_label(
+            range(covariance.n_labels) if names is None else names, covariance.n_labels, "covariance"
+        )
+        shown, notes = np.arange(covariance.n_labels), list[str]()
+        if len(shown) > max_labels:
+            shown = most_related(covariance, max_labels)
+            notes = [f"{max_labels} of {covariance.n_labels} labels: those with the strongest correlations"]
+        part = covariance.columns(shown)
+        related = part.correlations()
+        if correlations and _is_centered(related, centered):
+            typical = np.median(related[np.triu_indices(len(related), 1)])
+            notes.append(f"without what all labels share: correlations around {typical:+.2f}")
+            related = beyond_common_share(related)
+        places = cluster_order(related) if order == "cluster" else np.arange(len(shown))
+        matrix = related if correlations else part.to_dense()
+        quantity: Quantity = "correlation" if correlations else "covariance"
+        display = cls(matrix[np.ix_(places, places)], names[shown[places]], quantity, "; ".join(notes))
+        return display.plot(**options)
+
+    @classmethod
+    @checked
+    def from_estimator(cls, estimator: Any, **options: Any) -> Self:
+        """Draw the label covariance that a fitted model used.
+
+        Parameters
+        ----------
+        estimator : estimator or Pipeline
+            Fitted, with a ``label_covariance_``.
+        **options : dict
+            Further options: see :meth:`from_covariance`.
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted.
+        TypeError
+            If such a model has no label covariance.
+        """
+        model = fitted_model(estimator)
+        covariance = getattr(model, "label_covariance_", None)
+        if not isinstance(covariance, LabelCovariance):
+            raise TypeError(
+                f"{type(model).__name__} has no label_covariance_ to draw; give a fitted model that has one, "
+                "or draw a covariance with from_covariance."
+            )
+        names = model.label_names_
+        if len(names) == covariance.n_labels:  # two classes are one label
+            options.setdefault("label_names", names)
+        return cls.from_covariance(covariance, **options)
+
+    @checked
+    def plot(
+        self, ax: Any = None, *, cmap: Any = "RdBu_r", limit: float | None = None, colorbar: bool = True
+    ) -> Self:
+        """Draw the picture; what all displays return or raise: see :meth:`LabelQualityDisplay.plot`.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw; by default a new figure of a size that suits the number of labels.
+        cmap : str or Colormap, default="RdBu_r"
+            Colours from the most negative value to the most positive one.
+        limit : float or None, default=None
+            The value with the strongest colour; 0 is always in the middle.  By default
+            1 for correlations, less if all are weak, and the largest covariance.
+        colorbar : bool, default=True
+            Whether to explain the colours.
+        """
+        owned = ax is None
+        side = min(max(4.5, 3.0 + 0.11 * len(self.matrix)), 10.0)  # inches
+        self.ax_ = given_axes(ax, side * 1.15, side)
+        self.figure_ = self.ax_.figure
+        limit = self._limit() if limit is None else limit
+        together = max(1, math.ceil(_LEAST_SQUARE / _cell_size(self.ax_, len(self.matrix))))
+        self.image_ = draw_heat_map(self.ax_, self.matrix, limit, cmap, together)
+        if colorbar:
+            self._explain_colors(limit, owned, together)
+        self.ax_.set_xlabel(wrapped_text(self.note, size_in_points(self.ax_)[0]), fontsize="small")
+        name_rows_and_columns(self.ax_, self.label_names, owned)
+        if len(self.matrix) <= _MOST_WRITTEN:
+            write_values(self.ax_, self.matrix, limit)
+        return self
+
+    def _explain_colors(self, limit: float, owned: bool, together: int) -> None:
+        room = {"fraction": 0.046, "pad": 0.03} if owned else {}
+        extend = "both" if np.abs(self.matrix).max(initial=0.0) > limit else "neither"
+        of_many = f", the strongest of {together} × {together}" if together > 1 else ""
+        self.figure_.colorbar(self.image_, ax=self.ax_, label=self.quantity + of_many, extend=extend, **room)
+
+    def _limit(self) -> float:
+        sizes = np.abs(self.matrix)
+        strongest = float(sizes.max(initial=0.0))
+        if self.quantity == "correlation":
+            between = float((sizes - np.diag(sizes.diagonal())).max(initial=0.0))
+            strongest = between if 0.0 < between < _WEAK else 1.0
+        return strongest if strongest > 0 else 1.0
+
+
+def _is_centered(correlations: Array, centered: bool | None) -> bool:
+    if centered is None:
+        return len(correlations) > _MOST_WRITTEN and is_mostly_common(correlations)
+    return centered and len(correlations) > 1
+
+
+def _check_choices(covariance: LabelCovariance, order: str, max_labels: int) -> None:
+    if covariance.n_labels == 0:
+        raise ValueError("The covariance is over no labels; there is nothing to draw.")
+    if order not in ("cluster", "given"):
+        raise ValueError(f"order is {order!r}; it must be 'cluster' or 'given'.")
+    if max_labels < 1:
+        raise ValueError(f"max_labels is {max_labels}; it must be at least 1.")

@@ -1,0 +1,206 @@
+"""A picture of a label graph: who is tied to whom, how strongly, with which sign."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from labelweave.app.display.figures import axes_of_size, checked_axes, size_in_points
+from labelweave.app.display.given_labels import Names, fitted_model
+from labelweave.app.display.graph_drawing import (
+    LONGEST_NAME,
+    WIDEST_LINE,
+    GraphDrawing,
+    fitting_drawing,
+    graph_drawing,
+    line_widths,
+    names_of,
+    strongest,
+    what_is_left_out,
+)
+from labelweave.app.display.label_texts import short_text, wrapped_text
+from labelweave.foundation.arguments import checked
+from labelweave.labels.clique_graph import CliqueGraph
+
+_MARGINS = np.array([24.0, 64.0])  # points around the graph: sideways, and for legend and note
+_LEGEND_ENTRY = 130.0
+# colour, line and words of a sign; lines differ in print without colours too
+_KINDS: dict[int, tuple[str, Any, str]] = {
+    1: ("#14538f", "solid", "together"),
+    -1: ("#c0392b", (0, (4, 2)), "apart"),
+    0: ("#777777", (0, (1, 1.5)), "depends on the row"),
+}
+
+
+class LabelGraphDisplay:
+    """Labels as names and their cliques as lines, wide for strong ones.
+
+    Make one with :meth:`from_graph` or :meth:`from_estimator`; both draw it.  A clique of more than two
+    labels is a point with a line to each of them.
+
+    Parameters
+    ----------
+    graph : CliqueGraph
+        The graph to draw, with the cliques in the order of their strength.
+    label_names : sequence of str
+        One name a label.
+    note : str, default=""
+        A remark to stand below the picture.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib.axes.Axes and matplotlib.figure.Figure
+        Where the picture is.
+    texts_ : dict of int to matplotlib.text.Text
+        The name of every label that is drawn.
+    lines_ : list of matplotlib.lines.Line2D
+        The lines of the cliques.
+
+    Examples
+    --------
+    >>> from labelweave import CliqueGraph
+    >>> from labelweave.display import LabelGraphDisplay
+    >>> graph = CliqueGraph(4, [(0, 1), (1, 2)], ["sea", "beach", "city", "road"], [2.0, 1.0], [1, -1])
+    >>> display = LabelGraphDisplay.from_graph(graph)
+    >>> display.note
+    'without ties: road'
+    """
+
+    def __init__(self, graph: CliqueGraph, label_names: Names, note: str = "") -> None:
+        self.graph, self.label_names, self.note = graph, label_names, note
+        self._whole = graph
+
+    @classmethod
+    @checked
+    def from_graph(
+        cls, graph: CliqueGraph, label_names: Names | None = None, *, max_cliques: int = 50, **options: Any
+    ) -> Self:
+        """Draw a graph.
+
+        Parameters
+        ----------
+        graph : CliqueGraph
+            The graph.
+        label_names : sequence of str or None, default=None
+            One name a label; by default those it carries, else the labels' numbers.
+        max_cliques : int, default=50
+            The most cliques to show; of more, the strongest, or the first where strengths are not known.
+        **options : dict
+            Further options: see :meth:`plot`.
+
+        Raises
+        ------
+        ValueError
+            If there are no cliques to draw, or the names are not one a label.
+        """
+        if max_cliques < 1:
+            raise ValueError(f"max_cliques is {max_cliques}; it must be at least 1.")
+        if not graph.n_cliques:
+            raise ValueError("The graph has no cliques; there is nothing to draw.")
+        names = names_of(graph, label_names)
+        shown = strongest(graph, max_cliques)
+        display = cls(shown, names, what_is_left_out(graph, shown, names))
+        display._whole = graph
+        return display.plot(**options)
+
+    @classmethod
+    @checked
+    def from_estimator(cls, estimator: Any, **options: Any) -> Self:
+        """Draw the graph of a fitted model.
+
+        Parameters
+        ----------
+        estimator : estimator or Pipeline
+            Fitted, with a ``label_graph_``.
+        **options : dict
+            Further options: see :meth:`from_graph`.
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted.
+        TypeError
+            If it has no label graph.
+        """
+        model = fitted_model(estimator)
+        graph = getattr(model, "label_graph_", None)
+        if not isinstance(graph, CliqueGraph):
+            raise TypeError(
+                f"{type(model).__name__} has no label_graph_ to draw; give a LabelGraphClassifier, or draw a "
+                "graph with from_graph."
+            )
+        return cls.from_graph(graph, **options)
+
+    @checked
+    def plot(self, ax: Any = None, *, legend: bool = True) -> Self:
+        """Draw the picture; what all displays return or raise: see :meth:`LabelQualityDisplay.plot`.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw; by default a new figure of a size that suits the number of labels.  Axes that
+            are too small for all names show the strongest cliques alone, and say so.
+        legend : bool, default=True
+            Whether to explain lines and widths.
+        """
+        if ax is None:
+            drawing = graph_drawing(self.graph, self.label_names)
+            size = drawing.size + _MARGINS
+            self.ax_ = axes_of_size(*(size / 72))
+        else:
+            drawing = fitting_drawing(self.graph, self.label_names, size_in_points(checked_axes(ax)))
+            self.ax_, size = ax, np.array(size_in_points(ax))
+        self.figure_ = self.ax_.figure
+        self.ax_.set(xlim=(0.0, drawing.size[0]), ylim=(0.0, drawing.size[1]), xticks=[], yticks=[])
+        self.ax_.spines[:].set_visible(False)
+        self._draw_lines(drawing)
+        self._write_names(drawing)
+        if legend:
+            self._explain(drawing.graph, max(1, int(size[0] / _LEGEND_ENTRY)))
+        note = self.note
+        if drawing.graph.n_cliques < self.graph.n_cliques:
+            note = what_is_left_out(self._whole, drawing.graph, np.asarray(self.label_names))
+        if note:
+            self.ax_.set_xlabel(wrapped_text(note, size[0]), fontsize="small")
+        return self
+
+    def _draw_lines(self, drawing: GraphDrawing) -> None:
+        widths = line_widths(drawing.graph)
+        signs, places = drawing.graph.signs, drawing.places
+        self.lines_ = []
+        for pair, clique in drawing.lines:
+            color, style, _ = _KINDS[1 if signs is None else int(signs[clique])]
+            color = "#444444" if signs is None else color
+            options = {"color": color, "linestyle": style, "linewidth": widths[clique], "zorder": 1}
+            self.lines_ += self.ax_.plot(*places[list(pair)].T, **options)
+        hubs = places[len(drawing.labels) :]
+        if len(hubs):
+            self.ax_.plot(*hubs.T, "D", color="#777777", markersize=5, zorder=2)
+
+    def _write_names(self, drawing: GraphDrawing) -> None:
+        box = {"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": "#999999", "linewidth": 0.7}
+        options = {"ha": "center", "va": "center", "fontsize": drawing.font, "bbox": box, "zorder": 3}
+        options["in_layout"] = False  # they are inside the axes, whose size they must not change
+        self.texts_ = {
+            label: self.ax_.text(*place, short_text(text, LONGEST_NAME), **options)
+            for label, place, text in zip(drawing.labels, drawing.places, drawing.texts, strict=False)
+        }
+
+    def _explain(self, graph: CliqueGraph, columns: int) -> None:
+        from matplotlib.lines import Line2D
+
+        kinds = [] if graph.signs is None else [k for k in (1, -1, 0) if k in graph.signs.tolist()]
+        handles = [
+            Line2D([], [], color=_KINDS[k][0], linestyle=_KINDS[k][1], linewidth=2, label=_KINDS[k][2])
+            for k in kinds
+        ]
+        weights = graph.weights
+        if weights is not None and weights.max() > 0:
+            widest = f"widest line: weight {weights.max():.3g}"
+            handles.append(Line2D([], [], color="#444444", linewidth=WIDEST_LINE, label=widest))
+        if handles:
+            self.ax_.legend(
+                handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0),
+                ncols=min(columns, len(handles)), fontsize="small", frameon=False, handlelength=3.0,
+            )  # fmt: skip

@@ -1,0 +1,289 @@
+"""A taxonomy with the errors of a model at every node."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelweave.app.display.figures import given_axes, settle_layout, size_in_points
+from labelweave.app.display.given_labels import (
+    fitted_model,
+    model_truth,
+    named_labels,
+    names_of,
+    predicted_labels,
+)
+from labelweave.app.display.icicle import Icicle, NodeTexts, icicle_of, rarest_parents, tail_names
+from labelweave.decisions.layers import taxonomy_of
+from labelweave.estimators.targets import has_many_labels
+from labelweave.foundation.arguments import checked
+from labelweave.foundation.array_types import Floats
+from labelweave.labels import Taxonomy
+from labelweave.metrics._classes import read_predicted, read_values
+from labelweave.metrics._inputs import read_predictions
+from labelweave.metrics.class_metrics import as_nodes
+
+_LEAF_HEIGHT = 0.19  # inches
+_HEIGHTS = (2.4, 10.0)
+_COLUMN_WIDTH = 1.9
+_WIDTHS = (5.0, 14.0)
+_LEAST_LIMIT = 0.1
+_NARROWEST_COLUMN, _COLUMN_OF_LARGE = 28.0, 90.0  # points; of a large tree names and numbers have room
+_SHARE_OF_TREE = 0.6  # of the width; the rest is for names beside it
+_FEWEST_LEVELS = 2
+_MOST_EQUAL_LEAVES = 150  # taller than a hair each
+
+
+def node_errors(taxonomy: Taxonomy, y_true: Any, y_pred: Any) -> tuple[Floats, Floats]:
+    """Count the rows with true labels at each node or below it, and those of them predicted elsewhere."""
+    read = _of_labels if has_many_labels(y_true) else _of_classes
+    below, found = read(taxonomy, y_true, y_pred)
+    rows = np.asarray(below.sum(axis=0), np.float64)
+    return rows, rows - np.asarray(below.multiply(found).sum(axis=0), np.float64)
+
+
+def _of_labels(taxonomy: Taxonomy, y_true: Any, y_pred: Any) -> tuple[sp.csr_array, sp.csr_array]:
+    labels = named_labels(y_true, y_pred)
+    above = taxonomy.membership(names_of(labels))
+    return labels.positives @ above != 0, read_predictions(y_pred, labels) @ above != 0
+
+
+def _of_classes(taxonomy: Taxonomy, y_true: Any, y_pred: Any) -> tuple[sp.csr_array, sp.csr_array]:
+    truths = read_values(y_true, "y_true")
+    seen = truths != None  # noqa: E711
+    if not seen.any():
+        raise ValueError(
+            f"y_true of {len(truths)} rows has no observed class, so there are no errors to show; give at "
+            "least one."
+        )
+    predictions = read_predicted(y_pred, len(truths))
+    predictions[~seen] = None  # they are compared with nothing
+    true, predicted = as_nodes(truths, "y_true", taxonomy), as_nodes(predictions, "y_pred", taxonomy)
+    return taxonomy.membership(true[seen]), taxonomy.membership(predicted[seen])
+
+
+class TaxonomyDisplay:
+    """A hierarchy from left to right, every node coloured by the share of its rows predicted outside it.
+
+    A row belongs to a node if its true label is the node or below it, and is wrong there if no predicted
+    label is.  Errors grow from left to right.  A node's text is its name, the share and the number of its
+    rows.  Where leaves are too thin for text, those with the most wrong rows are named on the
+    right.  A node of several parents stands under the one with the fewest rows.  Make a display with
+    :meth:`from_estimator` or :meth:`from_predictions`; both draw it.
+
+    Parameters
+    ----------
+    taxonomy : Taxonomy
+        The hierarchy.
+    rows : array-like of shape (nodes,)
+        Rows of each node, in the order of ``taxonomy.nodes``.
+    wrong : array-like of shape (nodes,)
+        Those of them that are predicted elsewhere.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib.axes.Axes and matplotlib.figure.Figure
+        Where the picture is.
+    errors_ : dict of str to float
+        The share of wrong rows of every node that has rows.
+
+    See Also
+    --------
+    labelweave.metrics.taxonomic_loss : How far predictions are from the truth in the tree.
+
+    Examples
+    --------
+    >>> from labelweave import Taxonomy
+    >>> from labelweave.display import TaxonomyDisplay
+    >>> tree = Taxonomy.from_nested({"animal": ["dog", "cat"], "plant": None})
+    >>> display = TaxonomyDisplay.from_predictions(tree, ["dog", "dog", "cat"], ["dog", "cat", "plant"])
+    >>> {name: round(share, 2) for name, share in display.errors_.items()}
+    {'animal': 0.33, 'dog': 0.5, 'cat': 1.0}
+    """
+
+    def __init__(self, taxonomy: Taxonomy, rows: Any, wrong: Any) -> None:
+        self.taxonomy = taxonomy
+        self.rows = np.asarray(rows, dtype=np.float64)
+        self.wrong = np.asarray(wrong, dtype=np.float64)
+        shares = self.wrong / np.where(self.rows > 0, self.rows, np.nan)
+        pairs = zip(taxonomy.nodes, shares.tolist(), strict=True)
+        self.errors_ = {name: share for name, share in pairs if not np.isnan(share)}
+
+    @classmethod
+    @checked
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, taxonomy: Any = None, **options: Any) -> Self:
+        """Draw the errors of a fitted model on some rows.
+
+        Parameters
+        ----------
+        estimator : estimator or Pipeline
+            Fitted, of classes or labels that are nodes.
+        X : {array-like, sparse matrix, DataFrame} of n rows
+            The rows.
+        y : array-like of shape (n,) or (n, L), sparse matrix, DataFrame or LabelMatrix
+            Their classes, None or NaN where not observed, or their labels.
+        taxonomy : Taxonomy, or what ``Taxonomy.from_any`` reads, or None, default=None
+            The tree, by default the one that the model was fitted with.
+        **options : dict
+            Further options: see :meth:`plot`.
+
+        Raises
+        ------
+        NotFittedError
+            If the model is not fitted.
+        TypeError
+            If it has no taxonomy and none is given.
+        ValueError
+            If labels are in another order than the model's.
+        """
+        tree = taxonomy_of_model(fitted_model(estimator), taxonomy)
+        if not has_many_labels(y):
+            return cls.from_predictions(tree, y, estimator.predict(X), **options)
+        truth = model_truth(estimator, y)
+        return cls.from_predictions(tree, truth, predicted_labels(estimator, X, truth), **options)
+
+    @classmethod
+    @checked
+    def from_predictions(cls, taxonomy: Any, y_true: Any, y_pred: Any, **options: Any) -> Self:
+        """Draw the errors of given predictions.
+
+        Parameters
+        ----------
+        taxonomy : Taxonomy, or what ``Taxonomy.from_any`` reads
+            The tree.
+        y_true : array-like of shape (n,) or (n, L), sparse matrix, DataFrame or LabelMatrix
+            Names of nodes, None or NaN where not observed; or labels that are named by nodes.
+        y_pred : array-like of shape (n,) or (n, L), sparse matrix, DataFrame or LabelMatrix
+            The predictions, of the same kind.
+        **options : dict
+            Further options: see :meth:`plot`.
+
+        Raises
+        ------
+        ValueError
+            If a name is no node, shapes disagree or nothing was observed.
+        """
+        graph = Taxonomy.from_any(taxonomy)
+        return cls(graph, *node_errors(graph, y_true, y_pred)).plot(**options)
+
+    @checked
+    def plot(
+        self, ax: Any = None, *, leaf_height: Literal["auto", "equal", "rows"] = "auto",
+        max_levels: int | None = None, cmap: Any = "YlOrRd", limit: float | None = None,
+        colorbar: bool = True,
+    ) -> Self:  # fmt: skip
+        """Draw the picture; what all displays return or raise: see :meth:`LabelQualityDisplay.plot`.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or None, default=None
+            Where to draw; by default a new figure of a size that suits the tree.
+        leaf_height : {"auto", "equal", "rows"}, default="auto"
+            Whether all leaves are equally tall, or as tall as they have rows, so that frequent ones can be
+            read in a large tree; "auto" is "equal" up to 150 leaves.
+        max_levels : int or None, default=None
+            The most levels to show, by default as many as have room for text.
+        cmap : str or Colormap, default="YlOrRd"
+            Colours from no error to the largest.
+        limit : float or None, default=None
+            The error with the strongest colour, by default the largest one and at least 0.1.
+        colorbar : bool, default=True
+            Whether to explain the colours.
+
+        Raises
+        ------
+        ValueError
+            If ``leaf_height`` is something else, or ``max_levels`` is below 1.
+        """
+        if leaf_height not in ("auto", "equal", "rows"):
+            raise ValueError(f"leaf_height is {leaf_height!r}; it must be 'auto', 'equal' or 'rows'.")
+        tree = rarest_parents(self.taxonomy, self.rows)
+        counts = self._in_order(tree)
+        is_large = len(tree.leaves) > _MOST_EQUAL_LEAVES and counts[0][tree.is_leaf(tree.nodes)].any()
+        by_rows = leaf_height == "rows" or (leaf_height == "auto" and is_large)
+        whole = icicle_of(tree, counts[0] if by_rows else None)
+        self.ax_ = given_axes(ax, *_size(whole))
+        self.figure_ = self.ax_.figure
+        narrowest = _COLUMN_OF_LARGE if is_large else _NARROWEST_COLUMN
+        layout = whole.upper(self._shown_levels(whole.n_columns, max_levels, narrowest))
+        cells = self._draw_cells(layout, counts, cmap, limit)
+        if colorbar:
+            self._explain_colors(cells)
+        self._write(layout, cells, whole.n_columns, tree, counts)
+        return self
+
+    def _in_order(self, tree: Taxonomy) -> tuple[Floats, Floats]:
+        """Give the rows and the wrong ones in the order of a tree of the same nodes."""
+        number = {name: k for k, name in enumerate(self.taxonomy.nodes)}
+        order = [number[name] for name in tree.nodes]
+        return self.rows[order], self.wrong[order]
+
+    def _shown_levels(self, n_levels: int, most: int | None, narrowest: float) -> int:
+        """Take as many levels as have room for text."""
+        if most is not None:
+            if most < 1:
+                raise ValueError(f"max_levels is {most}; it must be at least 1, or None for what fits.")
+            return min(most, n_levels)
+        settle_layout(self.ax_)
+        fitting = int(_SHARE_OF_TREE * size_in_points(self.ax_)[0] / narrowest)
+        return min(n_levels, max(_FEWEST_LEVELS, fitting))
+
+    def _draw_cells(
+        self, layout: Icicle, counts: tuple[Floats, Floats], cmap: Any, limit: float | None
+    ) -> Any:
+        from matplotlib import colormaps
+        from matplotlib.collections import PolyCollection
+
+        rows, wrong = (part[layout.nodes] for part in counts)
+        shares = wrong / np.where(rows > 0, rows, np.nan)
+        largest = max(float(np.nanmax(shares, initial=0.0)), _LEAST_LIMIT)
+        colors = (colormaps[cmap] if isinstance(cmap, str) else cmap).with_extremes(bad="0.88")
+        cells = PolyCollection(list(layout.corners()), cmap=colors, edgecolors="white")
+        cells.set_array(np.ma.masked_invalid(shares))
+        cells.set_clim(0.0, largest if limit is None else limit)
+        self.ax_.add_collection(cells)
+        self.ax_.set(xlim=(0, layout.n_columns), ylim=(1, 0), yticks=[], xticks=[])
+        self.ax_.spines[:].set_visible(False)
+        return cells
+
+    def _explain_colors(self, cells: Any) -> None:
+        from matplotlib.ticker import PercentFormatter
+
+        options = {"label": "Rows predicted outside the node", "fraction": 0.04, "pad": 0.02}
+        self.figure_.colorbar(cells, ax=self.ax_, format=PercentFormatter(xmax=1.0, decimals=0), **options)
+
+    def _write(
+        self, layout: Icicle, cells: Any, n_levels: int, tree: Taxonomy, counts: tuple[Floats, Floats]
+    ) -> None:
+        rows, wrong = (part[layout.nodes] for part in counts)
+        unseen = int((rows == 0).sum())
+        levels = f"{layout.n_columns} of {n_levels} levels: " if layout.n_columns < n_levels else ""
+        absent = f"; {unseen} without rows (grey)" if unseen else ""
+        several = sum(len(above) > 1 for above in self.taxonomy.parents.values())
+        once = f"; {several} of several parents, under the rarest" if several else ""
+        self.ax_.set_title(f"{levels}{len(layout.nodes)} nodes{absent}{once}", fontsize="medium")
+        settle_layout(self.ax_)  # only then is known how large the axes are
+        names, short = ([source[k] for k in layout.nodes] for source in (tree.nodes, tail_names(tree)))
+        texts = NodeTexts(self.ax_, layout, names, short, rows, wrong)
+        heights = texts.heights()
+        cells.set_linewidth(np.where(heights > 4.0, 0.8, np.where(heights > 1.5, 0.2, 0.0)))
+        texts.write_beside()
+        texts.write_inside(cells.to_rgba(cells.get_array()))
+
+
+def _size(layout: Icicle) -> tuple[float, float]:
+    """Give a width and height in inches that suit a tree."""
+    leaves = int(layout.is_end.sum())
+    height = float(np.clip(1.0 + _LEAF_HEIGHT * leaves, *_HEIGHTS))
+    width = float(np.clip(1.5 + _COLUMN_WIDTH * layout.n_columns, *_WIDTHS))
+    return width, height
+
+
+def taxonomy_of_model(model: Any, given: Any) -> Taxonomy:
+    """Find the hierarchy that a model was fitted with, inside a wrapper too, where none is given."""
+    found = taxonomy_of(getattr(model, "classifier_", model)) if given is None else Taxonomy.from_any(given)
+    if found is None:
+        raise TypeError(f"The {type(model).__name__} was fitted without a taxonomy; give one as taxonomy=...")
+    return found

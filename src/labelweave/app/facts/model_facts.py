@@ -1,0 +1,325 @@
+"""From a fitted model to the record of facts about it: a small function for each family of classifiers."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
+
+from labelweave.app.facts.record import (
+    ChoiceFacts,
+    CliqueFacts,
+    CombinationFacts,
+    FactorFacts,
+    FitFacts,
+    GraphFacts,
+    LabelThresholds,
+    LayerFacts,
+    LearningFacts,
+    ModelFacts,
+    Plain,
+    PruningFacts,
+    TaxonomyFacts,
+    Thresholds,
+)
+from labelweave.app.facts.words import (
+    changed_parameters,
+    kernel_words,
+    number_words,
+    plain_parameters,
+    taxonomy_words,
+)
+from labelweave.decisions.automatic import AutoLabelClassifier
+from labelweave.decisions.layers import guarantee_words, innermost, layer_words, shown_thresholds
+from labelweave.estimators import (
+    KernelLogisticClassifier,
+    LabelGraphClassifier,
+    LowRankClassifier,
+    LowRankClassifierCV,
+    TableModel,
+)
+from labelweave.labels import CliqueGraph
+
+_CHOICE_COLUMNS = ("rank", "regularization", "mean_test_score", "std_test_score")
+_COLUMNS = ("text", "categorical", "numeric", "labels", "label_separator", "id")
+
+
+def model_facts(model: Any) -> ModelFacts:
+    """Describe a fitted classifier, what decides on its scores, and the table it was fitted to.
+
+    The classifier that scores may be any of scikit-learn's.
+    """
+    outer, before = _outer(model)
+    inner = innermost(outer)
+    if isinstance(inner, Pipeline):
+        before, inner = [*before, *inner[:-1]], innermost(inner[-1])
+    support = getattr(inner, "support_", None)
+    own: Plain = {"kernel": _kernel(inner), "steps": "rounds"} | _own(inner)
+    return ModelFacts(
+        classifier=type(inner).__name__,
+        parameters=plain_parameters(inner),
+        changed=changed_parameters(inner),
+        one_class_a_row=outer._form.kind != "labels",
+        labels=[str(name) for name in outer.label_names_],
+        features=getattr(outer, "n_features_in_", None),
+        feature_names=feature_names(model) is not None,
+        scaling=getattr(getattr(inner, "scaling_", None), "kind", None),
+        support_rows=None if support is None else len(support),
+        fit=_fit(inner),
+        thresholds=_thresholds(inner),
+        decisions=[
+            LayerFacts(type(layer).__name__, plain_parameters(layer), changed_parameters(layer), words)
+            for layer, words in layer_words(outer)
+        ],
+        guarantee=guarantee_words(outer),
+        columns=_columns(model) if isinstance(model, TableModel) else None,
+        imputed=_imputed(inner),
+        unobserved=[str(outer.label_names_[label]) for label in outer._form.unobserved],
+        pruning=_pruning(inner),
+        steps_before=tuple(type(step).__name__ for step in before),
+        **own,
+    )
+
+
+def _outer(model: Any) -> tuple[Any, list[Any]]:
+    """Give the classifier that decides, and the steps of a pipeline before it."""
+    before = list(model[:-1]) if isinstance(model, Pipeline) else []
+    last = model[-1] if isinstance(model, Pipeline) else model
+    return last.classifier_ if isinstance(last, TableModel) else last, before
+
+
+def _imputed(model: Any) -> str | None:
+    means = getattr(model, "feature_means_", None)
+    return None if means is None else f"training means stand for missing features, of {len(means)} features"
+
+
+def _pruning(model: Any) -> PruningFacts | None:
+    found = getattr(model, "pruning_", None)
+    if found is None:
+        return None
+    before, after = (int(found[name]) for name in ("weights_before", "weights"))
+    counts = {"weights_before": before, "weights": after, "share_kept": after / max(1, before)}
+    return PruningFacts(**found | counts)
+
+
+def feature_names(model: Any) -> Any:
+    """Give the names of the features of a classifier, or of what a table or steps become; None without."""
+    if isinstance(innermost(model), Pipeline):
+        model = innermost(model)
+        with suppress(AttributeError, ValueError, NotFittedError):  # of steps that do not name what they make
+            return np.asarray(model[:-1].get_feature_names_out(), dtype=object) if len(model) > 1 else None
+        return None
+    return getattr(model, "feature_names_" if isinstance(model, TableModel) else "feature_names_in_", None)
+
+
+def _columns(model: TableModel) -> Plain:
+    found = {name: getattr(model.columns_, name) for name in _COLUMNS}
+    return {name: list(v) if isinstance(v, tuple) else v for name, v in found.items() if v}
+
+
+def _kernel(model: Any) -> str:
+    """Write the kernel with its numbers; "precomputed" where X was the kernel."""
+    fitted = getattr(model, "kernel_", None)
+    found = getattr(model, "kernel", "linear") if fitted is None else fitted
+    return _kernels([kernel_words(kernel) for kernel in (found if isinstance(found, list) else [found])])
+
+
+def _kernels(words: list[str]) -> str:
+    """Write the first of several kernels, which differ in their numbers or in what they are."""
+    several = len(words) > 1 and words[0] != "precomputed"
+    return f"{len(words)} kernels, the first {words[0]}" if several else words[0]
+
+
+def label_thresholds(model: Any) -> LabelThresholds | None:
+    """Say from which probability, or score as ``predict`` prints it, labels are predicted; None without."""
+    outer, _ = _outer(model)
+    found = shown_thresholds(outer) if outer._form.kind == "labels" else None
+    if found is None:
+        return None
+    names = [str(name) for name in outer.label_names_]
+    by_label = dict(zip(names, np.broadcast_to(found, len(names)).tolist(), strict=True))
+    return LabelThresholds("probability" if hasattr(outer, "predict_proba") else "score", by_label)
+
+
+def _thresholds(model: Any) -> Thresholds | None:
+    own = getattr(model, "thresholds_", None)
+    found = getattr(model, "threshold_", None) if own is None else own
+    if found is None:
+        return None
+    is_probability = isinstance(model, (KernelLogisticClassifier, AutoLabelClassifier))
+    return Thresholds(
+        float(np.min(found)),
+        float(np.max(found)),
+        is_probability,
+        isinstance(model, AutoLabelClassifier) or getattr(model, "threshold", "auto") != "auto",
+    )
+
+
+def _fit(model: Any) -> FitFacts:
+    trace, gap = getattr(model, "trace_", None) or [], getattr(model, "duality_gap_", None)
+    first, last = (trace[0], trace[-1]) if trace else (None, None)
+    rounds = getattr(model, "n_iter_", None)
+    return FitFacts(
+        converged=getattr(model, "converged_", None),
+        status=getattr(model, "status_", None),
+        rounds=len(trace) if rounds is None else int(np.max(rounds)),
+        gap=None if gap is None else float(gap),
+        seconds=0.0 if last is None else round(last.time, 3),
+        checks=len(trace),
+        first_gap=None if first is None or np.isnan(first.gap) else first.gap,
+        objective=getattr(last, "primal", None),
+        gap_summary=_gap_words(model) if isinstance(model, LowRankClassifier) else None,
+    )
+
+
+def _gap_words(model: Any) -> str:
+    if math.isnan(model.duality_gap_):
+        if model.penalty == "trace_norm":
+            return "not known, since the objective is at the level of rounding"
+        return f"no bound with the penalty {model.penalty}"
+    rivals = "any rank" if model.penalty == "trace_norm" else "this rank"
+    return f"{model.duality_gap_:.2e} at most, to factors of {rivals}"
+
+
+def _own(model: Any) -> Plain:
+    """Give the facts that only some families have, as fields of :class:`ModelFacts`."""
+    if isinstance(model, KernelLogisticClassifier):
+        return _kernel_logistic(model)
+    if isinstance(model, AutoLabelClassifier):
+        return {"kernel": "those of the members", "steps": "steps", "combination": _combination(model)}
+    if isinstance(model, LabelGraphClassifier):
+        return {"steps": "passes", "graph": _graph(model)}
+    if not isinstance(model, LowRankClassifier):
+        return {}
+    own = {"factors": _factors(model)} | _learning(model)
+    return own | ({"choice": _choice(model)} if isinstance(model, LowRankClassifierCV) else {})
+
+
+def _kernel_logistic(model: KernelLogisticClassifier) -> Plain:
+    kernels = [kernel_words(term.kernel) if term.kernel else "precomputed" for term in model.prior_.terms]
+    tree, names = model.taxonomy_, [str(name) for name in model.classes_]
+    words, products = number_words(model.hyperparameters_), float(model.kernel_products_)
+    prior = {"kernels": kernels, "prior": words, "kernel_products": products}
+    own = _learning(model) | {"kernel": _kernels(kernels), "steps": "Newton steps", "prior": prior}
+    if tree is None:
+        return own
+    sizes = len(tree), len(tree.roots), len(tree.leaves)
+    return own | {"taxonomy": TaxonomyFacts(*sizes, taxonomy_words(tree, names))}
+
+
+def _combination(model: AutoLabelClassifier) -> CombinationFacts:
+    value, error = (float(x) for x in (model.left_out_value_, model.left_out_error_))
+    is_known = not math.isnan(value)
+    return CombinationFacts(
+        members=[one | {"words": _short_numbers(one["words"])} for one in model.members_],
+        loss=float(model.left_out_loss_),
+        uncoupled_loss=float(model.uncoupled_loss_),
+        metric=model.metric if model._form.kind == "labels" else "accuracy",
+        value=value if is_known else None,
+        error=error if is_known else None,
+        plan=model.plan_,
+    )
+
+
+def _short_numbers(words: str) -> str:
+    """Write numbers with four digits."""
+    return re.sub(r"\d+\.\d{5,}(e-?\d+)?", lambda found: f"{float(found[0]):.4g}", words)
+
+
+def _factors(model: Any) -> FactorFacts:
+    """Say which rank a model has, and which was asked for if that is another one."""
+    rank, asked = int(model.label_factors_.shape[1]), getattr(model, "rank", None)
+    words = f"{rank} (asked for {asked}; no product of factors has more)"
+    if asked is None:
+        words = f"{rank} (chosen by cross-validation)"
+    elif isinstance(asked, float):
+        words = f"{rank} (asked for {asked:g} of the labels)"
+    elif asked == rank:
+        words = str(rank)
+    return FactorFacts(rank, words)
+
+
+def _choice(model: Any) -> ChoiceFacts:
+    table = [np.asarray(model.cv_results_[name]).tolist() for name in _CHOICE_COLUMNS]
+    how = "the best of" if model.rule == "best" else "within a standard error of the best of"
+    ending = " (interrupted)" if model.search_status_ == "interrupted" else ""
+    score = -model.best_score_ if model.scoring == "loss" else model.best_score_
+    return ChoiceFacts(
+        rank=model.best_rank_,
+        regularization=model.best_regularization_,
+        score=model.best_score_,
+        scoring=model.scoring,
+        rule=model.rule,
+        folds=model.n_splits_,
+        status=model.search_status_,
+        pairs=[dict(zip(_CHOICE_COLUMNS, row, strict=True)) for row in zip(*table, strict=True)],
+        summary=f"rank {model.best_rank_}, regularization {model.best_regularization_:.4g}, {how} "
+        f"{len(table[0])} pairs on {model.n_splits_} folds: mean {model.scoring} {score:.4g}{ending}",
+    )
+
+
+def _learning(model: Any) -> Plain:
+    trace, status = model.learning_trace_, model.learning_status_.replace("_", " ")
+    loss, count = float(model.cross_validation_loss_), len(trace)
+    summary = f"{count} evaluations, cross-validation loss {loss:.4f} ({status})"
+    if not trace:
+        summary = "none, hyper-parameters are as given" if status == "fixed" else f"none, {status}"
+    learning = LearningFacts(
+        status=model.learning_status_,
+        evaluations=count,
+        cross_validation_loss=loss,
+        first_loss=next((float(r.value) for r in trace if r.stage == trace[-1].stage), None),
+        stages=trace[-1].stage if trace else 0,
+        seconds=round(trace[-1].time, 3) if trace else 0.0,
+        values=number_words(model.hyperparameters_),
+        summary=summary,
+    )
+    return {"hyperparameters": model.hyperparameters_, "learning": learning}
+
+
+def _graph(model: Any) -> GraphFacts:
+    graph, rounds = model.label_graph_, model.graph_trace_
+    kind = "learned" if rounds else model.graph if isinstance(model.graph, str) else "given"
+    most = graph.n_labels * (graph.n_labels - 1) // 2
+    larger = graph.n_cliques - len(graph.edges)
+    size = f"{len(graph.edges)} of {most} pairs" + (f" and {larger} larger cliques" if larger else "")
+    reason = f": {model.graph_reason_}" if model.graph_reason_ else ""
+    return GraphFacts(
+        summary=f"{kind}, {size}, width {graph.width}{reason}",
+        reason=model.graph_reason_ or None,
+        regularization=model.regularization_,
+        width=graph.width,
+        components=len([part for part in graph.components if len(part) > 1]),
+        cliques=clique_facts(graph, range(graph.n_cliques)),
+        rounds=[_round(record, graph) for record in rounds],
+    )
+
+
+def clique_facts(graph: CliqueGraph, chosen: Iterable[int]) -> list[CliqueFacts]:
+    """Name some cliques of a graph with their weights and signs, the strongest first."""
+    names = graph.shown_labels()
+    weights = np.zeros(graph.n_cliques) if graph.weights is None else graph.weights
+    signs = np.zeros(graph.n_cliques, int) if graph.signs is None else graph.signs
+    return [
+        CliqueFacts([str(names[k]) for k in graph.cliques[c]], float(f"{weights[c]:.6g}"), int(signs[c]))
+        for c in sorted(chosen, key=lambda c: -weights[c])
+    ]
+
+
+def _round(record: Any, graph: CliqueGraph) -> Plain:
+    names, loss = graph.shown_labels(), record.held_out_loss
+    return {
+        "round": record.round,
+        "cliques": [[str(names[label]) for label in clique] for clique in record.cliques],
+        "score": float(f"{record.score:.6g}"),
+        "objective": float(f"{record.primal:.8g}"),
+        "held_out_loss": None if math.isnan(loss) else float(f"{loss:.6g}"),
+        "passes": record.n_iter,
+        "seconds": round(record.time, 3),
+    }

@@ -1,0 +1,410 @@
+"""Which labels of which rows are probably recorded wrongly, and what says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelweave.app.noise.left_out_scores import as_log_odds, left_out_scores
+from labelweave.app.noise.noisy_curves import NoisyCurves, fit_noisy_curves
+from labelweave.app.noise.related_labels import RelatedLabels, label_strengths, relate_labels
+from labelweave.decisions.automatic import LARGEST_TABLE, AutoLabelClassifier
+from labelweave.estimators.targets import has_many_labels
+from labelweave.foundation.arguments import checked, shown
+from labelweave.foundation.array_types import Array, Floats, PerRow, RowsByLabels
+from labelweave.foundation.arrays import numbers_of
+from labelweave.labels import LabelMatrix
+from labelweave.labels.flip_rates import FlipRates, read_flip_rates
+from labelweave.labels.label_names import columns_by_name
+from labelweave.splits import IterativeStratifiedKFold
+
+_FOLDS = 5
+_MOST_LABELS = 1000  # of a matrix of labels by labels in every fold
+_FEWEST_ROWS = 10
+
+
+class Reason(NamedTuple):
+    """What another label of the row says.
+
+    Parameters
+    ----------
+    name : str
+        The name of the other label.
+    probability : float
+        The probability that the other label is there.
+    effect : float
+        What it adds to the expectation of the label in question, below 0 if it speaks against it.
+    """
+
+    name: str
+    probability: float
+    effect: float
+
+
+@dataclass(frozen=True)
+class LabelErrors:
+    """Entries of a label matrix that are probably wrong, the likeliest first.
+
+    Parameters
+    ----------
+    rows, labels : ndarray of int, shape (m,)
+        The places of the entries.
+    recorded : ndarray of bool, shape (m,)
+        Whether the label is recorded as there.
+    probability : ndarray of float64, shape (m,)
+        The probability that the entry is wrong.
+    alone : ndarray of float64, shape (m,)
+        The same by the label's own scores, without the other labels of the row.
+    expected : float
+        How many observed entries are expected to be wrong in all: the sum of the probabilities.
+    flip_rates : FlipRates
+        The rates that were given or estimated.
+    probabilities : ndarray of float64, shape (n, L)
+        For every entry the probability that the label is there, given what was recorded.
+    names : ndarray of str, shape (L,)
+        The names of the labels.
+    _findings : record
+        What rankings are made of.
+    """
+
+    rows: Array
+    labels: Array
+    recorded: Array
+    probability: Floats
+    alone: Floats
+    expected: float
+    flip_rates: FlipRates
+    probabilities: RowsByLabels
+    names: Array
+    _findings: _Findings = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        n, n_labels = self.probabilities.shape
+        lines = [
+            f"LabelErrors({len(self)} entries of {n} rows, {n_labels} labels; {self.expected:.3g} expected)"
+        ]
+        for place in range(min(len(self), 10)):
+            lines.append(f"  {self.words(place)}")
+        return "\n".join(lines)
+
+    def ranked(self, top: int) -> LabelErrors:
+        """Rank more entries, or fewer.
+
+        Parameters
+        ----------
+        top : int
+            How many entries to rank at most.
+
+        Returns
+        -------
+        LabelErrors
+            The same findings with so many entries.
+
+        Raises
+        ------
+        ValueError
+            If ``top`` is no whole number, or below 0.
+        """
+        if not (_is_whole(top) and top >= 0):
+            raise ValueError(f"top is {shown(top)}; give how many entries to rank, 0 or more.")
+        return self._findings.ranked(int(top))
+
+    def words(self, place: int) -> str:
+        """Say in a line which entry it is and why it is thought to be wrong.
+
+        Parameters
+        ----------
+        place : int
+            The place of the entry in the ranking, from 0 on.
+
+        Returns
+        -------
+        str
+            The line.
+        """
+        reasons = ", ".join(
+            f"{one.name} {'there' if one.probability > 0.5 else 'absent'} ({one.effect:+.2g})"
+            for one in self.reasons(place)
+        )
+        recorded = "recorded" if self.recorded[place] else "not recorded"
+        return (
+            f"row {self.rows[place]}, {str(self.names[self.labels[place]])!r} {recorded}: wrong with "
+            f"probability {self.probability[place]:.2f}, by its own scores {self.alone[place]:.2f}"
+            + (f"; {reasons}" if reasons else "")
+        )
+
+    def reasons(self, place: int, most: int = 3) -> list[Reason]:
+        """Say which other labels of the row speak most against what was recorded.
+
+        Parameters
+        ----------
+        place : int
+            The place of the entry in the ranking, from 0 on.
+        most : int, default=3
+            How many labels to name at most.
+
+        Returns
+        -------
+        list of Reason
+            Those that disagree, the strongest first; none where labels say nothing of each other.
+
+        Raises
+        ------
+        ValueError
+            If there is no entry at that place, or most is no whole number.
+        """
+        if not (_is_whole(place) and -len(self) <= place < len(self)):
+            raise ValueError(f"place is {place!r}; give a whole number below the {len(self)} entries.")
+        if not (_is_whole(most) and most >= 0):
+            raise ValueError(f"most is {most!r}; give a whole number, 0 or more.")
+        related = self._findings.related
+        if related is None:
+            return []
+        effects = related.effects(int(self.rows[place]), int(self.labels[place]))
+        against = -effects if self.recorded[place] else effects
+        found = [label for label in np.argsort(-against, kind="stable")[:most] if against[label] > 0]
+        known = related.known[self.rows[place]]
+        return [Reason(str(self.names[k]), float(known[k]), float(effects[k])) for k in found]
+
+    def records(self, most_reasons: int = 3) -> list[dict[str, Any]]:
+        """List the entries as dictionaries, for frames and files.
+
+        Parameters
+        ----------
+        most_reasons : int, default=3
+            How many other labels to name with each.
+
+        Returns
+        -------
+        list of dict
+            ``row``, ``label``, ``recorded``, ``probability``, ``alone`` and ``reasons``, a dict of effects.
+        """
+        return [
+            {
+                "row": int(self.rows[place]),
+                "label": str(self.names[self.labels[place]]),
+                "recorded": bool(self.recorded[place]),
+                "probability": float(self.probability[place]),
+                "alone": float(self.alone[place]),
+                "reasons": {one.name: one.effect for one in self.reasons(place, most_reasons)},
+            }
+            for place in range(len(self))
+        ]
+
+    @checked
+    def corrected(self, least: float = 0.5, how: Literal["hide", "flip", "soft"] = "hide") -> LabelMatrix:
+        """Give the labels without the entries that are probably wrong, or all by their probabilities.
+
+        Parameters
+        ----------
+        least : float, default=0.5
+            Entries that are wrong with at least this probability are corrected.
+        how : {"hide", "flip", "soft"}, default="hide"
+            Whether they become unobserved, or the opposite of what was recorded; or whether all entries, of
+            whatever ``least``, become the probabilities that labels are there, given what was recorded.
+
+        Returns
+        -------
+        LabelMatrix
+            The labels of all rows.
+
+        Raises
+        ------
+        ValueError
+            If ``least`` is no probability, or ``how`` is another word.
+        """
+        if not 0 <= least <= 1:
+            raise ValueError(f"least is {least}; give a probability, from 0 to 1.")
+        if how not in ("hide", "flip", "soft"):
+            raise ValueError(f"how is {how!r}; give 'hide', 'flip' or 'soft'.")
+        labels = self._findings.labels
+        if how == "soft":
+            known = np.where(np.isnan(self._findings.targets), np.nan, np.clip(self.probabilities, 0.0, 1.0))
+            return LabelMatrix.from_probabilities(known, labels.names)
+        signs = labels.to_signs()
+        wrong = (signs != 0) & (np.abs(self.probabilities - (signs > 0)) >= least)
+        signs[wrong] = 0 if how == "hide" else -signs[wrong]
+        observed = sp.csr_array(signs != 0) if (signs == 0).any() else None
+        return LabelMatrix(sp.csr_array(signs > 0), observed, labels.names)
+
+
+@checked
+def find_label_errors(
+    X: Any, y: Any, *, scores: Any = None, flip_rates: Any = None, related: Any = True,
+    random_state: int = 0, on_progress: Callable[[str], object] | None = None,
+) -> LabelErrors:  # fmt: skip
+    """Find the entries of a label matrix that are probably wrong, by left-out scores and related labels.
+
+    1.  Every row is scored by fits to other rows.
+    2.  A logistic curve a label between a floor and a ceiling says what labels truly are and how often they
+        are recorded wrongly (class-conditional noise, Natarajan et al. 2013), by likelihood.
+    3.  Ridge regressions explain what is left of every label by the other labels of the row, as recorded or
+        by their probabilities, whichever explains other folds better; no label explains itself.  Labels
+        that ``related`` names are asked first.
+    4.  Curves are fitted to scores and explanations together, and Bayes' rule gives the probability that an
+        entry is wrong, given what was recorded.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix, DataFrame} of shape (n, d), or None
+        The rows; None where ``scores`` are an array.
+    y : array-like of shape (n, L), sparse matrix, DataFrame, LabelMatrix or list of tags
+        The labels as recorded; entries that are not observed are not looked for.
+    scores : classifier or array-like of shape (n, L), default=None
+        Any classifier of many labels, of which clones are fitted to five folds; or scores or probabilities
+        of all rows by fits that did not see them, such as scikit-learn's ``cross_val_predict`` gives.
+        By default an :class:`AutoLabelClassifier`, whose own left-out probabilities are taken.
+    flip_rates : FlipRates or (missed, false), default=None
+        Known rates: of present labels recorded as absent, and of absent ones recorded as present.  Each is
+        one number, one a label, or None to be estimated; ``(None, 0)`` says that labels are only forgotten.
+    related : bool, LabelCovariance, Taxonomy, CliqueGraph or array-like of shape (L, L), default=True
+        Whether labels say something of each other; not above 1,000 labels or below 10 rows.  A structure says
+        which labels are asked first: those of large correlations, of either sign, or in the same clique.
+        Where what was recorded is not likelier by it, it changes nothing.
+    random_state : int, default=0
+        Draws the folds, and fixes the default model.
+    on_progress : callable or None, default=None
+        Called with a few words before every step.
+
+    Returns
+    -------
+    LabelErrors
+        As many entries as are expected to be wrong, ranked; ``ranked`` gives more or fewer.
+
+    Raises
+    ------
+    ValueError
+        If there is one class a row, rows or labels differ in number, scores are not finite, rates are no
+        shares, or the structure is of other labels.
+
+    Examples
+    --------
+    >>> from labelweave import LowRankClassifier, datasets
+    >>> from labelweave.noise import find_label_errors
+    >>> data = datasets.make_text_like(300, 200, 8)
+    >>> errors = find_label_errors(data.X, data.Y, scores=LowRankClassifier(rank=4))
+    >>> len(errors.ranked(5))
+    5
+    """
+    labels = _read_labels(y)
+    if on_progress is not None and not callable(on_progress):
+        raise ValueError(f"on_progress is {shown(on_progress)}; give a function of one text, or None.")
+    tell = (lambda words: None) if on_progress is None else on_progress
+    if not 0 <= random_state < 2**32:
+        raise ValueError(f"random_state is {random_state}; give a whole number from 0 to 2**32 - 1.")
+    rates = read_flip_rates(flip_rates, labels.words)
+    strengths = None if isinstance(related, bool | np.bool_) else label_strengths(related, labels)
+    folds = _folds(labels, random_state)
+    table = _scores(X, labels, scores, random_state, folds, tell)
+    targets = labels.to_dense()
+    tell("estimating how often labels are wrong")
+    alone = fit_noisy_curves(targets, table, rates)
+    found, relations = alone, None
+    is_asked = strengths is not None or bool(related)
+    if is_asked and 1 < labels.n_labels <= _MOST_LABELS and len(labels) >= _FEWEST_ROWS:
+        tell("asking related labels")
+        known = [np.where(np.isnan(targets), alone.truth, targets), alone.posterior(targets)]
+        residuals, least = targets - alone.expected(), np.inf
+        for structure in (None,) if strengths is None else (None, strengths):
+            asked = relate_labels(residuals, known, folds, structure)
+            if asked is None:
+                continue
+            tell("estimating with related labels")
+            curves = fit_noisy_curves(targets, table, rates, asked.evidence, alone)
+            if (loss := curves.log_loss(targets)) < least:
+                found, relations, least = curves, asked, loss
+    return _Findings(labels, targets, alone, found, relations).ranked(None)
+
+
+class _Findings(NamedTuple):
+    """All that rankings of entries are made of."""
+
+    labels: LabelMatrix
+    targets: RowsByLabels
+    alone: NoisyCurves
+    found: NoisyCurves
+    related: RelatedLabels | None
+
+    def ranked(self, top: int | None) -> LabelErrors:
+        """Rank so many entries; None for as many as are expected to be wrong."""
+        targets, probabilities = self.targets, self.found.posterior(self.targets)
+        wrong = np.where(np.isnan(targets), -1.0, np.abs(probabilities - targets)).ravel()
+        expected, observed = float(wrong[wrong > 0].sum()), int(np.count_nonzero(wrong >= 0))
+        count = min(observed, round(expected) if top is None else top)
+        places = (
+            np.argpartition(-wrong, count - 1)[:count] if 0 < count < len(wrong) else np.arange(len(wrong))
+        )
+        order = places[np.lexsort((places, -wrong[places]))][:count]
+        rows, columns = np.divmod(order, self.labels.n_labels)
+        recorded = targets[rows, columns]
+        alone = np.abs(self.alone.posterior(targets)[rows, columns] - recorded)
+        names = range(self.labels.n_labels) if self.labels.names is None else self.labels.names
+        return LabelErrors(
+            rows, columns, recorded == 1, wrong[order], alone, expected, self.found.rates, probabilities,
+            np.array([str(one) for one in names]), self,
+        )  # fmt: skip
+
+
+def _read_labels(y: Any) -> LabelMatrix:
+    if not has_many_labels(y):
+        raise ValueError(
+            "y has one class a row, but errors are looked for in labels; give a table with a column of 0 "
+            "and 1 for each."
+        )
+    labels = LabelMatrix.from_any(y).likelier()
+    if len(labels) < 2 or not labels.n_labels:
+        raise ValueError(
+            f"y has {len(labels)} row(s) and {labels.n_labels} label(s) (n_samples={len(labels)}); at least "
+            "2 rows and a label are needed."
+        )
+    if len(labels) * labels.n_labels > LARGEST_TABLE:
+        raise ValueError(
+            f"{len(labels)} rows of {labels.n_labels} labels are more than {LARGEST_TABLE:.0e} entries, all "
+            "of which are written out; look at some rows or labels at a time."
+        )
+    if not labels.observed_counts().any():
+        raise ValueError("y has no observed entry in which an error could be.")
+    return labels
+
+
+def _folds(labels: LabelMatrix, random_state: int) -> PerRow:
+    folds = np.zeros(len(labels), np.intp)
+    splitter = IterativeStratifiedKFold(min(_FOLDS, len(labels)), shuffle=True, random_state=random_state)
+    for number, (_, held) in enumerate(splitter.split(np.arange(len(labels)), labels)):
+        folds[held] = number
+    return folds
+
+
+def _scores(
+    X: Any, labels: LabelMatrix, scores: Any, random_state: int, folds: PerRow,
+    tell: Callable[[str], object],
+) -> RowsByLabels:  # fmt: skip
+    if scores is None or hasattr(scores, "fit"):
+        if X is None:
+            raise ValueError(
+                "X is None, and scores are no array; give rows, or scores of rows by fits to others."
+            )
+        model = AutoLabelClassifier(random_state=random_state) if scores is None else scores
+        found = left_out_scores(model, X, labels, folds, tell)
+    else:
+        table = numbers_of(columns_by_name(scores, labels.words, "scores"), "scores").astype(np.float64)
+        if table.shape != labels.shape:
+            raise ValueError(
+                f"scores has shape {table.shape} but y has shape {labels.shape}; they must agree."
+            )
+        found = as_log_odds(table)
+    if not np.isfinite(found).all():
+        row, label = np.argwhere(~np.isfinite(found))[0]
+        raise ValueError(f"scores at row {row}, label {label} is {found[row, label]}; scores must be finite.")
+    return found
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

@@ -1,0 +1,277 @@
+"""Metrics of a model on rows, their names, and the outcomes that explain them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelweave.app.report.reported_rows import (
+    MOST_SCORES,
+    SEARCHED,
+    OnProgress,
+    Outcomes,
+    ReportedRows,
+    all_labels,
+    all_scores,
+)
+from labelweave.decisions import ConformalLabelClassifier
+from labelweave.decisions.label_scores import take_rows
+from labelweave.decisions.layers import chosen_classes, shown_thresholds, taxonomy_of, with_probabilities
+from labelweave.foundation.array_types import Array, RowsByLabels
+from labelweave.labels import LabelMatrix
+from labelweave.metrics import class_summary, expected_calibration_error, log_loss, score_table
+from labelweave.metrics._classes import class_codes
+from labelweave.metrics._inputs import row_observed_counts
+from labelweave.metrics.known_labels import Unknown, known_classes, known_labels
+from labelweave.metrics.probabilities import CALIBRATION_FROM
+from labelweave.metrics.responses import label_probabilities
+
+_WORDS = {
+    "accuracy": ("Accuracy", "share of rows whose class is right"),
+    "mean_reciprocal_rank": ("Mean reciprocal rank", "1 where the right class comes first, 1/2 where second"),
+    "log_loss": ("Log loss", "of the probabilities, in nats"),
+    "calibration_error": (
+        "Calibration error",
+        f"mean distance of probabilities above {CALIBRATION_FROM:g} from the share that comes true",
+    ),
+    "taxonomic_loss": ("Taxonomic loss", "levels of the tree between the right class and the predicted one"),
+    "parent_accuracy": (
+        "Parent accuracy",
+        "share of rows whose class is right or a sibling of the right one",
+    ),
+    "hamming_loss": ("Hamming loss", "share of the label table that is wrong"),
+    "subset_accuracy": ("Subset accuracy", "share of rows whose labels are all right"),
+    "micro_f1": ("Micro-F1", "of all labels together, so frequent ones count most"),
+    "macro_f1": ("Macro-F1", "mean over labels, so rare ones count as much"),
+    "example_f1": ("Example-F1", "mean over rows"),
+    "auc_label": ("AUC of labels", "how well the scores of a label order the rows; 0.5 is chance"),
+    "auc_example": ("AUC of rows", "how well the scores of a row order the labels"),
+    "ranking_loss": ("Ranking loss", "share of pairs of a right and a wrong label in the wrong order"),
+    "coverage_error": ("Coverage error", "how far down the ranking the last right label is"),
+    "false_negatives": ("False negatives", "mean share of a row's right labels that are not predicted"),
+    "false_discoveries": ("False discoveries", "mean share of a row's predicted labels that are wrong"),
+    "label_ranking_average_precision": ("Ranking precision", "share of right labels above each right label"),
+}
+_LOSSES = (
+    "hamming_loss",
+    "log_loss",
+    "calibration_error",
+    "taxonomic_loss",
+    "ranking_loss",
+    "coverage_error",
+)
+OF_WHOLE_RANKINGS = {
+    "auc_label",
+    "auc_example",
+    "ranking_loss",
+    "coverage_error",
+    "label_ranking_average_precision",
+}
+_LOW_IS_GOOD = {*_LOSSES, "false_negatives", "false_discoveries"}
+
+
+def metric_line(key: str, value: float) -> SimpleNamespace:
+    """Name a metric, and say what it is in a few words."""
+    kind, _, size = key.partition("@")
+    name, meaning = _WORDS.get(key, (key, ""))
+    if size and kind == "precision":
+        best = "best label of a row" if size == "1" else f"{size} best labels of a row"
+        name, meaning = f"Precision at {size}", f"share of right ones among the {best}"
+    elif size:
+        name, meaning = f"nDCG at {size}", "like precision, but the first labels count more"
+    return SimpleNamespace(name=name, value=value, low_is_good=key in _LOW_IS_GOOD, meaning=meaning)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How well a model does.
+
+    metrics: as the command ``evaluate`` gives them.
+    notes: what was not counted, in sentences.
+    n_counted: rows that are measured, of which something is observed.
+    metrics_of: the metrics of some of these rows alone, by their places among them.
+    probabilities: those of the outcomes' rows and labels, where the model has them.
+    true_nodes, predicted_nodes (m,): one class a row: the classes of all rows where one is known, inner nodes
+        of the taxonomy too.
+    """
+
+    outcomes: Outcomes
+    metrics: dict[str, float]
+    notes: list[str]
+    n_counted: int
+    metrics_of: Callable[[Array], dict[str, float]]
+    true_nodes: Array | None = None
+    predicted_nodes: Array | None = None
+    probabilities: RowsByLabels | None = None
+
+
+def measure(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgress) -> Measured:
+    """Predict, and compare with what is true."""
+    return (_measure_classes if rows.has_classes else _measure_labels)(rows, y, unknown, on_progress)
+
+
+def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgress) -> Measured:
+    truth, columns = known_labels(y, rows.label_names, unknown)
+    _check_length(rows, len(truth))
+    number, scores, predicted = all_labels(rows, columns, on_progress)
+    on_progress("measuring")
+    source, probabilities = with_probabilities(rows.classifier), None
+    if source is rows.classifier:
+        probabilities = scores
+    elif source is not None:
+        probabilities = label_probabilities(source, rows.X, len(rows.label_names))[:, columns]
+
+    def metrics_of(part: Any) -> dict[str, float]:
+        found = score_table(truth[part], scores[part], predicted[part])
+        if sp.issparse(scores):
+            return {name: value for name, value in found.items() if name not in OF_WHOLE_RANKINGS}
+        if probabilities is None:
+            return found
+        found["log_loss"] = log_loss(truth[part], probabilities[part])
+        return found | _calibration(truth[part], probabilities[part])
+
+    metrics = metrics_of(slice(None))
+    limits = shown_thresholds(rows.classifier)
+    limits = None if limits is None else limits[columns]
+    outcomes = Outcomes(truth, predicted, scores, np.arange(len(rows)), columns, number, limits)
+    notes = _label_notes(truth, len(rows.label_names))
+    if outcomes.is_searched:
+        notes.append(_search_note(outcomes, len(rows.label_names)))
+    metrics |= _controlled_share(rows.classifier, outcomes)
+    seen = np.flatnonzero(row_observed_counts(truth))
+
+    def metrics_of_seen(part: Array) -> dict[str, float]:
+        return metrics_of(seen[part])
+
+    return Measured(outcomes, metrics, notes, len(seen), metrics_of_seen, probabilities=probabilities)
+
+
+def _search_note(outcomes: Outcomes, n_labels: int) -> str:
+    """Say what was searched for, what of the truth that holds, and what is not measured."""
+    is_found = sp.csr_array(outcomes.scores, copy=True)
+    is_found.data[:] = 1
+    share = outcomes.truth.positives.multiply(is_found).sum() / max(1, outcomes.truth.positives.nnz)
+    return (
+        f"The {SEARCHED} best labels of each row were searched for, and {share:.1%} of the rows' labels are "
+        "among them. What needs the ranks of all labels is not measured: AUC, ranking loss, coverage error "
+        f"and ranking precision; up to {MOST_SCORES // n_labels:,} rows have these."
+    )
+
+
+def _calibration(truth: LabelMatrix, probabilities: Any) -> dict[str, float]:
+    """Measure probabilities that matter; nothing where none is above the level, or no entry is observed."""
+    if not truth.observed_counts().any():
+        return {}
+    error = float(expected_calibration_error(truth, probabilities, least=CALIBRATION_FROM))
+    return {} if np.isnan(error) else {"calibration_error": error}
+
+
+def _controlled_share(classifier: Any, outcomes: Outcomes) -> dict[str, float]:
+    """Measure what label sets with a guarantee bound: the mean over rows of a share, of nothing 0."""
+    if not isinstance(classifier, ConformalLabelClassifier):
+        return {}
+    mistakes, of = outcomes.missed, outcomes.truth.positives
+    if classifier.control == "false_discoveries":
+        mistakes, of = outcomes.wrong, outcomes.counted
+    shares = mistakes.sum(axis=1) / np.maximum(1, of.sum(axis=1))
+    observed = outcomes.truth.observed
+    seen = slice(None) if observed is None else np.diff(observed.indptr) > 0
+    return {classifier.control: float(np.mean(shares[seen]))}
+
+
+def _check_length(rows: ReportedRows, n_targets: int) -> None:
+    if n_targets != len(rows):
+        raise ValueError(f"X has {len(rows)} rows but y has {n_targets}; give one row of labels a row of X.")
+
+
+def _label_notes(truth: LabelMatrix, n_labels: int) -> list[str]:
+    notes, empty = list[str](), int((truth.positive_counts() == 0).sum())
+    if truth.has_missing:
+        share = 1 - truth.observed_counts().sum() / (len(truth) * truth.n_labels)
+        notes.append(f"{share:.1%} of the entries of the label table are missing and are not counted.")
+    if truth.doubts is not None:
+        share = truth.doubts.nnz / (len(truth) * truth.n_labels)
+        notes.append(
+            f"{share:.1%} of the entries of the label table are probabilities: label sets are counted by "
+            "them, rankings see the likelier labels."
+        )
+    if truth.n_labels < n_labels:
+        notes.append(f"{n_labels - truth.n_labels} of the model's {n_labels} labels are not in the data.")
+    if empty:
+        notes.append(
+            f"No row of the data has {empty} of the {truth.n_labels} labels; their recall is not known."
+        )
+    return notes
+
+
+def _measure_classes(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgress) -> Measured:
+    names, taxonomy = rows.label_names, taxonomy_of(rows.classifier)
+    classes = known_classes(y, names, taxonomy, unknown)
+    _check_length(rows, len(classes))
+    known = np.flatnonzero(classes != None)  # noqa: E711
+    kept = ReportedRows(rows.classifier, take_rows(rows.X, known), [""] * len(known), None)
+    has_probabilities = hasattr(rows.classifier, "predict_proba")
+    scores = all_scores(kept, "predict_proba" if has_probabilities else "auto", on_progress)
+    on_progress("measuring")
+    chosen = chosen_classes(kept.classifier, scores, lambda: kept.classifier.predict(kept.X))
+    true = classes[known]
+    exact = np.flatnonzero(np.isin(true, names))
+    if not len(exact):
+        raise ValueError(
+            "No row of the data has a class of the model, only nodes above them, so there is nothing to "
+            "compare."
+        )
+    truth = _as_labels(true[exact], names)
+    number = "probability" if has_probabilities else "score"
+    predicted_names = np.array(names, object)[chosen]
+    predicted = _as_labels(predicted_names[exact], names).positives
+    limits = shown_thresholds(rows.classifier) if rows.classifier._form.kind == "binary" else None
+    if limits is not None:  # of the second class; the first has the rest
+        limits = np.array([float(has_probabilities) - limits[-1], limits[-1]])
+    outcomes = Outcomes(truth, predicted, scores[exact], known[exact], np.arange(len(names)), number, limits)
+
+    def class_labels(classes: Array) -> LabelMatrix:
+        """Give inner nodes as rows of which nothing is observed."""
+        known = np.isin(classes, names)
+        positives = sp.lil_array((len(classes), len(names)), dtype=np.int8)
+        positives[np.flatnonzero(known), class_codes(classes[known], names)] = 1
+        seen = np.repeat(known[:, None], len(names), axis=1).astype(np.int8)
+        return LabelMatrix(sp.csr_array(positives), None if known.all() else sp.csr_array(seen))
+
+    def metrics_of(part: Any) -> dict[str, float]:
+        if has_probabilities:
+            names_there = predicted_names[part]
+            found = class_summary(true[part], scores[part], names, taxonomy=taxonomy, y_pred=names_there)
+            return found | _calibration(class_labels(true[part]), scores[part])
+        accuracy = outcomes.hits[part].nnz / max(1, outcomes.truth[part].positives.shape[0])
+        return {"accuracy": accuracy} | score_table(truth[part], outcomes.scores[part], predicted[part])
+
+    metrics, n_counted = metrics_of(slice(None)), len(true) if has_probabilities else len(truth)
+    notes = class_notes(len(classes), len(known), len(exact))
+    nodes = (true.astype(str), predicted_names.astype(str))
+    probabilities = outcomes.scores if has_probabilities else None
+    return Measured(outcomes, metrics, notes, n_counted, metrics_of, *nodes, probabilities)
+
+
+def _as_labels(classes: Array, names: list[str]) -> LabelMatrix:
+    columns = class_codes(classes, names)
+    entries = (np.ones(len(columns), np.int8), columns, np.arange(len(columns) + 1))
+    return LabelMatrix(sp.csr_array(entries, shape=(len(columns), len(names))), None, names)
+
+
+def class_notes(n_rows: int, n_known: int, n_exact: int) -> list[str]:
+    """Say of how many rows no class, or only a node above it, is known."""
+    notes = []
+    if n_known < n_rows:
+        notes.append(f"{n_rows - n_known} of {n_rows} rows have no known class and are not counted.")
+    if n_exact < n_known:
+        notes.append(
+            f"Of {n_known - n_exact} of {n_rows} rows only a group of classes is known; they count in the "
+            "tree, the log loss and the taxonomic loss, not for single classes."
+        )
+    return notes

@@ -1,0 +1,237 @@
+"""From a fitted model and labelled rows to one HTML page with nothing outside it.
+
+Jinja escapes every name, text and number.  The page's policy forbids all requests, and all scripts but its
+own, whose digest it names; without scripts only sorting and filtering are gone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from os import PathLike
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from labelweave.app.report.label_numbers import (
+    LabelNumbers,
+    count_words,
+    label_numbers,
+    node_numbers,
+    weakest_labels,
+)
+from labelweave.app.report.label_structure import LabelStructure
+from labelweave.app.report.measured import Measured, measure, metric_line
+from labelweave.app.report.members import tried_members
+from labelweave.app.report.model_words import model_lines
+from labelweave.app.report.pictures import (
+    correlation_picture,
+    frequency_picture,
+    graph_picture,
+    reliability_picture,
+    tree_branches,
+    tree_picture,
+)
+from labelweave.app.report.reported_rows import ReportedRows, read_rows
+from labelweave.app.report.row_examples import RowExamples
+from labelweave.app.report.suspects import suspects
+from labelweave.app.report.weak_labels import chief_confusions, weak_labels
+from labelweave.app.report.yardstick import baseline_metrics, intervals, verdict
+from labelweave.decisions.layers import taxonomy_of
+from labelweave.foundation.arguments import checked
+from labelweave.labels import LabelMatrix
+from labelweave.model_files.safe_file import replacing_file
+
+
+@checked
+@dataclass(frozen=True)
+class ReportOptions:
+    """What a report says besides, and how much of it.
+
+    Parameters
+    ----------
+    title : str, default="Model report"
+        The heading of the page.
+    facts : mapping of str to str, default={}
+        Further facts about model and data, such as the names of their files.
+    weakest : int, default=20
+        The most weak labels to look into.
+    examples : int, default=6
+        The most rows to show with all their labels.
+    unknown_labels : {"error", "ignore"}, default="error"
+        What to do with labels or classes that the model does not know.
+
+    Raises
+    ------
+    ValueError
+        If a number is negative, or ``unknown_labels`` something else.
+    """
+
+    title: str = "Model report"
+    facts: Mapping[str, str] = field(default_factory=dict)
+    weakest: int = 20
+    examples: int = 6
+    unknown_labels: Literal["error", "ignore"] = "error"
+
+    def __post_init__(self) -> None:
+        for name in ("weakest", "examples"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be 0 or more.")
+        if self.unknown_labels not in ("error", "ignore"):
+            raise ValueError(f"unknown_labels is {self.unknown_labels!r}; it is 'error' or 'ignore'.")
+
+
+def rendered(content: Mapping[str, Any]) -> str:
+    """Write the page."""
+    script = (resources.files(__package__) / "templates" / "report.js").read_text(encoding="utf-8")
+    digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return _environment().get_template("report.html").render(content, script=script, digest=digest)
+
+
+@cache
+def _environment() -> Environment:
+    blocks: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True, "undefined": StrictUndefined}
+    environment = Environment(loader=PackageLoader("labelweave.app.report"), autoescape=True, **blocks)
+    filters: dict[str, Callable[..., str]] = {
+        "share": lambda value, digits=2: "–" if np.isnan(value) else f"{value:.{digits}f}",
+        "decimal": lambda value: "undefined" if np.isnan(value) else f"{value:.4f}",
+        "signed": lambda value, digits=3: f"{value:+.{digits}f}".replace("-", "−"),
+        "whole": count_words,
+    }
+    environment.filters |= filters
+    return environment
+
+
+_MOST_LINES = 10_000  # of the table of all labels
+_FREQUENT = 12
+
+
+@checked
+def write_report(
+    model: Any, X: Any, y: Any, path: str | PathLike[str], *,
+    row_names: Sequence[Any] | npt.NDArray[Any] | None = None, options: ReportOptions | None = None,
+    on_progress: Callable[[str], None] | None = None,
+) -> None:  # fmt: skip
+    """Write one HTML file about a fitted model and how well it does on labelled rows.
+
+    The file needs no other one, no network and no scripts.  It begins with a verdict and the metrics, with
+    intervals and beside who always predicts the most frequent labels; says which labels are weak and why,
+    what the model holds about its labels, shows rows with what pushed their labels up or down (for scores
+    that are sums over features, exactly), and ends with what the model is, and its certificate.
+
+    Parameters
+    ----------
+    model : classifier, TableModel or Pipeline
+        A fitted classifier of this library, one of its wrappers that decide, a model of table rows, or
+        scikit-learn's pipeline with one of these as its last step.
+    X : {array-like, sparse matrix, DataFrame, list of str} of n rows
+        What the model takes.
+    y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
+        The labels, matched by name where they have names, NaN where not observed; or one class a row, None or
+        NaN where not known.  What is not known is never counted.
+    path : path-like
+        The file, replaced only once the new one is complete.
+    row_names : sequence of length n or None, default=None
+        What the rows are called; by default a frame's index, else numbers from 0.
+    options : ReportOptions or None, default=None
+        Title, further facts, and how many weak labels and rows to show.
+    on_progress : callable or None, default=None
+        Called with a few words whenever a part is done.
+
+    Raises
+    ------
+    TypeError
+        If the model is no fitted classifier of this library.
+    ValueError
+        If there are no rows or no labels, or they do not fit to the model.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from labelweave import MaxMarginClassifier, datasets
+    >>> from labelweave.report import write_report
+    >>> data = datasets.make_text_like(300, 200, 6)
+    >>> model = MaxMarginClassifier().fit(data.X[:200], data.Y[:200])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "report.html"
+    ...     write_report(model, data.X[200:], data.Y[200:], path)
+    ...     path.read_text()[:15]
+    '<!DOCTYPE html>'
+    """
+    options, tell = options or ReportOptions(), on_progress or (lambda words: None)
+    rows = read_rows(model, X, row_names)
+    measured = measure(rows, y, options.unknown_labels, tell)
+    _refuse_nothing(measured.outcomes.truth)
+    tell("looking into weak labels")
+    numbers = label_numbers(measured.outcomes, measured.probabilities)
+    content = _performance(rows, measured, numbers, options) | _structure(rows, measured, numbers)
+    tell("looking for wrong labels")
+    content["suspects"] = suspects(rows, measured)
+    tell("writing")
+    html = rendered(content | {"title": options.title, "facts": dict(options.facts) | model_lines(rows)})
+    with replacing_file(path) as file:
+        file.write(html.encode(errors="backslashreplace"))  # names of files may have bytes that are no text
+
+
+def _refuse_nothing(truth: LabelMatrix) -> None:
+    if not truth.positives.nnz:
+        raise ValueError(
+            f"None of the {len(truth)} rows has a label; a report compares predictions with labels, so give "
+            "data that have some."
+        )
+
+
+def _performance(
+    rows: ReportedRows, measured: Measured, numbers: LabelNumbers, options: ReportOptions
+) -> dict[str, Any]:
+    """Say how well the model does, on which labels not, and show rows."""
+    outcomes, names = measured.outcomes, measured.outcomes.names
+    examples = RowExamples(rows, outcomes)
+    baseline, found = baseline_metrics(measured, taxonomy_of(rows.classifier)), intervals(measured)
+    weak = weak_labels(outcomes, numbers, weakest_labels(numbers, options.weakest), rows.has_classes)
+    order = np.argsort(-numbers.positive, kind="stable")[:_MOST_LINES]
+    return {
+        "has_classes": rows.has_classes,
+        "verdict": verdict(measured, numbers, found, baseline),
+        "metrics": [metric_line(key, value) for key, value in measured.metrics.items()],
+        "baseline": [baseline.get(key, np.nan) for key in measured.metrics],
+        "intervals": [found.get(key) for key in measured.metrics],
+        "measured": measured,
+        "names": names,
+        "numbers": numbers,
+        "order": order.tolist(),
+        "chief": chief_confusions(outcomes),
+        "picture": frequency_picture(numbers, names),
+        "reliability": reliability_picture(outcomes.truth, measured.probabilities),
+        "weak": weak,
+        "weak_examples": {label.label: examples.of_label(label.label) for label in weak},
+        "examples": examples.across(options.examples),
+        "linear": examples.linear,
+    }
+
+
+def _structure(rows: ReportedRows, measured: Measured, numbers: LabelNumbers) -> dict[str, Any]:
+    """Say what the model holds about its labels."""
+    structure, taxonomy = LabelStructure(rows.classifier), taxonomy_of(rows.classifier)
+    correlations, graph = structure.correlations, structure.graph
+    columns = measured.outcomes.columns
+    frequent = np.argsort(-numbers.positive, kind="stable")[:_FREQUENT]
+    is_closed = bool(getattr(rows.classifier, "_enforces", False))
+    nodes = [] if taxonomy is None else node_numbers(taxonomy, measured, numbers, is_closed)
+    return {
+        "structure": structure,
+        "tried": tried_members(rows.classifier),
+        "correlations": None if correlations is None else correlation_picture(correlations, structure.names),
+        "graph_picture": None if graph is None else graph_picture(graph, structure.names),
+        "nodes": nodes,
+        "is_closed": is_closed,
+        "branches": [] if taxonomy is None else tree_branches(taxonomy, nodes),
+        "tree_picture": None if taxonomy is None else tree_picture(taxonomy, nodes),
+        "frequent": [structure.neighbors(int(columns[label])) for label in frequent],
+    }

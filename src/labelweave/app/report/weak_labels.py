@@ -1,0 +1,156 @@
+"""Labels that a model does badly on, what stands where they were missed, and what seems to be the reason."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelweave.app.report.label_numbers import LabelNumbers, count_words
+from labelweave.app.report.reported_rows import SEARCHED, Outcomes
+from labelweave.foundation.array_types import Array
+from labelweave.inference import choose_thresholds
+from labelweave.metrics import f1_score
+
+_MOST = 6
+_FEW_ROWS = 10
+_WELL_RANKED = 0.85
+_BADLY_RANKED = 0.7
+_WORTH_SAYING = 0.05
+_OFTEN = 0.25
+
+
+class Companion(NamedTuple):
+    """Another label, and in how many of the rows it stands, of what is known by probabilities the mean."""
+
+    name: str
+    n_rows: float
+
+
+def companions(outcomes: Outcomes, labels: list[int]) -> list[SimpleNamespace]:
+    """Find the labels that stand beside errors.
+
+    ``instead``: where one was missed: what was predicted wrongly, the most frequent first; ``there``: where
+    it was predicted wrongly: what is true, those first that are there most often above what they usually are.
+    """
+    truth, names, wrong = outcomes.truth, outcomes.names, outcomes.expected_wrong
+    positives = truth.expected_positives.astype(np.float64)
+    instead = sp.csr_array(outcomes.expected_missed[:, labels].T @ wrong)
+    there = sp.csr_array(wrong[:, labels].T @ positives)
+    usual = positives.sum(axis=0) / np.maximum(truth.observed_counts(), 1)
+    rows, nothing = np.asarray(wrong[:, labels].sum(axis=0)).ravel(), np.zeros(len(names))
+    return [
+        SimpleNamespace(
+            instead=_best(instead[[k]], names, nothing, label),
+            there=_best(there[[k]], names, usual * rows[k], label),
+        )
+        for k, label in enumerate(labels)
+    ]
+
+
+def _best(counts: sp.csr_array, names: list[str], expected: Array, label: int) -> list[Companion]:
+    """Order other labels than one by their counts above what is expected."""
+    # equal ones by number, however a sparse product orders them
+    order = np.lexsort((counts.indices, expected[counts.indices] - counts.data))
+    order = order[counts.indices[order] != label][:_MOST]
+    return [Companion(names[counts.indices[k]], float(counts.data[k])) for k in order]
+
+
+def chief_confusions(outcomes: Outcomes) -> list[Companion | None]:
+    """Find for every label what is most often predicted wrongly where it was missed, if anything."""
+    counts, names = sp.csr_array(outcomes.expected_missed.T @ outcomes.expected_wrong), outcomes.names
+    rows = np.repeat(np.arange(len(names)), np.diff(counts.indptr))
+    order = np.lexsort((counts.indices, -counts.data, rows))[counts.indptr[:-1][np.diff(counts.indptr) > 0]]
+    found: list[Companion | None] = [None] * len(names)
+    for row, place in zip(rows[order], order, strict=True):
+        found[row] = Companion(names[counts.indices[place]], float(counts.data[place]))
+    return found
+
+
+def weak_labels(
+    outcomes: Outcomes, numbers: LabelNumbers, labels: list[int], has_classes: bool
+) -> list[SimpleNamespace]:
+    """Look into weak labels: their numbers and names, what seems to be wrong, what stands beside errors."""
+    if not labels:
+        return []
+    best = [(np.nan, np.nan)] * len(labels) if has_classes else _best_f1(outcomes, labels)
+    found = []
+    for label, beside, (threshold, f1) in zip(labels, companions(outcomes, labels), best, strict=True):
+        reasons = _counts(outcomes, numbers, label, has_classes)
+        limit = None if outcomes.thresholds is None else float(outcomes.thresholds[label])
+        reasons += _ranking(numbers, label, threshold, f1, limit)
+        reasons += _confusions(numbers, label, beside, has_classes)
+        name = outcomes.names[label]
+        found.append(SimpleNamespace(label=label, name=name, reasons=reasons, companions=beside))
+    return found
+
+
+def _best_f1(outcomes: Outcomes, labels: list[int]) -> list[tuple[float, float]]:
+    """Find the threshold that would be best on these rows, and its F1 score."""
+    truth, scores = outcomes.truth.select_labels(labels), outcomes.scores_of(labels)
+    thresholds = choose_thresholds(truth, scores, "macro_f1").thresholds
+    predicted = sp.csr_array((scores > thresholds).astype(np.int8))
+    f1 = np.asarray(f1_score(truth, predicted, average=None))
+    return list(zip(thresholds.tolist(), f1.tolist(), strict=True))
+
+
+def _counts(outcomes: Outcomes, numbers: LabelNumbers, label: int, has_classes: bool) -> list[str]:
+    """Say what the counts say."""
+    counts = [count[label] for count in (numbers.positive, numbers.predicted, numbers.missed, numbers.wrong)]
+    positive, predicted, missed, wrong = map(count_words, counts)
+    said = []
+    if counts[0] < _FEW_ROWS:
+        rows = f"Only {positive} row{' has' if positive == '1' else 's have'} it here"
+        said.append(f"{rows}, so these numbers are rough.")
+    if not counts[1]:
+        said.append(_never_predicted(outcomes, label, has_classes))
+    elif not numbers.hits[label]:
+        said.append(
+            f"It is never found: all {positive} rows that have it are missed, {predicted} others get it."
+        )
+    elif counts[2] > counts[3]:
+        said.append(f"Mostly it is missed: {missed} of the {positive} rows that have it.")
+    else:
+        said.append(f"Mostly it is predicted too often: {wrong} of {predicted} predictions are wrong.")
+    return said
+
+
+def _never_predicted(outcomes: Outcomes, label: int, has_classes: bool) -> str:
+    highest = outcomes.highest_score(label)
+    if np.isnan(highest):
+        return f"It is never predicted, and among the {SEARCHED} best labels of no row where it is known."
+    limit = None if outcomes.thresholds is None else outcomes.thresholds[label]
+    needed = "" if has_classes or limit is None else f"; it is predicted above {_number(limit)}"
+    return f"It is never predicted: its highest {outcomes.number} is {_number(highest)}{needed}."
+
+
+def _ranking(
+    numbers: LabelNumbers, label: int, threshold: float, f1: float, limit: float | None
+) -> list[str]:
+    """Say whether its scores or its threshold, the limit, are to blame."""
+    auc = numbers.auc[label]
+    if auc < _BADLY_RANKED:
+        return [f"Its scores hardly tell its rows from others (AUC {auc:.2f}, 0.5 is chance)."]
+    if not f1 > numbers.f1[label] + _WORTH_SAYING:
+        return []
+    if np.isnan(auc):
+        return [f"With the threshold {_number(threshold)} its F1 here would be {f1:.2f}."]
+    ranked = f"Its scores rank rows well (AUC {auc:.2f})" if auc >= _WELL_RANKED else f"The AUC is {auc:.2f}"
+    instead = "" if limit is None else f", not {_number(limit)}"
+    return [f"{ranked}; with the threshold {_number(threshold)}{instead}, its F1 here would be {f1:.2f}."]
+
+
+def _confusions(numbers: LabelNumbers, label: int, beside: SimpleNamespace, has_classes: bool) -> list[str]:
+    """Say which other label it is taken for."""
+    missed = numbers.missed[label]
+    if not beside.instead or beside.instead[0].n_rows < max(2, _OFTEN * missed):
+        return []
+    name, count = beside.instead[0]
+    how = "it is taken for" if has_classes else "where it is missed, the model wrongly says"
+    return [f"In {count_words(count)} of {count_words(missed)} rows {how} {name}."]
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}".replace("-", "−") if value else "0"

@@ -1,5 +1,0 @@
-"""One call that tries several models, and combines them on rows that they did not see."""
-
-from labelweave.automatic.classifier import LARGEST_TABLE, AutoLabelClassifier
-
-__all__ = ["LARGEST_TABLE", "AutoLabelClassifier"]

@@ -1,5 +1,0 @@
-"""The command line: one file a command.  Nothing outside this folder prints."""
-
-from labelweave.cli.program import main
-
-__all__ = ["main"]

@@ -1,0 +1,500 @@
+"""One call that is as good as the best of several models: AutoLabelClassifier."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from numbers import Integral
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit, logit, softmax
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from labelweave.decisions.automatic.combination import (
+    ROWS_TO_CROSS_FIT,
+    Combination,
+    LeftOut,
+    cross_fitted,
+    weighted_sum,
+)
+from labelweave.decisions.automatic.given import named_members, names_of_members
+from labelweave.decisions.automatic.known_sets import KnownSets
+from labelweave.decisions.automatic.members import Members
+from labelweave.decisions.automatic.plan import Plan, Shape, make_plan
+from labelweave.decisions.automatic.scorers import CombinedScorer
+from labelweave.decisions.automatic.set_values import most_probable, value_of_sets
+from labelweave.decisions.automatic.table import Member, TrainingTable, folds_of
+from labelweave.estimators.base import LabelClassifier, fit_method, warn_of_end
+from labelweave.estimators.held_out import HeldOutScores
+from labelweave.estimators.parameters import (
+    POSITIVE,
+    SHARED,
+    ClassWeight,
+    FlipRatesLike,
+    RandomState,
+    keep_parameters,
+)
+from labelweave.estimators.progress import FitArguments, FitProgress
+from labelweave.estimators.scaling import choose_scaling
+from labelweave.estimators.targets import check_lengths, read_targets
+from labelweave.features import FeatureMatrix, RBFKernel
+from labelweave.features.feature_matrix import column_means, filled
+from labelweave.foundation.array_types import Array, Floats, PerLabel
+from labelweave.foundation.costs import warn_of_memory
+from labelweave.foundation.interrupts import PartInterrupted, interrupts_later, note_interrupt
+from labelweave.foundation.sklearn_compat import StrOptions
+from labelweave.inference import SigmoidCalibration
+from labelweave.labels import LabelMatrix
+from labelweave.model_files import ModelFileError, storable
+from labelweave.model_files.schema import (
+    MEASURED,
+    TEXT,
+    Field,
+    Items,
+    Made,
+    Numbers,
+    Optional,
+    Record,
+    count,
+)
+
+_METRICS = {"micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"}
+Metric = Literal["micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"]
+LARGEST_TABLE = 100_000_000  # rows times labels that are written out, 800 MB a table
+# of a row and label: a fit has some twenty tables, most of scores by penalties, and forests more
+_BYTES = 160.0
+_BELOW_ONE = np.nextafter(1.0, 0.0)
+_LEAST_SUM = 1e-200  # of probabilities of classes, below which their log-odds say what is likelier
+
+
+@storable("AutoLabelClassifier")
+class AutoLabelClassifier(LabelClassifier):
+    """Several models in one, combined on rows that none of them saw.
+
+    1.  Features are brought to one scale: standardised or quantiles of dense ones, rows of length 1 of
+        sparse ones, whichever has the lower left-out error in a ridge regression with an RBF kernel.
+    2.  Rows are split into five folds, stratified by labels; every member scores each fold by a fit to the
+        other four, and is fitted to all rows.
+    3.  "rbf": ridge regression of 0 and 1 with an RBF kernel, its width chosen by left-out error.
+    4.  "forest": trees grown on all labels together; the shares of labels in the leaves are averaged.
+    5.  "rbf+forest": ridge regression with half of the RBF kernel and half of the share of trees in which two
+        rows end in the same leaf.  Data too large for trees have "linear" in the place of both.
+    6.  "max-margin", for sparse rows: :class:`MaxMarginClassifier`, linear, with the best of four C.
+    7.  Penalties are those of the least squared error of left-out scores.
+    8.  A member's left-out scores become log-odds by a logistic curve a label, those of rare labels drawn to
+        the others'.  The model's score is a weighted sum of log-odds.  The weights are not negative and have
+        the least log loss on left-out rows.
+    9.  The probabilities of other labels may add to the log-odds of a label, by a logistic ridge regression
+        on left-out scores, where left-out rows of other folds gain by it.  Curves are fitted again.
+    10. Thresholds are the best for ``metric`` on the left-out probabilities.
+
+    Nothing is chosen on scores of rows that a fit has seen.  An unobserved label adds no error anywhere; a
+    missing feature gets the mean of the training rows, in predictions too.
+    Where y has one class a row, the most probable one is predicted, and ``metric`` has no part.
+
+    Parameters
+    ----------
+    metric : {"micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"}, \
+            default="micro_f1"
+        What label sets are to be best for; scores and probabilities do not depend on it.  For the subset
+        accuracy the most probable of the label sets that training rows have is predicted, or the labels of
+        probability above 1/2, for the Jaccard index of rows either that or what is best for their F1,
+        whichever is better on left-out rows.
+    time_budget : float or None, default=None
+        Seconds that a fit may take, by a cost model of the data's shape; None for 300.  A smaller plan is
+        made where the whole one takes longer.  No clock is looked at, so that the same data give the same
+        model; a slower machine takes longer.
+    members : "auto" or list of {"linear", "max-margin", "rbf", "forest", "rbf+forest"} or estimators, \
+            default="auto"
+        What is combined; "auto" goes by the size of the data.  Multi-label estimators of scikit-learn or of
+        labelweave, with ``predict_proba`` or ``decision_function``, may stand beside the names.  Clones are
+        fitted to the scaled features, for each fold and for all rows; the time budget does not count them.
+        Those of scikit-learn take no missing labels and are in no model file.
+    class_weight : {"balanced"}, dict or None, default=None
+        Weights of classes, by which those of rows are multiplied where a row has one class: a dict, or
+        "balanced" for rows / (classes x rows of the class), with rows counted by their weights.  Refused for
+        many labels a row: all labels of a row share a factorisation; thresholds for ``metric`` weigh rare
+        labels there.
+    flip_rates : FlipRates, (missed, false), "propensity" or None, default=None
+        How often labels are recorded wrongly, see :class:`MaxMarginClassifier`.
+    n_jobs : int or None, default=None
+        Threads that grow trees; the result does not depend on it.
+    random_state : int, RandomState instance or None, default=0
+        Fixes folds and trees.
+    verbose : bool or int, default=0
+        Whether to write to stderr how far a fit is: a line every two seconds, later more rarely, and one at
+        the end; 2 for a line at every step.
+
+    Attributes
+    ----------
+    members_ : list of dict
+        What was tried: ``name``, ``weight`` in the combination, ``left_out_loss``, the squared error of
+        left-out probabilities as a share of the labels' variance, ``seconds`` and ``words`` on what was
+        chosen.
+    plan_ : dict
+        What the time budget was turned into: members, trees, columns of a kernel matrix (``pivots``), folds
+        and the seconds foreseen.
+    left_out_loss_ : float
+        The squared error of the combination's left-out probabilities, as a share of the labels' variance.
+    uncoupled_loss_ : float
+        The same without what labels say of each other; equal where left-out rows did not gain by that.
+    left_out_value_, left_out_error_ : float
+        The metric on left-out rows with thresholds from the other folds, and its standard error over rows;
+        where y has one class a row, the accuracy, of rows weighted as in the fit and expected where classes
+        are probabilities.  What new rows show has a standard error of its own: the difference is to be
+        compared with the root of the sum of both squares.
+    thresholds_ : ndarray of float64, shape (L,)
+        Probabilities above are positive; not where ``known_sets_`` decide.
+    known_sets_ : KnownSets
+        The label sets that are predicted, where thresholds do not decide.
+    calibration_ : SigmoidCalibration
+        The curves from scores to probabilities.
+    scaling_ : FeatureScaling or None
+        What is done to the features.
+    scorer_ : CombinedScorer
+        The members with weights above 0.
+    classes_ : ndarray of shape (L,)
+        The label names, label numbers, or classes.
+    feature_means_ : ndarray of shape (d,) or None
+        What stands for missing features; None where X was sparse and had none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
+        Features seen in fit, and their names, when X was a frame.
+    status_ : {"complete", "interrupted"}
+        Whether all members were fitted; after Ctrl-C the model has those that were.
+
+    Examples
+    --------
+    >>> from labelweave import AutoLabelClassifier, datasets
+    >>> data = datasets.make_text_like(300, 200, 8)
+    >>> model = AutoLabelClassifier(time_budget=5).fit(data.X, data.Y)
+    >>> model.predict_proba(data.X[:2]).shape
+    (2, 8)
+    """
+
+    calibration_: SigmoidCalibration
+    thresholds_: PerLabel
+    known_sets_: KnownSets
+    members_: list[dict[str, Any]]
+    _left_out: LeftOut | None = None
+    plan_: dict[str, Any]
+
+    _stored: ClassVar[dict[str, Field]] = {
+        "scorer_": Made(CombinedScorer, {"L": "n_labels"}),
+        "thresholds_": Optional(Numbers("K", least=0, most=1)),
+        "known_sets_": Optional(Made(KnownSets, {"L": "n_labels"})),
+        "calibration_": Made(SigmoidCalibration, {"L": "n_labels"}),
+        "members_": Items(
+            Record(
+                {
+                    "name": TEXT,
+                    "weight": MEASURED,
+                    "left_out_loss": MEASURED,
+                    "seconds": MEASURED,
+                    "words": TEXT,
+                }
+            )
+        ),
+        "plan_": Record(
+            {
+                "members": Items(TEXT),
+                "trees": count(),
+                "pivots": count(),
+                "folds": count(),
+                "seconds": MEASURED,
+            }
+        ),
+        **dict.fromkeys(
+            ("left_out_loss_", "uncoupled_loss_", "left_out_value_", "left_out_error_"), MEASURED
+        ),
+    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "metric": [StrOptions(_METRICS)],
+        "time_budget": [POSITIVE, None],
+        "members": [StrOptions({"auto"}), list, tuple],
+        "class_weight": SHARED["class_weight"],
+        "flip_rates": SHARED["flip_rates"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self, metric: Metric = "micro_f1", *,
+        time_budget: float | None = None, members: Literal["auto"] | Sequence[Any] = "auto",
+        class_weight: ClassWeight = None, flip_rates: FlipRatesLike = None, n_jobs: int | None = None,
+        random_state: RandomState = 0, verbose: int = 0,
+    ) -> None:  # fmt: skip
+        keep_parameters(self, locals())
+
+    @fit_method
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the members and combine them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The training rows; NaN where a feature is not known.
+        y : array-like (n, L) or (n,), sparse matrix, frame, LabelMatrix, lists of tags or ClassProbabilities
+            Labels 0/1 or -1/1 with NaN where unobserved, or one class a row.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights of the rows' errors, on any scale; rows of weight 0 are left out.
+
+        Returns
+        -------
+        Self
+            The fitted model itself.
+
+        Raises
+        ------
+        ValueError
+            If the data make no sense, or are too few to be split; the row, column or label is named.
+        KeyboardInterrupt
+            After Ctrl-C, with the members that are done combined; see :func:`labelweave.set_config`.
+        """
+        given = named_members(self.members)
+        features, labels, weights = self._read(X, y, sample_weight)
+        plan = make_plan(Shape.of_data(features, labels), tuple(given) or None, self.time_budget)
+        progress = FitProgress(self, FitArguments(X, y, sample_weight), plan.steps() + 2)
+        table = self._table(features, labels, weights, plan, self._drawn_seed())
+        del features  # not scaled, and as large as those in the table
+        progress.subtask("scaling")
+        members, seconds = self._fit_members(Members(table, given=given), plan, progress)
+        with interrupts_later():
+            self._combine(members, seconds, labels, table, plan)
+        progress.subtask("combination")
+        progress.close()
+        if self.status_ == "interrupted":
+            warn_of_end(
+                f"The fit was interrupted after {len(members)} of {len(plan.members)} members; the model "
+                "combines these."
+            )  # fmt: skip
+        return self
+
+    def _refuse_together(self) -> None:
+        named_members(self.members)
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[FeatureMatrix, LabelMatrix, Array]:
+        """Read the rows of positive weight."""
+        features, weights = self._read_rows(X, sample_weight)
+        labels, self._form = read_targets(y)
+        check_lengths(len(features), len(labels))
+        self.classes_, labels = self._form.classes, self._corrected(labels)
+        weights = self._rows_by_class(labels, weights)
+        kept = np.flatnonzero(weights)
+        if len(kept) < 2:
+            raise ValueError(
+                f"X has {len(kept)} row(s) of positive weight (n_samples={len(kept)}), but 2 are needed, as "
+                "rows are scored by fits to others."
+            )
+        entries = len(kept) * labels.n_labels
+        if entries > LARGEST_TABLE:
+            raise ValueError(
+                f"{len(kept)} rows of {labels.n_labels} labels are more than {LARGEST_TABLE:.0e} entries, "
+                "which AutoLabelClassifier does not write out; use LowRankClassifier."
+            )
+        what = f"A fit to {len(kept)} rows of {labels.n_labels} labels"
+        warn_of_memory(what, _BYTES * entries, "LowRankClassifier writes no such tables out.")
+        weights = weights[kept]
+        return features.rows(kept).astype(np.float64), labels[kept], weights / weights.mean()
+
+    def _drawn_seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _table(
+        self, features: FeatureMatrix, labels: LabelMatrix, weights: Array, plan: Plan, seed: int
+    ) -> TrainingTable:
+        """Scale the features, and divide the rows into folds."""
+        targets = labels.to_dense()
+        self.scaling_ = choose_scaling(features, targets, lambda rows: RBFKernel("scale").resolved(rows))
+        features = self._scaled(features)
+        folds = folds_of(labels, plan.folds, seed)
+        return TrainingTable(features, targets, weights, folds, plan.trees, plan.pivots, seed, self.n_jobs)
+
+    def _read_rows(self, X: Any, sample_weight: Any) -> tuple[FeatureMatrix, Array]:
+        """Read features and weights of rows; a missing feature gets its mean over rows of positive weight."""
+        numbers = self._read_numbers(X, reset=True)
+        weights = self._row_weights(sample_weight, FeatureMatrix._unchecked(numbers))
+        if not sp.issparse(numbers) or np.isnan(numbers.data).any():
+            with np.errstate(
+                invalid="ignore", over="ignore"
+            ):  # of infinite features, which are refused below
+                means = column_means(numbers[weights > 0])
+            self.feature_means_ = np.where(np.isfinite(means), means, 0.0)
+            numbers = filled(numbers, self.feature_means_)
+        return self._checked_features(numbers), weights
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _fit_members(
+        self, maker: Members, plan: Plan, progress: FitProgress
+    ) -> tuple[list[Member], list[float]]:
+        """Fit one member after the other; those there are, where an interrupt or a callback ends that."""
+        members: list[Member] = []
+        seconds: list[float] = []
+
+        def on_step(name: str) -> None:
+            if progress.subtask(name) and members:
+                raise PartInterrupted
+
+        maker.on_step, self.status_ = on_step, "complete"
+        try:
+            for name in plan.members:
+                begin = time.perf_counter()
+                members.append(maker.make(name))
+                seconds.append(time.perf_counter() - begin)
+        except KeyboardInterrupt as interrupt:
+            if not members:
+                raise
+            note_interrupt(interrupt)
+            self.status_ = "interrupted"
+        return members, seconds
+
+    def _combine(
+        self, members: list[Member], seconds: list[float], labels: LabelMatrix, table: TrainingTable,
+        plan: Plan,
+    ) -> None:  # fmt: skip
+        self.plan_, self.trace_ = asdict(plan) | {"members": list(plan.members)}, []
+        scores = [member.scores for member in members]
+        is_small = len(table.targets) <= ROWS_TO_CROSS_FIT and len(np.unique(table.folds)) > 2
+        honest = cross_fitted(table, scores) if is_small else None
+        found, odds = Combination.learned(table, scores)  # scores are log-odds from here on
+        weights, coupling = found.weights, found.coupling
+        self.members_ = [
+            {"name": member.name, "weight": float(w), "left_out_loss": table.loss(expit(member.scores)),
+             "seconds": spent, "words": member.words}
+            for member, w, spent in zip(members, weights, seconds, strict=True)
+        ]  # fmt: skip
+        self.uncoupled_loss_ = table.loss(found.uncoupled.probabilities(weighted_sum(weights, scores)))
+        used = np.flatnonzero(weights)
+        self.scorer_ = CombinedScorer(
+            sum((weights[k] * found.curves[k].intercepts for k in used), np.zeros(labels.n_labels)),
+            tuple(members[k].scorer for k in used),
+            np.stack([weights[k] * found.curves[k].slopes for k in used]),
+        )
+        if coupling is not None:
+            self.scorer_ = replace(self.scorer_, coupling=coupling.matrix, shift=coupling.shift)
+        self.calibration_ = found.calibration
+        held = HeldOutScores(labels, found.calibration.probabilities(odds), table.weights)
+        self.left_out_loss_ = table.loss(held.scores)
+        self._left_out = LeftOut(held, held if honest is None else replace(held, scores=honest), table.folds)
+        self._choose_thresholds()
+
+    def with_metric(self, metric: str) -> Self:
+        """Give the same model with label sets that are best for another metric, without a fit.
+
+        Parameters
+        ----------
+        metric : {"micro_f1", "macro_f1", "example_f1", "hamming_loss", "jaccard", "subset_accuracy"}
+            What label sets are to be best for.
+
+        Returns
+        -------
+        Self
+            Another model with the same scores.
+
+        Raises
+        ------
+        ValueError
+            If the metric is unknown, or the model was read from a file, which keeps no left-out scores.
+        """
+        check_is_fitted(self)
+        if not isinstance(metric, str) or metric not in _METRICS:
+            raise ValueError(f"metric={metric!r} is not known; give one of {sorted(_METRICS)}.")
+        if self._left_out is None:
+            raise ValueError(
+                "A model file keeps no left-out scores to choose thresholds on; choose the metric before the "
+                "model is saved, or put TunedThresholdClassifier(model, cv='prefit') around it."
+            )
+        other = copy.copy(self)
+        other.metric = metric
+        other._choose_thresholds()
+        return other
+
+    def _left_out_probabilities(self) -> Array:
+        """Give probabilities of training rows by all that is learned of other folds: shape (n, L)."""
+        assert self._left_out is not None, "there are after a fit"
+        return self._left_out.honest.scores
+
+    def _choose_thresholds(self) -> None:
+        """Choose thresholds on left-out rows, and measure what they are worth."""
+        left_out = self._left_out
+        assert left_out is not None, "there are after a fit"
+        for name in ("thresholds_", "known_sets_"):
+            self.__dict__.pop(name, None)
+        decision: KnownSets | Floats
+        if self._form.kind == "labels":
+            rows, metric = left_out.held, str(self.metric)
+            decision, sets = left_out.decide(metric)
+        else:
+            rows, metric = left_out.honest, "accuracy"
+            decision, sets = np.full(rows.labels.n_labels, 0.5), most_probable(rows.scores)
+        setattr(self, "known_sets_" if isinstance(decision, KnownSets) else "thresholds_", decision)
+        self.left_out_value_, self.left_out_error_ = value_of_sets(rows.labels, sets, metric, rows.weights)
+
+    @property
+    def _lowest_threshold(self) -> float:
+        if not hasattr(self, "thresholds_"):
+            return 0.0
+        return float(logit(min(np.min(self.thresholds_), _BELOW_ONE)))
+
+    def _raw_scores(self, features: FeatureMatrix) -> Array:
+        """Give log-odds: shape (n, columns)."""
+        maps = self.calibration_
+        return np.asarray(maps.slopes * self.scorer_.scores(features) + maps.intercepts)
+
+    def _wide_scores(self, features: FeatureMatrix) -> Array:
+        return self._raw_scores(features) - self._lowest_threshold
+
+    def _deciding_blocks(self, X: Any) -> Iterator[Array]:
+        if self._form.kind == "multiclass":
+            return self._score_blocks(X)
+        blocks = self._score_blocks(X, self._raw_scores)
+        if hasattr(self, "known_sets_"):
+            return (self.known_sets_.choose(scores) - 0.5 for scores in blocks)
+        return (expit(scores) - self.thresholds_ for scores in blocks)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Compute the probabilities of labels or classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The rows; NaN where a feature is not known.
+
+        Returns
+        -------
+        ndarray of shape (n, L) or (n, C)
+            The probability of each label, or one distribution over the classes a row.
+        """
+        check_is_fitted(self)
+        scores = np.concatenate(list(self._score_blocks(X, self._raw_scores)))
+        table = expit(scores)
+        if self._form.kind == "binary":
+            return np.hstack([1.0 - table, table])
+        if self._form.kind == "multiclass":
+            sums = table.sum(axis=1, keepdims=True)
+            # rows far from all others may have no class whose probability is a number above 0
+            table = np.where(sums > _LEAST_SUM, table / np.maximum(sums, _LEAST_SUM), softmax(scores, axis=1))
+        return np.asarray(table)
+
+    def _storable_parameters(self) -> dict[str, Any]:
+        return super()._storable_parameters() | {"members": names_of_members(self.members)}
+
+    @classmethod
+    def _check_state(cls, state: dict[str, Any]) -> None:
+        super()._check_state(state)
+        is_by_sets = "known_sets_" in state["fitted"]
+        if is_by_sets == ("thresholds_" in state["fitted"]) or (
+            is_by_sets and state["form"]["kind"] != "labels"
+        ):
+            raise ModelFileError("it has neither thresholds_ nor known_sets_, or both.")
+        if not is_by_sets and not state["fitted"]["thresholds_"].min() > 0:
+            raise ModelFileError("its thresholds are no probabilities above 0.")

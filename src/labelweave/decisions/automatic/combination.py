@@ -1,0 +1,161 @@
+"""Members in one score, and what decides on label sets, by scores of rows that no member saw.
+
+A member's left-out scores become log-odds by a logistic curve a label.  The combination is a weighted sum of
+log-odds, with weights that are not negative and have the least log loss on left-out rows (Breiman, "Stacked
+regressions", 1996, with the loss of probabilities).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from labelweave.decisions.automatic.coupling import Coupling, couple_labels
+from labelweave.decisions.automatic.known_sets import KnownSets, choose_known_sets
+from labelweave.decisions.automatic.set_values import value_of_sets
+from labelweave.decisions.automatic.table import TrainingTable
+from labelweave.estimators.held_out import THRESHOLD_RULES, HeldOutScores, best_thresholds
+from labelweave.foundation.array_types import Array, Floats, PerRow, RowsByLabels
+from labelweave.inference import SigmoidCalibration
+
+ROWS_TO_CROSS_FIT = 5000  # of more, what a combination has learned is negligible
+_NEGLIGIBLE = 1e-3
+_STEPS = 50
+_HALF = 0.5
+_MOST_WEIGHT = (
+    100.0  # of log-odds, whose weights are about 1 unless targets outside of 0 and 1 pull them away
+)
+_RANGE = np.finfo(np.float64).tiny, 1.0  # thresholds of all rows, and of none
+
+
+class Combination(NamedTuple):
+    """What members' scores become probabilities by.
+
+    curves: from each member's scores to log-odds.
+    uncoupled: curves of weighted log-odds, before those of other labels add to them.
+    Shapes: weights (m,).
+    """
+
+    curves: tuple[SigmoidCalibration, ...]
+    weights: Floats
+    uncoupled: SigmoidCalibration
+    coupling: Coupling | None
+    calibration: SigmoidCalibration
+
+    @classmethod
+    def learned(cls, table: TrainingTable, scores: Sequence[RowsByLabels]) -> tuple[Self, RowsByLabels]:
+        """Learn from left-out scores, which become log-odds in place; give the combined ones too."""
+        curves = tuple(_to_log_odds(one, table) for one in scores)
+        weights = member_weights(table, scores)
+        odds = weighted_sum(weights, scores)
+        uncoupled = calibration = table.curves(odds)
+        coupling = couple_labels(table, odds)
+        if coupling is not None:
+            odds = coupling.odds
+            calibration = table.curves(odds)
+        return cls(curves, weights, uncoupled, coupling, calibration), odds
+
+    def probabilities(self, scores: Sequence[RowsByLabels]) -> RowsByLabels:
+        """Compute probabilities of other rows."""
+        each = [one.slopes * part + one.intercepts for one, part in zip(self.curves, scores, strict=True)]
+        odds = weighted_sum(self.weights, each)
+        if self.coupling is not None:
+            odds += expit(odds) @ self.coupling.matrix + self.coupling.shift
+        return self.calibration.probabilities(odds)
+
+
+def cross_fitted(table: TrainingTable, scores: Sequence[RowsByLabels]) -> RowsByLabels:
+    """Compute the probabilities of the rows of each fold by what is learned of the other folds."""
+    found = np.empty_like(table.targets)
+    for train, held in table.splits():
+        learned, _ = Combination.learned(table.rows(train), [one[train] for one in scores])
+        found[held] = learned.probabilities([one[held] for one in scores])
+    return found
+
+
+def _to_log_odds(scores: RowsByLabels, table: TrainingTable) -> SigmoidCalibration:
+    curves = table.curves(scores)
+    scores *= curves.slopes
+    scores += curves.intercepts
+    return curves
+
+
+def member_weights(table: TrainingTable, odds: Sequence[RowsByLabels]) -> Floats:
+    """Weigh members by their left-out log-odds: no weight is negative, one at least is above 0."""
+    known = ~np.isnan(table.targets)
+    seen = np.where(known, table.weights[:, None], 0.0)
+    seen /= max(float(seen.sum()), 1e-300)
+    targets = np.where(known, table.targets, 0.0)
+
+    def loss(weights: Floats) -> tuple[float, Floats]:
+        summed = weighted_sum(weights, odds)
+        value = float((seen * (np.logaddexp(0.0, summed) - targets * summed)).sum())
+        residuals = seen * (expit(summed) - targets)
+        return value, np.array([(residuals * one).sum() for one in odds])
+
+    start = np.full(len(odds), 1.0 / len(odds))
+    seen /= max(
+        abs(loss(start)[0]), 1e-300
+    )  # rare labels have so small a loss that the search would end at its start
+    bounds = [(0.0, _MOST_WEIGHT)] * len(odds)
+    best = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options={"maxiter": _STEPS})
+    if best.fun < 0 and not table.is_bounded:  # as in the curves, weights that only rise
+        return member_weights(table.bounded(), odds)
+    found = best.x
+    found[found < _NEGLIGIBLE] = 0.0
+    if not found.any():  # no score says anything
+        found[int(np.argmin([table.log_loss(one) for one in odds]))] = 1.0
+    return np.asarray(found)
+
+
+def weighted_sum(weights: Floats, scores: Sequence[RowsByLabels]) -> RowsByLabels:
+    """Add weighted scores, those of weight 0 left out."""
+    summed = np.zeros_like(scores[0])
+    for weight, one in zip(weights, scores, strict=True):
+        if weight:
+            summed += weight * one
+    return summed
+
+
+class LeftOut(NamedTuple):
+    """Left-out rows: probabilities to choose by, and those to say what the choice is worth.
+
+    honest: by curves and weights learned of other folds.
+    folds (n,): the part of every row.
+    """
+
+    held: HeldOutScores
+    honest: HeldOutScores
+    folds: PerRow
+
+    def decide(self, metric: str) -> tuple[KnownSets | Floats, Array]:
+        """Choose what decides for a metric, and give the label sets of rows by other folds alone, (n, L)."""
+        if metric == "jaccard":
+            held, both = self.held, [self.decide(other) for other in ("example_f1", "subset_accuracy")]
+            return max(both, key=lambda pair: value_of_sets(held.labels, pair[1], metric, held.weights)[0])
+        decision, sets = choose_decision(self.held, metric, self.folds)
+        if self.honest is not self.held:
+            sets = choose_decision(self.honest, metric, self.folds)[1]
+        return decision, sets
+
+
+def choose_decision(held: HeldOutScores, metric: str, folds: PerRow) -> tuple[KnownSets | Floats, Array]:
+    """Choose what decides on probabilities: known label sets, or a threshold a label.
+
+    Returns it, and the label sets that left-out rows get where it is chosen on the other folds, (n, L).
+    """
+    if metric == "subset_accuracy":
+        return choose_known_sets(held, folds)
+    rule = THRESHOLD_RULES[metric]
+    thresholds = np.clip(best_thresholds(held, rule, _HALF).thresholds, *_RANGE)
+    positive = np.empty(held.scores.shape, np.int8)
+    for fold in np.unique(folds):
+        inside, others = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+        weights = None if held.weights is None else held.weights[others]
+        rest = HeldOutScores(held.labels[others], held.scores[others], weights)
+        positive[inside] = held.scores[inside] > best_thresholds(rest, rule, _HALF).thresholds
+    return thresholds, positive

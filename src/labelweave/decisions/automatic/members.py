@@ -1,0 +1,292 @@
+"""The models that an automatic one tries, each with scores of rows by fits to other rows.
+
+Ridge regressions and trees regress 0 and 1 on the features, and the squared error of left-out rows chooses
+their numbers; max-margin models are chosen by that of their probabilities, as all members are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.linalg as sl
+
+from labelweave.decisions.automatic.given import (
+    best_estimator,
+    check_member,
+    estimator_fit,
+    estimator_scores,
+    some_scores,
+)
+from labelweave.decisions.automatic.plan import ROWS_FOR_WIDTH
+from labelweave.decisions.automatic.scorers import ForestScorer
+from labelweave.decisions.automatic.table import Member, TrainingTable
+from labelweave.estimators.scorers import Scorer, kernel_scorer
+from labelweave.features import FeatureMatrix, ForestKernel, Kernel, LinearKernel, RBFKernel, ScaledKernel
+from labelweave.features.forest import Forest, single
+from labelweave.features.gram import incomplete_cholesky
+from labelweave.features.gram.sources import KernelSource
+from labelweave.foundation.array_types import Array, RowsByLabels
+from labelweave.foundation.arrays import Workers
+from labelweave.problems.hyperparameters.left_out import LeftOutFactorRidge, LeftOutRidge
+
+_WIDTHS = 2.0 ** np.arange(-4, 4)  # times the gamma that "scale" is
+_PENALTIES = np.logspace(-3, 2, 11)  # of kernels whose values are 1 at most
+_MARGIN_C = 0.1, 0.3, 0.9, 2.7  # of rows whose mean squared length is 1
+_MARGIN_TOL = 1e-2
+_MOST_TARGETS = 16  # that trees are grown on; more are projected
+
+
+@dataclass
+class Members:
+    """Makes the members of one table; what several of them need is made once.
+
+    What is fitted to the rows of a fold is a function of the table and small values, so that it may be
+    computed elsewhere: the table here needs no features then.
+    given: estimators by the names of members that are such.
+    trees_a_task: how many trees of a forest are grown by one call; None for all.
+    """
+
+    table: TrainingTable
+    on_step: Callable[[str], object] = str
+    given: dict[str, Any] = field(default_factory=dict)
+    trees_a_task: ClassVar[int | None] = None
+
+    def make(self, name: str) -> Member:
+        """Fit a member by its name, and score every row by fits to other folds."""
+        return self.made(name, *self.begin(name))
+
+    def begin(self, name: str) -> tuple[list[Any], Any]:
+        """Have a member computed: scores of the rows of each fold, and what scores new rows, with words."""
+        if (estimator := self.given.get(name)) is not None:
+            check_member(name, estimator, self.table)
+            return self._estimators(name, [estimator], 1)
+        if name == "linear":
+            return self._ridge(name, LinearKernel())
+        if name == "rbf":
+            return self._ridge(name, self._width)
+        if name == "rbf+forest":
+            return self._ridge(name, self._width, self._forests)
+        if name == "max-margin":
+            return self._estimators(name, self.submit(margin_machines), len(_MARGIN_C))
+        forests = self._forests
+        folds = list(zip(self._folds, forests[:-1], strict=True))
+        return [self.submit(forest_scores, *one) for one in folds], self.submit(forest_fit, forests[-1])
+
+    def submit(self, function: Callable[..., Any], *given: Any, step: str = "") -> Any:
+        """Apply a function to the table and more, and tell of a step."""
+        found = function(self.table, *given)
+        if step:
+            self.on_step(step)
+        return found
+
+    def made(self, name: str, folds: list[RowsByLabels], whole: tuple[Scorer, str]) -> Member:
+        """Put a member together."""
+        scores = np.empty_like(self.table.targets)
+        for part, (_, held) in zip(folds, self.table.splits(), strict=True):
+            scores[held] = part
+        return Member(name, scores, *whole)
+
+    @property
+    def _folds(self) -> list[int]:
+        return [int(fold) for fold in np.unique(self.table.folds)]
+
+    @cached_property
+    def _width(self) -> Any:
+        return self.submit(choose_width, step="width")
+
+    @cached_property
+    def _forests(self) -> list[Any]:
+        """The forests of all folds, and that of all rows as the last one."""
+        return [self._forest(fold) for fold in (*self._folds, None)]
+
+    def _forest(self, fold: int | None) -> Any:
+        n, targets = self.table.n_trees, self.submit(tree_targets, fold)
+        size = self.trees_a_task or n
+        groups = [(first, min(size, n - first)) for first in range(0, n, size)]
+        grown = [self.submit(grow, targets, fold, *group, step="forest") for group in groups]
+        return self.submit(in_one_forest, grown)
+
+    def _ridge(self, name: str, kernel: Any, forests: list[Any] | None = None) -> tuple[list[Any], Any]:
+        """Fit ridge regressions, whose penalty all folds choose."""
+        folds = self._folds
+        forests = forests or [None] * (len(folds) + 1)
+        tables = [
+            self.submit(ridge_scores, fold, kernel, forest, step=name)
+            for fold, forest in zip(folds, forests[:-1], strict=True)
+        ]
+        errors = [self.submit(squared_errors, *one) for one in zip(folds, tables, strict=True)]
+        best = self.submit(least, errors)
+        scores = [self.submit(picked, one, best) for one in tables]
+        del tables  # eleven times as large
+        return scores, self.submit(ridge_fit, best, kernel, forests[-1], step=name)
+
+    def _estimators(self, name: str, candidates: Any, n_candidates: int) -> tuple[list[Any], Any]:
+        """Fit estimators to the other rows of every fold, and the best of them to all rows."""
+        folds, best = self._folds, 0
+        tables = [self.submit(estimator_scores, candidates, fold, step=name) for fold in folds]
+        if n_candidates > 1:
+            some = [self.submit(some_scores, *one) for one in zip(folds, tables, strict=True)]
+            best = self.submit(best_estimator, some)
+        scores = [self.submit(picked, one, best) for one in tables]
+        return scores, self.submit(estimator_fit, candidates, best, step=name)
+
+
+def choose_width(table: TrainingTable) -> Kernel:
+    """Choose the width of the RBF kernel by the error of rows left out."""
+    rows = np.arange(len(table.targets))
+    most = min(ROWS_FOR_WIDTH, table.pivots)
+    if len(rows) > most:
+        rows = np.sort(np.random.default_rng(table.seed).choice(len(rows), most, replace=False))
+    some = table.rows(rows)
+    usual = RBFKernel("scale").resolved(table.features)
+    assert isinstance(usual, RBFKernel), "a number took the place of a name"
+    filled = filled_targets(some)  # whose error is not looked at
+    best, kernel = np.inf, usual
+    for width in _WIDTHS:
+        one = RBFKernel(float(usual.gamma * width))
+        ridge = LeftOutRidge(one.block(some.features, some.features), some.weights)
+        loss = min(some.loss(ridge.scores(filled, penalty)) for penalty in _PENALTIES)
+        if loss < best:
+            best, kernel = loss, one
+    return kernel
+
+
+def margin_machines(table: TrainingTable) -> list[Any]:
+    """Give max-margin classifiers with the C that are tried."""
+    from labelweave.estimators.max_margin import MaxMarginClassifier
+
+    length = float(table.features.squared_norms().mean()) or 1.0  # of rows that are all zero, any
+    given: dict[str, Any] = {"tol": _MARGIN_TOL, "n_jobs": table.n_jobs, "random_state": table.seed}
+    return [MaxMarginClassifier(C=C / length, **given) for C in _MARGIN_C]
+
+
+def ridge_scores(table: TrainingTable, fold: int, kernel: Kernel, forest: Forest | None) -> Array:
+    """Score the rows of a fold by ridge regressions of the others: shape (penalties, n, L)."""
+    train, held = table.split(fold)
+    return KernelRidge(_blended(kernel, forest), table.rows(train)).scores(table.features.rows(held))
+
+
+def squared_errors(table: TrainingTable, fold: int, scores: Array) -> Array:
+    """Add up the squared errors of each table of scores of a fold's rows."""
+    part = table.without_features().rows(table.split(fold)[1])
+    return np.array([part.squared_error(one) for one in scores])
+
+
+def least(_: TrainingTable, errors: list[Array]) -> int:
+    """Find the table of scores with the least error in all folds together."""
+    return int(np.argmin(np.sum(errors, axis=0)))
+
+
+def picked(_: TrainingTable, scores: Array, best: int) -> RowsByLabels:
+    """Keep one of several tables of scores."""
+    kept: RowsByLabels = scores[best].copy()
+    return kept
+
+
+def ridge_fit(
+    table: TrainingTable, best: int, kernel: Kernel, forest: Forest | None
+) -> tuple[Scorer, str]:  # fmt: skip
+    """Fit ridge regressions to all rows; say with which kernel and penalty."""
+    words = "linear kernel" if isinstance(kernel, LinearKernel) else f"{kernel}"
+    if forest is not None:
+        words = f"half of {words} and of the share of trees in one leaf"
+    penalty = _PENALTIES[best]
+    return KernelRidge(_blended(kernel, forest), table).scorer(penalty), f"{words}, penalty {penalty:.3g}"
+
+
+def _blended(kernel: Kernel, forest: Forest | None) -> Kernel:
+    return kernel if forest is None else ScaledKernel(kernel, 0.5) + ScaledKernel(ForestKernel(forest), 0.5)
+
+
+def forest_scores(table: TrainingTable, fold: int, forest: Forest) -> RowsByLabels:
+    """Score the rows of a fold by the labels of the others in the leaves of a forest."""
+    train, held = table.split(fold)
+    return _leaves(forest, table.rows(train)).scores(table.features.rows(held))
+
+
+def forest_fit(table: TrainingTable, forest: Forest) -> tuple[Scorer, str]:
+    """Put the labels of all rows into the leaves of a forest; say how many trees it has."""
+    return _leaves(forest, table), f"{table.n_trees} trees"
+
+
+class KernelRidge:
+    """Ridge regressions of all labels, exact for few rows, else on some columns of the kernel matrix."""
+
+    def __init__(self, kernel: Kernel, table: TrainingTable) -> None:
+        self.kernel, self.table = kernel, table
+        features, n = table.features, len(table.targets)
+        if n <= table.pivots:
+            self.support, self.triangle = np.arange(n), None
+            self.ridge: LeftOutRidge = LeftOutRidge(kernel.block(features, features), table.weights)
+            return
+        found = incomplete_cholesky(KernelSource(kernel, features), table.pivots, Workers(), table.seed)
+        self.support, self.triangle = found.active_rows, found.factor[found.active_rows]
+        self.ridge = LeftOutFactorRidge(found.factor, table.weights)
+
+    def _coefficients(self, penalty: float) -> tuple[Array, Array]:
+        """Give coefficients of the support rows, and intercepts."""
+        found, intercepts = self.ridge.coefficients(self.table.targets, penalty)
+        if self.triangle is not None:
+            found = sl.solve_triangular(self.triangle, found, lower=True, trans="T")
+        return found, intercepts
+
+    def scores(self, features: FeatureMatrix) -> Array:
+        """Score rows with every penalty: shape (penalties, n, L)."""
+        block = self.kernel.block(features, self.table.features.rows(self.support))
+        fits = (self._coefficients(penalty) for penalty in _PENALTIES)
+        return np.stack([block @ coefficients + intercepts for coefficients, intercepts in fits])
+
+    def scorer(self, penalty: float) -> Scorer:
+        """Make what scores new rows."""
+        coefficients, intercepts = self._coefficients(penalty)
+        vectors = self.table.features.rows(self.support).data
+        return kernel_scorer([self.kernel], intercepts, [coefficients], self.support, vectors)
+
+
+def filled_targets(table: TrainingTable) -> RowsByLabels:
+    """Put the labels' means where targets are missing."""
+    known = ~np.isnan(table.targets)
+    means = np.where(known, table.targets, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    return np.where(known, table.targets, means)
+
+
+def tree_targets(table: TrainingTable, fold: int | None) -> Array:
+    """Give what trees are grown on: all labels together, missing ones at their means, many projected to few.
+
+    fold: whose rows they are not to see.
+    """
+    table = _of_others(table, fold)
+    targets = filled_targets(table)
+    targets = targets - targets.mean(axis=0)
+    if targets.shape[1] > _MOST_TARGETS:
+        _, vectors = sl.eigh(targets.T @ targets)
+        targets = targets @ vectors[:, -_MOST_TARGETS:]
+    return np.asarray(targets.squeeze(axis=1) if targets.shape[1] == 1 else targets)
+
+
+def grow(table: TrainingTable, targets: Array, fold: int | None, first: int, n_trees: int) -> Forest:
+    """Grow some trees of a forest, those from the ``first`` on."""
+    from sklearn.ensemble import RandomForestRegressor
+
+    table, random = _of_others(table, fold), np.random.RandomState(table.seed)
+    random.randint(np.iinfo(np.int32).max, size=first)  # the seeds of the trees before
+    trees = RandomForestRegressor(n_trees, max_features="sqrt", random_state=random, n_jobs=table.n_jobs)
+    trees.fit(single(table.features.data), targets, table.weights)
+    return Forest.of_trees([tree.tree_ for tree in trees.estimators_])
+
+
+def in_one_forest(_: TrainingTable, parts: list[Forest]) -> Forest:
+    """Put groups of trees together."""
+    return Forest.joined(parts)
+
+
+def _of_others(table: TrainingTable, fold: int | None) -> TrainingTable:
+    return table if fold is None else table.rows(table.split(fold)[0])
+
+
+def _leaves(forest: Forest, table: TrainingTable) -> ForestScorer:
+    return ForestScorer.of_rows(forest, table.features.data, table.targets, table.weights)

@@ -1,0 +1,113 @@
+"""What an automatic model keeps: forests with the labels of their leaves, and members with weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit, logit
+
+from labelweave.estimators.scorers import Scorer
+from labelweave.features import FeatureMatrix
+from labelweave.features.forest import Forest
+from labelweave.foundation.array_types import Array, RowsByLabels
+from labelweave.foundation.arrays import panels
+from labelweave.model_files import storable
+from labelweave.model_files.schema import Items, Made, Maybe, Numbers
+
+_LEAVES_AT_ONCE = 2_000_000
+_LEAST_SHARE = 1e-3
+
+
+def log_odds(shares: RowsByLabels) -> RowsByLabels:
+    """Turn shares into log-odds; one of none or of all, to which few rows contribute, is not infinite."""
+    found: RowsByLabels = logit(np.clip(shares, _LEAST_SHARE, 1.0 - _LEAST_SHARE))
+    return found
+
+
+@storable(
+    "ForestScorer",
+    {
+        "intercept_": Numbers("L"),
+        "forest": Made(Forest, {"v": "n_leaves"}),
+        "values": Numbers("v L", sparse=True),
+    },
+)
+@dataclass(frozen=True)
+class ForestScorer(Scorer):
+    """Log-odds of the mean over trees of what is known of the leaves in which a row ends.
+
+    forest: the trees.
+    values (leaves, L): how much larger the share of positive rows is in a leaf than the intercept; CSR.
+    """
+
+    forest: Forest
+    values: Any
+
+    @classmethod
+    def of_rows(cls, forest: Forest, data: Any, targets: RowsByLabels, weights: Array) -> ForestScorer:
+        """Fill the leaves with the labels of rows that end in them; a leaf without any has the label's mean.
+
+        targets (n, L): 0 and 1, NaN where missing.
+        """
+        known = ~np.isnan(targets)
+        seen = np.where(known, weights[:, None], 0.0)
+        means = np.where(known, targets * seen, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1e-300)
+        leaves = sp.csr_array(forest.indicators(data).T)
+        sums = leaves @ sp.csr_array(np.where(known, targets, 0.0) * weights[:, None])
+        if known.all():
+            counts = np.maximum(leaves @ weights, 1e-300)
+            shares = sp.csr_array(sp.diags_array(1.0 / counts) @ sums)
+            return cls(np.zeros(len(means)), forest, shares.astype(np.float32))
+        counts = leaves @ seen
+        shares = np.where(counts > 0, sums.toarray() / np.maximum(counts, 1e-300), means)
+        return cls(np.zeros(len(means)), forest, sp.csr_array(shares.astype(np.float32)))
+
+    def takes(self, n_features: int) -> bool:
+        return self.forest.n_features == n_features
+
+    def scores(self, features: FeatureMatrix) -> RowsByLabels:
+        scores = np.tile(self.intercept_, (len(features), 1))
+        for rows in panels(len(features), max(1, _LEAVES_AT_ONCE // self.forest.n_trees)):
+            shares = self.forest.indicators(features.data[rows], 1.0 / self.forest.n_trees) @ self.values
+            scores[rows] += shares.toarray() if sp.issparse(shares) else shares
+        return log_odds(scores)
+
+
+@storable(
+    "CombinedScorer",
+    {
+        "intercept_": Numbers("L"),
+        "members": Items(Made(Scorer, {"L": "n_labels"}), "m", tuple, 1),
+        "slopes": Numbers("m L"),
+        "coupling": Maybe(Numbers("L L")),
+        "shift": Maybe(Numbers("L")),
+    },
+    {"its coupling has a shift": lambda s: (s["coupling"] is None) == (s["shift"] is None)},
+)
+@dataclass(frozen=True)
+class CombinedScorer(Scorer):
+    """Log-odds: a weighted sum of the scores of members, to which those of other labels may add.
+
+    slopes (m, L): of each member's scores.
+    coupling (L, L): what the probability of one label adds to the log-odds of others.
+    Shapes: shift (L,).
+    """
+
+    members: tuple[Scorer, ...]
+    slopes: Array
+    coupling: Array | None = None
+    shift: Array | None = None
+
+    def takes(self, n_features: int) -> bool:
+        return all(member.takes(n_features) for member in self.members)
+
+    def scores(self, features: FeatureMatrix) -> RowsByLabels:
+        odds = np.tile(self.intercept_, (len(features), 1))
+        for member, slopes in zip(self.members, self.slopes, strict=True):
+            odds += slopes * member.scores(features)
+        if self.coupling is not None:
+            odds += expit(odds) @ self.coupling + self.shift
+        return odds

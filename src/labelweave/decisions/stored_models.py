@@ -1,0 +1,31 @@
+"""Reading model files: each class that they may hold has to be imported before a file names it."""
+
+from labelweave.decisions import automatic, hierarchical
+from labelweave.estimators import (
+    binary_relevance,
+    kernel_logistic,
+    label_graph,
+    label_tree,
+    low_rank,
+    max_margin,
+    table_model,
+    zero_shot,
+)
+from labelweave.model_files import load_object as load
+from labelweave.model_files import pipelines
+
+HOMES = (
+    automatic,
+    binary_relevance,
+    hierarchical,
+    kernel_logistic,
+    label_graph,
+    label_tree,
+    low_rank,
+    max_margin,
+    pipelines,
+    table_model,
+    zero_shot,
+)
+
+__all__ = ["load"]

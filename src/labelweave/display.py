@@ -1,0 +1,4 @@
+"""Pictures of models, labels and measures."""
+
+from labelweave.app.display import *  # noqa: F403
+from labelweave.app.display import __all__  # noqa: F401

@@ -1,0 +1,33 @@
+"""Dense linear algebra of any array library, for NumPy in panels: the same bits for any number of threads."""
+
+from labelweave.foundation.arrays.index_gaps import from_gaps, to_gaps
+from labelweave.foundation.arrays.linear_algebra import (
+    CholeskyFactor,
+    RowPanels,
+    Workers,
+    namespace,
+    numbers_of,
+    panels,
+    refuse_lazy,
+    unmasked,
+)
+from labelweave.foundation.arrays.sparse_structure import check_sparse, checked_csr
+from labelweave.foundation.arrays.tables import aligned_empty, largest_columns, ratios
+
+__all__ = [
+    "CholeskyFactor",
+    "RowPanels",
+    "Workers",
+    "aligned_empty",
+    "check_sparse",
+    "checked_csr",
+    "from_gaps",
+    "largest_columns",
+    "namespace",
+    "numbers_of",
+    "panels",
+    "ratios",
+    "refuse_lazy",
+    "to_gaps",
+    "unmasked",
+]

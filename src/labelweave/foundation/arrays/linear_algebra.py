@@ -1,0 +1,488 @@
+"""Dense linear algebra of the solvers, by the array API standard, with NumPy in fixed panels over threads.
+
+A library's own threads change the order of additions, and so the last bits, with their number.  Here panels
+depend on the sizes alone; each is one product on one thread, whichever thread that is.
+
+Tables may also be of another library that speaks the standard (https://data-apis.org/array-api), and stay
+there; a product is then one call.  Numbers of labels, groups or blocks are NumPy's in any case.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg as sl
+import scipy.sparse.linalg as ssl
+from threadpoolctl import ThreadpoolController
+
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.forks import renew_locks
+
+_COMPAT = "array_api_compat", "sklearn.externals.array_api_compat"  # for CuPy and PyTorch
+PANEL = 512  # rows of a panel
+_NARROW = 128  # columns of a right factor up to which its transpose goes first
+_ENTRIES = 2**15  # of each array in a panel: 256 KB in float64
+_SMALLEST, _LARGEST = 16, 4096  # rows
+_RITZ_TOL = 1e-4
+_TILE = 256  # columns of a Cholesky factor
+
+
+def namespace(table: Array) -> Any:
+    """Give the library of an array, with the functions of the standard."""
+    if hasattr(table, "__array_namespace__"):
+        return table.__array_namespace__()
+    for name in _COMPAT:
+        with suppress(ImportError):
+            return import_module(name).array_namespace(table)
+    raise TypeError(
+        f"An array of {type(table).__module__} does not name its functions; install array-api-compat, which "
+        "does."
+    )
+
+
+def is_numpy(table: Any) -> bool:
+    """Tell whether an array is NumPy's."""
+    return isinstance(table, np.ndarray)
+
+
+def is_double(table: Array) -> bool:
+    """Tell whether an array is of float64."""
+    return bool(table.dtype == namespace(table).float64)
+
+
+def as_type(table: Array, dtype: Any) -> Array:
+    """Give a table in another precision, NumPy's or its own library's; itself where it has it."""
+    if is_numpy(table):
+        return table.astype(dtype, copy=False)
+    xp = namespace(table)
+    own = getattr(xp, np.dtype(dtype).name) if isinstance(dtype, type | np.dtype) else dtype
+    converted: Array = xp.astype(table, own, copy=False)
+    return converted
+
+
+def copied(table: Array) -> Array:
+    """Copy a table."""
+    copy: Array = table.copy() if is_numpy(table) else namespace(table).asarray(table, copy=True)
+    return copy
+
+
+def contiguous(table: Array) -> Array:
+    """Give a table row after row in memory; other libraries see to that themselves."""
+    return np.ascontiguousarray(table) if is_numpy(table) else table
+
+
+def to_numpy(table: Array) -> Array:
+    """Give an array as NumPy's."""
+    return table if is_numpy(table) else np.from_dlpack(table, device="cpu")
+
+
+def like(values: Array, table: Array) -> Array:
+    """Give NumPy's array in the library and precision of a table, where it is; float64 beside integers."""
+    if is_numpy(table):
+        return values.astype(np.float32 if table.dtype == np.float32 else np.float64, copy=False)
+    made: Array = namespace(table).asarray(values, dtype=table.dtype, device=table.device)
+    return made
+
+
+def columns_of(table: Array, which: Array) -> Array:
+    """Give some columns, numbers or a mask of NumPy's; in its own layout for NumPy."""
+    return table[:, which] if is_numpy(table) else _taken(table, which, 1)
+
+
+def put_columns(table: Array, which: Array, part: Array) -> None:
+    """Set some columns."""
+    if is_numpy(table):
+        table[:, which] = part
+    else:
+        for place, column in enumerate(which):
+            table[:, int(column), ...] = part[:, place, ...]
+
+
+def rows_of(table: Array, which: Array) -> Array:
+    """Give some rows."""
+    return table[which] if is_numpy(table) else _taken(table, which, 0)
+
+
+def block_of(table: Array, rows: Array, columns: Array) -> Array:
+    """Give the entries of some rows and columns."""
+    return table[np.ix_(rows, columns)] if is_numpy(table) else _taken(_taken(table, rows, 0), columns, 1)
+
+
+def _taken(table: Array, which: Array, axis: int) -> Array:
+    places = np.flatnonzero(which) if which.dtype == bool else which
+    xp = namespace(table)
+    taken: Array = xp.take(table, xp.asarray(places, device=table.device), axis=axis)
+    return taken
+
+
+def inner_product(left: Array, right: Array) -> float:
+    """Multiply entry by entry and add in double precision."""
+    xp = namespace(left)
+    return float(xp.sum(left * right, dtype=xp.float64))
+
+
+def column_products(left: Array, right: Array) -> Array:
+    """Multiply entry by entry and add each column in double precision."""
+    xp = namespace(left)
+    return to_numpy(xp.sum(left * right, axis=0, dtype=xp.float64))
+
+
+def group_products(left: Array, right: Array) -> Array:
+    """Multiply arrays of shape (n, groups) or (n, groups, columns) entry by entry, and add each group."""
+    if is_numpy(left):
+        return np.asarray(np.einsum("ngc,ngc->g" if left.ndim == 3 else "ng,ng->g", left, right))
+    return to_numpy(namespace(left).sum(left * right, axis=(0, 2) if left.ndim == 3 else 0))
+
+
+def dot(left: Array, right: Array) -> float:
+    """Multiply entry by entry and add, in NumPy's fast sums."""
+    return float(np.vdot(left, right)) if is_numpy(left) else inner_product(left, right)
+
+
+def length(table: Array) -> float:
+    """Compute the Frobenius norm."""
+    norm = np.linalg.norm if is_numpy(table) else namespace(table).linalg.vector_norm
+    return float(norm(table))
+
+
+def add_to_diagonal(matrix: Array, amount: float) -> None:
+    """Add a number to every entry of the diagonal, in place."""
+    if is_numpy(matrix):
+        matrix[np.diag_indices(len(matrix))] += matrix.dtype.type(amount)
+    else:
+        matrix += amount * namespace(matrix).eye(matrix.shape[0], dtype=matrix.dtype, device=matrix.device)
+
+
+def eigh(matrix: Array) -> tuple[Array, Array]:
+    """Compute the eigenvalues of a symmetric matrix, ascending and NumPy's, and its eigenvectors."""
+    values, vectors = namespace(matrix).linalg.eigh(matrix)
+    return to_numpy(values), vectors
+
+
+def largest_root(
+    forth: Callable[[Array], Array], back: Callable[[Array], Array], size: int, dtype: np.dtype[Any]
+) -> float:
+    """Find the root of the largest eigenvalue of ``back forth``, which is positive semi-definite.
+
+    Both are multiplied by a power of 2, so that the square of a tiny or huge root is a usual number.
+    Returns infinity if that takes too long.
+    """
+    start = np.random.default_rng(0).standard_normal(size).astype(dtype)
+    largest = float(np.abs(forth(start)).max(initial=0.0))
+    if not largest:
+        return 0.0
+    power = int(np.frexp(largest)[1])
+
+    def multiply(vector: Array) -> Array:
+        return np.ldexp(back(np.ldexp(forth(vector), -power)), -power)
+
+    if size < 3:
+        columns = [multiply(column) for column in np.eye(size, dtype=dtype)]
+        found = float(np.linalg.eigvalsh(np.array(columns, dtype=np.float64)).max(initial=0.0))
+        return float(np.ldexp(np.sqrt(max(0.0, found)), power))
+    operator = ssl.LinearOperator((size, size), matvec=multiply, dtype=dtype)
+    try:
+        values = ssl.eigsh(operator, k=1, which="LA", v0=start, tol=_RITZ_TOL, return_eigenvectors=False)
+    except ssl.ArpackError:
+        return np.inf
+    return float(np.ldexp(np.sqrt(max(0.0, float(values[0]) * (1 + _RITZ_TOL))), power))
+
+
+def panels(length: int, size: int = PANEL) -> list[slice]:
+    """Cut a range of a length into panels of at most a size."""
+    return [slice(start, min(start + size, length)) for start in range(0, length, size)]
+
+
+class _Library:
+    """The linear algebra library, whose own number of threads is one setting of the whole process.
+
+    The first of several threads that ask for one thread a product sets it, and the last one sets it back.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._users = threading.Lock(), 0
+        self._before: list[int] = []  # threads of the parts of NumPy and SciPy
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._begin_child)
+
+    def _begin_child(self) -> None:
+        """Renew locks: another thread may hold one, and is not there in a child."""
+        self._lock = threading.Lock()
+        renew_locks()
+
+    @cached_property
+    def _parts(self) -> list[Any]:
+        found: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers  # in a millisecond
+        return found
+
+    def _set(self, threads: list[int]) -> None:
+        for part, number in zip(self._parts, threads, strict=True):
+            if part.num_threads != number:
+                # from threadpoolctl 3.8 on only the thread that set it first can set it, until it lets go
+                let_go = getattr(part, "clear_controlling_thread", lambda **_: None)
+                let_go(force=True)
+                part.set_num_threads(number)
+                let_go(force=True)
+
+    @property
+    def threads(self) -> int:
+        """The number of threads that the library has when nobody asks for one a product."""
+        return max(self._before if self._users else [part.num_threads for part in self._parts], default=1)
+
+    @contextmanager
+    def one_thread(self) -> Iterator[None]:
+        """Keep it to one thread a product."""
+        with self._lock:
+            if self._users == 0:
+                self._before = [part.num_threads for part in self._parts]
+                self._set([1] * len(self._before))
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                if self._users == 0:
+                    self._set(self._before)
+
+
+_LIBRARY = _Library()
+
+
+class Workers:
+    """A fixed number of threads for work in panels; results do not depend on it."""
+
+    def __init__(self, n_threads: int = 1) -> None:
+        self.n_threads = n_threads
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_pool": None}  # threads are of their process
+
+    @classmethod
+    def of_library(cls) -> Workers:
+        """Give as many threads as the linear algebra library would use by itself."""
+        return cls(_LIBRARY.threads)
+
+    @contextmanager
+    def running(self) -> Iterator[Workers]:
+        """Hold the threads, and keep the linear algebra library to one thread a product."""
+        with _LIBRARY.one_thread():
+            if self.n_threads == 1:
+                yield self
+                return
+            with ThreadPoolExecutor(self.n_threads) as pool:
+                self._pool = pool
+                try:
+                    yield self
+                finally:
+                    self._pool = None
+
+    def each(self, work: Callable[[Any], None], parts: list[Any]) -> None:
+        """Do one piece of work on every part, in any order; parts must not write to the same places."""
+        self.map(work, parts)
+
+    def map(self, work: Callable[[Any], Any], parts: list[Any]) -> list[Any]:
+        """Do one piece of work on every part, in any order; the results come in the order of the parts."""
+        if self._pool is None or len(parts) < 2:
+            return [work(part) for part in parts]
+        futures = [self._pool.submit(work, part) for part in parts]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            # nothing may still be written when the caller looks at what there is
+            for future in futures:
+                future.cancel()
+            wait(futures)
+            raise
+
+    def matmul(self, left: Array, right: Array) -> Array:
+        """Multiply in row panels of the left factor.
+
+        left (m, k): may be of lower precision than the right one, (k, p), which the product (m, p) has.
+        """
+        if not is_numpy(right):
+            return as_type(left, right.dtype) @ right
+        product = np.empty((left.shape[0], right.shape[1]), right.dtype)
+        # the library copies one factor before it multiplies; here it is the smaller one if that is worth
+        # the turned copy of the product
+        is_narrow = right.shape[1] <= min(_NARROW, right.shape[0] // 4)
+        narrow = np.ascontiguousarray(right.T) if is_narrow else None
+
+        def one(panel: slice) -> None:
+            part = as_type(left[panel], right.dtype)
+            if narrow is None:
+                np.matmul(part, right, out=product[panel])
+            else:
+                product[panel] = (narrow @ part.T).T
+
+        self.each(one, panels(left.shape[0]))
+        return product
+
+    def turn(self, left: Array, right: Array) -> Array:
+        """Multiply (m, k) by (k, p) in the place of the left factor, k at least p; return that part of it."""
+        narrow = as_type(right, left.dtype)
+        if not is_numpy(left):
+            return left @ narrow
+
+        def one(panel: slice) -> None:
+            left[panel, : right.shape[1]] = left[panel] @ narrow
+
+        self.each(one, panels(left.shape[0]))
+        return left[:, : right.shape[1]]
+
+    def inner(self, left: Array, right: Array, dtype: npt.DTypeLike | None = None) -> Array:
+        """Multiply the transpose of the left factor (m, k) by the right one (m, p), panels of rows in order.
+
+        dtype: the type to compute in; by default that of the factors.
+        """
+        kind = right.dtype if dtype is None else dtype
+        if not is_numpy(right):
+            return as_type(left, kind).T @ as_type(right, kind)
+
+        def one(panel: slice) -> Array:
+            return as_type(left[panel], kind).T @ as_type(right[panel], kind)
+
+        total = np.zeros((left.shape[1], right.shape[1]), kind)
+        for part in self.map(one, panels(left.shape[0], 8 * PANEL)):
+            total += part  # in order, so that the sum does not depend on the threads
+        return total
+
+
+class RowPanels:
+    """Runs of rows of a table, the same for any number of threads.
+
+    A run that stays in the processor's cache is taken through all of a solver's step before the next run.
+    """
+
+    def __init__(self, workers: Workers, table: Array) -> None:
+        self.workers = workers
+        rows = min(_LARGEST, max(_SMALLEST, _ENTRIES // max(1, math.prod(table.shape[1:]))))
+        self.slices = panels(table.shape[0], rows)
+
+    def each(self, work: Callable[[slice], Any]) -> None:
+        """Do some work on every run of rows, in any order."""
+        self.workers.each(work, self.slices)
+
+    def total(self, work: Callable[[slice], Array]) -> Array:
+        """Add what some work gives for every run of rows, in order."""
+        return np.asarray(np.sum(self.workers.map(lambda rows: to_numpy(work(rows)), self.slices), axis=0))
+
+
+class CholeskyFactor:
+    """The lower triangular C of ``matrix = C C^T`` (n, n), which overwrites its lower triangle.
+
+    Diagonal tiles are inverted, so that solves are matrix products.
+    Raises numpy.linalg.LinAlgError if the matrix is not positive definite.
+    """
+
+    def __init__(self, matrix: Array, workers: Workers) -> None:
+        self.table, self.workers = matrix, workers
+        self.tiles = panels(matrix.shape[0], _TILE)
+        self.inverses: list[Array] = []
+        for tile in self.tiles:
+            self._eliminate(tile)
+
+    def _eliminate(self, tile: slice) -> None:
+        """Factorise one block of columns and take its part off the columns to its right."""
+        table = self.table
+        inverse = _inverse_root(table[tile, tile])
+        self.inverses.append(inverse)
+        below = _panels_from(tile.stop, table.shape[0], 2 * _TILE)
+
+        def column(part: slice) -> None:
+            table[part, tile] = table[part, tile] @ inverse.T
+
+        def trailing(part: slice) -> None:
+            to_the_left = slice(tile.stop, part.stop)
+            table[part, to_the_left] -= table[part, tile] @ table[to_the_left, tile].T
+
+        self.workers.each(column, below)
+        self.workers.each(trailing, below[::-1])  # the longest first
+
+    def solve(self, right: Array) -> Array:
+        """Solve ``matrix @ X = right`` for (n, p) right-hand sides, which do not change."""
+        solution = copied(right)
+        for tile, inverse in zip(self.tiles, self.inverses, strict=True):
+            solution[tile, ...] = inverse @ solution[tile, ...]
+            self._take_off(solution, tile, (tile.stop, solution.shape[0]), transposed=False)
+        for tile, inverse in zip(self.tiles[::-1], self.inverses[::-1], strict=True):
+            solution[tile, ...] = inverse.T @ solution[tile, ...]
+            self._take_off(solution, tile, (0, tile.start), transposed=True)
+        return solution
+
+    def _take_off(self, solution: Array, tile: slice, others: tuple[int, int], *, transposed: bool) -> None:
+        known, table = solution[tile, ...], self.table
+
+        def one(part: slice) -> None:
+            solution[part, ...] -= (table[tile, part].T if transposed else table[part, tile]) @ known
+
+        self.workers.each(one, _panels_from(*others, 4 * _TILE))
+
+
+def _panels_from(start: int, stop: int, size: int) -> list[slice]:
+    return [slice(part.start + start, part.stop + start) for part in panels(stop - start, size)]
+
+
+def _inverse_root(corner: Array) -> Array:
+    """Give the inverse of the lower triangular Cholesky factor of a tile."""
+    if is_numpy(corner):
+        root = sl.cholesky(corner, lower=True, check_finite=False)
+        return np.asarray(sl.solve_triangular(root, np.eye(len(root), dtype=root.dtype), lower=True))
+    linalg = namespace(corner).linalg
+    inverse: Array = linalg.inv(linalg.cholesky(corner))
+    return inverse
+
+
+def numbers_of(values: Any, name: str) -> Array:
+    """Read an array of real numbers, masked ones as NaN; objects that are numbers become float64.
+
+    name: what messages call it, a parameter in backticks.
+    Raises ValueError where values are none.
+    """
+    try:
+        read = np.asarray(unmasked(values))
+        read = read.astype(np.float64) if read.dtype.kind == "O" else read
+    except (TypeError, ValueError, OverflowError):
+        read = np.empty(0, np.str_)
+    if read.dtype.kind not in "biuf":
+        raise ParameterError(
+            f"{name} has entries that are not numbers; they must be real numbers, in rows as long."
+        )
+    return read
+
+
+def unmasked(table: Any) -> Any:
+    """Give a masked array as numbers, NaN where it is masked, or if of no numbers as objects, None there.
+
+    Anything else is given as it is.
+    """
+    if not isinstance(table, np.ma.MaskedArray):
+        return table
+    is_number = table.dtype.kind in "iufb"
+    found = np.array(table.data, dtype=np.float64 if is_number else object)
+    found[np.ma.getmaskarray(table)] = np.nan if is_number else None
+    return found
+
+
+def refuse_lazy(value: Any, name: str) -> None:
+    """Refuse a collection of Dask, which NumPy and pandas would gather into memory without a word.
+
+    Raises ValueError if it is one.
+    """
+    if hasattr(type(value), "__dask_graph__"):
+        raise ValueError(
+            f"{name} is a Dask {type(value).__name__}, which would be gathered into memory here; fit it with "
+            f"labelweave.dask, or give {name}.compute()."
+        )

@@ -1,0 +1,162 @@
+"""Data frames and columns of any library, by what they can do themselves: none is imported to read them."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from labelweave.foundation.array_types import Array
+
+
+def is_frame(table: Any) -> bool:
+    """Say whether an object is a data frame: of pandas, polars, pyarrow or another with named columns."""
+    # of the class, as a frame of polars that is not computed yet warns when its columns are asked for
+    return hasattr(type(table), "columns") or hasattr(table, "columns")
+
+
+def column_labels(table: Any) -> list[Any] | None:
+    """Give what a frame calls its columns, text or not; None if it is no frame."""
+    if not is_frame(table):
+        return None
+    # what pyarrow calls columns are the data
+    return list(getattr(table, "column_names", table.columns))
+
+
+def frame_values(table: Any) -> Array:
+    """Write a frame of numbers or booleans as one array; what is missing is NaN.
+
+    Raises TypeError or ValueError if entries are other things.
+    """
+    if hasattr(table, "iloc"):
+        return np.asarray(table.to_numpy(float, na_value=np.nan))
+    if hasattr(table, "collect"):
+        raise ValueError(f"it is a {type(table).__name__}, which has no rows yet: call collect() first")
+    values = np.asarray(table)
+    return values.astype(float) if values.dtype.kind == "O" else values
+
+
+def column_entries(column: Any) -> list[Any]:
+    """List the entries of a Series, an Arrow array or any other column."""
+    for method in ("to_pylist", "to_list", "tolist"):  # pyarrow, polars and pandas, NumPy
+        if hasattr(column, method):
+            return list(getattr(column, method)())
+    return list(column)
+
+
+def only_column(table: Any) -> Any:
+    """Give the column of a frame that has only one; else None."""
+    labels = None if hasattr(table, "collect") else column_labels(table)
+    if labels is None or len(labels) != 1:
+        return None
+    return table.iloc[:, 0] if hasattr(table, "iloc") else table[labels[0]]
+
+
+def first_entry_of_no_number(table: Any) -> tuple[Any, Any] | None:
+    """Give the first column of a frame that holds other things than numbers, and what it holds."""
+    for place, label in enumerate(column_labels(table) or ()):
+        for entry in column_entries(table.iloc[:, place] if hasattr(table, "iloc") else table[label]):
+            try:
+                float(0 if entry is None or type(entry).__name__ == "NAType" else entry)
+            except (TypeError, ValueError):
+                return label, entry
+    return None
+
+
+def as_pandas(table: Any) -> Any:
+    """Give a frame of another library as one of pandas, the entries as Python has them."""
+    if hasattr(table, "iloc") or not is_frame(table):
+        return table
+    import pandas as pd
+
+    columns: dict[Any, Any] = {name: column_entries(table[name]) for name in column_labels(table) or ()}
+    for name, entries in columns.items():
+        if set(map(type, entries)) == {int, type(None)}:
+            columns[name] = pd.Series(entries, dtype=object)  # no floats, which have fewer digits
+    return pd.DataFrame(columns)
+
+
+def library_of(table: Any) -> str:
+    """Name the library that a frame or column is of."""
+    return type(table).__module__.partition(".")[0]
+
+
+@dataclass(frozen=True)
+class FrameForm:
+    """How a frame's columns were called, so that another one is called the same.
+
+    library: what it was a frame of.
+    labels: its columns, where these are not plain text.
+    level_names: what pandas calls their levels, more than one for a MultiIndex.
+    """
+
+    library: str
+    labels: list[Any] | None = None
+    level_names: list[Any] | None = None
+
+    @classmethod
+    def of(cls, table: Any) -> FrameForm:
+        """Look at a frame or a column."""
+        columns: Any = getattr(table, "columns", None)
+        if not hasattr(columns, "nlevels"):
+            return cls(library_of(table))
+        labels = [_plain(label) for label in columns]
+        names = [_plain(name) for name in columns.names]
+        if all(type(label) is str for label in labels) and names == [None]:
+            return cls(library_of(table))
+        return cls(library_of(table), labels, names)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a model file can keep what the columns were called."""
+        names = [*(self.labels or ()), *(self.level_names or ())]
+        parts = [part for name in names for part in (name if isinstance(name, tuple) else (name,))]
+        return all(part is None or type(part) in (str, int, float, bool) for part in parts)
+
+    def frame(self, values: Array, names: Array, index: Any) -> Any:
+        """Make a frame of the library; an array where this program does not use it.
+
+        values (n, columns): the entries.
+        names: the columns as text.
+        index: the rows' names, which pandas alone has.
+        """
+        if self.library in ("polars", "pyarrow"):
+            library = sys.modules.get(self.library)
+            make = getattr(library, "DataFrame" if self.library == "polars" else "table", None)
+            return values if make is None else make(dict(zip(names, values.T, strict=True)))
+        import pandas as pd
+
+        return pd.DataFrame(values, columns=self._pandas_columns(names), index=index)
+
+    def column_of_lists(self, lists: list[list[Any]], index: Any) -> Any:
+        """Make a column of lists as the library has it, or an array of objects; see :meth:`frame`."""
+        library = sys.modules.get(self.library)
+        if self.library == "pandas" and library is not None:
+            return library.Series(lists, index=index, dtype=object)
+        is_text = self.labels is None
+        if self.library == "polars" and library is not None:
+            return library.Series(lists, dtype=library.List(library.String if is_text else library.Int64))
+        if self.library == "pyarrow" and library is not None:
+            return library.array(lists, library.list_(library.string() if is_text else library.int64()))
+        found = np.empty(len(lists), object)
+        for row, entries in enumerate(lists):
+            found[row] = entries
+        return found
+
+    def _pandas_columns(self, names: Array) -> Any:
+        import pandas as pd
+
+        if self.labels is None or self.level_names is None:
+            return names
+        if len(self.level_names) > 1:
+            return pd.MultiIndex.from_tuples(self.labels, names=self.level_names)
+        return pd.Index(self.labels, name=self.level_names[0], tupleize_cols=False)
+
+
+def _plain(label: Any) -> Any:
+    """Give NumPy's numbers and text as Python's, in tuples too."""
+    if isinstance(label, tuple):
+        return tuple(_plain(part) for part in label)
+    return label.item() if isinstance(label, np.generic) else label

@@ -1,0 +1,297 @@
+"""Sweeps of dual coordinate ascent over a block of ``WIDTH`` labels.
+
+One example is taken at a time, with all labels of the block beside each other.
+In the notation of the M3L paper (journal version, sections 4 and 6), the signed
+dual variable is ``beta_il = 2 y_il alpha_il``; it lies between 0 and
+``y_il upper_i``, with ``upper_i = 2 C w_i``.  ``signs`` holds y, 0 where a label
+was not observed, so that both bounds are 0 there and the variable stays put.
+The margin that label l asks of a positive (negative) example is ``margins[0, l]``
+(``margins[1, l]``): half the loss of the paper's equation (5).
+
+Rows of ``weights`` are features.  The intercept is a vector of its own.
+
+Rows of sparse features are CSR arrays.  Those of dense ones are a ``table``, and are visited in tiles of
+``TILE``, whose scores are one product and whose steps move the weights in another one.  The steps are taken
+one after the other all the same, each seeing those before it through the dot products of the tile's rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labelweave.foundation.loops import WIDTH
+from labelweave.foundation.loops.compiling import njit
+from labelweave.foundation.loops.dense_products import TILE, add_tile, add_to_tile
+from labelweave.foundation.loops.margin_steps import add_entry_sums, box_step
+from labelweave.foundation.loops.sparse_products import add_rows, add_to_rows, prefetch
+
+_SMALL_NORM = 1e-3  # below this a row with the intercept held fixed would take steps far too long
+SWEEPS_WITH_CONSTANT_FEATURE = 3
+LARGEST_STIFFNESS = 10.0
+LARGEST_SHARE = 0.1  # of the duality gap of its block, that an intercept may have ...
+LAGGING_SWEEPS = 2  # ... in so many full sweeps
+
+CAREFUL = {"nogil": True, "cache": True, "error_model": "numpy"}
+LOOP = CAREFUL | {"fastmath": True}
+
+
+@njit(**LOOP)
+def prefetch_example(indptr, indices, values, row):
+    for position in range(indptr[row], indptr[row + 1], 16):
+        prefetch(indices, position)
+        prefetch(values, position)
+
+
+@njit(**LOOP)
+def _add_to_nonzeros(weights, indices, values, start, stop, change):
+    """Move the weights that are not 0."""
+    for position in range(start, stop):
+        row, value = weights[indices[position]], values[position]
+        for label in range(WIDTH):
+            move = value * change[label]
+            row[label] += move if row[label] != 0 else weights.dtype.type(0)
+
+
+@njit(**LOOP)
+def _cross_products(table, numbers, products):
+    """Compute the dot products of each row of a tile with those after it."""
+    a, b, c, d = table[numbers[0]], table[numbers[1]], table[numbers[2]], table[numbers[3]]
+    zero = table.dtype.type(0)
+    ab, ac, ad, bc, bd, cd = zero, zero, zero, zero, zero, zero
+    for column in range(len(a)):
+        ab += a[column] * b[column]
+        ac += a[column] * c[column]
+        ad += a[column] * d[column]
+        bc += b[column] * c[column]
+        bd += b[column] * d[column]
+        cd += c[column] * d[column]
+    products[0, 1], products[0, 2], products[0, 3] = ab, ac, ad
+    products[1, 2], products[1, 3], products[2, 3] = bc, bd, cd
+
+
+@njit(**LOOP)
+def _score_tile(rows, first, table, weights, intercept, numbers, scores):
+    """Score the tile of rows that begins at a place among ``rows``; return how many it has.
+
+    ``numbers`` become those of its rows and of the next tile's; where there are fewer, the last one's.
+    """
+    for place in range(2 * TILE):
+        numbers[place] = rows[min(first + place, len(rows) - 1)]
+    for place in range(TILE):
+        for label in range(WIDTH):
+            scores[place, label] = intercept[label]
+    add_tile(table, numbers, weights, scores)
+    return min(TILE, len(rows) - first)
+
+
+@njit(**LOOP)
+def sweep_table(
+    rows, table, squared_norms, signs, beta, upper, margins, weights, intercept, intercept_share,
+    has_intercept, totals, free, gains, threshold,
+):  # fmt: skip
+    """Visit the given rows of a table once, tile by tile; see :func:`sweep_independent`."""
+    scores, changes = np.empty((TILE, WIDTH), weights.dtype), np.empty((TILE, WIDTH), weights.dtype)
+    inverse_norms, share = np.empty(WIDTH, weights.dtype), np.empty(WIDTH, weights.dtype)
+    uncounted, products = np.zeros(WIDTH, weights.dtype), np.empty((TILE, TILE), weights.dtype)
+    numbers = np.empty(2 * TILE, np.int64)
+    one = weights.dtype.type(1)
+    largest = intercept_share.max()
+    total_gap = 0.0
+    for first in range(0, len(rows), TILE):
+        count = _score_tile(rows, first, table, weights, intercept, numbers, scores)
+        _cross_products(table, numbers, products)
+        is_moved = False
+        for place in range(TILE):
+            row, change = numbers[place], changes[place]
+            gain = weights.dtype.type(0)
+            if place < count:
+                is_small = has_intercept and squared_norms[row] < _SMALL_NORM
+                fixed = one / squared_norms[row]
+                following = one / (squared_norms[row] + (one if is_small else largest))
+                for label in range(WIDTH):
+                    share[label] = one if is_small else intercept_share[label]
+                    inverse_norms[label] = following if share[label] > 0 else fixed
+                gain, gap = box_step(
+                    scores[place], signs[row], margins, beta[row], upper[row], inverse_norms, change,
+                    uncounted if is_small else free, None,
+                )  # fmt: skip
+                gains[row] = gain
+                total_gap += gap
+            if place >= count or not gain > threshold:
+                for label in range(WIDTH):
+                    change[label] = 0
+                continue
+            is_moved = True
+            for label in range(WIDTH):
+                beta[row, label] += change[label]
+                intercept[label] += share[label] * change[label]
+                totals[label] += change[label]
+            for later in range(place + 1, count):
+                product = products[place, later]
+                for label in range(WIDTH):
+                    scores[later, label] += (product + share[label]) * change[label]
+        if is_moved:
+            add_to_tile(table, numbers, weights, changes)
+    return total_gap
+
+
+@njit(**LOOP)
+def sweep_independent(
+    rows, indptr, indices, values, squared_norms, signs, beta, upper, margins, weights,
+    intercept, intercept_share, has_intercept, totals, free, gains, threshold, keeps_zeros, squared,
+):  # fmt: skip
+    """Visit the given rows once, when the labels of the block do not interact (R diagonal there).
+
+    ``intercept_share[l]`` is by how much of every step the intercept of label l follows: 0, where it is held
+    fixed in the sweep, or a share that all others have; it follows the steps of rows that are (nearly)
+    empty in any case, if ``has_intercept``.  A row whose gain is not above ``threshold`` is left alone.  With
+    ``keeps_zeros`` weights that are 0 stay so, as if those features were not there.  ``squared``: None for
+    hinge losses.
+    Keeps ``totals`` (the sum of beta) up to date, adds up ``free`` (the inverse norms of
+    variables between their bounds, but for the rows just named), writes each row's gain; returns
+    the sum of the gaps met.
+    """
+    scores = np.empty(WIDTH, weights.dtype)
+    change = np.empty(WIDTH, weights.dtype)
+    inverse_norms = np.empty(WIDTH, weights.dtype)
+    share = np.empty(WIDTH, weights.dtype)
+    uncounted = np.zeros(WIDTH, weights.dtype)
+    one = weights.dtype.type(1)
+    largest = intercept_share.max()
+    total_gap = 0.0
+    for position in range(len(rows)):
+        row = rows[position]
+        if position + 2 < len(rows):
+            later = rows[position + 2]
+            prefetch_example(indptr, indices, values, later)
+            prefetch(beta, later * WIDTH)
+            prefetch(signs, later * WIDTH)
+        start, stop = indptr[row], indptr[row + 1]
+        fixed = one / squared_norms[row]
+        is_small = has_intercept and squared_norms[row] < _SMALL_NORM
+        following = one / (squared_norms[row] + (one if is_small else largest))
+        for label in range(WIDTH):
+            scores[label] = intercept[label]
+            share[label] = one if is_small else intercept_share[label]
+            inverse_norms[label] = following if share[label] > 0 else fixed
+        add_rows(weights, indices, values, start, stop, scores)
+        counted = uncounted if is_small else free
+        gain, gap = box_step(
+            scores, signs[row], margins, beta[row], upper[row], inverse_norms, change, counted, squared
+        )
+        gains[row] = gain
+        total_gap += gap
+        if gain > threshold:
+            for label in range(WIDTH):
+                beta[row, label] += change[label]
+                intercept[label] += share[label] * change[label]
+                totals[label] += change[label]
+            if keeps_zeros:
+                _add_to_nonzeros(weights, indices, values, start, stop, change)
+            else:
+                add_to_rows(weights, indices, values, start, stop, change)
+    return total_gap
+
+
+@njit(**CAREFUL)
+def move_intercepts(intercept, moves, sweeps, was_full, met_gap, has_intercept):
+    """Move the intercepts that are held fixed in sweeps, by Newton steps; after a sweep, full or not.
+
+    ``moves``: the arrays of :class:`labelweave.problems.independent_margins.Moves` for the block, without
+    ``sweeps``, how many there were with this one.
+    """
+    share, stiffness, before, totals, free, curvature, lagging, given_up = moves
+    for label in range(WIDTH):
+        gradient = totals[label] - intercept[label]
+        if was_full:
+            # gradient^2 / 2 is an intercept's own share of the duality gap, beside the rows' shares
+            lagging[label] += gradient**2 / 2 > LARGEST_SHARE * met_gap
+            given_up[label] |= lagging[label] > LAGGING_SWEEPS
+            curvature[label] = free[label]
+        free[label] = 0
+        if not has_intercept or sweeps < SWEEPS_WITH_CONSTANT_FEATURE:
+            continue
+        turned = gradient * before[label] < 0
+        if turned and abs(gradient) > 0.7 * abs(before[label]) and not given_up[label]:
+            stiffness[label] *= 2
+        given_up[label] |= stiffness[label] > LARGEST_STIFFNESS
+        before[label] = gradient
+        step = gradient if given_up[label] else gradient / (1 + stiffness[label] * curvature[label])
+        intercept[label] += intercept.dtype.type(step)
+        share[label] = given_up[label]
+
+
+@njit(**CAREFUL)
+def round_independent(
+    orders, run, hot_gain, idle_gain, mean_gain, data, points, moves, sweeps, has_intercept, keeps_zeros,
+    squared,
+):  # fmt: skip
+    """Sweep all rows and then, ``len(orders) - 1`` times, those whose last gain was not small.
+
+    ``orders`` (sweeps, runs): the order of the runs of ``run`` such rows in each sweep.  ``hot_gain``,
+    ``idle_gain``: the shares of the mean gain above which rows are visited again, and steps are taken.
+    ``data``: the arrays of rows, their squared norms, signs, upper bounds and margins; ``points``: beta,
+    weights, intercepts and gains.  Returns the gap met by the first sweep, the mean gain, and the visits.
+    """
+    indptr, indices, values, squared_norms, signs, upper, margins = data
+    beta, weights, intercept, gains = points
+    n_rows, visits, met_gap = len(gains), 0, 0.0
+    hot, rows = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
+    for sweep in range(len(orders)):
+        n_hot, found = 0, 0
+        for row in range(n_rows):
+            hot[n_hot] = row
+            n_hot += sweep == 0 or gains[row] > hot_gain * mean_gain
+        for place in range(orders.shape[1]):
+            first = orders[sweep, place] * run
+            for chosen in range(first, min(first + run, n_hot)):
+                rows[found] = hot[chosen]
+                found += 1
+        gap = sweep_independent(
+            rows[:found], indptr, indices, values, squared_norms, signs, beta, upper, margins, weights,
+            intercept, moves[0], has_intercept, moves[3], moves[4], gains, idle_gain * mean_gain, keeps_zeros,
+            squared,
+        )  # fmt: skip
+        visits += found
+        move_intercepts(intercept, moves, sweeps + sweep + 1, found == n_rows, gap, has_intercept)
+        if sweep == 0:
+            met_gap, mean_gain = gap, 0.0
+            for row in range(n_rows):
+                mean_gain += gains[row]
+            mean_gain /= max(n_rows, 1)
+    return met_gap, mean_gain, visits
+
+
+@njit(**LOOP)
+def scatter_block(indptr, indices, values, beta, weights):
+    """Add X^T beta to the weights, skipping rows whose variables are all zero."""
+    change = np.empty(WIDTH, weights.dtype)
+    for row in range(len(indptr) - 1):
+        any_at_all = False
+        for label in range(WIDTH):
+            change[label] = beta[row, label]
+            any_at_all |= beta[row, label] != 0
+        if any_at_all:
+            add_to_rows(weights, indices, values, indptr[row], indptr[row + 1], change)
+
+
+@njit(**LOOP)
+def label_sums(indptr, indices, values, signs, beta, upper, margins, weights, intercept, sums, squared):
+    """Add up, label by label, what :func:`add_entry_sums` does of all rows into the rows of ``sums``."""
+    scores = np.empty(WIDTH, weights.dtype)
+    for row in range(len(indptr) - 1):
+        for label in range(WIDTH):
+            scores[label] = intercept[label]
+        add_rows(weights, indices, values, indptr[row], indptr[row + 1], scores)
+        add_entry_sums(scores, signs[row], margins, beta[row], upper[row], sums, squared)
+
+
+@njit(**LOOP)
+def table_sums(table, signs, beta, upper, margins, weights, intercept, sums):
+    """Add them up for the rows of a table."""
+    rows, numbers = np.arange(len(table)), np.empty(2 * TILE, np.int64)
+    scores = np.empty((TILE, WIDTH), weights.dtype)
+    for first in range(0, len(table), TILE):
+        count = _score_tile(rows, first, table, weights, intercept, numbers, scores)
+        for row in range(first, first + count):
+            add_entry_sums(scores[row - first], signs[row], margins, beta[row], upper[row], sums, None)

@@ -1,0 +1,459 @@
+"""Walks of sparse rows down a tree over labels: all nodes, a beam of the best, or the best until a bound.
+
+A tree is a tuple of arrays: ``ends`` and ``targets`` as in :class:`labelweave.labels.label_tree.LabelTree`;
+``pair_ends``, where the features of each node end; ``features``, rising within a node; ``starts``, where the
+weights of each of these begin; ``columns`` and ``weights``, of which column of the node and how large, in
+units of the column's ``scales``; ``intercepts``.  A node's margins take the row's features that it knows: by
+bisection, or, where the row has many, by a look at all of the node's in ``spread``, the row as a dense
+vector.
+
+A path's score is a soft minimum of its margins: the log-odds of a product of sigmoids, see ``joined``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labelweave.foundation.loops.compiling import njit
+
+LOOP = {"nogil": True, "cache": True}
+
+
+@njit(**LOOP)
+def joined(score, margin, sharpness):
+    """Give the log-odds, a multiple of them, of a product of two probabilities given as such log-odds.
+
+    With p(s) = 1 / (1 + exp(-sharpness s)) the result r has p(r) = p(score) p(margin); it is no larger than
+    either of them, and rises with both.  A score of infinity is a probability of 1.
+    """
+    if score == np.inf:
+        return margin
+    both = score + margin
+    least = min(score, margin, both)
+    total = 1.0 if least == score else np.exp(sharpness * (least - score))  # as one of them is
+    total += 1.0 if least == margin else np.exp(sharpness * (least - margin))
+    total += 1.0 if least == both else np.exp(sharpness * (least - both))
+    return least - np.log(total) / sharpness
+
+
+@njit(**LOOP)
+def _least_margin(above, least, sharpness):
+    """Give a bound of the margins whose path's score, ``joined``, is ``least`` or more, below all of them.
+
+    That is far cheaper than to join them all; a share of 1e-12 is more than what rounding changes.
+    """
+    if least == -np.inf:
+        return least
+    if above < least:
+        return np.inf
+    wanted, given = np.exp(-sharpness * least), np.exp(-sharpness * above)
+    if not wanted < 1e300:
+        return least
+    odds = (wanted * (1 + 1e-12) - given * (1 - 1e-12)) / (1 + given)
+    return max(least, -np.log(odds) / sharpness)
+
+
+@njit(**LOOP)
+def index_features(pair_ends, features, index_ends, shifts, index):
+    """Write where the features of each node begin whose numbers have the same upper bits.
+
+    ``shifts`` (nodes,): how many lower bits are left out; ``index_ends`` (nodes + 1,): where each node's part
+    of ``index`` ends, which has places from the node's first feature on.
+    """
+    for node in range(len(shifts)):
+        first, place = pair_ends[node], 0
+        for slot in range(index_ends[node + 1] - index_ends[node]):
+            while first + place < pair_ends[node + 1] and features[first + place] >> shifts[node] < slot:
+                place += 1
+            index[index_ends[node] + slot] = place
+
+
+@njit(**LOOP)
+def _find(feature, node, tree):
+    """Find the place of a feature of a node, or -1."""
+    first, features, index = tree[2][node], tree[3], tree[11]
+    own, slot = tree[9][node], feature >> tree[10][node]
+    if slot >= tree[9][node + 1] - own - 1:
+        return -1
+    for pair in range(first + index[own + slot], first + index[own + slot + 1]):
+        if features[pair] >= feature:
+            return pair if features[pair] == feature else -1
+    return -1
+
+
+@njit(**LOOP)
+def _margins(node, indices, values, tree, found):
+    """Write the margins of a node's columns for one row."""
+    starts, columns, weights, scales, intercepts = tree[4], tree[5], tree[6], tree[7], tree[8]
+    first, n_columns = tree[0][node], tree[0][node + 1] - tree[0][node]
+    found[:n_columns] = 0
+    for entry in range(len(indices)):
+        pair, value = _find(indices[entry], node, tree), values[entry]
+        if pair >= 0:
+            for place in range(starts[pair], starts[pair + 1]):
+                found[columns[place]] += value * weights[place]
+    for column in range(n_columns):
+        found[column] = found[column] * scales[first + column] + intercepts[first + column]
+
+
+@njit(**LOOP)
+def _margin(column, node, indices, values, tree):
+    """Give the margin of one column of a node for one row, the same bits as among all."""
+    starts, columns, weights = tree[4], tree[5], tree[6]
+    own, total = column - tree[0][node], 0.0
+    for entry in range(len(indices)):
+        pair = _find(indices[entry], node, tree)
+        if pair >= 0:
+            low, high = starts[pair], starts[pair + 1]
+            while low < high:
+                middle = (low + high) // 2
+                if columns[middle] < own:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low < starts[pair + 1] and columns[low] == own:
+                total += values[entry] * weights[low]
+    return total * tree[7][column] + tree[8][column]
+
+
+@njit(**LOOP)
+def _take(label, score, labels, scores):
+    """Let a label take part in the best ones, best first; of equal scores the lower number is better."""
+    place = len(labels) - 1
+    if score < scores[place] or (score == scores[place] and label > labels[place]):
+        return
+    while place > 0 and (
+        score > scores[place - 1] or (score == scores[place - 1] and label < labels[place - 1])
+    ):
+        labels[place], scores[place] = labels[place - 1], scores[place - 1]
+        place -= 1
+    labels[place], scores[place] = label, score
+
+
+@njit(**LOOP)
+def _take_labels(node, above, found, tree, sharpness, labels, scores, near):
+    """Let the labels of a node take part in the best ones; ``near`` is room for as many labels and margins.
+
+    Where there are too few yet to tell who is out, the best by margin say so.
+    """
+    first, last, targets = tree[0][node], tree[0][node + 1], tree[1]
+    least = scores[-1]
+    if least == -np.inf:
+        near[1][:] = -np.inf
+        for column in range(first, last):
+            if targets[column] >= 0:
+                _take(targets[column], found[column - first], near[0], near[1])
+        least = joined(above, near[1][-1], sharpness) if near[1][-1] > -np.inf else least
+    least = _least_margin(above, least, sharpness)
+    for column in range(first, last):
+        margin, target = found[column - first], targets[column]
+        if target >= 0 and margin >= least:
+            _take(target, joined(above, margin, sharpness), labels, scores)
+            least = max(least, _least_margin(above, scores[-1], sharpness))
+
+
+@njit(**LOOP)
+def _insert(node, score, nodes, scores, count):
+    """Let a node take part in a beam, best first, the lower number of equal ones; give how many there are."""
+    if count == len(nodes):
+        if score < scores[count - 1] or (score == scores[count - 1] and node > nodes[count - 1]):
+            return count
+        count -= 1
+    place = count
+    while place > 0 and (
+        score > scores[place - 1] or (score == scores[place - 1] and node < nodes[place - 1])
+    ):
+        nodes[place], scores[place] = nodes[place - 1], scores[place - 1]
+        place -= 1
+    nodes[place], scores[place] = node, score
+    return count + 1
+
+
+@njit(**LOOP)
+def _by_node(nodes, counts, order):
+    """Sort visits by their nodes, in their own order within each; ``counts`` (nodes + 1,) is room."""
+    counts[:] = 0
+    for node in nodes:
+        counts[node + 1] += 1
+    for node in range(1, len(counts)):
+        counts[node] += counts[node - 1]
+    for visit in range(len(nodes)):
+        order[counts[nodes[visit]]] = visit
+        counts[nodes[visit]] += 1
+
+
+@njit(**LOOP)
+def score_tree(indptr, indices, values, tree, widest, sharpness, by_margin, table):
+    """Write the scores of all labels (rows, labels); ``by_margin`` leaves out what is above a label."""
+    ends, targets = tree[0], tree[1]
+    found, above = np.empty(widest), np.full((len(ends) - 1, len(table)), np.inf)
+    for node in range(len(ends) - 1):
+        for row in range(len(table)):
+            own = slice(indptr[row], indptr[row + 1])
+            _margins(node, indices[own], values[own], tree, found)
+            for column in range(ends[node], ends[node + 1]):
+                margin, target = found[column - ends[node]], targets[column]
+                if target >= 0 and by_margin:
+                    table[row, target] = margin
+                elif target >= 0:
+                    table[row, target] = joined(above[node, row], margin, sharpness)
+                else:
+                    above[-target, row] = joined(above[node, row], margin, sharpness)
+
+
+@njit(**LOOP)
+def _depth(node, above, owners):
+    """Count the nodes above one."""
+    depth = 0
+    while above[node] >= 0:
+        node, depth = owners[above[node]], depth + 1
+    return depth
+
+
+@njit(**LOOP)
+def score_labels(
+    indptr, indices, values, tree, widest, sharpness, above, owners, best, best_scores, rows, wanted, scores
+):
+    """Write the scores of pairs of a row and a label, the rows rising, the columns of labels ``wanted``.
+
+    ``above`` (nodes,): the column that leads to a node; ``owners`` (columns,): the node of a column;
+    ``best`` and ``best_scores`` (rows, m): labels whose scores are known.  Pairs go down their paths
+    together, a level at a time, those of one node after the other.
+    """
+    ends, targets, n_pairs = tree[0], tree[1], len(rows)
+    found, counts = np.empty(widest), np.empty(len(ends), np.int64)
+    columns, nodes = np.empty(n_pairs, np.int64), np.empty(n_pairs, np.int64)
+    places, order = np.empty(n_pairs, np.int64), np.empty(n_pairs, np.int64)
+    depths = np.empty(n_pairs, np.int64)
+    scores[:] = np.inf
+    for pair in range(n_pairs):
+        label, row = targets[wanted[pair]], rows[pair]
+        depths[pair] = _depth(owners[wanted[pair]], above, owners)
+        for place in range(best.shape[1]):
+            if best[row, place] == label:
+                scores[pair], depths[pair] = best_scores[row, place], -1
+    level, n_left = 0, n_pairs
+    while n_left:
+        n_left = 0
+        for pair in range(n_pairs):
+            if depths[pair] >= level:
+                column = wanted[pair]
+                for _ in range(depths[pair] - level):
+                    column = above[owners[column]]
+                columns[n_left], nodes[n_left], places[n_left] = column, owners[column], pair
+                n_left += 1
+        _by_node(nodes[:n_left], counts, order[:n_left])
+        node, row = -1, -1
+        for place in range(n_left):
+            visit = order[place]
+            column, pair = columns[visit], places[visit]
+            own = slice(indptr[rows[pair]], indptr[rows[pair] + 1])
+            is_whole = nodes[visit] == node and rows[pair] == row
+            if not is_whole and place + 1 < n_left:
+                node, row = nodes[visit], rows[pair]
+                is_whole = nodes[order[place + 1]] == node and rows[places[order[place + 1]]] == row
+                if is_whole:
+                    _margins(node, indices[own], values[own], tree, found)
+            if is_whole:
+                margin = found[column - ends[node]]
+            else:
+                margin = _margin(column, nodes[visit], indices[own], values[own], tree)
+            scores[pair] = joined(scores[pair], margin, sharpness)
+        level += 1
+
+
+@njit(**LOOP)
+def search_by_beam(
+    indptr, indices, values, tree, widest, sharpness, by_margin, beam, best, best_scores, opened
+):
+    """Find the best labels (rows, k) below the best ``beam`` nodes of each level.
+
+    Enters labels whose scores are above those that are there; ``opened`` (rows, m) gets the nodes that were
+    looked into, m may be 0.  Rows go down a level together, those at one node after the other.
+    """
+    ends, targets, n_rows = tree[0], tree[1], len(best)
+    found, counts = np.empty(widest), np.empty(len(ends), np.int64)
+    nodes, rows = np.zeros(n_rows * beam, np.int64), np.arange(n_rows * beam)
+    aboves, order = np.full(n_rows * beam, np.inf), np.empty(n_rows * beam, np.int64)
+    later, later_scores = np.empty((n_rows, beam), np.int64), np.empty((n_rows, beam))
+    near = np.empty(best.shape[1], np.int64), np.empty(best.shape[1])
+    n_later, n_opened = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64)
+    n_visits = n_best = n_rows
+    while n_visits:
+        # the best node of each row first, whose labels tell what others must be above
+        _by_node(nodes[:n_best], counts, order[:n_best])
+        _by_node(nodes[n_best:n_visits], counts, order[n_best:n_visits])
+        order[n_best:n_visits] += n_best
+        for visit in order[:n_visits]:
+            node, row, above = nodes[visit], rows[visit], aboves[visit]
+            own = slice(indptr[row], indptr[row + 1])
+            _margins(node, indices[own], values[own], tree, found)
+            if n_opened[row] < opened.shape[1]:
+                opened[row, n_opened[row]] = node
+                n_opened[row] += 1
+            if not by_margin:
+                _take_labels(node, above, found, tree, sharpness, best[row], best_scores[row], near)
+            for column in range(ends[node], ends[node + 1]):
+                margin, target = found[column - ends[node]], targets[column]
+                if target >= 0:
+                    if by_margin:
+                        _take(target, margin, best[row], best_scores[row])
+                elif n_later[row] < beam or min(above, margin) >= later_scores[row, beam - 1]:
+                    score = joined(above, margin, sharpness)
+                    n_later[row] = _insert(-target, score, later[row], later_scores[row], n_later[row])
+        n_visits = 0
+        for place in range(n_later.max()):
+            for row in range(n_rows):
+                if place < n_later[row]:
+                    nodes[n_visits], rows[n_visits] = later[row, place], row
+                    aboves[n_visits] = later_scores[row, place]
+                    n_visits += 1
+            n_best = n_best if place else n_visits
+        n_later[:] = 0
+
+
+@njit(**LOOP)
+def _push(node, bound, nodes, bounds, count):
+    """Put a node on a heap, the highest bound first."""
+    place = count
+    while place > 0 and bounds[(place - 1) // 2] < bound:
+        nodes[place], bounds[place] = nodes[(place - 1) // 2], bounds[(place - 1) // 2]
+        place = (place - 1) // 2
+    nodes[place], bounds[place] = node, bound
+    return count + 1
+
+
+@njit(**LOOP)
+def _drop_first(nodes, bounds, count):
+    """Take the first node off a heap."""
+    count -= 1
+    node, bound, place = nodes[count], bounds[count], 0
+    while 2 * place + 1 < count:
+        child = 2 * place + 1
+        if child + 1 < count and bounds[child + 1] > bounds[child]:
+            child += 1
+        if bounds[child] <= bound:
+            break
+        nodes[place], bounds[place] = nodes[child], bounds[child]
+        place = child
+    nodes[place], bounds[place] = node, bound
+    return count
+
+
+@njit(**LOOP)
+def search_by_bound(
+    indptr, indices, values, tree, widest, sharpness, budget, best, best_scores, proven, opened
+):
+    """Find the best labels (rows, k) by opening the node of the highest score until no other can have better.
+
+    A label's score is no larger than that of any node above it.  ``proven`` (rows,) says whether that was so
+    after ``budget`` nodes at most, ``opened`` (rows,) how many it took.
+    """
+    ends, targets = tree[0], tree[1]
+    found = np.empty(widest)
+    nodes, bounds = np.empty(len(ends), np.int64), np.empty(len(ends))
+    near = np.empty(best.shape[1], np.int64), np.empty(best.shape[1])
+    for row in range(len(best)):
+        own, numbers = indices[indptr[row] : indptr[row + 1]], values[indptr[row] : indptr[row + 1]]
+        labels, scores = best[row], best_scores[row]
+        count = _push(0, np.inf, nodes, bounds, 0)
+        while count and opened[row] < budget and bounds[0] >= scores[-1]:
+            node, above = nodes[0], bounds[0]
+            count = _drop_first(nodes, bounds, count)
+            opened[row] += 1
+            _margins(node, own, numbers, tree, found)
+            _take_labels(node, above, found, tree, sharpness, labels, scores, near)
+            least = _least_margin(above, scores[-1], sharpness)
+            for column in range(ends[node], ends[node + 1]):
+                margin, target = found[column - ends[node]], targets[column]
+                if target < 0 and margin >= least:
+                    count = _push(-target, joined(above, margin, sharpness), nodes, bounds, count)
+        proven[row] = count == 0 or bounds[0] < scores[-1]
+
+
+@njit(**LOOP)
+def bound_nodes(tree, above, below, centres, largest, radii):
+    """Bound the weights of the labels of every node; arrays of a number a pair of node and feature.
+
+    ``above`` and ``below`` get the largest and smallest weight of a label, ``centres`` their mean over
+    labels, ``largest`` (nodes,) the largest intercept, ``radii`` (nodes,) the largest distance of weights
+    from the centre.
+    """
+    ends, targets, pair_ends, _, starts, columns, weights, scales, intercepts = tree[:9]
+    for node in range(len(ends) - 1):
+        first, n_columns, n_labels = ends[node], ends[node + 1] - ends[node], 0
+        distances = np.zeros(n_columns)
+        largest[node] = -np.inf
+        for column in range(n_columns):
+            if targets[first + column] >= 0:
+                n_labels += 1
+                largest[node] = max(largest[node], intercepts[first + column])
+        for pair in range(pair_ends[node], pair_ends[node + 1]):
+            n_here, high, low, total = 0, -np.inf, np.inf, 0.0
+            for place in range(starts[pair], starts[pair + 1]):
+                if targets[first + columns[place]] >= 0:
+                    weight = weights[place] * scales[first + columns[place]]
+                    n_here, total = n_here + 1, total + weight
+                    high, low = max(high, weight), min(low, weight)
+            if n_here < n_labels:
+                high, low = max(high, 0.0), min(low, 0.0)
+            if n_labels == 0:
+                high, low = 0.0, 0.0
+            centre = total / max(n_labels, 1)
+            above[pair], below[pair], centres[pair] = high, low, centre
+            # as if all were 0 there, and then those that are not
+            for column in range(n_columns):
+                distances[column] += centre * centre
+            for place in range(starts[pair], starts[pair + 1]):
+                weight = weights[place] * scales[first + columns[place]]
+                distances[columns[place]] += weight * (weight - 2 * centre)
+        radii[node] = 0.0
+        for column in range(n_columns):
+            if targets[first + column] >= 0:
+                radii[node] = max(radii[node], distances[column])
+        radii[node] = np.sqrt(radii[node])
+
+
+@njit(**LOOP)
+def search_by_envelopes(
+    indptr, indices, values, tree, widest, envelopes, budget, best, best_scores, proven, opened
+):
+    """Find the labels of the largest margins (rows, k), by bounds of the margins below each node.
+
+    ``envelopes``: ``starts`` of features in ``nodes``, with ``above``, ``below`` and ``centres`` of each, and
+    ``largest`` and ``radii`` a node.  The bound of a node is the smaller of two: each weight at its worst for
+    the row, and the centre with the radius times the row's length.
+    """
+    starts, of_node, above, below, centres, largest, radii = envelopes
+    found, n_nodes = np.empty(widest), len(largest)
+    boxes, balls, sizes = np.empty(n_nodes), np.empty(n_nodes), np.empty(n_nodes)
+    nodes, bounds = np.empty(n_nodes, np.int64), np.empty(n_nodes)
+    for row in range(len(best)):
+        own, numbers = indices[indptr[row] : indptr[row + 1]], values[indptr[row] : indptr[row + 1]]
+        labels, scores, length = best[row], best_scores[row], 0.0
+        boxes[:], balls[:], sizes[:] = 0, 0, 0
+        for entry in range(len(own)):
+            value = numbers[entry]
+            length += value * value
+            for place in range(starts[own[entry]], starts[own[entry] + 1]):
+                node = of_node[place]
+                worst = value * (above[place] if value > 0 else below[place])
+                boxes[node] += worst
+                sizes[node] += abs(value) * max(above[place], -below[place])
+                balls[node] += value * centres[place]
+        length, count = np.sqrt(length), 0
+        for node in range(n_nodes):
+            if largest[node] > -np.inf:
+                bound = min(boxes[node], balls[node] + radii[node] * length) + largest[node]
+                bound += 1e-12 * (sizes[node] + abs(largest[node]) + radii[node] * length)  # rounding
+                count = _push(node, bound, nodes, bounds, count)
+        while count and opened[row] < budget and bounds[0] >= scores[-1]:
+            node = nodes[0]
+            count = _drop_first(nodes, bounds, count)
+            opened[row] += 1
+            _margins(node, own, numbers, tree, found)
+            ends, targets = tree[0], tree[1]
+            for column in range(ends[node], ends[node + 1]):
+                if targets[column] >= 0:
+                    _take(targets[column], found[column - ends[node]], labels, scores)
+        proven[row] = count == 0 or bounds[0] < scores[-1]

@@ -1,0 +1,91 @@
+"""Scores of sparse rows by sparse weights, and the best labels of each row, some labels at a time.
+
+The weights stand feature after feature: those of feature j, of labels in rising order, are the entries
+from ``starts[j]`` to ``stops[j]`` of ``weights``, in units of ``scales``, and ``gaps`` says how far the label
+of each is from the one before it, for the first ``before[j]``.  A feature that many
+labels have a weight of is row ``slots[j]`` of a ``table`` too, else that is -1: adding a row takes less time
+than finding the places.  A score is one sum in the order of the row's entries, whatever the labels beside it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labelweave.foundation.loops.compiling import njit
+
+LOOP = {"nogil": True, "cache": True}
+
+
+@njit(**LOOP)
+def _score_row(
+    indices,
+    values,
+    start,
+    stop,
+    starts,
+    stops,
+    before,
+    gaps,
+    weights,
+    slots,
+    table,
+    first,
+    scales,
+    intercepts,
+    scores,
+):
+    scores[:] = 0
+    for entry in range(start, stop):
+        value, feature = values[entry], indices[entry]
+        slot = slots[feature]
+        if slot >= 0:
+            full = table[slot]
+            for label in range(len(scores)):
+                scores[label] += value * full[label]
+        else:
+            label = before[feature] - first
+            for place in range(starts[feature], stops[feature]):
+                label += gaps[place]
+                scores[label] += value * weights[place]
+    for label in range(len(scores)):
+        scores[label] = scores[label] * scales[label] + intercepts[label]
+
+
+@njit(**LOOP)
+def score_rows(
+    indptr, indices, values, starts, stops, before, gaps, weights, slots, table, first, scales, intercepts,
+    scores,
+):  # fmt: skip
+    """Write the scores (rows, labels) of labels from ``first`` on."""
+    for row in range(len(scores)):
+        _score_row(
+            indices, values, indptr[row], indptr[row + 1], starts, stops, before, gaps, weights, slots, table,
+            first, scales, intercepts, scores[row],
+        )  # fmt: skip
+
+
+@njit(**LOOP)
+def keep_best(
+    indptr, indices, values, starts, stops, before, gaps, weights, slots, table, first, scales, intercepts,
+    best, best_scores,
+):  # fmt: skip
+    """Let the labels from ``first`` on take part in the best ones of each row, best first (rows, k).
+
+    Of equal scores the label that was there first stays ahead.
+    """
+    scores = np.empty(len(scales))
+    last = best.shape[1] - 1
+    for row in range(len(best)):
+        _score_row(
+            indices, values, indptr[row], indptr[row + 1], starts, stops, before, gaps, weights, slots, table,
+            first, scales, intercepts, scores,
+        )  # fmt: skip
+        own, own_scores = best[row], best_scores[row]
+        for label in range(len(scores)):
+            score = scores[label]
+            if score > own_scores[last]:
+                place = last
+                while place > 0 and score > own_scores[place - 1]:
+                    own[place], own_scores[place] = own[place - 1], own_scores[place - 1]
+                    place -= 1
+                own[place], own_scores[place] = first + label, score

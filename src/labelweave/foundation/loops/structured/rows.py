@@ -1,0 +1,260 @@
+"""What passes do with rows: products, costs, moments of pairs, and steps.
+
+Steps are those of block-coordinate Frank-Wolfe, a block being a row's component: Lacoste-Julien, Jaggi,
+Schmidt and Pletscher, "Block-coordinate Frank-Wolfe optimization for structural SVMs", ICML 2013; pairwise as
+in Osokin et al., "Minding the gaps for block Frank-Wolfe optimization of structured SVMs", ICML 2016.
+Row i's part of the dual is a concave quadratic in its distribution, and both the loss and the scores are
+sums over components, so that every component takes steps of its own with one score of the row and one
+inference.  A label alone is a box-constrained variable, which a step solves.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labelweave.foundation.loops.compiling import INNER, LOOP, njit
+
+
+@njit(**INNER)
+def state_of(layout, clique, labels):
+    """Give the state of a clique."""
+    state, first = 0, layout.cliques[clique].members
+    for slot in range(first, layout.cliques[clique + 1].members):
+        state |= np.int64(labels[layout.members[slot]]) << (slot - first)
+    return state
+
+
+@njit(**LOOP)
+def multiply_rows(rows, starts, indices, values, sums, products):
+    """Write the products of some sparse rows with the sums."""
+    for place in range(len(rows)):
+        row, product = rows[place], products[place]
+        product[:] = 0.0
+        for entry in range(starts[row], starts[row + 1]):
+            value, line = values[entry], sums[indices[entry]]
+            for column in range(len(product)):
+                product[column] += value * line[column]
+
+
+@njit(**LOOP)
+def add_rows(rows, starts, indices, values, changes, sums):
+    """Add some sparse rows times their changes, most of which are zero, to the sums."""
+    columns = np.empty(changes.shape[1], np.int64)
+    for place in range(len(rows)):
+        row, change, count = rows[place], changes[place], 0
+        for column in range(len(change)):
+            if change[column] != 0.0:
+                columns[count] = column
+                count += 1
+        for entry in range(starts[row], starts[row + 1]):
+            value, line = values[entry], sums[indices[entry]]
+            for number in range(count):
+                line[columns[number]] += value * change[columns[number]]
+
+
+@njit(**INNER)
+def pass_on(place, factor, block):
+    """Multiply a row's change by a factor, and bring the products of the rows after it up to date."""
+    change = block.changes[place]
+    for column in range(len(change)):
+        if change[column] != 0.0:
+            change[column] *= factor
+            for later in range(place + 1, len(block.rows)):
+                block.products[later, column] += block.gram[place, later] * change[column]
+
+
+@njit(**LOOP)
+def add_costs(rows, data, layout, scores, unary, rest):
+    """Add the costs of errors to the unaries of some rows.
+
+    ``rest`` is what to add to the largest of the scores with costs for the hinge loss: the cost of all zeros
+    less the score of the targets.  An unobserved label alone is free of loss: its target is what scores best.
+    """
+    last = len(layout.components) - 1
+    for place in range(len(rows)):
+        row, value = rows[place], 0.0
+        targets = data.targets[row]
+        for entry in range(len(layout.labels)):
+            label = layout.labels[entry]
+            score = scores[place, label]
+            unary[place, label] = score
+            if data.observed[row, label]:
+                cost = data.costs[row, label]
+                unary[place, label] += -cost if targets[label] else cost
+                value += cost - score if targets[label] else 0.0
+            elif entry >= layout.components[last].labels:
+                value -= max(0.0, score)
+            elif targets[label]:
+                value -= score
+        for clique in range(layout.components[last].cliques):
+            value -= scores[place, layout.cliques[clique].column + state_of(layout, clique, targets)]
+        rest[place] = value
+
+
+@njit(**INNER)
+def _expected_product(row, one, other, home, dual):
+    """Expect the product of the signs of two labels of one component."""
+    total = 0.0
+    for vertex in range(dual.shares.shape[1]):
+        same = (dual.vertices[row, vertex, one] != 0) == (dual.vertices[row, vertex, other] != 0)
+        total += dual.shares[row, vertex, home] if same else -dual.shares[row, vertex, home]
+    return total
+
+
+@njit(**LOOP)
+def pair_moments(label, others, homes, targets, dual, moments):
+    """Write the product of two labels' true signs less the expected one, for every row and other label."""
+    for row in range(len(targets)):
+        sign = 2.0 * targets[row, label] - 1.0
+        mean = 2.0 * dual.means[row, label] - 1.0
+        for place in range(len(others)):
+            other = others[place]
+            true = sign * (2.0 * targets[row, other] - 1.0)
+            if homes[label] >= 0 and homes[other] == homes[label]:
+                expected = _expected_product(row, label, other, homes[label], dual)
+            else:
+                expected = mean * (2.0 * dual.means[row, other] - 1.0)
+            moments[row, place] = true - expected
+
+
+_TINY = 1e-12  # shares below are rounding
+
+
+@njit(**INNER)
+def _step_lone(row, data, layout, dual, scores, scales, curvature, change):
+    """Move the means of labels alone to their best; return the gap that they had."""
+    gap = 0.0
+    for place in range(layout.components[-1].labels, len(layout.labels)):
+        label = layout.labels[place]
+        if not data.observed[row, label]:
+            continue
+        gradient, mean = scores[label], dual.means[row, label]
+        gap += gradient * ((1.0 if gradient > 0.0 else 0.0) - mean)
+        bend = curvature * scales[label]
+        moved = mean + gradient / bend if bend > 0.0 else (1.0 if gradient > 0.0 else 0.0)
+        moved = min(1.0, max(0.0, moved))
+        change[label] = mean - moved
+        dual.means[row, label] = moved
+    return gap
+
+
+@njit(**INNER)
+def _value(component, layout, scores, labels):
+    """Score a labeling of one component."""
+    value = 0.0
+    for place in range(layout.components[component].labels, layout.components[component + 1].labels):
+        label = layout.labels[place]
+        if labels[label]:
+            value += scores[label]
+    for clique in range(layout.components[component].cliques, layout.components[component + 1].cliques):
+        value += scores[layout.cliques[clique].column + state_of(layout, clique, labels)]
+    return value
+
+
+@njit(**INNER)
+def _bend(component, layout, scales, one, other):
+    """Give the scaled squared distance of two labelings' statistics."""
+    bend = 0.0
+    for place in range(layout.components[component].labels, layout.components[component + 1].labels):
+        label = layout.labels[place]
+        if one[label] != other[label]:
+            bend += scales[label]
+    for clique in range(layout.components[component].cliques, layout.components[component + 1].cliques):
+        if state_of(layout, clique, one) != state_of(layout, clique, other):
+            bend += 2.0 * scales[layout.cliques[clique].column]
+    return bend
+
+
+@njit(**INNER)
+def _shift(component, layout, away, toward, step, change):
+    """Note that probability went from one labeling to another."""
+    for place in range(layout.components[component].labels, layout.components[component + 1].labels):
+        label = layout.labels[place]
+        change[label] += step * (np.float64(away[label]) - np.float64(toward[label]))
+    for clique in range(layout.components[component].cliques, layout.components[component + 1].cliques):
+        old, new = state_of(layout, clique, away), state_of(layout, clique, toward)
+        if old != new:
+            change[layout.cliques[clique].column + old] += step
+            change[layout.cliques[clique].column + new] -= step
+
+
+@njit(**INNER)
+def _survey(row, component, layout, dual, scores):
+    """Value the vertices of a block: mean, best, worst, and the one of smallest share; give a free place."""
+    mean, best, worst, small, free = 0.0, -1, -1, -1, -1
+    top, bottom, least = 0.0, 0.0, 0.0
+    for vertex in range(dual.vertices.shape[1]):
+        share = dual.shares[row, vertex, component]
+        if share == 0.0:
+            free = vertex
+            continue
+        value = _value(component, layout, scores, dual.vertices[row, vertex])
+        mean += share * value
+        if best < 0 or value > top:
+            best, top = vertex, value
+        if worst < 0 or value < bottom:
+            worst, bottom = vertex, value
+        if small < 0 or share < dual.shares[row, small, component]:
+            small, least = vertex, value
+    return mean, best, top, worst, bottom, small, least, free
+
+
+@njit(**INNER)
+def _step_component(row, component, layout, dual, scores, scales, curvature, labelings, place, change):
+    """Move probability from the worst vertex to the best labeling; return the gap that the block had.
+
+    A labeling that finds no free place takes that of the smallest share, with the share, if the dual gains.
+    """
+    mean, goal, top, origin, bottom, small, least, free = _survey(row, component, layout, dual, scores)
+    vertices, is_new = dual.vertices[row], False
+    toward = vertices[goal]
+    if len(labelings):
+        value = _value(component, layout, scores, labelings[place])
+        if value > top:  # then it is not among the vertices, whose values are rounded alike
+            is_new, toward, top, goal = True, labelings[place], value, free
+            if free < 0:
+                origin, bottom, goal = small, least, small
+    if top <= bottom:
+        return 0.0
+    share, gain = dual.shares[row, origin, component], top - bottom
+    bend = curvature * _bend(component, layout, scales, vertices[origin], toward)
+    step = share if bend * share <= gain else gain / bend
+    if goal == origin and 2.0 * gain <= bend * share:
+        return top - mean
+    if share - step < _TINY or goal == origin:
+        step = share
+    _shift(component, layout, vertices[origin], toward, step, change)
+    dual.shares[row, origin, component] -= step
+    dual.shares[row, goal, component] += step
+    if is_new:
+        for entry in range(layout.components[component].labels, layout.components[component + 1].labels):
+            vertices[goal, layout.labels[entry]] = toward[layout.labels[entry]]
+    return top - mean
+
+
+@njit(**LOOP)
+def ascend_rows(block, data, layout, dual, scales, regularization, gaps):
+    """Visit the rows of a block; write the gaps that they had, each when it was visited.
+
+    Labelings may be those of slightly older weights: the steps are exact at the present ones.  Without
+    labelings, steps stay within the vertices.
+    """
+    scores = np.empty(len(scales))
+    for place in range(len(block.rows)):
+        row = block.rows[place]
+        weight, change = data.weights[row], block.changes[place]
+        if weight == 0.0:
+            continue
+        for column in range(len(scales)):
+            scores[column] = block.products[place, column] * scales[column]
+        for label in range(data.targets.shape[1]):
+            if data.observed[row, label]:
+                cost = data.costs[row, label]
+                scores[label] += -cost if data.targets[row, label] else cost
+        curvature = weight * data.squares[row] / regularization
+        gaps[row] = _step_lone(row, data, layout, dual, scores, scales, curvature, change)
+        for component in range(len(layout.components) - 1):
+            gaps[row] += _step_component(
+                row, component, layout, dual, scores, scales, curvature, block.labelings, place, change
+            )
+        pass_on(place, weight / regularization, block)

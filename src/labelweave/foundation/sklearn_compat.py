@@ -1,0 +1,179 @@
+"""scikit-learn's private and moving names: a release of it that moves one is followed here, and only here.
+
+Its decorator of ``fit`` carries no types; here it keeps those of what it decorates, for users' type checkers.
+Callbacks came with version 1.9.  With earlier ones those that are set on an estimator of this library are
+called by what stands in for them here; none reach it through a search.
+"""
+
+import copy
+import inspect
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+from sklearn import base
+from sklearn.metrics._scorer import _BaseScorer
+from sklearn.model_selection._split import _validate_shuffle_split
+from sklearn.utils import _safe_indexing
+from sklearn.utils._missing import is_pandas_na
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Hidden,
+    Interval,
+    InvalidParameterError,
+    StrOptions,
+    validate_parameter_constraints,
+)
+from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.validation import _check_sample_weight, _num_samples
+
+from labelweave.foundation.arguments import ParameterMessage
+
+__all__ = [
+    "CallbackSupportMixin",
+    "HasMethods",
+    "Hidden",
+    "Interval",
+    "InvalidParameterError",
+    "StrOptions",
+    "_BaseScorer",
+    "_check_sample_weight",
+    "_fit_context",
+    "_num_samples",
+    "_safe_indexing",
+    "_safe_split",
+    "_validate_shuffle_split",
+    "callbacks_of",
+    "is_pandas_na",
+    "naming_parameter",
+    "sparse_matmul_to_dense",
+    "validate_parameter_constraints",
+    "with_callbacks",
+]
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[_Method], _Method]:
+    """Check parameters before a fit."""
+    decorate = base._fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
+    return cast(Callable[[_Method], _Method], decorate)
+
+
+_PLAIN = {
+    "boolean": "True or False",
+    "cv_object": "an int in the range [2, inf)",
+    "random_state": "an int in the range [0, 2**32)",
+}
+
+
+def naming_parameter(error: InvalidParameterError, constraints: Mapping[str, Any]) -> InvalidParameterError:
+    """Let an error name its parameter to others than Python users, and what it takes."""
+    said = str(error)
+    name, (wanted, _, got) = said.split("'", 2)[1], said.partition(" must be ")[2].rpartition(". Got ")
+    allowed = [text for text in map(_plainly, constraints[name]) if text is not None]
+    wanted = " or ".join(allowed) or wanted
+    return InvalidParameterError(ParameterMessage(f"`{name}` must be {wanted}. Got {got}", said))
+
+
+def _plainly(constraint: Any) -> str | None:
+    if isinstance(constraint, StrOptions):
+        return f"one of {', '.join(sorted(constraint.options))}"
+    if isinstance(constraint, Interval):
+        return str(constraint)
+    return _PLAIN.get(constraint) if isinstance(constraint, str) else None
+
+
+def callbacks_of(estimator: Any) -> list[Any]:
+    """Give the callbacks that were set on an estimator."""
+    return list(getattr(estimator, "_skl_callbacks", []))
+
+
+class _FitTask:
+    """A task of a fit, of which callbacks are told."""
+
+    def __init__(self, callbacks: list[Any], task_name: str, max_subtasks: int | None, parent: Any) -> None:
+        self.callbacks, self.task_name = callbacks, task_name
+        self.max_subtasks, self.parent = max_subtasks, parent
+
+    def subcontext(self, task_name: str = "", max_subtasks: int | None = 0) -> "_FitTask":
+        return _FitTask(self.callbacks, task_name, max_subtasks, self)
+
+    def propagate_callback_context(self, estimator: Any) -> Any:
+        """Leave an estimator inside as it is; it has callbacks of its own or none."""
+        return nullcontext()
+
+    def call_on_fit_task_begin(self, **facts: Any) -> None:
+        self._call("on_fit_task_begin", **facts)
+
+    def call_on_fit_task_end(self, **facts: Any) -> bool:
+        return self._call("on_fit_task_end", **facts)
+
+    def _call(
+        self, hook: str, *, estimator: Any, reconstruction_attributes: Any = None, **facts: Any
+    ) -> bool:
+        """Tell every callback what it asks for; true if one asks to stop."""
+        stop = False
+        for method in [getattr(callback, hook) for callback in self.callbacks]:
+            wanted = inspect.signature(method).parameters
+            told = {name: fact for name, fact in facts.items() if name in wanted}
+            if "fitted_estimator" in wanted:
+                made = reconstruction_attributes
+                made = made() if callable(made) else made
+                told["fitted_estimator"] = fitted = None if made is None else copy.copy(estimator)
+                if fitted is not None:
+                    vars(fitted).update(made)
+            stop |= bool(method(estimator, self, **told))
+        return stop
+
+
+class _CallbackSupport:
+    """What estimators with callbacks inherit from; clones keep the callbacks."""
+
+    def set_callbacks(self, *callbacks: Any) -> Any:
+        """Set the callbacks; none takes them away."""
+        self.__dict__.pop("_skl_callbacks", None)
+        if callbacks:
+            self._skl_callbacks = list(callbacks)
+        return self
+
+    def __sklearn_clone__(self) -> Any:
+        return base._clone_parametrized(self).set_callbacks(*callbacks_of(self))
+
+    def _init_callback_context(self, max_subtasks: int | None = 0) -> _FitTask:
+        task = _FitTask(callbacks_of(self), "fit", max_subtasks, None)
+        self._callback_fit_ctx = task
+        for callback in task.callbacks:
+            callback.setup(self, task)
+        return task
+
+
+def _with_callbacks(method: _Method) -> _Method:
+    """End the callbacks after a fit, however it ends."""
+
+    @wraps(method)
+    def managed(self: Any, *arguments: Any, **options: Any) -> Any:
+        try:
+            return method(self, *arguments, **options)
+        finally:
+            task = self.__dict__.pop("_callback_fit_ctx", None)
+            for callback in task.callbacks if task else []:
+                callback.teardown(self, task)
+
+    return cast(_Method, managed)
+
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ModuleNotFoundError:  # before 1.9
+    CallbackSupportMixin, with_callbacks = _CallbackSupport, _with_callbacks
+
+
+def sparse_matmul_to_dense(left: Any, right: Any) -> Any:
+    """Multiply sparse matrices into a dense one, (n, k)."""
+    try:
+        from sklearn.utils.sparsefuncs import sparse_matmul_to_dense as multiply
+    except ImportError:  # before 1.7
+        return (left @ right).toarray()
+    return multiply(left, right)

@@ -1,0 +1,297 @@
+"""The cross-validation log likelihood and its gradient (Seeger 2008, sections 4 and 5.2).
+
+For folds with training rows J and held-out rows I,
+
+    psi(h) = sum_folds sum_{i in I} loss_i(u_i),    u = K a,    a = -loss'_J(u).
+
+The folds are groups of one penalised likelihood whose weights are 0 outside J, so every product with
+the kernel matrix serves all of them, and the rows I of ``K a`` are the held-out scores.  With
+``e = loss'_I(u)`` and W the curvature of the training loss,
+
+    d psi = tr a^T (dK) f,    f = e - (I + W K)^-1 W K e:
+
+one more solve with the matrix of Newton's system, whatever the number of hyper-parameters.  The same
+f corrects the value for what the fits leave undone: with their residual ``r = -loss'_J(u) - a`` the
+criterion at the exact fits is ``psi + <f, K r>`` to second order.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from labelweave.features import FeatureMatrix, Kernel
+from labelweave.features.gram import Gram, LowRankGram
+from labelweave.foundation.array_types import Array, Floats, PerRow
+from labelweave.foundation.arrays import Workers, panels
+from labelweave.foundation.interrupts import PartInterrupted
+from labelweave.problems.coupled_gram import GramTerm, ScorePrior
+from labelweave.problems.hyperparameters.priors import PriorFamily, PriorGradient, TermGradient
+from labelweave.problems.kernel_likelihood import KernelLikelihood
+from labelweave.problems.losses import ScoreLoss
+from labelweave.solvers import SolverResult, Status
+from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
+from labelweave.solvers.newton_system import FunctionGradients, LinearSolver, NewtonSystem, inner_products
+
+_MOST_ITERATIONS = 500  # in the solve for the gradient
+_SIDE = 512  # of the blocks in which derivatives of a kernel are computed
+_LANES = 4
+_FEW = 32
+
+
+@dataclass(frozen=True)
+class FoldedData:
+    """Rows for a cross-validation.
+
+    make_loss: makes the loss from the weights of the rows in each fit, of shape (n, folds).
+    held_out (n, folds): which rows each fold holds out.
+    make_gram: makes the kernel matrix of the rows for a kernel.
+    ties_labels: whether the labels of a fold are solved for together.
+    """
+
+    features: FeatureMatrix
+    make_loss: Callable[[Array], ScoreLoss]
+    weights: PerRow
+    held_out: Array
+    make_gram: Callable[[Kernel | None], Gram]
+    ties_labels: bool
+
+
+@dataclass(frozen=True)
+class InnerSettings:
+    """How the fits to the folds are done.
+
+    tol: their relative duality gap; the value has an error of its order, the gradient of its square root's.
+    solved: the residual reduction in the solve for the gradient.
+    max_iter, max_inner: Newton steps of a fit, and conjugate gradient iterations of a step.
+    rank: of the preconditioner.
+    directions: solves the linear systems; None for conjugate gradients.
+    """
+
+    tol: float = 1e-6
+    solved: float = 1e-6
+    max_iter: int = 30
+    max_inner: int = 200
+    rank: int = 100
+    seed: int = 0
+    directions: LinearSolver | None = None
+
+
+class Evaluation(NamedTuple):
+    """The criterion at some hyper-parameters.
+
+    gap: the relative duality gap of the fits.
+    converged: whether all fits reached the tolerance; if not, value and gradient are not to be used.
+    """
+
+    value: float
+    gradient: Floats
+    gap: float
+    products: float
+    time: float
+    converged: bool
+
+
+class Criterion(ABC):
+    """A cross-validation as a function of theta.
+
+    mass: the weight of all rows that are held out; values are means over it.
+    inner_state: the dual variables of the last success, from which the next evaluation starts.
+    """
+
+    family: PriorFamily
+    mass: float
+    inner_state: Array | None = None
+
+    @abstractmethod
+    def __call__(self, theta: Array) -> Evaluation:
+        """Evaluate value and gradient."""
+
+
+class CrossValidationLikelihood(Criterion):
+    """The criterion as a function of theta."""
+
+    def __init__(
+        self, family: PriorFamily, data: FoldedData, workers: Workers, settings: InnerSettings | None = None
+    ) -> None:
+        self.family, self.data, self.workers = family, data, workers
+        self.settings = InnerSettings() if settings is None else settings
+        weights = np.broadcast_to(data.weights[:, None], data.held_out.shape)
+        self.training = data.make_loss(np.where(data.held_out, 0.0, weights))
+        self.testing = data.make_loss(np.where(data.held_out, weights, 0.0))
+        self.every = np.arange(self.training.shape[1])
+        self.mass = float(weights[data.held_out].sum())
+
+    def __call__(self, theta: Array) -> Evaluation:
+        begin = time.perf_counter()
+        prior, data = self.family.prior(theta), self.data
+        gram = prior.operator(data.make_gram, self.workers, ties_labels=data.ties_labels)
+        problem = KernelLikelihood(gram, self.training, self.settings.rank, self.settings.seed)
+        result, state = self._fit(problem)
+        value, gradient = np.nan, np.full(len(theta), np.nan)
+        if result.converged:
+            self.inner_state = state.dual
+            held_out = KernelLikelihood(gram, self.testing, rank=0, seed=0)
+            losses, descent, _ = held_out.evaluate(state.scores, self.every)
+            value, sources = float(losses.sum()), -descent
+            # at the optimum these are the dual variables, and unlike them exact in the null space of K
+            _, dual, curvature = problem.evaluate(state.scores, self.every)
+            adjoint = self._adjoint(problem, curvature, sources)
+            value += float(np.vdot(adjoint, problem.product(dual - state.dual, self.every)))
+            gradient = self._gradient(theta, prior, problem, dual, adjoint)
+        seconds = time.perf_counter() - begin
+        return Evaluation(
+            value / self.mass, gradient / self.mass, result.gap, gram.products, seconds, result.converged
+        )
+
+    def _fit(self, problem: KernelLikelihood) -> tuple[SolverResult, NewtonState]:
+        settings = self.settings
+        solver = NewtonConjugateGradient(
+            settings.tol, settings.max_iter, settings.max_inner, settings.directions
+        )
+        start = None if self.inner_state is None else NewtonState.at(self.inner_state)
+        result, state = solver.solve(problem, start)
+        if result.status is Status.INTERRUPTED:
+            raise PartInterrupted  # the solver keeps its point and ends; here the search is to end
+        return result, state
+
+    def _adjoint(self, problem: KernelLikelihood, curvature: Array, sources: Array) -> Array:
+        """Compute f from e.
+
+        The solver sees x only through K.  In the null space of K the residual is what x lacks, elsewhere it
+        may be far more: so x moves along it by the length that leaves the least residual.
+        """
+        system = NewtonSystem(problem, curvature, self.every)
+        right = system.curve_all(problem.product(sources, self.every))
+        reduction = np.full(len(self.every), self.settings.solved)
+        image = problem.product(right, self.every)
+        linear = self.settings.directions or FunctionGradients()
+        solution, solved, _ = linear.solve(system, right.copy(), image, reduction, _MOST_ITERATIONS)
+        residual = right - solution - system.curve_all(solved)
+        change = residual + system.curve_all(problem.product(residual, self.every))
+        along, square = inner_products(system.panels, (change, residual), (change, change))
+        lengths = np.divide(along, square, out=np.zeros_like(along), where=square > 0)
+        return np.asarray(sources - solution - lengths[:, None] * residual)
+
+    def _gradient(
+        self, theta: Array, prior: ScorePrior, problem: KernelLikelihood, dual: Array, adjoint: Array
+    ) -> Floats:
+        fits = self.data.held_out.shape[1]
+        pair = dual.reshape(len(dual), fits, -1), adjoint.reshape(len(adjoint), fits, -1)
+        terms = zip(problem.gram.terms, prior.terms, strict=True)
+        gradients = [self._term_gradient(made, term.kernel, pair) for made, term in terms]
+        by_intercept = float(np.vdot(*(part.sum(axis=0) for part in pair)))
+        return self.family.gradient(theta, PriorGradient(gradients, by_intercept))
+
+    def _term_gradient(
+        self, term: GramTerm, kernel: Kernel | None, pair: tuple[Array, Array]
+    ) -> TermGradient:
+        """Differentiate ``<E, (K ⊗ R) F>`` by the parameters of one term, for a pair of shape (n, fits, L).
+
+        A term contributes ``sum_ij dK(i, j) (F R E^T)_ij`` by the kernel, and ``E^T K F`` by R (equation 6).
+        """
+        covariance, workers, (left, right) = term.covariance, self.workers, pair
+        if not self.family.learns_covariance and not covariance.ties_labels:
+            variances = covariance.diagonal()
+            used = np.flatnonzero(variances)
+            left, right = (np.ascontiguousarray(part[:, :, used]) for part in (left, right))
+            mixed = right * variances[used]
+            image = term.product(right)
+            by_covariance = np.zeros(len(variances))
+            by_covariance[used] = np.einsum("nfl,nfl->l", left, image)
+        else:
+            mixed = covariance.matmul(right, workers)
+            image = term.product(right)
+            square = workers.inner(*(part.reshape(-1, part.shape[2]) for part in (left, image)))
+            by_covariance = (square + square.T) / 2
+        if kernel is None or not kernel.parameter_names():
+            return TermGradient(np.empty(0), by_covariance)
+        flat = left.reshape(len(left), -1), mixed.reshape(len(left), -1)
+        if isinstance(term.gram, LowRankGram):
+            return TermGradient(
+                _low_rank_gradient(kernel, self.data.features, term.gram, flat), by_covariance
+            )
+        return TermGradient(kernel_gradient(kernel, self.data.features, flat, workers), by_covariance)
+
+
+class MeanCriterion:
+    """The mean held-out loss of a row over several cross-validations of one family.
+
+    Many rows are dear to learn on, as a kernel matrix costs n^2, and to few ones many hyper-parameters fit by
+    chance.  Blocks of few rows cost no more than their number, and what is by chance in one is not in others.
+    """
+
+    def __init__(self, parts: Sequence[Criterion]) -> None:
+        self.parts = list(parts)
+        self.mass = sum(part.mass for part in self.parts)
+        self.family = self.parts[0].family
+
+    @property
+    def inner_states(self) -> tuple[Array | None, ...]:
+        """The dual variables of every part's last success, from which the next evaluation starts."""
+        return tuple(part.inner_state for part in self.parts)
+
+    def start_from(self, states: Sequence[Array | None]) -> None:
+        """Start the next evaluation from what ``inner_states`` gave for the same parts."""
+        for part, state in zip(self.parts, states, strict=True):
+            part.inner_state = state
+
+    def __call__(self, theta: Array) -> Evaluation:
+        """Evaluate value and gradient; where one part fails the value is not known.
+
+        The gap is the largest of all parts.
+        """
+        penalty, by_theta = self.family.penalty(theta)
+        value, gradient = penalty / self.mass, by_theta / self.mass
+        gap = products = seconds = 0.0
+        for part in self.parts:
+            found, share = part(theta), part.mass / self.mass
+            gap, products, seconds = max(gap, found.gap), products + found.products, seconds + found.time
+            if not found.converged:
+                return found._replace(gap=gap, products=products, time=seconds)
+            value, gradient = value + share * found.value, gradient + share * found.gradient
+        return Evaluation(value, gradient, gap, products, seconds, True)
+
+
+def kernel_gradient(
+    kernel: Kernel, features: FeatureMatrix, pair: tuple[Array, Array], workers: Workers
+) -> Floats:
+    """Add ``dK_ij (E F^T)_ij`` over all pairs of rows, by the logarithms of the kernel's parameters."""
+    left, right = pair
+    cuts = panels(len(features), _SIDE)
+    blocks = [(rows, columns) for i, rows in enumerate(cuts) for columns in cuts[: i + 1]]
+
+    def weights_of(rows: slice, columns: slice) -> Array:  # every pair of rows once
+        weights = left[rows] @ right[columns].T
+        return weights if rows == columns else weights + right[rows] @ left[columns].T
+
+    sums = np.zeros((_LANES, len(kernel.parameter_names())))
+
+    def one(lane: int) -> None:
+        for rows, columns in blocks[lane::_LANES]:
+            above = features.rows(rows)
+            beside = above if rows == columns else features.rows(columns)
+            sums[lane] += kernel.gradient(above, beside, weights_of(rows, columns))
+
+    workers.each(one, list(range(_LANES)))
+    return np.asarray(sums.sum(axis=0))
+
+
+def _low_rank_gradient(
+    kernel: Kernel, features: FeatureMatrix, gram: LowRankGram, pair: tuple[Array, Array]
+) -> Floats:
+    """Do the same for a matrix that is made of some columns of the kernel matrix and its diagonal."""
+    across, among, own = gram.by_entries(*pair)
+    active = features.rows(gram.active_rows)
+    total = kernel.gradient(active, active, among)
+    for rows in panels(len(features), _SIDE):
+        total += kernel.gradient(features.rows(rows), active, across[rows])
+    for rows in panels(len(features), _FEW):  # of a block only the diagonal counts
+        some = features.rows(rows)
+        total += kernel.gradient(some, some, np.diag(own[rows]))
+    return total

@@ -1,0 +1,274 @@
+"""Scores that rows would have had if they had been left out, from one eigendecomposition.
+
+Kernel ridge regression of many targets with an intercept that is not penalised,
+
+    minimise over f, b   sum_i w_i (y_i - f(x_i) - b)^2 + penalty ||f||^2,
+
+has fitted values that are linear in the targets: with t = W^1/2 y, G = W^1/2 K W^1/2, the unit vector
+u = W^1/2 1 / |W^1/2 1| and P = I - u u^T they are H t, where
+
+    H = u u^T + U diag(e / (e + penalty)) U^T,    P G P = U diag(e) U^T,
+
+so one eigendecomposition serves all penalties and targets.  With A = I - H, rows B that are left out together
+have the residuals A_BB^-1 (A t)_B of the fit to the others (Allen, "The relationship between variable
+selection and data augmentation", 1974; Cook, "Detection of influential observation in linear regression",
+1977, for blocks).
+
+A missing target is one row more that is left out.  The other rows' own residuals without one of them are
+those of the Schur complement S = A_OO - A_OM A_MM^-1 A_MO, where O are the rows observed and M those missing:
+r_i / S_ii with r = (A t)_O - A_OM A_MM^-1 (A t)_M, whatever stands in t_M.  Targets that are missing in the
+same rows share S.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg as sl
+
+from labelweave.foundation.array_types import Array, Floats, PerRow, RowsByLabels, RowsByRows
+
+_PENALTIES = np.logspace(-5, 1, 13)  # times the largest eigenvalue
+_NEGLIGIBLE = 1e-12  # of the largest eigenvalue
+_ROUNDS = 200
+_ENOUGH = 1e-18  # of the squared length of targets: what filled-in entries may leave of residuals
+_LEAST = 1e-6  # of a residual that a row leaves to itself
+
+
+class LeftOutRidge:
+    """Kernel ridge regressions of many targets on the same rows, for every penalty.
+
+    gram (n, n): the kernel matrix.
+    weights (n,): of the rows' squared errors, above 0; None for 1.
+    """
+
+    def __init__(self, gram: RowsByRows, weights: PerRow | None = None) -> None:
+        self._weigh(len(gram), weights)
+        self._scaled = self.roots[:, None] * gram * self.roots
+        projected = self._scaled - np.outer(self.unit, self.unit @ self._scaled)
+        projected -= np.outer(projected @ self.unit, self.unit)
+        eigenvalues, self.vectors = sl.eigh(projected, overwrite_a=True, check_finite=False)
+        self.eigenvalues = np.maximum(eigenvalues, 0.0)
+
+    def _weigh(self, n: int, weights: PerRow | None) -> None:
+        self.roots = np.ones(n) if weights is None else np.sqrt(weights)
+        self.unit = self.roots / np.linalg.norm(self.roots)
+
+    @property
+    def penalties(self) -> Floats:
+        """Penalties to choose from, from none to speak of to more than the largest eigenvalue."""
+        largest = float(self.eigenvalues.max(initial=0.0))
+        return _PENALTIES * largest if largest > 0 else np.ones(1)
+
+    def scores(self, targets: RowsByLabels, penalty: float, folds: PerRow | None = None) -> RowsByLabels:
+        """Score every row by the fit to the others.
+
+        targets (n, L): numbers; NaN where missing, which is scored by the fit to all rows observed.
+        folds (n,): numbers of parts that are left out together; None to leave out one row at a time.
+        Shapes: result (n, L).
+        """
+        found = np.empty_like(targets)
+        known = ~np.isnan(targets)
+        maker = None if folds is None and known.all() else self._residual_maker(penalty)
+        for missing, labels in _patterns(known):
+            if len(missing) == len(targets):  # nothing is known of these: the fit to no row
+                found[:, labels] = 0.0
+                continue
+            found[:, labels] = self._pattern(targets[:, labels], penalty, folds, missing, maker)
+        return found
+
+    def coefficients(self, targets: RowsByLabels, penalty: float) -> tuple[Floats, Floats]:
+        """Fit all rows: scores are ``K(x, rows) @ coefficients + intercepts``.
+
+        Shapes: coefficients (n, L), intercepts (L,).
+        """
+        filled = self._completed(targets, penalty)
+        weighted = self.roots[:, None] * filled
+        centred = weighted - np.outer(self.unit, self.unit @ weighted)
+        dual = self.vectors @ ((self.vectors.T @ centred) / (self.eigenvalues + penalty)[:, None])
+        dual[np.isnan(targets)] = 0.0  # up to rounding they are
+        intercepts = self.unit @ (weighted - self._scaled @ dual) / np.linalg.norm(self.roots)
+        return self.roots[:, None] * dual, intercepts
+
+    def _completed(self, targets: RowsByLabels, penalty: float) -> RowsByLabels:
+        """Put the scores of a fit where targets are missing, which leaves the fit as it is."""
+        known = ~np.isnan(targets)
+        if known.all():
+            return targets
+        found = np.where(known, targets, 0.0)
+        maker = self._residual_maker(penalty)
+        for missing, labels in _patterns(known):
+            if 0 < len(missing) < len(targets):  # of what no row tells, the fit is 0
+                residuals = self._residuals(self.roots[:, None] * found[:, labels], penalty)[missing]
+                solved = _solved(maker[np.ix_(missing, missing)], residuals)
+                found[np.ix_(missing, labels)] = -solved / self.roots[missing, None]
+        return found
+
+    def _pattern(
+        self, targets: RowsByLabels, penalty: float, folds: PerRow | None, missing: Array, maker: Array | None
+    ) -> RowsByLabels:
+        """Score rows for targets that are missing in the same rows."""
+        filled = targets.copy()
+        filled[missing] = 0.0
+        weighted = self.roots[:, None] * filled
+        residuals = self._residuals(weighted, penalty)
+        if maker is None:
+            own = 1.0 - np.square(self.unit) - np.square(self.vectors) @ self._shares(penalty)
+            left_out = residuals / np.maximum(own, _LEAST)[:, None]
+        elif folds is None:
+            left_out = _one_by_one(maker, residuals, missing)
+        else:
+            left_out = _together(maker, weighted, residuals, missing, folds)
+        scores: RowsByLabels = (weighted - left_out) / self.roots[:, None]
+        return scores
+
+    def _shares(self, penalty: float) -> Floats:
+        shares: Floats = self.eigenvalues / (self.eigenvalues + penalty)
+        return shares
+
+    def _residuals(self, weighted: Array, penalty: float) -> Array:
+        residuals: Array = weighted - np.outer(self.unit, self.unit @ weighted)
+        residuals -= self.vectors @ (self._shares(penalty)[:, None] * (self.vectors.T @ weighted))
+        return residuals
+
+    def _residual_maker(self, penalty: float) -> RowsByRows:
+        """Write A out."""
+        shrunk = self.vectors * np.sqrt(self._shares(penalty))
+        maker: RowsByRows = -(shrunk @ shrunk.T)
+        maker -= np.outer(self.unit, self.unit)
+        maker[np.diag_indices_from(maker)] += 1.0
+        return maker
+
+
+class LeftOutFactorRidge(LeftOutRidge):
+    """The same with a kernel matrix ``F F^T``, of which few columns are enough.
+
+    factor (n, r): F, or features of which the regression is linear.
+    """
+
+    _last: tuple[Array, Array, Array] | None = None
+
+    def __init__(self, factor: Array, weights: PerRow | None = None) -> None:
+        self._weigh(len(factor), weights)
+        self.factor, self.center = factor, self.unit @ (self.roots[:, None] * factor)
+        self._projected = self.roots[:, None] * factor - np.outer(self.unit, self.center)
+        squares, right = sl.eigh(self._projected.T @ self._projected, overwrite_a=True, check_finite=False)
+        kept = squares > _NEGLIGIBLE * max(squares.max(initial=0.0), 1e-300)
+        self.eigenvalues, self.right = squares[kept], right[:, kept]
+
+    @cached_property
+    def vectors(self) -> Array:
+        """The eigenvectors of the kernel matrix, which single scores need and coefficients do not."""
+        return np.asarray(self._projected @ (self.right / np.sqrt(self.eigenvalues)))
+
+    def coefficients(self, targets: RowsByLabels, penalty: float) -> tuple[Floats, Floats]:
+        """Fit all rows: scores are ``f @ coefficients + intercepts`` for the row f of the factor.
+
+        Shapes: coefficients (r, L), intercepts (L,).
+        """
+        moments, level = self._moments(self._completed(targets, penalty))
+        found = self.right @ (moments / (self.eigenvalues + penalty)[:, None])
+        return found, (level - self.center @ found) / np.linalg.norm(self.roots)
+
+    def _completed(self, targets: RowsByLabels, penalty: float) -> RowsByLabels:
+        """Do so by conjugate gradients, which need no matrix of rows by rows."""
+        known = ~np.isnan(targets)
+        if known.all():
+            return targets
+        # entries of which no residuals are left: (A t)_M = 0
+        weighted = self.roots[:, None] * np.where(known, targets, _means(targets, known))
+        residual = np.where(known, 0.0, -self._residuals(weighted, penalty))
+        step, square = residual.copy(), np.square(residual).sum(axis=0)
+        enough = _ENOUGH * np.square(weighted).sum(axis=0)
+        for _ in range(_ROUNDS):
+            going = square > enough
+            if not going.any():
+                break
+            bent = np.where(known, 0.0, self._residuals(step, penalty))
+            curvature = (step * bent).sum(axis=0)
+            length = np.divide(square, curvature, out=np.zeros_like(square), where=going & (curvature > 0))
+            weighted += length * step
+            residual -= length * bent
+            last, square = square, np.square(residual).sum(axis=0)
+            step = residual + np.divide(square, last, out=np.zeros_like(square), where=going) * step
+        return np.where(known, targets, weighted / self.roots[:, None])
+
+    def _moments(self, targets: RowsByLabels) -> tuple[Array, Array]:
+        """Multiply targets with the factor, and with the unit vector; those of the last targets are kept."""
+        if self._last is None or self._last[0] is not targets:
+            weighted = self.roots[:, None] * targets
+            moments = self.right.T @ (self._projected.T @ weighted)
+            self._last = targets, moments, self.unit @ weighted
+        return self._last[1:]
+
+
+def _one_by_one(maker: RowsByRows, residuals: Array, missing: Array) -> Array:
+    """Give the residuals of rows without themselves, and of missing ones without all that are missing."""
+    observed = np.setdiff1d(np.arange(len(maker)), missing)
+    left_out = np.empty_like(residuals)
+    own = maker.diagonal()[observed]
+    rest = residuals[observed]
+    if len(missing):
+        left_out[missing] = _solved(maker[np.ix_(missing, missing)], residuals[missing])
+        across = maker[np.ix_(missing, observed)]
+        own = own - np.einsum("ij,ij->j", across, _solved(maker[np.ix_(missing, missing)], across))
+        rest = rest - across.T @ left_out[missing]
+    left_out[observed] = rest / np.maximum(own, _LEAST)[:, None]
+    return left_out
+
+
+def _together(maker: RowsByRows, weighted: Array, residuals: Array, missing: Array, folds: PerRow) -> Array:
+    """Give the residuals of the rows of each fold without all of them and without those that are missing.
+
+    The fit to no row is 0, and leaves the targets themselves.
+    """
+    left_out, is_missing = np.empty_like(residuals), np.zeros(len(maker), bool)
+    is_missing[missing] = True
+    for fold in np.unique(folds):
+        rows = np.flatnonzero((folds == fold) | is_missing)
+        is_whole = len(rows) == len(maker)
+        solved = weighted if is_whole else _solved(maker[np.ix_(rows, rows)], residuals[rows])
+        own = folds[rows] == fold
+        left_out[rows[own]] = solved[own]
+    return left_out
+
+
+def _solved(matrix: Array, right: Array) -> Array:
+    """Solve with a matrix whose eigenvalues lie between 0 and 1."""
+    matrix = matrix.copy()
+    matrix[np.diag_indices_from(matrix)] += _LEAST**2
+    return np.asarray(sl.solve(matrix, right, assume_a="pos", overwrite_a=True, check_finite=False))
+
+
+def _patterns(known: Array) -> Iterator[tuple[Array, Array]]:
+    """Give the rows in which targets are missing, and the targets that are missing in these and no others."""
+    if known.all():
+        yield np.empty(0, np.intp), np.arange(known.shape[1])
+        return
+    patterns, number = np.unique(known, axis=1, return_inverse=True)
+    for pattern in range(patterns.shape[1]):
+        yield np.flatnonzero(~patterns[:, pattern]), np.flatnonzero(number.ravel() == pattern)
+
+
+def _means(targets: Array, known: Array) -> Array:
+    """Average the targets that are known; 0 where none is."""
+    return np.asarray(np.where(known, targets, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
+
+
+def left_out_loss(gram: Array, targets: Array) -> float:
+    """Compute the least squared loss of left-out rows over a grid of penalties, as a share of the variance.
+
+    gram (n, n): the kernel matrix.
+    targets (n, L): numbers; NaN is filled with the column's mean and adds no loss.
+    """
+    known = ~np.isnan(targets)
+    centred = np.where(known, targets - _means(targets, known), 0.0)
+    variance, ridge = np.square(centred).sum(), LeftOutRidge(gram)
+    if not variance > 0:
+        return 1.0
+    losses = [
+        np.square(np.where(known, centred - ridge.scores(centred, p), 0.0)).sum() for p in ridge.penalties
+    ]
+    return float(min(losses) / variance)

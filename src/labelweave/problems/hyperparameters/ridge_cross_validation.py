@@ -1,0 +1,152 @@
+"""The cross-validated squared loss of kernel ridge regression and its gradient, in closed form.
+
+It is the criterion of :mod:`labelweave.problems.hyperparameters.cross_validation` for the squared loss of
+labels that are all observed: one factor a fold serves all labels, and nothing is iterated.  With J the
+training rows, I the held-out ones and S^2 the weights,
+
+    psi = sum_folds 1/2 ||S_I (K_IJ A - Y_I)||^2,    A = S_J M^-1 S_J Y_J,    M = S_J K_JJ S_J + lambda,
+
+and with ``e = S_I^2 (K_IJ A - Y_I)``, ``C = M^-1 S_J K_JI e``
+
+    d psi = sum_folds tr e^T (dK_IJ) A - tr (S_J C)^T (dK_JJ) A - (d lambda) tr C^T M^-1 S_J Y_J.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from labelweave.features import FeatureMatrix, Kernel
+from labelweave.features.gram import Gram
+from labelweave.foundation.array_types import Array, Floats, PerRow, RowsByLabels
+from labelweave.foundation.arrays import CholeskyFactor, Workers
+from labelweave.foundation.arrays.linear_algebra import (
+    add_to_diagonal,
+    as_type,
+    block_of,
+    contiguous,
+    dot,
+    like,
+    to_numpy,
+)
+from labelweave.labels.covariance.factor import FactorCovariance
+from labelweave.problems.coupled_gram import PriorTerm, ScorePrior
+from labelweave.problems.hyperparameters.cross_validation import Criterion, Evaluation, kernel_gradient
+from labelweave.problems.hyperparameters.priors import (
+    PriorFamily,
+    PriorGradient,
+    shape_names,
+    shape_start,
+    shaped,
+)
+
+
+@dataclass(eq=False)
+class RidgePriors(PriorFamily):
+    """One kernel for all labels, and one lambda.
+
+    The ridge penalty ``lambda / 2 |u|^2`` in the space of ``K + c^2`` is the prior ``(K + c^2) / lambda`` for
+    every label: the hyper-parameters are lambda and those of K, while c, the constant feature, is given.
+    """
+
+    kernel: Kernel | None
+    regularization: float
+    constant: float
+    n_labels: int
+    ties_labels: bool = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        start = np.concatenate([[np.log(self.regularization)], shape_start(self.kernel)])
+        self._lay_out(["regularization", *shape_names(self.kernel)], start)
+
+    def kernel_at(self, theta: Array) -> Kernel | None:
+        """Give the kernel; None for a kernel matrix that was given."""
+        return shaped(self.kernel, theta[1:])
+
+    def prior(self, theta: Array) -> ScorePrior:
+        variance = float(np.exp(-theta[0]))
+        covariance = FactorCovariance(np.empty((self.n_labels, 0)), np.full(self.n_labels, variance))
+        return ScorePrior((PriorTerm(self.kernel_at(theta), covariance),), variance * self.constant**2)
+
+    def gradient(self, theta: Array, by_prior: PriorGradient) -> Floats:
+        term = by_prior.terms[0]
+        by_variances = term.covariance if term.covariance.ndim == 1 else term.covariance.diagonal()
+        by_variance = by_variances.sum() + self.constant**2 * by_prior.intercept_variance
+        return np.concatenate([[-np.exp(-theta[0]) * by_variance], term.kernel])
+
+    def retreated(self, theta: Array) -> Floats:
+        return np.concatenate([[theta[0] + np.log(10.0)], theta[1:]])
+
+
+@dataclass(frozen=True)
+class FoldedRidge:
+    """Rows for a cross-validation.
+
+    held_out (n, folds): which rows each fold holds out.
+    make_gram: makes the kernel matrix of the rows for a kernel.
+    least (n,): the losses where every score is its target.
+    """
+
+    features: FeatureMatrix
+    targets: RowsByLabels
+    weights: PerRow
+    held_out: Array
+    make_gram: Callable[[Kernel | None], Gram]
+    least: PerRow | float = 0.0
+
+
+class RidgeCrossValidation(Criterion):
+    """The criterion in closed form; no evaluation starts from another one."""
+
+    family: RidgePriors
+
+    def __init__(self, family: RidgePriors, data: FoldedRidge, workers: Workers) -> None:
+        self.family, self.data, self.workers = family, data, workers
+        weights = data.weights[:, None] * data.held_out
+        self.mass, self.least = float(weights.sum()), float(np.sum(weights.sum(axis=1) * data.least))
+
+    def __call__(self, theta: Array) -> Evaluation:
+        begin = time.perf_counter()
+        kernel, regularization = self.family.kernel_at(theta), float(np.exp(theta[0]))
+        gram = self.data.make_gram(kernel)
+        table = as_type(gram.columns(np.arange(gram.n_rows)), np.float64)
+        table += self.family.constant**2
+        try:
+            folds = [self._fold(table, regularization, held) for held in self.data.held_out.T]
+        except np.linalg.LinAlgError:
+            seconds = time.perf_counter() - begin
+            return Evaluation(np.nan, np.full(len(theta), np.nan), np.nan, 0.0, seconds, False)
+        values, by_regularization, left, right = zip(*folds, strict=True)
+        gradient = [regularization * sum(by_regularization)]
+        if kernel is not None and kernel.parameter_names():
+            pair = np.hstack(left), np.hstack(right)
+            gradient.extend(kernel_gradient(kernel, self.data.features, pair, self.workers))
+        value, seconds = (sum(values) + self.least) / self.mass, time.perf_counter() - begin
+        return Evaluation(value, np.asarray(gradient) / self.mass, 0.0, 2.0, seconds, True)
+
+    def _fold(
+        self, table: Array, regularization: float, held_out: Array
+    ) -> tuple[float, float, Array, Array]:
+        """Give a fold's share of the criterion, its derivative by lambda, and factors of that by K."""
+        data, multiply = self.data, self.workers.matmul
+        held, kept = np.flatnonzero(held_out), np.flatnonzero(~held_out)
+        roots, weights = (
+            like(part[:, None], table) for part in (np.sqrt(data.weights[kept]), data.weights[held])
+        )
+        matrix = contiguous(block_of(table, kept, kept))
+        matrix *= roots
+        matrix *= roots.T
+        add_to_diagonal(matrix, regularization)
+        factor = CholeskyFactor(matrix, self.workers)
+        solved = factor.solve(roots * like(data.targets[kept], table))
+        across = contiguous(block_of(table, held, kept))
+        misses = multiply(across, roots * solved) - like(data.targets[held], table)
+        errors = weights * misses
+        pulled = factor.solve(roots * multiply(contiguous(across.T), errors))
+        left, right = np.zeros_like(data.targets), np.zeros_like(data.targets)
+        left[held], left[kept] = to_numpy(errors), to_numpy(-roots * pulled)
+        right[kept] = to_numpy(roots * solved)
+        return 0.5 * dot(errors, misses), -dot(pulled, solved), left, right

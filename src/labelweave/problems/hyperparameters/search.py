@@ -1,0 +1,339 @@
+"""Learning hyper-parameters: a quasi-Newton search for the least cross-validation loss.
+
+SciPy's L-BFGS-B does the search.  Where the inner fits fail, as they can at extreme values, the
+value there is not known (Seeger 2008, section 4).  The search is then told that the criterion rises
+along the step as fast as it had promised to fall, which makes its line search come back: the
+failed step is a bracket on the right.  Inner fits start from the last success.
+
+A search is a function of its evaluations alone, so it is taken up again by reading those of an
+earlier run from a log: they come back with the same bits, and the search goes on behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.interrupts import note_interrupt
+from labelweave.problems.hyperparameters.cross_validation import Evaluation, MeanCriterion
+from labelweave.problems.hyperparameters.priors import PriorFamily
+from labelweave.solvers.frame import State
+
+_MOST_STARTS, _MOST_FAILURES = 20, 7
+_WORSE = 1.01  # times the best loss: the search does not go on to where it is higher
+_FAR = 1e8
+# how far the first search goes, in logarithms of parameters: classes with few rows there may end anywhere
+_REACH_OF_FIRST = 4.0
+_NEARBY = 2.0  # how far a later search goes at a time
+_MOST_MOVES = 5
+_SHORT_STEP = 0.3
+
+
+class SearchRecord(NamedTuple):
+    """One evaluation of the criterion.
+
+    time: seconds of all evaluations so far.
+    value: the mean held-out loss; NaN where the inner fits failed.
+    gradient: the largest entry of the gradient.
+    gap: the relative duality gap of the inner fits.
+    stage: in a search in stages; values of different ones are not comparable, as each may have its own rows.
+    """
+
+    evaluation: int
+    time: float
+    value: float
+    gradient: float
+    gap: float
+    products: float
+    stage: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchState(State):
+    """The log of a search: every theta with its evaluation, and the inner states after the last one."""
+
+    thetas: tuple[Array, ...] = ()
+    evaluations: tuple[Evaluation, ...] = ()
+    inner_states: tuple[Array | None, ...] = ()
+
+    _items: ClassVar[dict[str, Any]] = {
+        "thetas": np.ndarray, "evaluations": Evaluation, "inner_states": np.ndarray | None,
+    }  # fmt: skip
+
+
+State.plain_with(Evaluation)
+
+
+class EvaluationLog:
+    """Evaluates criteria, and notes it; reads evaluations of an earlier run instead of making them again."""
+
+    def __init__(
+        self, earlier: SearchState | None = None, note: Callable[[SearchState], None] | None = None
+    ) -> None:
+        self.state, self.note = earlier or SearchState(), note
+        self.position = 0
+        if not self.state.rounds == len(self.state.thetas) == len(self.state.evaluations):
+            raise ValueError("a log does not have one evaluation of each theta")
+
+    def __call__(self, criterion: Callable[[Array], Evaluation], theta: Array) -> Evaluation:
+        state, here = self.state, self.position
+        self.position += 1
+        if here < state.rounds and np.array_equal(state.thetas[here], theta):
+            if self.position == state.rounds and isinstance(criterion, MeanCriterion):
+                criterion.start_from(state.inner_states)
+            return state.evaluations[here]
+        found = criterion(theta)
+        self.state = SearchState(
+            rounds=self.position,
+            thetas=(*state.thetas[:here], theta.copy()),
+            evaluations=(*state.evaluations[:here], found),
+            inner_states=criterion.inner_states if isinstance(criterion, MeanCriterion) else (),
+        )
+        if self.note is not None:
+            self.note(self.state)
+        return found
+
+
+@dataclass(frozen=True)
+class LearnedParameters:
+    """The end of a search; its trace has every evaluation, those of earlier searches first."""
+
+    theta: Array
+    value: float
+    status: str
+    trace: list[SearchRecord]
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """How to search.
+
+    max_iter: the largest number of evaluations, those of earlier searches included.
+    tol: a step that lowers the mean held-out loss by a smaller share ends the search.
+    first_step: the length of the first step, in logarithms of parameters.
+    on_record: gets every record; a true result ends the search.
+    log: makes the evaluations; by default a new one.
+    trace, stage: of earlier searches, which this one goes on, and its number among them.
+    """
+
+    max_iter: int = 50
+    tol: float = 1e-4
+    first_step: float = 1.0
+    on_record: Callable[[SearchRecord], bool] | None = None
+    log: EvaluationLog | None = None
+    trace: Sequence[SearchRecord] = ()
+    stage: int = 1
+
+
+def learn(
+    criterion: Callable[[Array], Evaluation],
+    start: Array,
+    bounds: Array,
+    settings: SearchSettings | None = None,
+    *,
+    retreat: Callable[[Array], Array] | None = None,
+) -> LearnedParameters:
+    """Minimise the criterion.
+
+    bounds (p, 2): the box.
+    retreat: gives easier hyper-parameters to start from where the fits fail; the box moves along.
+    Raises ValueError if the fits fail wherever the search starts.
+    """
+    search = _Search(criterion, settings or SearchSettings())
+    try:
+        search.first(start, retreat)
+        moved = np.asarray(bounds) + (search.known().theta - start)[:, None]
+        # without a box SciPy takes other first steps
+        status = search.minimise(np.clip(moved, -_FAR, _FAR))
+    except _EndOfSearchError as end:
+        status = str(end)
+    except KeyboardInterrupt as interrupt:
+        note_interrupt(interrupt)
+        status = "interrupted"
+    if search.best is None:
+        return LearnedParameters(np.array(start, np.float64), np.nan, status, search.trace)
+    return LearnedParameters(search.best.theta, search.best.found.value, status, search.trace)
+
+
+class _EndOfSearchError(Exception):
+    """As many evaluations were made as are allowed, or a caller asked to end the search."""
+
+
+class _Point(NamedTuple):
+    theta: Array
+    found: Evaluation
+
+
+class _Search:
+    """The criterion as SciPy calls it."""
+
+    def __init__(self, criterion: Callable[[Array], Evaluation], settings: SearchSettings) -> None:
+        self.criterion, self.settings = criterion, settings
+        self.log = settings.log or EvaluationLog()
+        self.factor = 0.0
+        self.last: _Point | None = None
+        self.best: _Point | None = None
+        self.trace = list(settings.trace)
+
+    def first(self, start: Array, retreat: Callable[[Array], Array] | None) -> None:
+        """Evaluate where the search starts; if that fails, go on to easier points while they are better."""
+        theta, failures = np.array(start, np.float64), 0
+        for turn in range(_MOST_STARTS):
+            found = self._evaluate(theta)
+            has_started = found.converged and (turn == 0 or found.value > _WORSE * self.known().found.value)
+            failures += not found.converged
+            if has_started or retreat is None or failures > _MOST_FAILURES:
+                break
+            theta = retreat(theta)
+        if self.best is None:
+            raise ParameterError(
+                "The fits to the folds did not converge at the first hyper-parameters; scale the features, "
+                "start from a smaller `scale`, or give `hyperparameters='fixed'`."
+            )
+
+    def known(self) -> _Point:
+        """Give the best point met."""
+        assert self.best is not None, "the search ends if the first evaluation fails"
+        return self.best
+
+    def minimise(self, box: Array) -> str:
+        """Search from the best point that was evaluated first."""
+        start = self.known().theta
+        value, gradient = self(start)
+        # SciPy's tolerance is absolute for values below 1
+        tol = self.settings.tol * min(1.0, abs(value))
+        limits = {"ftol": tol, "gtol": 1e-4 * float(np.abs(gradient).max(initial=0.0)), "maxls": 5}
+        found = minimize(self, start, method="L-BFGS-B", jac=True, bounds=box, options=limits)
+        return "converged" if found.status == 0 else "stalled"
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        """Give value and gradient, scaled so that the first step has its length."""
+        found = self._evaluate(theta)
+        if not self.factor:
+            self.factor = self.settings.first_step / max(float(np.linalg.norm(found.gradient)), 1e-12)
+        value, gradient = (found.value, found.gradient) if found.converged else self._bracket(theta)
+        return self.factor * value, self.factor * gradient
+
+    def _evaluate(self, theta: Array) -> Evaluation:
+        for met in (self.last, self.best):
+            if met is not None and np.array_equal(theta, met.theta):
+                return met.found  # SciPy begins where the scaling was found
+        settings, trace = self.settings, self.trace
+        if len(trace) >= settings.max_iter:
+            raise _EndOfSearchError("iteration_limit")
+        found = self.log(self.criterion, theta)
+        if not (np.isfinite(found.value) and np.isfinite(found.gradient).all()):
+            found = found._replace(converged=False)
+        self.last = _Point(theta.copy(), found)
+        if found.converged and (self.best is None or found.value < self.best.found.value):
+            self.best = self.last
+        number, seconds = (trace[-1].evaluation, trace[-1].time) if trace else (0, 0.0)
+        largest = float(np.abs(found.gradient).max(initial=0.0))
+        record = SearchRecord(
+            number + 1, found.time + seconds, found.value, largest, found.gap, found.products, settings.stage
+        )
+        trace.append(record)
+        if settings.on_record is not None and settings.on_record(record):
+            raise _EndOfSearchError("interrupted")
+        return found
+
+    def _bracket(self, theta: Array) -> tuple[float, Array]:
+        """Pretend that the criterion rises along the failed step as it had promised to fall."""
+        known, found = self.known()
+        return found.value + abs(float(found.gradient @ (theta - known))), -found.gradient
+
+
+@dataclass(frozen=True)
+class StagedSearch:
+    """Searches one after the other, from cheap ones to that of the whole family on all rows.
+
+    Hyper-parameters that are apart are first learned as if they were tied, and with many rows on a part of
+    them.  That costs little, and many hyper-parameters find a good optimum from there.
+
+    family: the priors, or coarser ones in earlier stages.
+    make: makes the criterion of a family and of rows.
+    part, whole: the rows of a first stage, None for no such stage, and all.
+    start: hyper-parameters to begin with, where an earlier search ended; earlier stages are then left out.
+    """
+
+    family: PriorFamily
+    make: Callable[[PriorFamily, Any], MeanCriterion]
+    part: Any
+    whole: Any
+    settings: SearchSettings
+    start: Array | None = None
+
+    def stages(self) -> list[tuple[PriorFamily, Any]]:
+        """List families and rows of the searches, the cheap ones first."""
+        families = [self.family]
+        while self.start is None and (coarse := families[0].coarser()) is not None:
+            families.insert(0, coarse)
+        stages = [(family, self.whole) for family in families]
+        has_part = self.start is None and self.part is not None
+        return [(families[0], self.part), *stages] if has_part else stages
+
+    def run(self) -> tuple[LearnedParameters, MeanCriterion, Any]:
+        """Search; gives the end, the last criterion and its rows."""
+        learned: LearnedParameters | None = None
+        criterion: MeanCriterion | None = None
+        met: Any = None
+        for stage, (family, rows) in enumerate(self.stages(), 1):
+            states = criterion.inner_states if criterion is not None and met is rows else None
+            criterion, met = self.make(family, rows), rows
+            if states is not None:
+                criterion.start_from(states)
+            learned = self._stage(criterion, learned, stage, is_whole=rows is self.whole)
+            if learned.status == "interrupted" or len(learned.trace) >= self.settings.max_iter:
+                break
+        assert criterion is not None, "there is at least one stage"
+        assert learned is not None, "and it has an end"
+        return replace(learned, theta=_carried(self.family, learned.theta)), criterion, met
+
+    def _stage(
+        self, criterion: MeanCriterion, last: LearnedParameters | None, stage: int, *, is_whole: bool
+    ) -> LearnedParameters:
+        """Search, and on all rows search on while the result lies on the edge of the box."""
+        family, theta = criterion.family, self.start if last is None else last.theta
+        settings = replace(
+            self.settings,
+            stage=stage,
+            trace=[] if last is None else last.trace,
+            first_step=1.0 if theta is None else _SHORT_STEP,
+        )
+        start = family.start if theta is None else _carried(family, theta)
+        box = family.bounds
+        if theta is not None or not is_whole:
+            box = _around(start, box, _NEARBY if is_whole else _REACH_OF_FIRST)
+        learned = learn(criterion, start, box, settings, retreat=family.retreated)
+        for _ in range(_MOST_MOVES if is_whole else 0):
+            is_done = learned.status != "converged" or len(learned.trace) >= settings.max_iter
+            if is_done or not _is_at_edge(learned.theta, box, family.bounds):
+                break
+            box = _around(learned.theta, family.bounds, _NEARBY)
+            settings = replace(settings, trace=learned.trace)
+            later = learn(criterion, learned.theta, box, settings, retreat=family.retreated)
+            best = later if later.value < learned.value else learned
+            learned = LearnedParameters(best.theta, best.value, later.status, later.trace)
+        return learned
+
+
+def _carried(family: PriorFamily, theta: Array) -> Array:
+    """Give a family's hyper-parameters from its own or those of a coarser form."""
+    coarse = None if len(theta) == len(family.start) else family.coarser()
+    return theta if coarse is None else family.from_coarser(_carried(coarse, theta))
+
+
+def _around(start: Array, bounds: Array, reach: float) -> Array:
+    """Keep to the neighbourhood of a point, so that no step leads far off."""
+    return np.asarray(np.clip(start[:, None] + [-reach, reach], bounds[:, :1], bounds[:, 1:]))
+
+
+def _is_at_edge(theta: Array, box: Array, bounds: Array) -> bool:
+    """Tell whether a point lies on a side of a box that could be moved out."""
+    return bool(((box != bounds) & (np.abs(theta[:, None] - box) < 1e-6)).any())

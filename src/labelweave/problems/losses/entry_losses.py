@@ -1,0 +1,339 @@
+"""Losses of single entries: a score against a label that is there or not (Yu et al. 2014, appendix B.1).
+
+A loss is a sum over observed entries of ``loss(sign, score)``.  The squared loss has targets 1 and 0,
+so that a sparse label matrix is a sparse target; the others see signs +1 and -1.
+All functions work on arrays of any shape, entry by entry; :class:`EntrywiseLoss` makes any of them one
+that Newton's method takes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import namespace
+from labelweave.foundation.arrays.linear_algebra import as_type, group_products, is_numpy, like
+from labelweave.model_files import StoredParameters
+from labelweave.problems.losses.score_loss import Evaluation, Root
+
+
+class EntryLoss(StoredParameters, ABC):
+    """A convex loss of single entries, a score against a label that is there or not.
+
+    Subclass it for ``loss=`` of :class:`LowRankClassifier` and :class:`KernelLogisticClassifier`, and try it
+    with ``check_loss`` of :mod:`labelweave.extending`.  All methods get arrays that broadcast against each
+    other and work entry by entry, in the type of the scores.  A sign is 1 for a label that is there, -1 for
+    one that is not, and 0 where nothing was observed: what is computed there is multiplied by 0, and has to
+    be finite.
+
+    Attributes
+    ----------
+    threshold : float
+        The score above which a label is predicted.
+    is_quadratic : bool
+        Whether the loss is a quadratic function of the score, so that its curvature is constant.
+    """
+
+    is_quadratic: bool = False
+    threshold: float = 0.0
+
+    def __repr__(self) -> str:
+        kept = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({kept})"
+
+    @abstractmethod
+    def value(self, signs: Array, scores: Array) -> Array:
+        """Compute the losses.
+
+        Parameters
+        ----------
+        signs, scores : ndarray
+            The labels' signs and the scores.
+
+        Returns
+        -------
+        ndarray
+            The losses, finite for scores of any usual size.
+        """
+
+    @abstractmethod
+    def gradient(self, signs: Array, scores: Array) -> Array:
+        """Compute the first derivatives by the scores.
+
+        Parameters
+        ----------
+        signs, scores : ndarray
+            The labels' signs and the scores.
+
+        Returns
+        -------
+        ndarray
+            The derivatives, which grow with the score, as the loss is convex.
+        """
+
+    @abstractmethod
+    def curvature(self, signs: Array, scores: Array) -> Array:
+        """Compute second derivatives by the scores, those of one side where the first ones have a kink.
+
+        Parameters
+        ----------
+        signs, scores : ndarray
+            The labels' signs and the scores.
+
+        Returns
+        -------
+        ndarray
+            The derivatives, >= 0.
+        """
+
+    def evaluate(self, signs: Array, scores: Array) -> tuple[Array, Array, Array]:
+        """Compute values and both derivatives, where they share work.
+
+        Parameters
+        ----------
+        signs, scores : ndarray
+            The labels' signs and the scores.
+
+        Returns
+        -------
+        value, gradient, curvature : ndarray
+            What the three methods give.
+        """
+        return self.value(signs, scores), self.gradient(signs, scores), self.curvature(signs, scores)
+
+    @abstractmethod
+    def conjugate(self, signs: Array, gradients: Array) -> Array:
+        """Compute the convex conjugate ``max over s of gradient * s - loss(sign, s)``, for duality gaps.
+
+        Parameters
+        ----------
+        signs, gradients : ndarray
+            The labels' signs, and numbers between 0 and a derivative that the loss can have.
+
+        Returns
+        -------
+        ndarray
+            The conjugate.
+        """
+
+    def log_odds(self, scores: Array) -> Array:
+        """Compute log(p / (1 - p)) of labels whose probabilities are in proportion to ``exp(-loss)``.
+
+        Parameters
+        ----------
+        scores : ndarray
+            The scores.
+
+        Returns
+        -------
+        ndarray
+            The losses of labels that are not there less those of labels that are; of the logistic loss the
+            scores themselves.
+        """
+        ones = namespace(scores).ones_like(scores)
+        difference: Array = self.value(-ones, scores) - self.value(ones, scores)
+        return difference
+
+
+class SquaredEntryLoss(EntryLoss):
+    """``1/2 (score - target)^2`` with target 1 for a label that is there and 0 for one that is not."""
+
+    is_quadratic = True
+    threshold = 0.5
+
+    def value(self, signs: Array, scores: Array) -> Array:
+        miss = self.gradient(signs, scores)
+        return miss * miss / 2
+
+    def gradient(self, signs: Array, scores: Array) -> Array:
+        return scores - as_type(signs > 0, scores.dtype)
+
+    def curvature(self, signs: Array, scores: Array) -> Array:
+        ones: Array = namespace(scores).ones_like(scores)
+        return ones
+
+    def conjugate(self, signs: Array, gradients: Array) -> Array:
+        return gradients * (0.5 * gradients + as_type(signs > 0, gradients.dtype))
+
+
+class LogisticEntryLoss(EntryLoss):
+    """``log(1 + exp(-sign * score))``."""
+
+    def value(self, signs: Array, scores: Array) -> Array:
+        return _log_one_plus_exp(-signs * scores)
+
+    def gradient(self, signs: Array, scores: Array) -> Array:
+        return -signs * _expit(-signs * scores)
+
+    def curvature(self, signs: Array, scores: Array) -> Array:
+        return _expit(scores) * _expit(-scores)
+
+    def evaluate(self, signs: Array, scores: Array) -> tuple[Array, Array, Array]:
+        margins = signs * scores
+        miss = _expit(-margins)  # the probability of the other sign
+        return _log_one_plus_exp(-margins), -signs * miss, miss * (1.0 - miss)
+
+    def conjugate(self, signs: Array, gradients: Array) -> Array:
+        share = np.clip(-signs * gradients, 0.0, 1.0)
+        return np.asarray(special.xlogy(share, share) + special.xlogy(1.0 - share, 1.0 - share))
+
+    def log_odds(self, scores: Array) -> Array:
+        return scores
+
+
+class SquaredHingeEntryLoss(EntryLoss):
+    """``1/2 max(0, 1 - sign * score)^2``."""
+
+    def value(self, signs: Array, scores: Array) -> Array:
+        short = self._short(signs, scores)
+        return short * short / 2
+
+    def gradient(self, signs: Array, scores: Array) -> Array:
+        return -signs * self._short(signs, scores)
+
+    @staticmethod
+    def _short(signs: Array, scores: Array) -> Array:
+        short: Array = namespace(scores).maximum(0.0, 1.0 - signs * scores)
+        return short
+
+    def curvature(self, signs: Array, scores: Array) -> Array:
+        return as_type(signs * scores < 1.0, scores.dtype)
+
+    def conjugate(self, signs: Array, gradients: Array) -> Array:
+        return gradients * (0.5 * gradients + signs)
+
+
+class GradedEntryLoss(EntryLoss):
+    """``q loss(1, score) + (1 - q) loss(-1, score)`` at signs ``2 q - 1`` of targets q, 0 where unobserved.
+
+    For losses with ``loss(-1, score) - loss(1, score) = score - threshold``, the logistic and the squared
+    one: it is then that of the likelier sign plus a multiple of the score.  Convex for every q; below 0 and
+    above 1 the logistic one falls without a bound.
+    """
+
+    def __init__(self, loss: EntryLoss) -> None:
+        self.loss, self.is_quadratic, self.threshold = loss, loss.is_quadratic, loss.threshold
+
+    @staticmethod
+    def _parts(signs: Array) -> tuple[Array, Array]:
+        """Give the likelier signs, and what the score is multiplied with beside their loss."""
+        likelier: Array = namespace(signs).sign(signs)
+        return likelier, 0.5 * (likelier - signs)
+
+    def value(self, signs: Array, scores: Array) -> Array:
+        likelier, slope = self._parts(signs)
+        return self.loss.value(likelier, scores) + slope * (scores - self.threshold)
+
+    def gradient(self, signs: Array, scores: Array) -> Array:
+        likelier, slope = self._parts(signs)
+        return self.loss.gradient(likelier, scores) + slope
+
+    def curvature(self, signs: Array, scores: Array) -> Array:
+        return self.loss.curvature(self._parts(signs)[0], scores)
+
+    def evaluate(self, signs: Array, scores: Array) -> tuple[Array, Array, Array]:
+        likelier, slope = self._parts(signs)
+        value, gradient, curvature = self.loss.evaluate(likelier, scores)
+        return value + slope * (scores - self.threshold), gradient + slope, curvature
+
+    def conjugate(self, signs: Array, gradients: Array) -> Array:
+        likelier, slope = self._parts(signs)
+        return self.loss.conjugate(likelier, gradients - slope) + slope * self.threshold
+
+
+def _expit(values: Array) -> Array:
+    """Compute ``1 / (1 + exp(-values))``."""
+    if is_numpy(values):
+        return np.asarray(special.expit(values))
+    share: Array = namespace(values).exp(-_log_one_plus_exp(-values))
+    return share
+
+
+def _log_one_plus_exp(values: Array) -> Array:
+    if is_numpy(values):
+        return np.asarray(np.logaddexp(0.0, values))
+    xp = namespace(values)
+    logarithms: Array = xp.logaddexp(xp.zeros_like(values), values)
+    return logarithms
+
+
+ENTRY_LOSSES: dict[str, type[EntryLoss]] = {
+    "squared": SquaredEntryLoss,
+    "logistic": LogisticEntryLoss,
+    "squared_hinge": SquaredHingeEntryLoss,
+}
+
+
+def reads_targets(loss: EntryLoss) -> bool:
+    """Tell the losses whose values of both signs differ by the score, which targets q are exact for."""
+    return type(loss) in (SquaredEntryLoss, LogisticEntryLoss)
+
+
+class EntrywiseLoss:
+    """A loss of many labels a row: the weighted sum of an entry loss over the observed entries.
+
+    loss: one, or a name in ``ENTRY_LOSSES``.
+    signs (n, L): 1 and -1, or 2 q - 1 of targets q, and 0 where unobserved.
+    weights (n, fits): the weight of each row in each fit.
+    is_separate: whether every label is a group of its own: groups then count labels within fits.
+    entry_weights (n, L): what the weights of single entries are multiplied with.
+    shape: (n, fits, L), or (n, fits L, 1) for separate labels.
+    """
+
+    def __init__(
+        self,
+        loss: str | EntryLoss,
+        signs: npt.NDArray[Any],
+        weights: Array,
+        *,
+        is_separate: bool,
+        entry_weights: Array | None = None,
+    ) -> None:
+        (n, labels), fits = signs.shape, weights.shape[1]
+        self.loss = loss if isinstance(loss, EntryLoss) else ENTRY_LOSSES[loss]()
+        both = np.array([-1.0, 1.0])
+        self.least = 0.0 if (self.loss.conjugate(both, 0.0 * both) <= 0).all() else -np.inf
+        if signs.dtype.kind == "f" and reads_targets(self.loss):
+            self.loss = GradedEntryLoss(self.loss)
+            self.least = 0.0 if np.abs(signs).max(initial=0.0) <= 1 else -np.inf
+        elif signs.dtype.kind == "f":  # then they are weights of the likelier sign
+            sure = np.abs(signs)
+            entry_weights = sure if entry_weights is None else entry_weights * sure
+            signs = np.sign(signs).astype(np.int8)
+        self.signs, self.weights = signs, weights
+        self.entry_weights, self.is_separate = entry_weights, is_separate
+        self.shape = (n, fits * labels, 1) if is_separate else (n, fits, labels)
+
+    def _entries(self, rows: slice, groups: Array, scores: Array) -> tuple[Array, Array]:
+        """Give signs and weights in the library of the scores, of shapes that broadcast to theirs."""
+        signs = self._grouped(self.signs[rows], groups).astype(np.float64)
+        fits = groups // self.signs.shape[1] if self.is_separate else groups
+        weights = self.weights[rows][:, fits, None] * (signs != 0)
+        if self.entry_weights is not None:
+            weights *= self._grouped(self.entry_weights[rows], groups)
+        return like(signs, scores), like(weights, scores)
+
+    def _grouped(self, table: Array, groups: Array) -> Array:
+        return table[:, groups % table.shape[1], None] if self.is_separate else table[:, None, :]
+
+    def evaluate(self, scores: Array, rows: slice, groups: Array) -> Evaluation:
+        signs, weights = self._entries(rows, groups, scores)
+        losses, gradient, curvature = self.loss.evaluate(signs, scores)
+        return Evaluation(group_products(weights, losses), -weights * gradient, weights * curvature)
+
+    def curve(self, state: Array, vectors: Array, rows: slice, groups: Array) -> Array:
+        return state * vectors
+
+    def mean_curvature(self, state: Array, rows: slice, groups: Array) -> Array:
+        return np.diag(state.sum(axis=(0, 1)))
+
+    def row_curvatures(self, state: Array, rows: slice, groups: Array) -> Array:
+        return np.asarray(state.sum(axis=2))
+
+    def root(self, state: Array, rows: slice, groups: Array) -> Root:
+        return Root(np.sqrt(state), None)

@@ -1,0 +1,323 @@
+"""Flags that come from the constructors: which there are, what they take, and what their help says."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import fields
+from numbers import Integral, Real
+from pathlib import Path
+
+import click
+import click.testing
+import numpy as np
+import pytest
+import write_model_flags
+
+import labelweave
+from labelweave.app.cli import flags, model_flags, model_table, program
+from labelweave.app.cli.messages import flag_of
+from labelweave.app.cli.model_table import MODELS, class_of
+from labelweave.datasets.any_file import FORMATS
+from labelweave.estimators.label_graph.choice import GRAPHS
+from labelweave.foundation.sklearn_compat import Interval, StrOptions
+
+LIGHT = """
+import sys, types
+package = types.ModuleType("labelweave")
+package.__path__ = [{folder!r}]
+sys.modules["labelweave"] = package
+from labelweave.app.cli import main
+try:
+    main({words!r})
+except SystemExit:
+    print("numpy" in sys.modules)
+"""
+
+MARKING = ("ParameterError", "ParameterMessage", "warn_of_end", "warn_of_time", "warn_of_memory")
+
+KILLED = """
+import os, signal
+from labelweave.app.cli import main
+from labelweave.estimators import journal
+journal._SECONDS = 0.0
+write, calls = journal.Journal.write, []
+def killed(self):
+    write(self)
+    calls.append(1)
+    if len(calls) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+journal.Journal.write = killed
+main()
+"""
+
+
+class Toy:
+    """A model to be fitted.
+
+    Parameters
+    ----------
+    width : {"wide", "narrow"} or float, default="wide"
+        How wide it is.  More is said elsewhere.
+    depth : int, default=3
+        How deep it is.
+    shallow : bool, default=False
+        Whether it is shallow.
+    even : bool, default=True
+        Whether it is even.
+    checkpoint : path-like or None, default=None
+        A file.
+    warm_start : bool, default=False
+        Of no use in a new process.
+    tree : object, default=None
+        What no flag can hold.
+    """
+
+    _parameter_constraints = {  # noqa: RUF012
+        "width": [StrOptions({"wide", "narrow"}), Interval(Real, 0, None, closed="neither")],
+        "depth": [Interval(Integral, 1, 9, closed="both")],
+        "shallow": ["boolean"],
+        "even": ["boolean"],
+        "checkpoint": [str, None],
+        "warm_start": ["boolean"],
+        "tree": "no_validation",
+    }
+
+    def __init__(
+        self, width="wide", depth=3, shallow=False, even=True, checkpoint=None, warm_start=False, tree=None
+    ):
+        pass
+
+
+def test_what_the_constructors_say_is_in_the_file():
+    """python scripts/write_model_flags.py writes it anew."""
+    said = write_model_flags.written(write_model_flags.described())
+    assert write_model_flags.PLACE.read_text(encoding="utf-8") == said
+
+
+def test_every_parameter_is_a_flag_or_a_structure_of_labels():
+    table, without = model_table.model_table(), write_model_flags._NO_FLAGS
+    for model in MODELS:
+        known = {parameter.name for parameter in table.of(model).values()}
+        known |= {name for name, models in table.objects.items() if model in models}
+        known |= {name for name, models in without.items() if models is None or model in models}
+        assert set(inspect.signature(class_of(model)).parameters) <= known
+    assert {"label_covariance", "taxonomy", "graph"} <= set(table.objects)
+
+
+def test_a_new_parameter_is_a_flag_without_a_line(monkeypatch, tmp_path):
+    monkeypatch.setattr(write_model_flags, "MODELS", {"toy": f"{__name__}:Toy"})
+    monkeypatch.setattr(write_model_flags, "CHOOSING", {})
+    monkeypatch.setattr(write_model_flags, "class_of", lambda model: Toy)
+    (tmp_path / "model_flags.json").write_text(write_model_flags.written(write_model_flags.described()))
+    monkeypatch.setattr(model_table, "__file__", str(tmp_path / "model_table.py"))
+    table = model_table.model_table.__wrapped__()
+    assert set(table.flags) == {"width", "depth", "shallow", "no_even", "checkpoint"}
+    assert table.objects == {"tree": ["toy"]}
+    monkeypatch.setattr(model_flags, "model_table", lambda: table)
+
+    @click.command()
+    @flags.with_options(*model_flags.model_flag_options())
+    def fit(**options):
+        print(json.dumps(table.keywords("toy", {k: v for k, v in options.items() if v is not None})))
+
+    def call(*words):
+        return click.testing.CliRunner().invoke(fit, words)
+
+    assert json.loads(call("--width", "2.5", "--depth", "4", "--checkpoint", "a.lwc").output) == {
+        "width": 2.5, "depth": 4, "checkpoint": "a.lwc"
+    }  # fmt: skip
+    assert json.loads(call("--width", "narrow", "--shallow").output) == {"width": "narrow", "shallow": True}
+    assert json.loads(call("--no-even").output) == {"even": False}
+    assert "'broad' is neither a number nor wide or narrow." in call("--width", "broad").output
+    assert "'many' is not a valid integer" in call("--depth", "many").output
+    help_text = " ".join(call("--help").output.split())
+    for words in ("toy: how wide it is [wide].", "toy: how deep it is [3].", "--checkpoint FILE",
+                  "toy: turn off: whether it is even."):  # fmt: skip
+        assert words in help_text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["fit", "--help"],
+        ["fit", "--help-all"],
+        ["fit", "a.csv", "--frobnicate"],
+        ["fit", "a", "--C", "x"],
+        *([name, "--help"] for name in program._COMMANDS),
+    ],
+)
+def test_help_and_errors_of_flags_import_nothing_heavy(words):
+    script = LIGHT.format(folder=labelweave.__path__[0], words=words)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_names_that_are_slow_to_import_are_the_same():
+    from labelweave.app.cli.fit import _GRAPHS
+
+    assert set(flags._FORMATS) == set(FORMATS)
+    assert set(_GRAPHS) == set(GRAPHS)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--tol", "0"], "--tol must be a float in the range (0.0, inf). Got 0.0 instead."),
+        (["--tol", "nan"], "--tol must be a float in the range (0.0, inf). Got nan instead."),
+        (["--model", "binary-relevance", "--data-taxonomy"], "--data-taxonomy goes with --model max-margin"),
+        (["--leaf-size", "1"], "--leaf-size goes with --model label-tree, not with max-margin."),
+        (
+            ["--checkpoint", "c.lwc", "--calibrate", "sigmoid"],
+            "--checkpoint keeps one fit, but --calibrate fits",
+        ),
+    ],
+)
+def test_values_that_the_model_does_not_take(run, words, message):
+    done = run("fit", "a.csv", "--model", "max-margin", "--labels", "tags", "--out", "m.lw", *words, code=2)
+    assert message in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_new_flags_reach_the_classifier(run, matrix_files):
+    words = ["--model", "label-tree", "--leaf-size", 2, "--prune", "off", "--loss", "hinge", "--n-trees", 2]
+    run("fit", "d.txt", "--model", "max-margin", *words, "--out", "m.lw", "-q")
+    model = labelweave.load("m.lw")
+    assert (model.leaf_size, model.prune, model.loss, model.n_trees) == (2, "off", "hinge", 2)
+
+
+def test_the_package_is_the_program(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "labelweave", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"labelweave {labelweave.__version__}\n"
+
+
+@pytest.mark.slow
+def test_a_killed_fit_goes_on_from_its_checkpoint(run, matrix_files, tmp_path):
+    words = ["fit", "d.txt", "--checkpoint", "c.lwc", "--kernel", "rbf", "--tol", "1e-6", "-q"]
+    done = subprocess.run([sys.executable, "-c", KILLED, *words, "--out", "m.lw"], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert (tmp_path / "c.lwc").exists()
+    assert not (tmp_path / "m.lw").exists()
+    refused = run(*words, "--C", 2, "--out", "m.lw", code=2).err
+    assert "labelweave: --checkpoint c.lwc is of another fit: the parameters" in refused
+    assert refused.count("\n") == 1
+    run(*words, "--out", "m.lw")
+    assert not (tmp_path / "c.lwc").exists()
+    run(*words[:2], *words[4:], "--out", "n.lw")
+    one, other = (labelweave.load(name) for name in ("m.lw", "n.lw"))
+    np.testing.assert_array_equal(one.dual_coef_, other.dual_coef_)
+
+
+def test_help_is_short_and_all_of_it_has_a_section_a_model(run):
+    short, whole = (run("fit", flag).out for flag in ("--help", "--help-all"))
+    assert len(short.splitlines()) <= 42
+    for flag in ("--out", "--model", "--labels", "--label-column", "--text", "--jobs", "--help-all"):
+        assert f" {flag} " in short
+    titles = ["Options:", "Most models:", "Several models:", "--model kernel-logistic:",
+              "--model label-graph:", "How labels go together:", "From scores to decisions:",
+              "DATA that is a table:"]  # fmt: skip
+    places = [whole.index(f"\n{title}\n") for title in titles]
+    assert places == sorted(places)
+    assert whole.rindex("  --coupling") < whole.index("\n--model low-rank:") < whole.rindex("  --ranks")
+    assert all(flag_of(flag) in whole for flag in model_table.model_table().flags)
+    assert "\n--model low-rank:\n" in run("cross-validate", "--help-all").out
+    assert "or as they are [auto]" in " ".join(whole.split())  # as commands scale, not constructors
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_help_shows_one_model_alone(run, model):
+    table = model_table.model_table()
+    short, whole = (run("fit", "--model", model, flag).out for flag in ("--help", "--help-all"))
+    for flag, owners in table.flags.items():
+        assert (f" {flag_of(flag)} " in f"{short} ".replace("\n", " ")) == (model in owners), flag
+        assert (f" {flag_of(flag)} " in f"{whole} ".replace("\n", " ")) == (model in owners), flag
+    assert "--covariance-from" in whole
+    assert "--covariance-from" not in short
+    assert not re.search(r"(as in|as of|see) [A-Z]", " ".join(whole.split())), (
+        "who runs commands reads no classes"
+    )
+
+
+@pytest.mark.parametrize(("text", "value"), [("0.1,0.02", [0.1, 0.02]), ("propensity", "propensity")])
+def test_flip_rates_are_shares_or_a_word(run, matrix_files, text, value):
+    words = ["--model", "max-margin", "--flip-rates", text, "--max-iter", 1, "--out", "m.lw", "-q"]
+    run("fit", "d.txt", *words)
+    assert labelweave.load("m.lw").flip_rates == value
+
+
+@pytest.mark.parametrize("text", ["0.1", "0.6,0.5", "a,b", "-0.1,0", "0.1,0.1,0.1", "1,0"])
+def test_other_flip_rates_are_refused(run, text):
+    done = run("fit", "none.txt", "--model", "max-margin", f"--flip-rates={text}", "-o", "m.lw", code=2)
+    assert done.err.startswith("labelweave: --flip-rates ")
+    assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["--hyperparameters", "learn", "--coupling", "full", "--covariance-from", "d.txt"],
+            "the covariance of labels and --coupling are given; the labels have one structure",
+        ),
+        (["--kernel", "rbf", "--kernel-rank", 5, "--prune", "small"], "--prune is of weights of features"),
+        (
+            ["--model", "label-tree", "--n-trees", 3, "--negatives", "all"],
+            "--n-trees 3 with --negatives all fits the same labels more than once; use --n-trees 1, or",
+        ),
+        (
+            ["--model", "kernel-logistic", "--learning-rows", 50, "--learning-blocks", 50],
+            "--learning-blocks 50 blocks of --learning-rows 50 rows need 2500 rows",
+        ),
+        (["--model", "auto", "--class-weight", "balanced"], "--class-weight is given, but y has many labels"),
+    ],
+)
+def test_errors_that_need_the_data_name_flags_too(run, matrix_files, words, message):
+    done = run("fit", "d.txt", "--model", "max-margin", *words, "--out", "m.lw", "-q", code=2)
+    assert done.err.startswith(f"labelweave: {message}")
+    assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["label-graph", "--max-rounds", 0], "--max-rounds is 0; a learned graph needs at least one round"),
+        (["auto", "--members", "linear,linear"], "--members linear,linear; give 'auto'"),
+        (["kernel-logistic", "--tie", "level"], "--tie level needs a --taxonomy"),
+    ],
+)
+def test_a_cluster_is_not_begun_for_what_makes_no_sense(run, words, message):
+    done = run("fit", "none.txt", "--dask", "local:2", "--model", *words, "--out", "m.lw", code=2)
+    assert done.err.startswith(f"labelweave: {message}")
+
+
+def _marked(call):
+    """Give the parameters that a message marks, in the text of a call."""
+    parts = [part.value for part in ast.walk(call) if isinstance(part, ast.Constant)]
+    return re.findall(r"`(\w+)(?:=|`)", "".join(part for part in parts if isinstance(part, str)))
+
+
+def test_what_errors_of_the_library_mark_as_a_parameter_is_a_flag():
+    """Others are in no flag, and are named as in Python; structures of labels come from several flags."""
+    table, package = model_table.model_table(), Path(labelweave.__path__[0])
+    names = {one.name for owners in table.flags.values() for one in owners.values()}
+    names |= {field.name for field in fields(flags.DataFlags)}
+    names |= {"taxonomy", "label_covariance", "graph", "unknown_labels"}
+    found = {}
+    for file in package.rglob("*.py"):
+        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") in MARKING:
+                found |= dict.fromkeys(_marked(call), file.name)
+            if isinstance(call, ast.Raise) and not set(MARKING) & {
+                getattr(one, "id", "") for one in ast.walk(call)
+            }:
+                assert not _marked(call), f"{file.name}:{call.lineno} shows backticks"
+    assert len(found) > 20
+    assert {name: file for name, file in found.items() if name not in names} == {}

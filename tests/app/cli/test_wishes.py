@@ -1,0 +1,171 @@
+"""What predictions and pictures a model cannot give is said in a sentence, for models of every kind."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+import numpy as np
+import pytest
+
+import labelweave
+from labelweave import (
+    BinaryRelevance,
+    HierarchicalClassifier,
+    KernelLogisticClassifier,
+    LabelGraphClassifier,
+    Taxonomy,
+)
+from labelweave.app.cli.answer_files import Columns, chosen_format, write_answers
+from labelweave.app.cli.predict import _refused_wishes
+
+X = np.random.default_rng(0).normal(size=(30, 3))
+Y = (X[:, :2] > 0).astype(int)
+TREE = Taxonomy([("top", "a"), ("top", "b")])
+NONE = {"top": None, "threshold": None, "reject_below": None, "terms": None}
+NO_FLAGS = {"probabilities": False, "certificates": False}
+
+
+@pytest.fixture(scope="module")
+def models():
+    names = np.array(["a", "b"])
+    labels = labelweave.LabelMatrix.from_any(Y, names)
+    classes = np.array(["a", "b", "c"])[np.arange(30) % 3]
+    graph = LabelGraphClassifier([(0, 1)], tol=0.1)
+    return {
+        "scores": BinaryRelevance().fit(X, labels),
+        "classes": KernelLogisticClassifier(hyperparameters="fixed").fit(X, classes),
+        "hierarchy": HierarchicalClassifier(BinaryRelevance(), TREE).fit(X, labels),
+        "graph": graph.fit(X, labels),
+        "graph of classes": LabelGraphClassifier([(0, 1)], tol=0.1).fit(X, classes),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "wishes", "words"),
+    [
+        ("scores", {"probabilities": True}, ["which a BinaryRelevance does not give"]),
+        ("scores", {"reject_below": 0.5}, ["needs probabilities", "predicts many labels a row"]),
+        ("scores", {"terms": "closed"}, ["--terms needs a hierarchy"]),
+        ("scores", {"certificates": True}, ["are of label-graph models, and this is a BinaryRelevance"]),
+        ("classes", {"reject_below": float("nan")}, ["is nan; give a number from 0 to 1"]),
+        ("classes", {"reject_below": 0.5, "threshold": 0.5}, ["but --threshold lists several"]),
+        ("classes", {"terms": "leaves"}, ["needs a hierarchy", "predicts one class a row"]),
+        ("hierarchy", {"terms": "closed"}, []),
+        ("hierarchy", {"terms": "closed", "top": 2}, ["adds labels to those that --top leaves"]),
+        ("hierarchy", {"terms": "leaves", "top": 2}, []),
+        ("hierarchy", {"terms": "leaves", "certificates": True}, ["--terms prints others", "label-graph"]),
+        ("graph", {"certificates": True}, []),
+        ("graph", {"certificates": True, "top": 1}, ["--top prints others"]),
+        ("graph", {"certificates": True, "threshold": 0.0}, ["--threshold prints others"]),
+        (
+            "graph",
+            {"certificates": True, "probabilities": True},
+            ["needs prob", "--probabilities prints oth"],
+        ),
+        ("graph of classes", {"certificates": True}, ["this model predicts one class a row"]),
+    ],
+)
+def test_wishes_that_a_model_cannot_fulfil(models, name, wishes, words):
+    told = list(_refused_wishes(models[name], NONE | NO_FLAGS | wishes))
+    assert len(told) == len(words)
+    assert all(word in one for word, one in zip(words, told, strict=True))
+
+
+def test_terms_among_probabilities_need_a_threshold():
+    model = HierarchicalClassifier(KernelLogisticClassifier(hyperparameters="fixed"), TREE)
+    model.fit(X, labelweave.LabelMatrix.from_any(Y, ["a", "b"]))
+    wishes = {"terms": "closed", "probabilities": True}
+    assert "give --threshold 0.5 too" in next(_refused_wishes(model, NONE | NO_FLAGS | wishes))
+    assert list(_refused_wishes(model, NONE | NO_FLAGS | wishes | {"threshold": 0.5})) == []
+
+
+def test_label_sets_come_with_certificates(run, models, tmp_path):
+    models["graph"].save("g.lw")
+    rows = "\n".join(f"0 {' '.join(f'{j}:{value!r}' for j, value in enumerate(row))}" for row in X.tolist())
+    (tmp_path / "r.svm").write_text(rows + "\n")
+    told = run("predict", "g.lw", "r.svm", "--certificates").out
+    found = [json.loads(line) for line in told.splitlines()]
+    expected = models["graph"].predict(X).toarray()
+    assert [{one["label"] for one in row["labels"]} for row in found] == [
+        set(np.array(["a", "b"])[row > 0]) for row in expected
+    ]
+    assert all(row["proven"] and row["gap"] == 0 for row in found)
+    table = run("predict", "g.lw", "r.svm", "--certificates", "--output-format", "csv").out
+    assert table.splitlines()[0] == "id,label,score,proven,gap"
+    assert all(",true," in line for line in table.splitlines()[1:])
+
+
+def test_the_graph_is_shown_in_words_numbers_and_a_picture(run, models, tmp_path):
+    models["graph"].save("g.lw")
+    models["scores"].save("s.lw")
+    text = run("inspect", "g.lw", "--graph").out.splitlines()
+    assert text[0].startswith("given, 1 of 1 pairs")
+    assert text[2].endswith("a, b")
+    facts = json.loads(run("inspect", "g.lw", "--graph", "--json").out)
+    assert facts["cliques"][0]["labels"] == ["a", "b"]
+    assert "which has no graph of labels" in run("inspect", "s.lw", "--graph", code=2).err
+    pytest.importorskip("matplotlib")
+    assert "the picture is in g.svg" in run("inspect", "g.lw", "--graph", "--out", "g.svg").err
+    assert (tmp_path / "g.svg").read_text().startswith("<?xml")
+    assert "does not say its format" in run("inspect", "g.lw", "--graph", "--out", "g.doc", code=2).err
+    assert "show different things" in run("inspect", "g.lw", "--graph", "--thresholds", code=2).err
+    assert "--out goes with" in run("inspect", "g.lw", "--out", "g.svg", code=2).err
+
+
+def test_the_rounds_of_a_learned_graph_are_shown(run, tmp_path):
+    labels = np.column_stack([Y, 1 - Y[:, 0]])
+    for share in (None, 0.3):
+        model = LabelGraphClassifier(max_rounds=2, tol=0.2, validation_fraction=share, graph_tol=0.0)
+        model.fit(X, labels).save("g.lw")
+        text = run("inspect", "g.lw", "--graph").out
+        head = next(line for line in text.splitlines() if line.startswith("round"))
+        assert ("held-out" in head) == (share is not None)
+        assert len(text.split("added\n")[1].splitlines()) == len(model.graph_trace_)
+
+
+def test_ties_of_one_label_and_the_first_of_two_classes(run, models):
+    models["graph"].save("g.lw")
+    text = run("inspect", "g.lw", "--label", "a").out
+    assert "ties:" in text
+    assert text.rstrip().endswith("a, b")
+    two = BinaryRelevance().fit(X, np.array(["no", "yes"])[Y[:, 0]])
+    two.save("t.lw")
+    assert "ask for it" in run("inspect", "t.lw", "--label", "no", code=2).err
+    assert "yes (intercept" in run("inspect", "t.lw", "--label", "yes").out
+
+
+@pytest.mark.parametrize(
+    ("out", "wanted", "format"),
+    [(None, None, "jsonl"), ("a.csv", None, "csv"), ("a.csv.gz", None, "csv"), ("a.TSV", None, "tsv"),
+     ("a.txt", "tsv", "tsv"), ("a.unknown", None, "jsonl"), ("a.xlsx", "csv", "csv")],
+)  # fmt: skip
+def test_formats_of_answers(out, wanted, format):
+    assert chosen_format(out, wanted) == format
+
+
+def test_formats_that_cannot_be_written(monkeypatch):
+    with pytest.raises(click.UsageError, match=r"ends in \.xlsx, which is not written"):
+        chosen_format("a.xlsx", None)
+    with pytest.raises(click.UsageError, match=r"give --out FILE\.parquet too"):
+        chosen_format(None, "parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(click.UsageError, match="needs pyarrow, which is not installed"):
+        chosen_format("a.parquet", None)
+
+
+def test_answers_go_into_parquet_block_by_block(tmp_path, monkeypatch):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr("labelweave.app.cli.answer_files._LINES_AT_ONCE", 2)
+    records = [
+        {"id": 1, "labels": [{"label": "a", "score": 0.5}, {"label": "b", "score": 0.25}], "proven": True},
+        {"id": 2, "labels": [], "proven": False},
+    ]
+    columns, out = Columns(["id", "label", "score", "proven"], []), str(tmp_path / "a.parquet")
+    write_answers(iter(records), columns, out, "parquet")
+    table = parquet.read_table(out).to_pydict()
+    assert table == {
+        "id": ["1", "1", "2"], "label": ["a", "b", None], "score": [0.5, 0.25, None],
+        "proven": [True, True, False],
+    }  # fmt: skip
