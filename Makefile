@@ -21,7 +21,12 @@ OLDEST_TESTS := tests/test_package.py tests/metrics tests/splits tests/estimator
 	tests/estimators/test_class_weight.py tests/estimators/test_verbose.py tests/model_files/test_pipelines.py \
 	tests/decisions/test_scikit_learn.py
 
-.PHONY: demo help test slow portable contracts boundscheck coverage mutants docs browser lint papers benchmark peers oldest sdist clean
+# The core's own tests, and the environment that has nothing else.
+ALONE := .venv-core
+CORE_TESTS := $(filter-out tests/app tests/attacks tests/dask tests/docs tests/examples tests/papers tests/typing, \
+	$(patsubst %/,%,$(filter %/,$(wildcard tests/*/))))
+
+.PHONY: demo help test core slow portable contracts boundscheck coverage mutants docs browser lint papers benchmark peers oldest sdist clean
 
 # Files that are commands where the first lines of their docstring say how they are called.
 COMMANDS := attacks/*.py benchmarks/__main__.py benchmarks/before_after.py examples/*.py scripts/*.py
@@ -61,6 +66,16 @@ slow: $(COMPILED)
 ## PORTABLE_ARGS=--short, a step of .ci/run: the numerical folders alone, in three to eight minutes.
 portable: $(STAMP)
 	$(BIN)/python -m attacks.portable $(PORTABLE_ARGS)
+
+## the core with nothing but what it needs: no click, rich, jinja2, pandas, matplotlib or Dask; three minutes
+core: $(ALONE)/.installed
+	LABELWEAVE_CORE_ALONE=1 $(ALONE)/bin/python -m pytest -m "not slow and not search" -n 2 --dist loadfile \
+		$(NO_HANGS) -p no:cacheprovider $(CORE_TESTS) $(PYTEST_ARGS)
+
+$(ALONE)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(ALONE)
+	$(ALONE)/bin/python -m pip install --quiet --editable . pytest pytest-xdist hypothesis
+	touch $@
 
 ## random inputs against the contracts of all public names, damaged model files and killed fits, at length
 contracts: $(STAMP)
@@ -160,7 +175,7 @@ $(PEERS):
 $(CORE): pyproject.toml
 	@echo "Installing labelweave and what it needs into $(VENV), some 500 MB on disk: NumPy, SciPy, scikit-learn, Numba."
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable . click rich
 	touch $@
 
 $(STAMP): pyproject.toml $(CORE)
@@ -171,4 +186,4 @@ $(STAMP): pyproject.toml $(CORE)
 
 ## removes environments, builds and caches
 clean:
-	rm -rf $(VENV) $(OLDEST) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(ALONE) $(OLDEST) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

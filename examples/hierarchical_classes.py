@@ -104,7 +104,7 @@ def draw(models: dict[str, Any], data: LabeledData, test: slice) -> str:
     try:
         import matplotlib
     except ImportError:
-        return "no picture: it needs matplotlib, install labelweave[plot]"
+        return "no picture: it needs matplotlib, install labelweave[app]"
     matplotlib.use("Agg")
     from labelweave.display import ErrorRejectDisplay
 

@@ -1,6 +1,7 @@
 """What all tests share: modules to import, settings of Hypothesis, what `make slow` is left, a browser."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -43,6 +44,33 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker("slow")
     if config.getoption("--backwards"):
         items.reverse()
+
+
+_BESIDE_THE_CORE = re.compile(
+    r"No module named '(click|cvxpy|dask|distributed|matplotlib|networkx|pandas|polars|pyarrow|rdflib|rich|"
+    r"scipy_doctest|wordllama|array_api_strict)|install labelweave\[(app|dask|text)\]"
+)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    """Skip files that need more than the core, where that is tested alone: ``make core``."""
+    report = yield
+    return _skipped_where_missing(report, str(collector.path))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    report = yield
+    return _skipped_where_missing(report, str(item.path))
+
+
+def _skipped_where_missing(report, path):
+    if "LABELWEAVE_CORE_ALONE" in os.environ and report.failed:
+        needed = _BESIDE_THE_CORE.search(report.longreprtext)
+        if needed:
+            report.outcome, report.longrepr = "skipped", (path, 0, f"needs {needed[1] or needed[2]}")
+    return report
 
 
 BROWSERS = (

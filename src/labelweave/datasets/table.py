@@ -145,7 +145,7 @@ def labeled_frame(
     try:
         import pandas as pd
     except ImportError:
-        raise ImportError("Tables need pandas: install labelweave[table].") from None
+        raise ImportError("Tables need pandas: install labelweave[app].") from None
     table.columns.expect_decimal_marks(columns.decimal_marks or {})
     strings = (*(columns.text or ()), *(columns.categorical or ()))
     cells: dict[str, Any] = {name: _strings(table, name) for name in strings}

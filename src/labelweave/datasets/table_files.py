@@ -360,7 +360,7 @@ def _parquet_tables(
     try:
         from pyarrow import ArrowException, parquet
     except ImportError:
-        raise ImportError("Parquet files need pyarrow: install labelweave[table].") from None
+        raise ImportError("Parquet files need pyarrow: install labelweave[app].") from None
     require_file(path)
     size = Path(path).stat().st_size
     if not size:

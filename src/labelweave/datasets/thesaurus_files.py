@@ -44,7 +44,7 @@ def _graph(path: PathLike, format: str) -> Any:
     try:
         import rdflib
     except ImportError:
-        raise ImportError(f"{path} is a thesaurus, which needs rdflib: install labelweave[rdf].") from None
+        raise ImportError(f"{path} is a thesaurus, which needs rdflib: install labelweave[app].") from None
     text = "\n".join(line for _, line in numbered_lines(path))
     log = logging.getLogger("rdflib.term")
     level = log.level

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
+from joblib import hash as hash_of
 from sklearn.base import MetaEstimatorMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, column_or_1d, get_tags, indexable
@@ -21,10 +22,11 @@ from labelweave.decisions.label_scores import (
     score_held_out,
     split_rows,
 )
-from labelweave.estimators.base import CheckedParameters, given_weights, refuse_no_weight
+from labelweave.estimators.base import NOT_THE_FIT, CheckedParameters, given_weights, refuse_no_weight
 from labelweave.estimators.held_out import HeldOutScores, Share
+from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
-from labelweave.estimators.parameters import SHARED, Parameters
+from labelweave.estimators.parameters import Parameters
 from labelweave.estimators.soft_targets import corrected_like
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.estimators.table_model import TableModel
@@ -42,6 +44,7 @@ from labelweave.foundation.frames import FrameForm, library_of
 from labelweave.foundation.sklearn_compat import (
     CallbackSupportMixin,
     HasMethods,
+    Interval,
     StrOptions,
     _check_sample_weight,
     _fit_context,
@@ -81,11 +84,12 @@ class DecisionClassifier(
     feature_names_in_: Array
 
     _offsets: PerLabel | None = None
+    _outer_journal: Journal | None = None  # of the fit that this one is a part of
     _shared_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"])],
         "response_method": [StrOptions({"auto", "decision_function", "predict_proba"})],
         "cv": ["cv_object", StrOptions({"prefit"})],
-        "validation_fraction": SHARED["validation_fraction"],
+        "validation_fraction": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
         "random_state": ["random_state"],
     }
 
@@ -291,10 +295,30 @@ class DecisionClassifier(
         """Tell callbacks that so many fits begin; the rows carry where these are reported."""
         context = self._init_callback_context(max_subtasks=fits)
         context.call_on_fit_task_begin(estimator=self, **data.facts)
-        return replace(data, callbacks=context)
+        self._journal = self._open_journal(data)
+        return replace(data, callbacks=context, journal=self._journal)
+
+    def _open_journal(self, data: TrainingRows) -> Journal:
+        """Begin the record of all fits, in the file that the estimator's ``checkpoint`` names."""
+        if self._outer_journal is not None:
+            return self._outer_journal
+        path = checkpoint_of(self)
+        if path is None:
+            return Journal()
+        settings = {name: value for name, value in self.get_params().items() if not hasattr(value, "fit")}
+        names = [name for name in settings if name.rpartition("__")[2] not in NOT_THE_FIT]
+        marks = {
+            "the parameters": hash_of([type(self).__name__, {name: settings[name] for name in names}]),
+            "X": hash_of(data.X),
+            "y": data_fingerprint(data.labels.parts()),
+            "sample_weight": data_fingerprint(data.weights),
+        }
+        return Journal(path, marks)
 
     def _close(self, data: TrainingRows) -> None:
-        """Tell callbacks that the fit is done."""
+        """Tell callbacks that the fit is done, and end its record."""
+        journal: Journal = self.__dict__.pop("_journal", Journal())
+        journal.close(is_done=getattr(layers(self)[-1], "status_", "") != "interrupted")
         self._callback_fit_ctx.call_on_fit_task_end(
             estimator=self, reconstruction_attributes={}, **data.facts
         )
@@ -426,6 +450,15 @@ class DecisionClassifier(
         if offsets is not None and len(offsets):
             model._offsets = offsets
         return model
+
+
+def checkpoint_of(estimator: Any) -> Any:
+    """Find the file that a classifier inside keeps its fit in."""
+    while hasattr(estimator, "_outer_journal"):
+        if hasattr(estimator, "checkpoint"):
+            return estimator.checkpoint
+        estimator = getattr(estimator, "estimator", getattr(estimator, "classifier", None))
+    return None
 
 
 def _scores_of(model: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from labelweave.estimators.held_out import HeldOutScores, Share, held_out_parts, some_rows
+from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import check_sparse, panels
 from labelweave.foundation.sklearn_compat import _num_samples, _safe_indexing, _safe_split
@@ -124,6 +125,7 @@ class TrainingRows:
 
     classes: those of which a row has one; None for many labels a row or two classes.
     callbacks: where scikit-learn's callbacks are told of fits.
+    journal: keeps the states of all fits, where the estimator has a checkpoint.
     """
 
     X: Any
@@ -132,6 +134,7 @@ class TrainingRows:
     weights: Array | None
     classes: Array | None = None
     callbacks: Any = None
+    journal: Journal = field(default_factory=Journal)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -163,14 +166,21 @@ class TrainingRows:
             whole = whole._for_a_part()
             if part is not None:
                 whole._begin_at(part.model, part.rows, rows)
+        if self.journal.path is not None:
+            name = "all rows" if rows is None else f"rows {data_fingerprint(rows)[:16]}"
+            whole._outer_journal = self.journal.part(name)
         told = TrainingRows(X, y, self.labels, weights).facts
         task = self.callbacks.subcontext(task_name=fit)
         with task.propagate_callback_context(whole):
             task.call_on_fit_task_begin(estimator=decider, **told)
-            if part is not None and rows is None and hasattr(whole, "_fit_from"):
-                whole._fit_from(part.model, part.rows, X, y, **extra)
-            else:
-                whole.fit(X, y, **extra)
+            try:
+                if part is not None and rows is None and hasattr(whole, "_fit_from"):
+                    whole._fit_from(part.model, part.rows, X, y, **extra)
+                else:
+                    whole.fit(X, y, **extra)
+            except KeyboardInterrupt:
+                self.journal.close(is_done=False)
+                raise
             task.call_on_fit_task_end(estimator=decider, **told)
         return whole
 

@@ -64,7 +64,7 @@ from labelweave.model_files.schema import (
 from labelweave.solvers import SolverResult, State, Status, TraceRecord
 
 _SCORES_AT_ONCE = 16_000_000  # scores held in memory at a time, 128 MB
-_NOT_THE_FIT = {"n_jobs", "warm_start", "checkpoint", "verbose"}  # parameters that do not change the result
+NOT_THE_FIT = {"n_jobs", "warm_start", "checkpoint", "verbose"}  # parameters that do not change the result
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 _LARGEST_NUMBER = 1000  # powers of two, of which there are still floating numbers
@@ -356,7 +356,7 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
         if self.checkpoint is None:
             return Journal()
         parameters = {
-            name: value for name, value in self._storable_parameters().items() if name not in _NOT_THE_FIT
+            name: value for name, value in self._storable_parameters().items() if name not in NOT_THE_FIT
         }
         marks = {"the parameters": data_fingerprint(type(self).__name__, parameters)}
         return Journal(self.checkpoint, marks | {name: data_fingerprint(part) for name, part in data.items()})

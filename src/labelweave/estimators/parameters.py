@@ -12,7 +12,6 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from labelweave.estimators.held_out import THRESHOLD_RULES
 from labelweave.features import Kernel
 from labelweave.features.feature_matrix import LARGEST_FEATURE
 from labelweave.foundation.sklearn_compat import (
@@ -60,8 +59,7 @@ SHARED: dict[str, list[Any]] = {
     "false_positive_cost": [NON_NEGATIVE, "array-like"],
     "class_weight": [StrOptions({"balanced"}), dict, list, None],
     "flip_rates": [StrOptions({"propensity"}), FlipRates, tuple, list, None],
-    "threshold": [StrOptions({"auto", *THRESHOLD_RULES}), Interval(Real, None, None, closed="neither")],
-    "validation_fraction": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
+    "threshold": [StrOptions({"auto"}), Interval(Real, None, None, closed="neither")],
     "warm_start": ["boolean"],
     "checkpoint": [str, PathLike, None],
     "tol": [POSITIVE],

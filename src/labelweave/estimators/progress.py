@@ -52,7 +52,6 @@ class FitProgress:
     rounds: the largest number of subtasks; None if it is not known.
     tol: the gap at which the fit is done; subtasks then are steps of the gap, and rounds does not count.
     searches: the most evaluations of a search that comes before the steps of the gap.
-    parts: how many fits of parts of the rows come first; their steps have another name.
     """
 
     keep: Callable[[Any, Any], None] | None = None  # gives a copy of the estimator a model to predict with
@@ -65,13 +64,11 @@ class FitProgress:
         *,
         tol: float | None = None,
         searches: int = 0,
-        parts: int = 0,
     ) -> None:
         self.estimator, self.arguments = estimator, arguments
         self.searches, self.done = searches, 0
         self.steps = 0 if tol is None else max(1, math.ceil(-_STEPS_A_DECADE * math.log10(min(tol, 0.5))))
-        self.parts = parts
-        most = rounds if tol is None else self.steps * (1 + parts) + searches
+        most = rounds if tol is None else self.steps + searches
         self.context = estimator._init_callback_context(max_subtasks=most)
         self.context.call_on_fit_task_begin(estimator=estimator, **self._facts(None))
 
@@ -93,17 +90,12 @@ class FitProgress:
         self.searches -= 1
         return self.subtask("cross-validation", record)
 
-    def end_part(self) -> None:
-        """Go on to the fit of the next part, or of all rows."""
-        self._advance(self.steps, None)  # the part may have ended early
-        self.parts, self.done = self.parts - 1, 0
-
     def _advance(self, steps: int, record: Any, model: Model = None) -> bool:
         """Report the steps up to a number; only the last one has a model to score."""
-        stop, name = False, "duality gap of a part" if self.parts else "duality gap"
+        stop = False
         while self.done < steps:
             self.done += 1
-            stop |= self.subtask(name, record, model if self.done == steps else None)
+            stop |= self.subtask("duality gap", record, model if self.done == steps else None)
         return stop
 
     def subtask(self, name: str, record: Any = None, model: Model = None) -> bool:

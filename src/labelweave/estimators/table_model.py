@@ -105,6 +105,7 @@ class TableModel(Saves, FactsInHTML, MetaEstimatorMixin, ClassifierMixin, Checke
     vectorizer_: TableVectorizer
     columns_: TableColumns
 
+    _outer_journal: Any = None  # of the fit that this one is a part of
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"classifier": [HasMethods(["fit", "predict"])]}
 
     def __init__(
@@ -207,6 +208,8 @@ class TableModel(Saves, FactsInHTML, MetaEstimatorMixin, ClassifierMixin, Checke
         features, classifier = vectorizer.fit_transform(frame), clone(self.classifier)
         if classifier.get_params(deep=False).get("feature_names", ()) is None:  # it asks for the words
             classifier.set_params(feature_names=vectorizer.get_feature_names_out())
+        if self._outer_journal is not None:
+            classifier._outer_journal = self._outer_journal
         classifier.fit(features, y, **weights)
         return self._keep(vectorizer, classifier, columns)
 

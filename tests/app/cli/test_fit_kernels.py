@@ -287,5 +287,5 @@ def test_pictures_that_cannot_be_drawn(run, table_model, tmp_path, monkeypatch):
         assert (done.out, done.err.count("\n")) == ("", 1)
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
     done = run("inspect", table_model, "--covariance", "--out", "c.png", code=2)
-    assert done.err == "labelweave: Pictures need matplotlib: install labelweave[plot].\n"
+    assert done.err == "labelweave: Pictures need matplotlib: install labelweave[app].\n"
     assert not (tmp_path / "c.png").exists()

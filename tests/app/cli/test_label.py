@@ -128,7 +128,7 @@ def test_says_what_is_wrong(run, tmp_path, words, said):
 def test_says_what_is_not_installed(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     done = run("label", "a.csv", "--new-label", "a", code=2)
-    assert "install labelweave[web]" in done.err
+    assert "install labelweave[app]" in done.err
 
 
 def test_reads_rows_of_numbers_and_of_tables(matrix_files, tmp_path, monkeypatch):

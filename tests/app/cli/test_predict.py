@@ -202,7 +202,7 @@ def test_files_by_their_suffix(run, table_model, tmp_path, monkeypatch):
     assert "give --out FILE.parquet too" in done.err
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     done = run("predict", table_model, "a.csv", "--out", "q.parquet", code=2)
-    assert "q.parquet needs pyarrow, which is not installed; pip install 'labelweave[table]'" in done.err
+    assert "q.parquet needs pyarrow, which is not installed; pip install 'labelweave[app]'" in done.err
     assert not (tmp_path / "q.parquet").exists()
 
 

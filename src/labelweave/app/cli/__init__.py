@@ -1,5 +1,18 @@
 """The command line: one file a command.  Nothing outside this folder prints."""
 
-from labelweave.app.cli.program import main
+import sys
+from typing import Any
 
 __all__ = ["main"]
+
+
+def main(**options: Any) -> None:
+    """Run the program, or say what is missing for it."""
+    try:
+        from labelweave.app.cli.program import main as program
+    except ModuleNotFoundError as error:
+        if error.name not in ("click", "rich"):
+            raise
+        sys.stderr.write(f"labelweave: The command line needs {error.name}: install labelweave[app].\n")
+        sys.exit(2)
+    program(**options)

@@ -63,7 +63,7 @@ def chosen_format(out: str | None, wanted: str | None) -> str:
             import pyarrow  # noqa: F401
         except ImportError:
             raise click.UsageError(
-                f"{out} needs pyarrow, which is not installed; pip install 'labelweave[table]' brings it, or "
+                f"{out} needs pyarrow, which is not installed; pip install 'labelweave[app]' brings it, or "
                 "give --out a name that ends in .csv, .tsv or .jsonl."
             ) from None
     return format

@@ -36,7 +36,7 @@ def run(data: str, answers: str | None, new_label: tuple[str, ...], port: int, *
     try:
         import uvicorn
     except ImportError:
-        said = "The page to label on needs Starlette and uvicorn: install labelweave[web]."
+        said = "The page to label on needs Starlette and uvicorn: install labelweave[app]."
         raise ImportError(said) from None
     if not all(name.strip() for name in new_label):
         raise click.UsageError("--new-label is empty; give the name of a label.")

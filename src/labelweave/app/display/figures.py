@@ -18,7 +18,7 @@ def pyplot() -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise ImportError("Pictures need matplotlib: install labelweave[plot].") from None
+        raise ImportError("Pictures need matplotlib: install labelweave[app].") from None
     return plt
 
 

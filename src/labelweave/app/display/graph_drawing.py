@@ -79,7 +79,7 @@ def lay_out(edges: Sequence[tuple[int, int]], boxes: Floats, least: Floats) -> t
     try:
         import networkx
     except ImportError:
-        raise ImportError("Pictures of label graphs need networkx: install labelweave[graph].") from None
+        raise ImportError("Pictures of label graphs need networkx: install labelweave[app].") from None
     graph = networkx.Graph()
     graph.add_nodes_from(range(len(boxes)))
     graph.add_edges_from(edges)

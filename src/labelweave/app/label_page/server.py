@@ -41,7 +41,7 @@ def label_app(session: LabelSession, token: str, port: int, title: str) -> Any:
         from starlette.applications import Starlette
         from starlette.routing import Route
     except ImportError:
-        said = "The page to label on needs Starlette and uvicorn: install labelweave[web]."
+        said = "The page to label on needs Starlette and uvicorn: install labelweave[app]."
         raise ImportError(said) from None
     routes = [
         Route(f"/{token}/", partial(_page, title)),

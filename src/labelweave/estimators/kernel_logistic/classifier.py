@@ -26,11 +26,9 @@ from labelweave.estimators.folds import (
     reusable_splits,
     shown_splits,
 )
-from labelweave.estimators.held_out import THRESHOLD_RULES
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.kernel_logistic.fit import (
     FitSettings,
-    FittedLikelihood,
     LikelihoodData,
     LikelihoodFit,
     read_likelihood_data,
@@ -53,7 +51,6 @@ from labelweave.estimators.parameters import (
 )
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.targets import has_many_labels, read_targets
-from labelweave.estimators.thresholded_classifier import fit_after
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
@@ -166,14 +163,10 @@ class KernelLogisticClassifier(KernelProbabilities):
         How ``predict`` chooses one class a row: the most probable, the one of least expected taxonomic
         loss, or the most probable under the parent of the greatest mass (section 6.1).  The last two need a
         taxonomy.
-    threshold : {"auto", "f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"} or float, \
-            default="auto"
-        Labels of a higher probability are predicted: 1/2, a given one, the one of best micro F1 on rows held
-        out ("f1"), or one for every label, together the best for a measure; the fit to all rows comes after.
-        Only "auto" where a row has one of three classes or more.
-    validation_fraction : "auto" or float, default="auto"
-        The share of rows held out for thresholds, stratified by labels.  "auto" holds each fifth of up
-        to 5,000 rows out in turn, and one fifth of more.
+    threshold : "auto" or float, default="auto"
+        Labels of a higher probability are predicted: 1/2 ("auto"), or a given one;
+        :class:`TunedThresholdClassifier` chooses those that are best for a measure.  Only "auto" where a row
+        has one of three classes or more.
     kernel_rank : int or None, default=None
         Replace kernel matrices by incomplete Cholesky factors of so many columns, with the true diagonal
         (section 7.4.3), also while hyper-parameters are learned; the model then keeps so many rows.
@@ -281,7 +274,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         "learning_blocks": [COUNT],
         "loss": [StrOptions({"logistic"}), EntryLoss],
         "decision": [StrOptions(_DECISIONS)],
-        "threshold": [StrOptions({"auto", *THRESHOLD_RULES}), Interval(Real, 0, 1, closed="neither")],
+        "threshold": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="neither")],
         "solver": [StrOptions(set(_SOLVERS))],
     }
 
@@ -297,7 +290,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         hyperparameters: Literal["fixed", "learn"] = "learn", cv: Any = 5, learning_rows: int | None = None,
         learning_blocks: int = 1, max_learning_iter: int = 100, loss: str | EntryLoss = "logistic",
         decision: str = "most_probable", threshold: str | float = "auto",
-        validation_fraction: float | str = "auto", kernel_rank: int | None = None, warm_start: bool = False,
+        kernel_rank: int | None = None, warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None, tol: float = 1e-4, max_iter: int = 100,
         solver: str = "auto", memory_budget: float = 8000.0, n_jobs: int | None = None,
         random_state: RandomState = 0, verbose: int = 0,
@@ -374,8 +367,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         self._forget_expansion()
         blocks = self._blocks(data, cv, seed)
         searches = self.max_learning_iter if blocks else 0
-        parts = self._n_parts(data.certain_weights())
-        progress = FitProgress(self, arguments, tol=self.tol, searches=searches, parts=parts)
+        progress = FitProgress(self, arguments, tol=self.tol, searches=searches)
         workers = Workers(effective_n_jobs(self.n_jobs))
         self._warn_of_costs(data, sum(len(block.rows) ** 2 for block in blocks), workers.n_threads)
         with workers.running(), journal.going_on():
@@ -463,32 +455,15 @@ class KernelLogisticClassifier(KernelProbabilities):
     def _fit(
         self, task: LikelihoodFit, features: FeatureMatrix, found: Found, progress: FitProgress
     ) -> SolverResult:
-        """Choose thresholds, fit with learned hyper-parameters, and keep what makes the scores."""
-        data, (learned, theta, start) = task.data, found
+        """Fit with learned hyper-parameters, and keep what makes the scores."""
+        learned, theta, start = found
         if learned is not None and learned.status == "interrupted":
-            # a fit that goes on will find other hyper-parameters, and no use for these fits
+            # a fit that goes on will find other hyper-parameters, and no use for this one
             task = replace(task, settings=replace(task.settings, journal=Journal()))
-
-        last = None  # dual variables of the rows, from one part to the next
-        if start is not None and start.size == len(features) * data.n_labels:
-            last = start.reshape(len(features), -1)
-
-        def fit_part(kept: Array, stage: str) -> SolverResult:
-            nonlocal last
-            begin = None if last is None else last[kept]
-            fitted = replace(task, data=task.data.rows(kept)).fit(stage, theta, begin)
-            last = np.zeros((len(features), fitted.dual.shape[1]))  # 0 of rows that this part did not have
-            last[kept] = fitted.dual
-            self._keep_scores(fitted, features, kept)
-            return fitted.result
-
-        weights, seed = data.certain_weights(), task.settings.seed
-        part = self._set_thresholds(features, data.label_matrix, weights, progress, seed, fit_part)
+        self._set_threshold()
         rows = np.arange(len(features))
         progress.keep = lambda model, fitted: model._keep_scores(fitted, features, rows)
-
-        def keep(whole: FittedLikelihood) -> None:
-            self._keep_scores(whole, features, rows)
-            self._last = (theta, whole.dual[:, None, :]) if self.warm_start else _NOTHING
-
-        return fit_after(part, lambda: task.fit("all", theta, start), keep)
+        fitted = task.fit("all", theta, start)
+        self._keep_scores(fitted, features, rows)
+        self._last = (theta, fitted.dual[:, None, :]) if self.warm_start else _NOTHING
+        return fitted.result

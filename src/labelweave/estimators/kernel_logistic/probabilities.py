@@ -10,6 +10,7 @@ from scipy.special import log_expit, log_softmax, logit, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.estimators.added_labels import AddsLabels, widened_covariance
+from labelweave.estimators.kernel_classifier import LearningClassifier
 from labelweave.estimators.kernel_logistic.fit import FittedLikelihood
 from labelweave.estimators.kernel_logistic.prior_choice import paper_gamma
 from labelweave.estimators.scorers import (
@@ -21,7 +22,6 @@ from labelweave.estimators.scorers import (
     expansion,
 )
 from labelweave.estimators.targets import node_name
-from labelweave.estimators.thresholded_classifier import LearningClassifier
 from labelweave.features import FeatureMatrix, Kernel, make_kernel
 from labelweave.features.gram import FactorGram
 from labelweave.foundation.arguments import ParameterError
@@ -104,8 +104,6 @@ class KernelProbabilities(AddsLabels, LearningClassifier):
         "prior_": Made(ScorePrior),
         "kernel_products_": MEASURED,
     }
-
-    _threshold_range = np.finfo(np.float64).tiny, 1.0  # of all rows, of none
 
     @property
     def _level(self) -> float:

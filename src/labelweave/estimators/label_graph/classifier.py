@@ -52,10 +52,9 @@ from labelweave.estimators.targets import (
     read_targets,
     weights_of_entries,
 )
-from labelweave.estimators.thresholded_classifier import fit_after
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.arguments import ParameterError
-from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
+from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import LabelMatrix
@@ -129,9 +128,7 @@ class LabelGraphClassifier(LabelGraphModel):
         chosen ones.
     validation_fraction : float or None, default=None
         Share of the rows on which the Hamming loss is measured after every round of a graph that grows on
-        the others; its weights are then fitted to all rows.  With a rule for ``threshold`` thresholds are
-        chosen on it; None holds each fifth of up to 5,000 rows out in turn there, and one fifth of more, so
-        that up to five more graphs are fitted.
+        the others; its weights are then fitted to all rows.
     early_stopping : bool, default=False
         Whether to keep the rounds up to the least held-out loss only; without ``validation_fraction`` a
         tenth of the rows is held out.
@@ -151,11 +148,10 @@ class LabelGraphClassifier(LabelGraphModel):
         forgotten, as often as the formula of Jain et al. (2016) says, see
         :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
         average (:mod:`labelweave.labels.flip_rates`).  For many labels a row only.
-    threshold : {"auto", "f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"} or float, \
-            default="auto"
-        "auto" predicts the labeling of highest score.  A number, or a rule for the best ones on held-out
-        rows, predicts the labels whose scores (:meth:`decision_function` before thresholds: max-marginal
-        differences) are above: such a set need not be a best labeling.
+    threshold : "auto" or float, default="auto"
+        "auto" predicts the labeling of highest score.  With a number the labels are predicted whose scores
+        (:meth:`decision_function` before thresholds: max-marginal differences) are above: such a set need not
+        be a best labeling.
     fit_intercept : bool, default=True
         Whether to add a constant feature, which is penalised like any other.
     intercept_scaling : float, default=1.0
@@ -371,7 +367,7 @@ class LabelGraphClassifier(LabelGraphModel):
         self._check_threshold()
         labels = self._corrected(labels)
         features = self._scale(features, labels, weights)
-        given, (weights, by_sign) = weights, self._weighted_by_class(labels, weights)
+        weights, by_sign = self._weighted_by_class(labels, weights)
         if by_sign is not None and self._form.kind == "binary":
             weights = weights * entries_by_sign(labels, by_sign, None)[:, 0]
         elif by_sign is not None:
@@ -386,9 +382,9 @@ class LabelGraphClassifier(LabelGraphModel):
         is_plain = entry_weight is None and labels.doubts is None
         marked = data.weights if is_plain else [data.weights, data.costs]
         marks = {"y": data.labels.parts(), "sample_weight": marked}
-        progress = self._progress(arguments, self._n_parts(data.weights))
+        progress = self._progress(arguments)
         with Workers(effective_n_jobs(self.n_jobs)).running() as workers:
-            self._fit(features, data, given[kept], kept, marks, workers, progress)
+            self._fit(features, data, kept, marks, workers, progress)
         progress.close()
         return self
 
@@ -406,11 +402,11 @@ class LabelGraphClassifier(LabelGraphModel):
         return labels if (weights > 0).all() else labels.masked(sp.csr_array(weights > 0)), table * weights
 
     def _fit(
-        self, features: FeatureMatrix, data: GraphData, given: PerRow, kept: Array, marks: Mapping[str, Any],
+        self, features: FeatureMatrix, data: GraphData, kept: Array, marks: Mapping[str, Any],
         workers: Workers, progress: FitProgress,
     ) -> None:  # fmt: skip
-        """Make the inputs, choose thresholds by given weights, fit the graph, and keep what is to be kept."""
-        self.thresholds_ = np.full(self._n_columns, self._level)
+        """Make the inputs, fit the graph, and keep what is to be kept."""
+        self._set_threshold()
         graph = None
         if not self._learns_graph:
             self.label_graph_ = graph = choose_graph(
@@ -426,25 +422,13 @@ class LabelGraphClassifier(LabelGraphModel):
                 graph, data._replace(features=values), self._inference_options(), workers.n_threads
             )
 
-        def fit(rows: GraphData, how: GraphFit) -> FittedGraph:
-            rows = rows._replace(features=self._with_constant(rows.features))
-            progress.keep = lambda model, fitted: model._keep_weights(fitted, rows, inputs)
-            fitted = how.learned(rows, progress) if graph is None else how.given(
-                rows, graph, progress
-            )  # fmt: skip
-            self._keep_weights(fitted, rows)
-            self.graph_trace_, self.graph_reason_ = list(fitted.rounds), fitted.reason
-            self.relaxation_gap_ = fitted.relaxation_gap
-            return fitted
-
-        whole = data._replace(features=values)
-        part = self._set_thresholds(
-            values, lambda: data.labels, given, progress, seed,
-            lambda which, stage: fit(whole.rows(which), replace(how, prefix=f"{stage}: ")).result,
-        )  # fmt: skip
+        rows = data._replace(features=self._with_constant(values))
+        progress.keep = lambda model, fitted: model._keep_weights(fitted, rows, inputs)
         with journal.going_on():
-            result = fit_after(part, lambda: fit(whole, how), lambda _: None)
-        self.scorer_ = replace(self.scorer_, inputs_=inputs)
+            fitted = how.learned(rows, progress) if graph is None else how.given(rows, graph, progress)
+        self._keep_weights(fitted, rows, inputs)
+        self.graph_trace_, self.graph_reason_ = list(fitted.rounds), fitted.reason
+        self.relaxation_gap_, result = fitted.relaxation_gap, fitted.result
         self._close_journal(journal, is_done=result.status is not Status.INTERRUPTED)
         last = result.trace[-1]
         self.objective_ = last.primal
@@ -468,17 +452,17 @@ class LabelGraphClassifier(LabelGraphModel):
     def _learns_graph(self) -> bool:
         return isinstance(self.graph, str) and self.graph == "learn"
 
-    def _progress(self, arguments: FitArguments, parts: int) -> FitProgress:
+    def _progress(self, arguments: FitArguments) -> FitProgress:
         if self._learns_graph:
-            return FitProgress(self, arguments, (self.max_rounds + 1) * (1 + parts))
-        return FitProgress(self, arguments, tol=self.tol, parts=parts)
+            return FitProgress(self, arguments, self.max_rounds + 1)
+        return FitProgress(self, arguments, tol=self.tol)
 
     @property
     def _measured_share(self) -> float | None:
         """The share of the rows on which rounds are measured."""
         if self.early_stopping:
             return self.validation_fraction or _MEASURED_SHARE
-        return None if self._holds_out else self.validation_fraction
+        return self.validation_fraction
 
     def _keep_weights(self, fitted: FittedGraph, data: GraphData, inputs: KernelInputs | None = None) -> None:
         weights, n_labels = fitted.weights.T, data.labels.n_labels

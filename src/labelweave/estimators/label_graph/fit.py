@@ -103,7 +103,6 @@ class GraphFit:
     seed: fixes the order of rows.
     journal: keeps the states of all stages.
     earlier: the states of an earlier fit to start from.
-    prefix: of the names of stages.
     """
 
     options: Any
@@ -114,7 +113,6 @@ class GraphFit:
     workers: Workers
     journal: Journal = field(default_factory=Journal)
     earlier: Mapping[str, State] = field(default_factory=dict)
-    prefix: str = ""
 
     def given(
         self, data: GraphData, graph: CliqueGraph, on_check: Callable[..., bool] = lambda *_: False,
@@ -127,7 +125,7 @@ class GraphFit:
         """
         _refuse_wide(graph, self.inference, "leave out edges")
         problem = self._problem(data)(graph, penalty or RidgePenalty(graph.n_cliques))
-        solver, start, known = self._passes(self.options.tol), None, self.earlier.get(self.prefix + stage)
+        solver, start, known = self._passes(self.options.tol), None, self.earlier.get(stage)
         if isinstance(known, PassState):
             point = problem.continued(known.point)
             start = None if point is None else solver.start(problem, point)
@@ -138,7 +136,7 @@ class GraphFit:
         def checked(record: Any, state: PassState) -> bool:
             return on_check(record, lambda: made(solver.stopped(problem, state), state))
 
-        result, state = self.journal.run(self.prefix + stage, solver, problem, start, checked)
+        result, state = self.journal.run(stage, solver, problem, start, checked)
         gap = math.nan
         if penalty is not None and result.status is not Status.INTERRUPTED:
             gap = _relaxation_gap(self._growing(data, self._problem(data)), problem, state.point, result)
@@ -201,11 +199,11 @@ class GraphFit:
         problem = self._growing(data, checked_problem, measure)
         inner, last = self._passes(max(options.tol, _ROUND_TOL)), self._passes(options.tol)
         solver = CliqueGeneration(inner, last, options.max_rounds, options.graph_tol)
-        start, known = None, self.earlier.get(self.prefix + "graph")
+        start, known = None, self.earlier.get("graph")
         if isinstance(known, GrowthState):
             last_label = max((max(clique) for cliques in known.cliques for clique in cliques), default=0)
             start = solver.continued(problem, known) if last_label < data.labels.n_labels else None
-        result, state = self.journal.run(self.prefix + "graph", solver, problem, start, on_check)
+        result, state = self.journal.run("graph", solver, problem, start, on_check)
         if not state.reason and len(state.records) < len(state.cliques):  # interrupted before its end
             state = solver.noted(problem, state, result.trace[-1])
         reason = _INTERRUPTED if result.status is Status.INTERRUPTED else state.reason

@@ -11,14 +11,13 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.estimators.held_out import Share
+from labelweave.estimators.kernel_classifier import KernelClassifier
 from labelweave.estimators.label_graph.inputs import (
     KernelInputs,
     kernel_inputs,
     learned_width,
 )
 from labelweave.estimators.scorers import Scorer
-from labelweave.estimators.thresholded_classifier import ThresholdedClassifier
 from labelweave.features import FeatureMatrix, Kernel, make_kernel
 from labelweave.features.gram.sources import GramSource, KernelSource, RowsOfSource
 from labelweave.features.kernels.distances import GammaKernel
@@ -118,7 +117,7 @@ class CliqueScorer(Scorer):
 _ROUND = Maybe(MEASURED, Items(Items(count())), none=False)  # a part of the record of a round
 
 
-class LabelGraphModel(ThresholdedClassifier):
+class LabelGraphModel(KernelClassifier):
     """Base of models whose labelings score ``sum_k h_k^T x y_k + sum_c v_c(state of clique c)^T x``.
 
     A fit sets ``label_graph_``, ``graph_trace_`` and ``scorer_``, a ``CliqueScorer``.
@@ -138,10 +137,6 @@ class LabelGraphModel(ThresholdedClassifier):
 
     def _inference_options(self) -> dict[str, Any]:
         return {"method": self.inference, "exact_width": self.exact_width, "max_nodes": self.max_nodes}
-
-    @property
-    def _held_share(self) -> Share:
-        return self.validation_fraction or "auto"
 
     def _graph_names(self, n_labels: int) -> Array | None:
         """Name the labels of the graph; one label for two classes has the second one's name."""

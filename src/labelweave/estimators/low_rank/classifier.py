@@ -6,7 +6,6 @@ The optimisation problem is stated in :mod:`labelweave.problems.low_rank_factors
 
 from __future__ import annotations
 
-from dataclasses import replace
 from os import PathLike
 from typing import Any, ClassVar, Literal
 
@@ -14,7 +13,6 @@ from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
 from labelweave.estimators.low_rank.fit import (
-    FittedFactors,
     LowRankData,
     LowRankSettings,
     ReadyRows,
@@ -41,7 +39,6 @@ from labelweave.estimators.seen_rows import SeenRows, TakesMoreRows
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.arrays import Workers
-from labelweave.foundation.interrupts import note_interrupt
 from labelweave.foundation.sklearn_compat import (
     StrOptions,
 )
@@ -131,14 +128,10 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
     start : {"svd", "random"}, default="svd"
         The labels' factor to start from: leading singular vectors of the label matrix (unobserved entries as
         0), or normal random numbers.  A problem that is solved exactly needs none.
-    threshold : {"auto", "f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"} or float, \
-            default="auto"
-        Scores above it are predicted: 1/2 for the squared loss and 0 for others; or the best ones on rows
-        held out: one for all labels ("f1"), or one a label; after that the model is fitted to all rows.  Only
-        "auto" where a row has one of three classes or more.
-    validation_fraction : "auto" or float, default="auto"
-        The share of rows held out for thresholds.  "auto" holds each fifth of up to 5,000 rows out in turn,
-        and one fifth of more.
+    threshold : "auto" or float, default="auto"
+        Scores above it are predicted: 1/2 for the squared loss and 0 for others ("auto"), or the number that
+        is given; :class:`TunedThresholdClassifier` chooses those that are best for a measure.  Only "auto"
+        where a row has one of three classes or more.
     warm_start : bool, default=False
         Whether the next ``fit`` starts from the factors of the last one, as far as they fit its data.
     checkpoint : path-like or None, default=None
@@ -252,7 +245,7 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         flip_rates: FlipRatesLike = None,
         hyperparameters: Literal["fixed", "learn"] = "fixed", cv: Any = 5, learning_rows: int | None = None,
         max_learning_iter: int = 100, start: Literal["svd", "random"] = "svd",
-        threshold: str | float = "auto", validation_fraction: float | str = "auto", warm_start: bool = False,
+        threshold: str | float = "auto", warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None, tol: float = 1e-4, max_iter: int = 100,
         precision: str = "float64", kernel_rank: int | None = None, memory_budget: float = 8000.0,
         n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
@@ -279,16 +272,16 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
         data = LowRankData(labels, weights, explicit, source, factors, self.label_covariance_, known)
         workers = Workers(effective_n_jobs(self.n_jobs))
         with workers.running(), journal.going_on():
-            progress = FitProgress(self, arguments, self._most_subtasks(self._n_parts(rows.weights)))
+            progress = FitProgress(self, arguments, self._most_subtasks())
             settings = self._settings(data, workers, seed, progress, journal)
             y = arguments.y if self._seen is None or before is None else self._seen.labels
             data, settings, start = self._choose(features, data, y, settings)
             if start is None and before is not None:
                 start = before.carried(data, self._form, settings)
             self.rank_, self.regularization_ = settings.rank, settings.regularization
-            part = self._choose_thresholds(features, data, settings, progress)
+            self._set_threshold()
             progress.keep = lambda model, fitted: model._keep_factors(fitted, features)
-            fitted = _fit_after(part, data, settings, start)
+            fitted = fit_factors(ReadyRows(data, settings, is_kept=False), settings, start)
             self._keep(fitted, features)
         self._end = End(fitted.end, self._form, len(features) if data.has_row_coefficients else None)
         journal.close(is_done=settings.journal is journal and fitted.status is not Status.INTERRUPTED)
@@ -302,9 +295,8 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
                 "tries `regularizations` at a kernel so learned."
             )
 
-    def _most_subtasks(self, parts: int) -> int | None:
-        learning = self.max_learning_iter if self.hyperparameters == "learn" else 0
-        return self.max_iter * (1 + parts) + learning
+    def _most_subtasks(self) -> int | None:
+        return self.max_iter + (self.max_learning_iter if self.hyperparameters == "learn" else 0)
 
     def _first_choice(self, data: LowRankData) -> tuple[int, float]:
         """Give the rank and lambda to begin with."""
@@ -315,19 +307,3 @@ class LowRankClassifier(TakesMoreRows, LowRankModel):
     ) -> tuple[LowRankData, LowRankSettings, Start | None]:
         """Choose from data what is to be chosen: kernel, rank and lambda; give a start, if there is one."""
         return *self._learn(features, data, settings, self.cv), None
-
-
-def _fit_after(
-    part: FittedFactors | None, data: LowRankData, settings: LowRankSettings, start: Start | None
-) -> FittedFactors:
-    """Fit all rows; an interrupt leaves the model of a part of them, where there is one."""
-    if part is not None and part.status is Status.INTERRUPTED:
-        return part
-    try:
-        ready = ReadyRows(data, settings, is_kept=False)
-        return fit_factors(ready, settings, start if part is None else part.end)
-    except KeyboardInterrupt as interrupt:
-        note_interrupt(interrupt)
-        if part is None:
-            raise
-        return replace(part, status=Status.INTERRUPTED)

@@ -128,10 +128,9 @@ class LowRankClassifierCV(LowRankClassifier):
     scoring : {"loss", "precision_at_1", "precision_at_3", "precision_at_5", "average_auc", "micro_f1"} or \
             callable, default="micro_f1"
         What is best on the observed entries of held-out rows: the least mean loss ("loss", with its sign
-        turned) or the greatest metric; "micro_f1" at ``threshold``, or the best ones of the held-out rows.  A
-        callable gets a fitted model, X of these rows as an array or CSR, scaled as ``scaling`` says, and
-        their y, a LabelMatrix for labels of several calls of ``partial_fit``, and gives a number, greater is
-        better.
+        turned) or the greatest metric; "micro_f1" at ``threshold``.  A callable gets a fitted model, X of
+        these rows as an array or CSR, scaled as ``scaling`` says, and their y, a LabelMatrix for labels of
+        several calls of ``partial_fit``, and gives a number, greater is better.
     rule : {"best", "one_standard_error"}, default="best"
         Which pair is taken: the best mean score, or the smallest rank, and the strongest penalty with it,
         whose mean is at most one standard error below it.
@@ -139,11 +138,8 @@ class LowRankClassifierCV(LowRankClassifier):
         The tolerance of the fits to folds, in the place of ``tol``.
     start : {"svd", "random"}, default="svd"
         The labels' factor to start the path from.
-    threshold : {"auto", "f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"} or float, \
-            default="auto"
+    threshold : "auto" or float, default="auto"
         Scores above it are predicted, as in :class:`LowRankClassifier`.
-    validation_fraction : "auto" or float, default="auto"
-        The share of rows held out for thresholds, once the pair is chosen, as in :class:`LowRankClassifier`.
     warm_start : bool, default=False
         Taken by ``fit`` of :class:`LowRankClassifier`; the path starts afresh, and the last fit from it.
     checkpoint : path-like or None, default=None
@@ -221,7 +217,7 @@ class LowRankClassifierCV(LowRankClassifier):
         hyperparameters: Literal["fixed", "learn"] = "fixed", cv: Any = 2, learning_rows: int | None = None,
         max_learning_iter: int = 100, scoring: str | Callable[..., float] = "micro_f1", rule: str = "best",
         path_tol: float = 1e-2, start: Literal["svd", "random"] = "svd", threshold: str | float = "auto",
-        validation_fraction: float | str = "auto", warm_start: bool = False,
+        warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None, tol: float = 1e-4, max_iter: int = 100,
         precision: str = "float64", kernel_rank: int | None = None, memory_budget: float = 8000.0,
         n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
@@ -267,9 +263,9 @@ class LowRankClassifierCV(LowRankClassifier):
             )
         return sorted(set(values.tolist()), reverse=True)
 
-    def _most_subtasks(self, parts: int) -> int | None:
+    def _most_subtasks(self) -> int | None:
         fits = self._most_fits()
-        return None if fits is None else fits + (super()._most_subtasks(parts) or 0)
+        return None if fits is None else fits + (super()._most_subtasks() or 0)
 
     def _most_fits(self) -> int | None:
         """Say how many fits to folds there are at most; None where a splitter makes the folds."""
@@ -328,7 +324,7 @@ class LowRankClassifierCV(LowRankClassifier):
         if callable(self.scoring):
             return partial(self._called, features, y)
         blocks = _KernelBlocks(data, settings)
-        what = ScoreSettings(self.loss, settings.negative_weight, self.threshold, settings.workers)
+        what = ScoreSettings(self.loss, settings.negative_weight, self._level, settings.workers)
 
         def score(fitted: FittedFactors, held: Array, kept: Array) -> float:
             latent = blocks.latent(fitted, held, kept)

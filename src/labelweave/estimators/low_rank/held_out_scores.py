@@ -8,19 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.estimators.held_out import THRESHOLD_RULES, HeldOutScores, best_thresholds
 from labelweave.foundation.array_types import Array, PerRow
 from labelweave.foundation.arrays import Workers, panels
 from labelweave.labels import LabelMatrix
 from labelweave.metrics import average_auc, f1_score, precision_at_k
 from labelweave.problems.label_entries import EntryWeights
 from labelweave.problems.losses.entry_losses import EntryLoss
-from labelweave.problems.low_rank_factors import choose_entries, make_entry_loss
+from labelweave.problems.low_rank_factors import choose_entries
 
 _SCORES_AT_ONCE = 16_000_000
 
@@ -30,12 +28,12 @@ class ScoreSettings:
     """What the scores depend on beside the model.
 
     negative_weight: weight of entries that are not positive, in the loss.
-    threshold: how label sets are made of scores.
+    threshold: labels of a higher score are predicted.
     """
 
     loss: str | EntryLoss
     negative_weight: float
-    threshold: Any
+    threshold: float
     workers: Workers
 
 
@@ -97,20 +95,8 @@ def _average_auc(rows: HeldOutRows, _: ScoreSettings) -> float:
 
 
 def _micro_f1(rows: HeldOutRows, settings: ScoreSettings) -> float:
-    thresholds = _thresholds(rows, settings)
-    predicted = [sp.csr_array((scores > thresholds).astype(np.int8)) for _, scores in rows.blocks()]
+    predicted = [sp.csr_array((scores > settings.threshold).astype(np.int8)) for _, scores in rows.blocks()]
     return float(f1_score(rows.labels, sp.vstack(predicted, format="csr"), sample_weight=rows.weights))
-
-
-def _thresholds(rows: HeldOutRows, settings: ScoreSettings) -> Array:
-    """Give the thresholds, or choose them where that is how the model does it."""
-    fallback = make_entry_loss(settings.loss).threshold
-    if isinstance(settings.threshold, str) and settings.threshold in THRESHOLD_RULES:
-        scores = np.concatenate([block for _, block in rows.blocks()])
-        held = HeldOutScores(rows.labels, scores, rows.weights)
-        return best_thresholds(held, THRESHOLD_RULES[settings.threshold], fallback).thresholds
-    level = fallback if settings.threshold == "auto" else float(settings.threshold)
-    return np.full(rows.labels.n_labels, level)
 
 
 SCORINGS: dict[str, Callable[[HeldOutRows, ScoreSettings], float]] = {

@@ -13,13 +13,12 @@ from labelweave.estimators.base import warn_of_end
 from labelweave.estimators.class_weights import SignFactors
 from labelweave.estimators.folds import reusable_splits
 from labelweave.estimators.journal import Journal
+from labelweave.estimators.kernel_classifier import LearningClassifier
 from labelweave.estimators.low_rank.fit import (
     FittedFactors,
     LowRankData,
     LowRankSettings,
-    ReadyRows,
     columns_for_rank,
-    fit_factors,
     largest_rank,
 )
 from labelweave.estimators.low_rank.ridge_learning import RidgeSearch, labels_to_split
@@ -28,7 +27,6 @@ from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.scorers import FactorScorer
 from labelweave.estimators.seen_rows import SeenRows, carried_columns
 from labelweave.estimators.targets import TargetForm, costs_by_label
-from labelweave.estimators.thresholded_classifier import LearningClassifier
 from labelweave.features import FeatureMatrix
 from labelweave.features.gram.sources import KernelSource
 from labelweave.foundation.array_types import Array
@@ -170,28 +168,6 @@ class LowRankModel(AddsLabels, LearningClassifier):
     def _level(self) -> float:
         is_given = not isinstance(self.threshold, str)
         return super()._level if is_given else make_entry_loss(self.loss).threshold
-
-    def _choose_thresholds(
-        self,
-        features: FeatureMatrix,
-        data: LowRankData,
-        settings: LowRankSettings,
-        progress: FitProgress,
-    ) -> FittedFactors | None:
-        """Keep the thresholds; give the model of a part of the rows if they were chosen on the others.
-
-        No part starts from another or from an earlier fit, whose factors know the rows that this one is to
-        score.
-        """
-
-        def fit_part(kept: Array, stage: str) -> FittedFactors:
-            ready = ReadyRows(data.rows(kept), settings, is_kept=False)
-            part = fit_factors(ready, settings, None, stage).spread(kept, len(data.labels))
-            self._keep_factors(part, features)
-            return part
-
-        seed = settings.seed
-        return self._set_thresholds(features, lambda: data.labels, data.weights, progress, seed, fit_part)
 
     def _keep(self, fitted: FittedFactors, features: FeatureMatrix) -> None:
         self._keep_factors(fitted, features)

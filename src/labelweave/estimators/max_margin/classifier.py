@@ -22,6 +22,7 @@ from labelweave.estimators.added_labels import AddsLabels, widened_covariance
 from labelweave.estimators.base import given_weights, refuse_no_weight
 from labelweave.estimators.class_weights import entries_by_sign
 from labelweave.estimators.journal import Journal
+from labelweave.estimators.kernel_classifier import KernelClassifier
 from labelweave.estimators.max_margin.dual_variables import DualVariables
 from labelweave.estimators.max_margin.fit import NO_ROWS_TO_WALK, MarginFit, MarginSettings, MarginTask
 from labelweave.estimators.max_margin.kernel_factor import KernelFactor, kernel_factor
@@ -46,10 +47,6 @@ from labelweave.estimators.targets import (
     costs_by_label,
     weights_of_entries,
 )
-from labelweave.estimators.thresholded_classifier import (
-    ThresholdedClassifier,
-    fit_after,
-)
 from labelweave.features import FeatureMatrix, make_kernel
 from labelweave.features.gram.sources import KernelSource
 from labelweave.foundation.arguments import ParameterError
@@ -73,7 +70,7 @@ _LEAST_TOL = 1e-10  # a smaller one asks for all digits there are, whatever C is
 
 
 @storable("MaxMarginClassifier")
-class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
+class MaxMarginClassifier(AddsLabels, TakesMoreRows, KernelClassifier):
     """Max-margin classifier for many related labels, linear or with a kernel, with a certificate.
 
     It minimises (M3L, Hariharan et al. 2012, equations 11 to 14)
@@ -142,16 +139,10 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         forgotten, as often as the formula of Jain et al. (2016) says, see
         :func:`labelweave.metrics.propensities`.  Losses and thresholds are then those of the true labels, on
         average (:mod:`labelweave.labels.flip_rates`).  For many labels a row only.
-    threshold : {"auto", "f1", "micro_f1", "macro_f1", "example_f1", "hamming_loss"} or float, \
-            default="auto"
-        Scores above it are predicted: 0 ("auto"), or the number that is given.  "f1": one threshold for all
-        labels, of the best micro-averaged F1 score on the observed entries of rows that are held out.  A
-        measure's name: a threshold a label, together the best for that measure there, drawn to the best one
-        for all labels where few held-out rows have the label.  After that the model is fitted to all rows.
-        Only "auto" where a row has one of three classes or more.
-    validation_fraction : "auto" or float, default="auto"
-        The share of rows held out for thresholds, stratified by labels.  "auto" holds each fifth of up
-        to 5,000 rows out in turn, and one fifth of more.
+    threshold : "auto" or float, default="auto"
+        Scores above it are predicted: 0 ("auto"), or the number that is given;
+        :class:`TunedThresholdClassifier` chooses those that are best for a measure.  Only "auto" where a row
+        has one of three classes or more.
     warm_start : bool, default=False
         Whether the next ``fit`` starts from the last one's dual variables, where rows and labels are as many.
     checkpoint : path-like or None, default=None
@@ -288,7 +279,7 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         fit_intercept: bool = True, false_negative_cost: Costs = 1.0, false_positive_cost: Costs = 1.0,
         class_weight: ClassWeight = None,
         flip_rates: FlipRatesLike = None, threshold: str | float = "auto",
-        validation_fraction: float | str = "auto", warm_start: bool = False,
+        warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None, tol: float = 1e-3, max_iter: int = 1000,
         solver: str = "auto", factorization: str = "auto", kernel_rank: int | None = None,
         memory_budget: float = 2000.0, precision: str = "auto",
@@ -357,19 +348,19 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         if learned is not None and learned.kernel is not None:
             self.kernel_ = learned.kernel
         dual = None if before is None else before.carried(labels.shape, self._form, C)
-        progress = FitProgress(self, arguments, tol=self.tol, parts=self._n_parts(rows.weights))
+        progress = FitProgress(self, arguments, tol=self.tol)
         # a search that goes on finds other hyper-parameters, and needs no such fit
         ended = learned is not None and was_interrupted()
         with journal.going_on():
-            result = self._solve(data, rows.weights, progress, Journal() if ended else journal, dual)
+            result = self._solve(data, progress, Journal() if ended else journal, dual)
         self._keep_result(result)
         self._close_journal(journal, is_done=not ended and result.status is not Status.INTERRUPTED)
         progress.close()
 
     def _solve(
-        self, data: MarginData, weights: Array, progress: FitProgress, journal: Journal, dual: Array | None
+        self, data: MarginData, progress: FitProgress, journal: Journal, dual: Array | None
     ) -> SolverResult:
-        """Choose thresholds, fit, and keep what makes the scores."""
+        """Fit, and keep what makes the scores."""
         features, settings = data.features, self._settings(progress, journal)
         source, explicit, *others = self._read_kernels(features, settings.seed)
         factor = kernel_factor(self, source, explicit, features, settings) if self.kernel_rank else None
@@ -381,28 +372,14 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, ThresholdedClassifier):
         covariances: Any = self.label_covariance_ if others else [None]
         further = tuple(zip(others, covariances[1:], strict=True))
         task = MarginTask(data, source, explicit, settings, journal, further)
-        start = dual
-
-        def fit_part(kept: Array, stage: str) -> SolverResult:
-            nonlocal start
-            fitted = task.part(kept, stage).solve(None if start is None else start[kept])
-            self._keep_scores(fitted, features, kept, factor)
-            found = fitted.dual()
-            if found is not None:
-                start = np.zeros(data.labels.shape)  # 0 of rows that this part did not have
-                start[kept] = found
-            return fitted.result
-
-        part = self._set_thresholds(features, lambda: data.labels, weights, progress, settings.seed, fit_part)
         rows = np.arange(len(features))
+        self._set_threshold()
         progress.keep = lambda model, fitted: model._keep_scores(fitted, features, rows, factor)
-
-        def keep(whole: MarginFit) -> None:
-            self._keep_scores(whole, features, rows, factor)
-            dual = whole.dual() if self.warm_start or self._seen is not None else None
-            self._end = None if dual is None else DualVariables(dual, self.C_, self._form)
-
-        return fit_after(part, lambda: task.solve(start), keep)
+        fitted = task.solve(dual)
+        self._keep_scores(fitted, features, rows, factor)
+        dual = fitted.dual() if self.warm_start or self._seen is not None else None
+        self._end = None if dual is None else DualVariables(dual, self.C_, self._form)
+        return fitted.result
 
     def _settings(self, progress: FitProgress, journal: Journal) -> MarginSettings:
         random_state = check_random_state(self.random_state)

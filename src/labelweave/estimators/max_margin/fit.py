@@ -22,7 +22,7 @@ from labelweave.estimators.scorers import LinearScorer, Scorer, kernel_scorer
 from labelweave.estimators.sparse_scorer import SparseScorer
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import StoredGram
-from labelweave.features.gram.sources import GramSource, RowsOfSource
+from labelweave.features.gram.sources import GramSource
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, PerLabel, RowsByLabels
 from labelweave.foundation.arrays import Workers
@@ -158,15 +158,6 @@ class MarginTask:
     def terms(self) -> tuple[tuple[GramSource, LabelCovariance], ...]:
         """All kernel matrices with their label covariances."""
         return ((self.source, self.data.covariance), *self.further)
-
-    def part(self, kept: Array, stage: str) -> MarginTask:
-        """Keep some rows, as a stage of the journal."""
-        explicit = None if self.explicit is None else self.explicit.rows(kept)
-        source = RowsOfSource(self.source, kept)
-        further = tuple((RowsOfSource(other, kept), covariance) for other, covariance in self.further)
-        settings = replace(self.settings, is_part=True)
-        part = replace(self, data=self.data.rows(kept), source=source, explicit=explicit)
-        return replace(part, further=further, stage=stage, settings=settings)
 
     def solve(self, dual: RowsByLabels | None = None) -> MarginFit:
         """Fit them, from dual variables near the optimum if there are any.

@@ -252,7 +252,7 @@ class CliqueGraph:
         try:
             import networkx
         except ImportError:
-            raise ImportError("to_networkx needs networkx; install labelweave[graph].") from None
+            raise ImportError("to_networkx needs networkx; install labelweave[app].") from None
         graph, labels = networkx.Graph(), self.shown_labels()
         graph.add_nodes_from(labels)
         for place, clique in enumerate(self.cliques):

@@ -103,7 +103,7 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
         try:
             import networkx
         except ImportError:
-            raise ImportError("to_networkx needs networkx; install labelweave[graph].") from None
+            raise ImportError("to_networkx needs networkx; install labelweave[app].") from None
         graph = networkx.DiGraph()
         graph.add_nodes_from(self.nodes)
         graph.add_edges_from(self.pairs())

@@ -1,27 +1,16 @@
-"""What classifiers with a kernel share, and thresholds, given or the best on held-out rows."""
+"""What classifiers with a kernel and a threshold share, and those that learn hyper-parameters too."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from functools import reduce
 from numbers import Integral, Real
 from operator import add
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from labelweave.estimators.base import LabelClassifier, warn_of_end
-from labelweave.estimators.held_out import (
-    THRESHOLD_RULES,
-    HeldOutScores,
-    Share,
-    best_thresholds,
-    count_parts,
-    held_out_parts,
-    some_rows,
-)
-from labelweave.estimators.progress import FitProgress
 from labelweave.estimators.scaling import choose_scaling
 from labelweave.features import (
     ARDKernel,
@@ -46,10 +35,8 @@ from labelweave.features.gram.sources import (
 from labelweave.foundation.arguments import ParameterError, ParameterMessage
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.costs import warn_caller
-from labelweave.foundation.interrupts import note_interrupt
 from labelweave.labels import LabelMatrix, LabelMean
 from labelweave.model_files.schema import MEASURED, TEXT, Field, Items, Made, Maybe, Named, Numbers, Optional
-from labelweave.solvers import SolverResult, Status
 
 if TYPE_CHECKING:
     from labelweave.problems.hyperparameters.search import LearnedParameters, SearchRecord
@@ -61,14 +48,19 @@ _STRANGERS = 0.01
 
 
 class KernelClassifier(LabelClassifier):
-    """Base of classifiers whose scores are weights of features or a sum of kernels to support rows.
+    """Base of classifiers with a kernel, which predict a label where its score is above a threshold.
 
-    A fit sets ``coef_``, or ``dual_coef_`` with ``support_`` and ``support_vectors_``.
+    A fit sets ``coef_``, or ``dual_coef_`` with ``support_`` and ``support_vectors_``; and ``thresholds_``,
+    on the scale of :meth:`_compared`.
     """
 
     kernel_: Kernel
+    thresholds_: Array
 
-    _stored: ClassVar[dict[str, Field]] = {"kernel_": Optional(Maybe(Made(Kernel), Items(Made(Kernel))))}
+    _stored: ClassVar[dict[str, Field]] = {
+        "kernel_": Optional(Maybe(Made(Kernel), Items(Made(Kernel)))),
+        "thresholds_": Numbers("K"),
+    }
 
     @property
     def _is_precomputed(self) -> bool:
@@ -134,94 +126,6 @@ class KernelClassifier(LabelClassifier):
             CallableKernel(self.kernel).to_state()  # says why it cannot be stored
         return super()._storable_parameters()
 
-
-def _warn_of_degenerate(kernel: Kernel, features: FeatureMatrix) -> None:
-    """Warn where a kernel of distances is all but the same for all pairs of rows, or all but 0."""
-    if len(features) < _FEWEST_ROWS or not isinstance(kernel, RBFKernel | ARDKernel | LaplacianKernel):
-        return
-    step = max(1, len(features) // _KERNEL_ROWS)
-    some = features.here(np.arange(len(features))[: step * _KERNEL_ROWS : step])
-    values = kernel.block(some, some)[np.triu_indices(len(some), 1)]
-    if values.min() > 1 - 1e-12:  # equal rows, which no width tells apart
-        return
-    middle, high = np.quantile(values, [0.5, 0.99])
-    if middle > _ALIKE:
-        what = f"all but constant: half of its values are above {middle:.3g}, so it hardly tells rows apart"
-    elif high < _STRANGERS:
-        what = f"all but the identity: 99 of 100 values are below {high:.2g}, so no row says much of another"
-    else:
-        return
-    said = (
-        f"The matrix of {kernel} is {what}. Features of different sizes do this; `scaling='auto'` brings "
-        "them to one scale. Otherwise give another `gamma`."
-    )
-    warn_caller(ParameterMessage(said))
-
-
-class _Solved(Protocol):
-    @property
-    def result(self) -> SolverResult: ...
-
-
-class _Ended(Protocol):
-    @property
-    def status(self) -> Status: ...
-
-
-Fitted = TypeVar("Fitted", bound=_Ended)
-Solved = TypeVar("Solved", bound=_Solved)
-
-_ROWS_AT_ONCE = 4096
-
-
-def fit_after(
-    part: SolverResult | None, fit: Callable[[], Solved], keep: Callable[[Solved], None]
-) -> SolverResult:
-    """Fit all rows and keep that model, where neither this fit nor that of a part of them was interrupted.
-
-    part: how the last fit of a part of the rows ended, if there was one; its model is kept already.
-    Returns how the fit ended whose model is kept.
-    """
-    whole: Solved | None = None
-    if part is None:
-        whole = fit()
-    elif part.status is not Status.INTERRUPTED:
-        try:
-            whole = fit()
-        except KeyboardInterrupt as interrupt:
-            note_interrupt(interrupt)
-    if whole is None or (part is not None and whole.result.status is Status.INTERRUPTED):
-        assert part is not None, "only a fit after another one gives way to it"
-        return replace(part, status=Status.INTERRUPTED)
-    keep(whole)
-    return whole.result
-
-
-class ThresholdedClassifier(KernelClassifier):
-    """Base of classifiers with a kernel that predict a label where its score is above a threshold.
-
-    A fit sets ``thresholds_``, by :meth:`_set_thresholds`, on the scale of :meth:`_compared`.
-    """
-
-    thresholds_: Array
-
-    _stored: ClassVar[dict[str, Field]] = {"thresholds_": Numbers("K")}
-    _threshold_range: ClassVar[tuple[float, float]] = -np.inf, np.inf
-
-    @property
-    def _holds_out(self) -> bool:
-        return isinstance(self.threshold, str) and self.threshold in THRESHOLD_RULES
-
-    @property
-    def _held_share(self) -> Share:
-        """The share of the rows on which thresholds are chosen."""
-        share: Share = self.validation_fraction
-        return share
-
-    def _n_parts(self, weights: Array) -> int:
-        """Count the parts of the rows that are fitted before all of them."""
-        return count_parts(self._held_share, int(np.count_nonzero(weights))) if self._holds_out else 0
-
     @property
     def _level(self) -> float:
         """The threshold of labels that have no better one."""
@@ -254,48 +158,8 @@ class ThresholdedClassifier(KernelClassifier):
                     f"{second!r}; give what is for {second!r} alone."
                 )
 
-    def _set_thresholds(
-        self,
-        features: FeatureMatrix,
-        labels: Callable[[], LabelMatrix],
-        weights: Array,
-        progress: FitProgress,
-        seed: int,
-        fit_part: Callable[[Array, str], Fitted],
-    ) -> Fitted | None:
-        """Keep the thresholds; give how the last fit of some rows ended if others served to choose them.
-
-        ``fit_part`` fits the rows it is given, as a stage of the journal, and keeps that model in the
-        classifier.  An interrupt leaves thresholds of the rows that were scored until then.
-        """
-        if not self._holds_out:
-            self.thresholds_ = np.full(self._n_columns, self._level)
-            return None
-        truth, rows = labels(), np.flatnonzero(weights)
-        found: list[tuple[Array, Array]] = []
-        for number, (kept, held) in enumerate(held_out_parts(truth[rows], self._held_share, seed)):
-            try:
-                part = fit_part(rows[kept], f"part {number + 1}" if number else "part")
-            except KeyboardInterrupt as interrupt:
-                if not found:
-                    raise
-                note_interrupt(interrupt)
-                part = cast(Fitted, replace(cast(Any, part), status=Status.INTERRUPTED))
-                break
-            seen = some_rows(rows[kept])
-            found.append((rows[held], self._compared_scores(features, rows[held])))
-            if part.status is Status.INTERRUPTED:
-                break
-            progress.end_part()
-        places, table = (np.concatenate(column) for column in zip(*found, strict=True))
-
-        def fitted() -> HeldOutScores:
-            return HeldOutScores(truth[seen], self._compared_scores(features, seen), weights[seen])
-
-        scores = HeldOutScores(truth[places], table, weights[places], fitted)
-        chosen = best_thresholds(scores, THRESHOLD_RULES[self.threshold], self._level).thresholds
-        self.thresholds_ = np.clip(chosen, *self._threshold_range)
-        return part
+    def _set_threshold(self) -> None:
+        self.thresholds_ = np.full(self._n_columns, self._level)
 
     def _mean(self, features: FeatureMatrix, n_labels: int) -> LabelMean | None:
         """Read the mean of the scores of features, and keep it."""
@@ -304,13 +168,6 @@ class ThresholdedClassifier(KernelClassifier):
                 "label_mean has weights of features, but X is a kernel matrix; give features and a kernel."
             )
         return self._read_mean(features, self.classes_[-n_labels:])
-
-    def _compared_scores(self, features: FeatureMatrix, rows: Array) -> Array:
-        """Score some rows on the scale of thresholds."""
-        found: Array = features.mapped(
-            lambda part: self._compared(self._raw_scores(part)), rows, _ROWS_AT_ONCE
-        )
-        return found
 
     def _raw_scores(self, features: FeatureMatrix) -> Array:
         """Score before thresholds: shape (n, columns)."""
@@ -336,7 +193,30 @@ class ThresholdedClassifier(KernelClassifier):
         )
 
 
-class LearningClassifier(ThresholdedClassifier):
+def _warn_of_degenerate(kernel: Kernel, features: FeatureMatrix) -> None:
+    """Warn where a kernel of distances is all but the same for all pairs of rows, or all but 0."""
+    if len(features) < _FEWEST_ROWS or not isinstance(kernel, RBFKernel | ARDKernel | LaplacianKernel):
+        return
+    step = max(1, len(features) // _KERNEL_ROWS)
+    some = features.here(np.arange(len(features))[: step * _KERNEL_ROWS : step])
+    values = kernel.block(some, some)[np.triu_indices(len(some), 1)]
+    if values.min() > 1 - 1e-12:  # equal rows, which no width tells apart
+        return
+    middle, high = np.quantile(values, [0.5, 0.99])
+    if middle > _ALIKE:
+        what = f"all but constant: half of its values are above {middle:.3g}, so it hardly tells rows apart"
+    elif high < _STRANGERS:
+        what = f"all but the identity: 99 of 100 values are below {high:.2g}, so no row says much of another"
+    else:
+        return
+    said = (
+        f"The matrix of {kernel} is {what}. Features of different sizes do this; `scaling='auto'` brings "
+        "them to one scale. Otherwise give another `gamma`."
+    )
+    warn_caller(ParameterMessage(said))
+
+
+class LearningClassifier(KernelClassifier):
     """Base of such classifiers that may learn hyper-parameters, on kernel matrices of low rank too."""
 
     learning_trace_: list[SearchRecord]
@@ -366,14 +246,14 @@ class LearningClassifier(ThresholdedClassifier):
         return parameters
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`ThresholdedClassifier.to_state`."""
+        """Give what a model file keeps; see :meth:`KernelClassifier.to_state`."""
         state = super().to_state()
         state["fitted"]["learning_trace_"] = [list(record) for record in self.learning_trace_]
         return state
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Any:
-        """Make the fitted model again; see :meth:`ThresholdedClassifier.from_state`."""
+        """Make the fitted model again; see :meth:`KernelClassifier.from_state`."""
         from labelweave.problems.hyperparameters.search import SearchRecord
 
         model: Any = super().from_state(state)
