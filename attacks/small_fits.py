@@ -38,7 +38,7 @@ CHECKPOINTED: dict[str, Any] = {
     "margins, coordinates": MaxMarginClassifier(solver="coordinate_ascent"),
     "margins, coupled": MaxMarginClassifier(solver="coordinate_ascent", label_covariance=_TIES),
     "margins, rbf": MaxMarginClassifier(kernel="rbf", solver="alternating_directions"),
-    "margins, rbf blocks": MaxMarginClassifier(kernel="rbf", solver="block_ascent", threshold="f1"),
+    "margins, rbf blocks": MaxMarginClassifier(kernel="rbf", solver="block_ascent"),
     "margins, rbf pairs": MaxMarginClassifier(kernel="rbf", solver="working_set"),
     "margins, learned": MaxMarginClassifier(kernel="rbf", hyperparameters="learn", coupling=2),
     "logistic, fixed": KernelLogisticClassifier(hyperparameters="fixed"),
@@ -46,14 +46,14 @@ CHECKPOINTED: dict[str, Any] = {
     "logistic, tree": KernelLogisticClassifier(max_learning_iter=7, taxonomy=_TREE, tie="level"),
     "logistic, pivots": KernelLogisticClassifier(max_learning_iter=7, kernel_rank=30),
     "low rank": LowRankClassifier(3),
-    "low rank, logistic": LowRankClassifier(3, loss="logistic", kernel="rbf", threshold="f1"),
+    "low rank, logistic": LowRankClassifier(3, loss="logistic", kernel="rbf"),
     "low rank, learned": LowRankClassifier(
         3, penalty="ridge", kernel="rbf", hyperparameters="learn", max_learning_iter=6
     ),
     "low rank, path": LowRankClassifierCV(ranks=[2, 4], regularizations=3, cv=3),
     "tree": LabelTreeClassifier(leaf_size=2, branching=2),
     "graph, learned": LabelGraphClassifier(max_rounds=3, regularization=0.05),
-    "graph, given": LabelGraphClassifier(graph="full", regularization=0.05, tol=0.02, threshold="f1"),
+    "graph, given": LabelGraphClassifier(graph="full", regularization=0.05, tol=0.02),
     "graph, proximal": LabelGraphClassifier(
         graph="chow-liu", solver="proximal", regularization=0.05, max_iter=200
     ),
@@ -90,7 +90,7 @@ SETTINGS: dict[str, Any] = {
     "margins, factor of labels": MaxMarginClassifier(
         label_covariance=LabelCovariance.low_rank(np.ones((N_LABELS, 1)), 0.3)
     ),
-    "margins, thresholds": MaxMarginClassifier(threshold="macro_f1", random_state=3),
+    "margins, thresholds": TunedThresholdClassifier(MaxMarginClassifier(), "macro_f1", random_state=3),
     "logistic, related": KernelLogisticClassifier(hyperparameters="fixed", label_covariance=_TIES),
     "logistic, symmetrized": KernelLogisticClassifier(
         hyperparameters="fixed", solver="symmetrized_gradients", tol=1e-8
@@ -98,7 +98,7 @@ SETTINGS: dict[str, Any] = {
     "logistic, apart": KernelLogisticClassifier(max_learning_iter=7, tie="class", intercept_variance="learn"),
     "logistic, widths": KernelLogisticClassifier(max_learning_iter=7, feature_widths=True),
     "logistic, coupled": KernelLogisticClassifier(max_learning_iter=7, coupling=2),
-    "logistic, thresholds": KernelLogisticClassifier(max_learning_iter=6, threshold="macro_f1"),
+    "logistic, thresholds": TunedThresholdClassifier(KernelLogisticClassifier(max_learning_iter=6), "macro_f1"),
     "low rank, linear logistic": LowRankClassifier(3, loss="logistic"),
     "low rank, pivots": LowRankClassifier(3, kernel="rbf", kernel_rank=20, loss="squared_hinge"),
     "low rank, path of kernels": LowRankClassifierCV(

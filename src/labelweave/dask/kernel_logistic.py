@@ -16,7 +16,7 @@ from labelweave.dask.predictions import PartitionedProbabilities
 from labelweave.dask.rows import ReadRows, weights_of
 from labelweave.dask.waiting import gathered
 from labelweave.estimators import KernelLogisticClassifier as LocalKernelLogisticClassifier
-from labelweave.estimators.base import fit_method
+from labelweave.estimators.fit_method import fit_method
 from labelweave.estimators.parameters import (
     ClassWeight,
     Costs,

@@ -12,7 +12,7 @@ from labelweave.dask.data import ReadData, gathered_entries, gathered_labels
 from labelweave.dask.features import PartitionedFeatures
 from labelweave.dask.graph_margin import PartitionedGraphData
 from labelweave.estimators import LabelGraphClassifier as LocalLabelGraphClassifier
-from labelweave.estimators.base import fit_method
+from labelweave.estimators.fit_method import fit_method
 from labelweave.estimators.parameters import (
     POSITIVE,
     ClassWeight,

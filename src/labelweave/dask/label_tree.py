@@ -19,7 +19,7 @@ from labelweave.dask.rows import ReadRows, Sized, size_in_bytes
 from labelweave.dask.tasks import never_stops
 from labelweave.dask.waiting import gathered
 from labelweave.estimators import LabelTreeClassifier as LocalLabelTreeClassifier
-from labelweave.estimators.base import fit_method
+from labelweave.estimators.fit_method import fit_method
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.label_tree.fit import (
     LabelVectors,

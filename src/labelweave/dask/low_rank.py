@@ -10,7 +10,7 @@ from distributed import Client
 from labelweave.dask.classifier import PartitionedClassifier, refuse_kernel_matrix
 from labelweave.dask.data import ReadData, gathered_entries, gathered_labels
 from labelweave.estimators import LowRankClassifier as LocalLowRankClassifier
-from labelweave.estimators.base import fit_method
+from labelweave.estimators.fit_method import fit_method
 from labelweave.estimators.parameters import (
     ClassWeight,
     Costs,

@@ -22,11 +22,11 @@ from labelweave.decisions.label_scores import (
     score_held_out,
     split_rows,
 )
-from labelweave.estimators.base import NOT_THE_FIT, CheckedParameters, given_weights, refuse_no_weight
+from labelweave.estimators.base import NOT_THE_FIT, given_weights, refuse_no_weight
 from labelweave.estimators.held_out import HeldOutScores, Share
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
-from labelweave.estimators.parameters import Parameters
+from labelweave.estimators.parameters import CheckedParameters, Parameters
 from labelweave.estimators.soft_targets import corrected_like
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.estimators.table_model import TableModel
@@ -54,7 +54,7 @@ from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
 from labelweave.labels.tags import tag_rows
 from labelweave.metrics._classes import as_text
 from labelweave.metrics.known_labels import fitted_inside, tags_of_model
-from labelweave.model_files import ModelFileError, Saves
+from labelweave.model_files import ModelFileError
 from labelweave.model_files.pipelines import kept_form
 from labelweave.model_files.schema import Field, Made, Numbers, Optional, Record, Sizes, count, stored_fields
 from labelweave.model_files.storable import storable_name
@@ -67,9 +67,7 @@ def decision_fit(fit: _Method) -> _Method:
     return cast(_Method, with_callbacks(_fit_context(prefer_skip_nested_validation=False)(fit)))
 
 
-class DecisionClassifier(
-    MetaEstimatorMixin, Saves, CallbackSupportMixin, LabelPredictions, CheckedParameters
-):
+class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredictions, CheckedParameters):
     """Base of classifiers that turn the scores of another one into decisions.
 
     ``decision_function`` ranks labels and rows as the scores do that decisions are made on; ``predict`` gives

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.linalg as sl
@@ -33,120 +33,108 @@ from labelweave.labels.label_names import checked_names
 _NEGLIGIBLE = 1e-10  # of the largest eigenvalue of R
 
 
-class AddsLabels:
-    """Base of classifiers whose labels are related by one covariance, around a mean or none."""
+def add_labels(
+    self: Any, names: Sequence[str], label_covariance: CovarianceLike = None, label_mean: MeanLike = None
+) -> Any:
+    """Add labels that no row tells of, by what relates them to those that are there; nothing is refitted.
 
-    classes_: Array
-    thresholds_: Array
-    scorer_: Scorer
-    label_mean_: LabelMean | None
-    n_features_in_: int
-    _form: Any
-    _couples_intercepts = True
+    Parameters
+    ----------
+    names : sequence of str
+        The new labels.
+    label_covariance : LabelCovariance, Taxonomy, array-like of shape (L + k, L + k) or None, default=None
+        The covariance of all labels, the new ones last or matched by name, with that of the fit among
+        the others; None where a mean alone tells of the new ones.
+    label_mean : LabelMean, array-like of shape (L + k, d) or None, default=None
+        The mean of all labels, with that of the fit for the others.
 
-    def add_labels(
-        self, names: Sequence[str], label_covariance: CovarianceLike = None, label_mean: MeanLike = None
-    ) -> Self:
-        """Add labels that no row tells of, by what relates them to those that are there; nothing is refitted.
+    Returns
+    -------
+    Self
+        The model itself; other labels have the scores that they had, and thresholds of new ones are the
+        median of theirs.
 
-        Parameters
-        ----------
-        names : sequence of str
-            The new labels.
-        label_covariance : LabelCovariance, Taxonomy, array-like of shape (L + k, L + k) or None, default=None
-            The covariance of all labels, the new ones last or matched by name, with that of the fit among
-            the others; None where a mean alone tells of the new ones.
-        label_mean : LabelMean, array-like of shape (L + k, d) or None, default=None
-            The mean of all labels, with that of the fit for the others.
-
-        Returns
-        -------
-        Self
-            The model itself; other labels have the scores that they had, and thresholds of new ones are the
-            median of theirs.
-
-        Raises
-        ------
-        ValueError
-            If a label is there already, nothing or something of other labels is given, rows have one class
-            each, labels share several kernels, or weights are kept sparse (``prune``).
-        """
-        check_is_fitted(self)
-        every = self._every_name(names)
-        n_old = len(self.classes_)
-        new = np.arange(n_old, len(every))
-        mean = read_label_mean(label_mean, every, self.n_features_in_)
-        if label_covariance is None and mean is None:
-            raise ValueError(
-                "Nothing tells of the new labels; give label_covariance or label_mean, over all labels."
-            )
-        mix = np.zeros((n_old, len(new)))
-        covariance: LabelCovariance = LabelCovariance.identity(len(every))
-        if label_covariance is not None:
-            covariance = read_covariance(label_covariance, len(every), every)
-            mix = related_weights(covariance, n_old)
-        self.scorer_ = self._widened(self.scorer_, mix, self.label_mean_, mean)
-        if mean is not None:
-            self.label_mean_ = self.label_mean = mean
-        self._keep_added(names, covariance if label_covariance is not None else None)
-        return self
-
-    def _every_name(self, names: Sequence[str]) -> list[str]:
-        if self._form.kind != "labels":
-            raise ValueError("add_labels is for many labels a row, but the model has one class a row.")
-        is_list = isinstance(names, list | tuple) or getattr(names, "ndim", 0) == 1
-        if not is_list or sp.issparse(names) or not len(names):
-            shown = repr(names) if isinstance(names, str | list) else f"a {type(names).__name__}"
-            raise ValueError(f"names is {shown:.60}; give a list of new labels.")
-        every = [str(name) for name in (*self.classes_, *names)]
-        checked_names(every, len(every))
-        return every
-
-    def _widened(self, scorer: Scorer, mix: Array, old: LabelMean | None, new: LabelMean | None) -> Scorer:
-        """Give the scorer columns of new labels.
-
-        mix (L, k): the weights of each new label's deviation in those of the others.
-        """
-        level = 0.0 if old is None or not scorer.holds_mean else old.intercepts
-        own = (scorer.intercept_ - level) @ mix if self._couples_intercepts else np.zeros(mix.shape[1])
-        if isinstance(scorer, LinearScorer):
-            holds_mean = scorer.holds_mean
-            deviations = scorer.coef_ if old is None or not holds_mean else scorer.coef_ - old.weights()
-            added = mix.T @ deviations
-            if new is not None and holds_mean:
-                last = new.columns(np.arange(len(mix), new.n_labels))
-                added, own = added + last.weights(), own + last.intercepts
-            wider = np.append(scorer.intercept_, own), np.vstack([scorer.coef_, added])
-            return type(scorer).of_labels(*wider, scorer.kernel)
-        if isinstance(scorer, FactorScorer):
-            factors = np.vstack([scorer.label_factors_, mix.T @ scorer.label_factors_])
-            return replace(scorer, intercept_=np.append(scorer.intercept_, own), label_factors_=factors)
-        if not isinstance(scorer, KernelScorer) or len(scorer.terms) != 1:
-            raise ValueError(
-                "add_labels needs one covariance of all labels and weights that are kept in full, but labels "
-                "share several kernels, or weights are sparse; fit anew with the new labels unobserved."
-            )
-        (term,) = scorer.terms
-        table = np.zeros((len(term.rows), len(mix)))
-        table[:, term.labels] = term.coefficients
-        wide = replace(
-            term,
-            labels=np.arange(sum(mix.shape)),
-            coefficients=np.hstack([table, table @ mix]),
+    Raises
+    ------
+    ValueError
+        If a label is there already, nothing or something of other labels is given, rows have one class
+        each, labels share several kernels, or weights are kept sparse (``prune``).
+    """
+    check_is_fitted(self)
+    every = _every_name(self, names)
+    n_old = len(self.classes_)
+    new = np.arange(n_old, len(every))
+    mean = read_label_mean(label_mean, every, self.n_features_in_)
+    if label_covariance is None and mean is None:
+        raise ValueError(
+            "Nothing tells of the new labels; give label_covariance or label_mean, over all labels."
         )
-        return replace(scorer, intercept_=np.append(scorer.intercept_, own), terms=(wide,))
+    mix = np.zeros((n_old, len(new)))
+    covariance: LabelCovariance = LabelCovariance.identity(len(every))
+    if label_covariance is not None:
+        covariance = read_covariance(label_covariance, len(every), every)
+        mix = related_weights(covariance, n_old)
+    self.scorer_ = _widened(self, self.scorer_, mix, self.label_mean_, mean)
+    if mean is not None:
+        self.label_mean_ = self.label_mean = mean
+    _keep_added(self, names, covariance if label_covariance is not None else None)
+    return self
 
-    def _keep_added(self, names: Sequence[str], covariance: LabelCovariance | None) -> None:
-        n_new = len(names)
-        self._form = with_more_labels(self._form, names)
-        self.classes_ = self._form.classes
-        self.thresholds_ = np.append(self.thresholds_, np.full(n_new, np.median(self.thresholds_)))
-        vars(self).update(_seen=None, _end=None)  # a fit that goes on begins anew
-        self._keep_wider(n_new, covariance)
 
-    def _keep_wider(self, n_new: int, covariance: LabelCovariance | None) -> None:
-        """Keep what else has a place for each label."""
-        raise NotImplementedError
+def _every_name(self: Any, names: Sequence[str]) -> list[str]:
+    if self._form.kind != "labels":
+        raise ValueError("add_labels is for many labels a row, but the model has one class a row.")
+    is_list = isinstance(names, list | tuple) or getattr(names, "ndim", 0) == 1
+    if not is_list or sp.issparse(names) or not len(names):
+        shown = repr(names) if isinstance(names, str | list) else f"a {type(names).__name__}"
+        raise ValueError(f"names is {shown:.60}; give a list of new labels.")
+    every = [str(name) for name in (*self.classes_, *names)]
+    checked_names(every, len(every))
+    return every
+
+
+def _widened(self: Any, scorer: Scorer, mix: Array, old: LabelMean | None, new: LabelMean | None) -> Scorer:
+    """Give the scorer columns of new labels.
+
+    mix (L, k): the weights of each new label's deviation in those of the others.
+    """
+    level = 0.0 if old is None or not scorer.holds_mean else old.intercepts
+    own = (scorer.intercept_ - level) @ mix if self._couples_intercepts else np.zeros(mix.shape[1])
+    if isinstance(scorer, LinearScorer):
+        holds_mean = scorer.holds_mean
+        deviations = scorer.coef_ if old is None or not holds_mean else scorer.coef_ - old.weights()
+        added = mix.T @ deviations
+        if new is not None and holds_mean:
+            last = new.columns(np.arange(len(mix), new.n_labels))
+            added, own = added + last.weights(), own + last.intercepts
+        wider = np.append(scorer.intercept_, own), np.vstack([scorer.coef_, added])
+        return type(scorer).of_labels(*wider, scorer.kernel)
+    if isinstance(scorer, FactorScorer):
+        factors = np.vstack([scorer.label_factors_, mix.T @ scorer.label_factors_])
+        return replace(scorer, intercept_=np.append(scorer.intercept_, own), label_factors_=factors)
+    if not isinstance(scorer, KernelScorer) or len(scorer.terms) != 1:
+        raise ValueError(
+            "add_labels needs one covariance of all labels and weights that are kept in full, but labels "
+            "share several kernels, or weights are sparse; fit anew with the new labels unobserved."
+        )
+    (term,) = scorer.terms
+    table = np.zeros((len(term.rows), len(mix)))
+    table[:, term.labels] = term.coefficients
+    wide = replace(
+        term,
+        labels=np.arange(sum(mix.shape)),
+        coefficients=np.hstack([table, table @ mix]),
+    )
+    return replace(scorer, intercept_=np.append(scorer.intercept_, own), terms=(wide,))
+
+
+def _keep_added(self: Any, names: Sequence[str], covariance: LabelCovariance | None) -> None:
+    n_new = len(names)
+    self._form = with_more_labels(self._form, names)
+    self.classes_ = self._form.classes
+    self.thresholds_ = np.append(self.thresholds_, np.full(n_new, np.median(self.thresholds_)))
+    vars(self).update(_seen=None, _end=None)  # a fit that goes on begins anew
+    self._keep_wider(n_new, covariance)
 
 
 def related_weights(covariance: LabelCovariance, n_old: int) -> Array:

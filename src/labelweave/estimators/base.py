@@ -3,45 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import wraps
-from numbers import Integral, Real
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from labelweave.estimators.class_weights import SignFactors, class_weight_of_state, weights_by_class
+from labelweave.estimators.fit_method import fit_method, warn_of_end
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
-from labelweave.estimators.parameters import MEAN, Parameters
-from labelweave.estimators.progress import as_before_if_refused
-from labelweave.estimators.scorers import HasScorer, Scorer
+from labelweave.estimators.parameters import MEAN, CheckedParameters, Parameters
+from labelweave.estimators.progress import FitArguments
+from labelweave.estimators.scorers import Scorer, attribute_of_scorer
+from labelweave.estimators.seen_rows import SeenRows, kept_rows
 from labelweave.estimators.soft_targets import RATES_OF_CLASSES, corrected_by
 from labelweave.estimators.stored_form import FORM, check_columns
+from labelweave.estimators.targets import check_lengths, read_entry_weights, read_targets, taxonomy_of
 from labelweave.features import FeatureMatrix, FeatureScaling
 from labelweave.features.feature_matrix import LARGEST_FEATURE, filled, refuse_times
-from labelweave.foundation.arguments import ParameterError, ParameterMessage
+from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, Floats
-from labelweave.foundation.arrays import Workers, checked_csr, numbers_of, panels, refuse_lazy, unmasked
-from labelweave.foundation.costs import warn_caller
+from labelweave.foundation.arrays import checked_csr, numbers_of, panels, refuse_lazy, unmasked
 from labelweave.foundation.frames import first_entry_of_no_number, is_frame
-from labelweave.foundation.interrupts import ON_INTERRUPT, UNDER_WAY, FitUnderWay, goes_into_interrupt
 from labelweave.foundation.sklearn_compat import (
     CallbackSupportMixin,
-    Interval,
-    InvalidParameterError,
     _check_sample_weight,
-    _fit_context,
-    callbacks_of,
-    naming_parameter,
-    with_callbacks,
 )
 from labelweave.labels import LabelMatrix, LabelMean
-from labelweave.labels.flip_rates import read_flip_rates
 from labelweave.labels.label_mean import read_label_mean
 from labelweave.model_files import ModelFileError
 from labelweave.model_files.schema import (
@@ -65,94 +54,7 @@ from labelweave.solvers import SolverResult, State, Status, TraceRecord
 
 _SCORES_AT_ONCE = 16_000_000  # scores held in memory at a time, 128 MB
 NOT_THE_FIT = {"n_jobs", "warm_start", "checkpoint", "verbose"}  # parameters that do not change the result
-_Method = TypeVar("_Method", bound=Callable[..., Any])
-
-_LARGEST_NUMBER = 1000  # powers of two, of which there are still floating numbers
-_LARGEST_COUNT = 63  # as far as whole numbers go in compiled code
 _LARGEST_WEIGHT = 1e100  # of a row: products of two stay finite
-
-
-def warn_of_end(message: str) -> None:
-    """Warn that a fit ended early, unless KeyboardInterrupt will say so."""
-    said = ParameterMessage(message)
-    if not goes_into_interrupt(said):
-        warn_caller(said, ConvergenceWarning)
-
-
-def fit_method(fit: _Method) -> _Method:
-    """Check parameters before a fit, end callbacks and raise KeyboardInterrupt after it.
-
-    The linear algebra library has one thread a product meanwhile, so that no result depends on their number.
-    """
-    checked = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(fit))
-
-    @wraps(fit)
-    def fit_and_raise(self: Any, *arguments: Any, **options: Any) -> Any:
-        _refuse_lazy_arguments(arguments, options)
-        is_part = hasattr(self, "_parent_callback_ctx")  # of a search of scikit-learn's
-        with (
-            as_before_if_refused(self),
-            _raised_at_the_end(is_part=is_part),
-            Workers().running(),
-            _shown(self),
-        ):
-            return checked(self, *arguments, **options)
-
-    return cast(_Method, fit_and_raise)
-
-
-def meta_fit_method(fit: _Method) -> _Method:
-    """Check parameters before a fit of estimators inside, and end callbacks after it."""
-    checked = with_callbacks(_fit_context(prefer_skip_nested_validation=False)(fit))
-
-    @wraps(fit)
-    def shown_fit(self: Any, *arguments: Any, **options: Any) -> Any:
-        _refuse_lazy_arguments(arguments, options)
-        with as_before_if_refused(self), _shown(self):
-            return checked(self, *arguments, **options)
-
-    return cast(_Method, shown_fit)
-
-
-def _refuse_lazy_arguments(arguments: tuple[Any, ...], options: Mapping[str, Any]) -> None:
-    for name, value in [*zip(("X", "y", "sample_weight"), arguments, strict=False), *options.items()]:
-        refuse_lazy(value, name)
-
-
-@contextmanager
-def _shown(estimator: Any) -> Iterator[None]:
-    """Show the progress of a fit, if the estimator is verbose."""
-    verbose = int(estimator.verbose) if isinstance(estimator.verbose, (Integral, np.bool_)) else 0
-    if verbose < 1:  # or no number, which the fit refuses
-        yield
-        return
-    from labelweave.estimators.progress_lines import FitLines
-
-    others = callbacks_of(estimator)
-    estimator.set_callbacks(*others, FitLines(type(estimator).__name__, is_every=verbose > 1))
-    try:
-        yield
-    finally:
-        estimator.set_callbacks(*others)
-
-
-@contextmanager
-def _raised_at_the_end(*, is_part: bool) -> Iterator[None]:
-    """Raise KeyboardInterrupt at the end of a fit that noted one; a fit within another leaves that to it.
-
-    is_part: whether a search called the fit, which is to end in any case.
-    """
-    if UNDER_WAY.get() is not None:
-        yield
-        return
-    fit = FitUnderWay(raises=is_part or ON_INTERRUPT.get() == "raise")
-    UNDER_WAY.set(fit)
-    try:
-        yield
-    finally:
-        UNDER_WAY.set(None)
-    if fit.raises and fit.was_interrupted:
-        raise KeyboardInterrupt(fit.message)
 
 
 def given_weights(sample_weight: Any) -> Any:
@@ -174,48 +76,10 @@ def refuse_no_weight(weights: Array) -> None:
         raise ValueError("sample_weight is 0 in every row; at least one row must have a positive weight.")
 
 
-class CheckedParameters(BaseEstimator):
-    """Base of all estimators: before a fit, refuses parameters that scikit-learn's constraints let pass."""
-
-    _parameter_constraints: ClassVar[Any]
-
-    def _validate_params(self) -> None:
-        try:
-            super()._validate_params()
-        except InvalidParameterError as error:
-            raise naming_parameter(error, self._parameter_constraints) from None
-        self._refuse_odd_parameters(self.get_params(deep=False))
-        self._refuse_together()
-
-    def _refuse_together(self) -> None:
-        """Refuse parameters that exclude each other, whatever the data are."""
-
-    @classmethod
-    def _refuse_odd_parameters(cls, given: Mapping[str, Any]) -> None:
-        """Refuse classes for objects, flags for numbers and huge integers, of fits and of model files."""
-        for name, value in given.items():
-            allowed = cls._parameter_constraints.get(name)
-            listed = allowed if isinstance(allowed, list) else []
-            if isinstance(value, type):
-                raise ValueError(f"{name} is the class {value.__name__}; give an object, not its class.")
-            if isinstance(value, bool) and listed and not {"boolean", "verbose"} & {*map(str, listed)}:
-                raise ValueError(f"{name} is {value}; it is no flag.")
-            of_counts = any(isinstance(one, Interval) and one.type is Integral for one in listed)
-            most = _LARGEST_COUNT if of_counts else _LARGEST_NUMBER
-            if isinstance(value, int) and abs(value) >= 2**most:
-                raise ParameterError(
-                    f"`{name}` has {len(hex(value)) - 2} hexadecimal digits; it must be below 2^{most}."
-                )
-        rates = given.get("flip_rates")
-        if isinstance(rates, (tuple, list)) and all(isinstance(one, (Real, str)) for one in rates):
-            read_flip_rates(rates, [""])  # those of single labels are read with their names
-        if given.get("n_jobs") == 0:
-            raise ParameterError("`n_jobs` is 0; give a number of threads from 1 on, or -1 for all.")
-
-
-class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, CheckedParameters):
+class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters):
     """Base of the classifiers: scores are linear in the fitted weights unless a subclass says else."""
 
+    scorer_: Scorer
     trace_: list[TraceRecord]
     scaling_: FeatureScaling | None
     label_mean_: LabelMean | None = None
@@ -227,10 +91,13 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
     class_weight: Any = None
     flip_rates: Any = None
     label_mean: Any = None
+    warm_start: bool = False
     verbose: int = 0
 
     _states: Mapping[str, State] = {}
     _outer_journal: Journal | None = None  # of the fit that this one is a part of
+    _seen: Any = None  # rows of earlier calls, where a fit goes on with more
+    _end: Any = None  # where the last fit ended, for one that begins there
 
     _stored: ClassVar[dict[str, Field]] = {
         "scorer_": Made(Scorer, {"L": "n_labels"}),
@@ -246,6 +113,83 @@ class LabelClassifier(HasScorer, CallbackSupportMixin, LabelPredictions, Checked
         **dict.fromkeys(("duality_gap_", "objective_", "regularization_"), Optional(MEASURED)),
     }
     """What model files have of fitted attributes; subclasses add theirs."""
+
+    __getattr__ = attribute_of_scorer
+
+    @fit_method
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+            The training rows.
+        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame, LabelMatrix, n lists of tags or \
+                ClassProbabilities
+            Labels 0/1 or -1/1 with NaN where unobserved; or one class a row, None or NaN where it is not
+            known.  With a taxonomy as the covariance a row may have the name of an inner node: the classes
+            below are unobserved in it, the others negative.  A row without observed labels adds nothing.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights of the rows' losses.
+        entry_weight : {array-like, sparse matrix, DataFrame by label} of shape (n, L), default=None
+            Non-negative weights of single entries' losses; an entry that is not stored has the weight 1.
+
+        Returns
+        -------
+        Self
+            The fitted model itself.
+
+        Raises
+        ------
+        ValueError
+            If the data, or their combination with the parameters, make no sense; the row,
+            column or label is named.
+        KeyboardInterrupt
+            After Ctrl-C, with the best model so far kept; see :func:`labelweave.set_config`.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the fit ended before ``tol`` was reached.
+        UnobservedLabelWarning
+            If no row says anything of a label; ``unobserved_labels_`` has its number.
+        """
+        features = self._read_features(X, reset=True)
+        rows = self._read_rows(features, y, sample_weight, entry_weight)
+        self._seen = None
+        self._fit(rows, self._last_end(len(features)), FitArguments(X, y, sample_weight))
+        if hasattr(type(self), "partial_fit") and self.warm_start:
+            self._seen = kept_rows(rows, y)
+        return self
+
+    def _read_rows(self, features: FeatureMatrix, y: Any, sample_weight: Any, entry_weight: Any) -> Any:
+        """Read what a fit is given, and scale the features."""
+        tree, related = taxonomy_of(getattr(self, "label_covariance", None)), self._relates_labels
+        labels, form = read_targets(y, tree, is_related=related)
+        check_lengths(len(features), len(labels))
+        weights = self._row_weights(sample_weight, features)
+        features = self._scale(features, labels, weights)
+        entries = read_entry_weights(entry_weight, labels, form.classes[-labels.n_labels :])
+        return SeenRows(features, labels, weights, form, entries=entries)
+
+    def _scale(self, features: FeatureMatrix, targets: Any, weights: Array) -> FeatureMatrix:
+        """Scale the training rows, and keep how, where a model does."""
+        return features
+
+    def _fit(self, rows: Any, before: Any, arguments: FitArguments) -> None:
+        """Fit to rows that were read, from where the last fit ended if that is given; keep the model."""
+        raise NotImplementedError
+
+    def _last_end(self, n_rows: int) -> Any:
+        """Return where the last fit ended, if one of so many rows is to begin there."""
+        return self._end if self.warm_start else None
+
+    def _begin(self, rows: SeenRows) -> LabelMatrix:
+        """Keep the form of labels that were read, and return them, corrected for flips."""
+        assert isinstance(rows.labels, LabelMatrix), "classes were made labels"
+        assert rows.form is not None, "the form is known with the labels"
+        self._form, self.classes_ = rows.form, rows.form.classes
+        return self._corrected(rows.labels)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,4 @@
-"""What classifiers with a kernel and a threshold share, and those that learn hyper-parameters too."""
+"""What classifiers with a kernel and a threshold share, and hyper-parameters where these are learned."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from labelweave.estimators.base import LabelClassifier, warn_of_end
+from labelweave.estimators.base import LabelClassifier
+from labelweave.estimators.fit_method import warn_of_end
 from labelweave.estimators.scaling import choose_scaling
+from labelweave.estimators.seen_rows import SeenRows
 from labelweave.features import (
     ARDKernel,
     CallableKernel,
@@ -56,10 +58,15 @@ class KernelClassifier(LabelClassifier):
 
     kernel_: Kernel
     thresholds_: Array
+    learning_trace_: list[SearchRecord]
 
     _stored: ClassVar[dict[str, Field]] = {
         "kernel_": Optional(Maybe(Made(Kernel), Items(Made(Kernel)))),
         "thresholds_": Numbers("K"),
+        "hyperparameters_": Optional(Named(MEASURED)),
+        "cross_validation_loss_": Optional(MEASURED),
+        "learning_status_": Optional(TEXT),
+        "learning_trace_": Optional(Items(Items(MEASURED))),
     }
 
     @property
@@ -124,7 +131,10 @@ class KernelClassifier(LabelClassifier):
     def _storable_parameters(self) -> dict[str, Any]:
         if callable(self.kernel) and not isinstance(self.kernel, Kernel):
             CallableKernel(self.kernel).to_state()  # says why it cannot be stored
-        return super()._storable_parameters()
+        parameters = super()._storable_parameters()
+        if not isinstance(parameters.get("cv"), Integral | None):
+            parameters["cv"] = None  # a splitter has no use after the fit
+        return parameters
 
     @property
     def _level(self) -> float:
@@ -158,7 +168,13 @@ class KernelClassifier(LabelClassifier):
                     f"{second!r}; give what is for {second!r} alone."
                 )
 
+    def _begin(self, rows: SeenRows) -> LabelMatrix:
+        labels = super()._begin(rows)
+        self._set_threshold()
+        return labels
+
     def _set_threshold(self) -> None:
+        self._check_threshold()
         self.thresholds_ = np.full(self._n_columns, self._level)
 
     def _mean(self, features: FeatureMatrix, n_labels: int) -> LabelMean | None:
@@ -192,6 +208,34 @@ class KernelClassifier(LabelClassifier):
             self._compared(scores) - self.thresholds_ for scores in self._score_blocks(X, self._raw_scores)
         )
 
+    def _keep_learned(self, learned: LearnedParameters | None) -> None:
+        self.cross_validation_loss_ = np.nan if learned is None else learned.value
+        self.learning_status_ = "fixed" if learned is None else learned.status
+        self.learning_trace_ = [] if learned is None else learned.trace
+        if self.learning_status_ == "interrupted":
+            done = len(self.learning_trace_)
+            warn_of_end(
+                f"The search for hyper-parameters was interrupted after {done} evaluations; the model has "
+                "the best ones that were met."
+            )
+
+    def to_state(self) -> dict[str, Any]:
+        """Give what a model file keeps; see :meth:`LabelClassifier.to_state`."""
+        state = super().to_state()
+        if "learning_trace_" in state["fitted"]:
+            state["fitted"]["learning_trace_"] = [list(record) for record in self.learning_trace_]
+        return state
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Any:
+        """Make the fitted model again; see :meth:`LabelClassifier.from_state`."""
+        from labelweave.problems.hyperparameters.search import SearchRecord
+
+        model: Any = super().from_state(state)
+        if "learning_trace_" in vars(model):
+            model.learning_trace_ = [SearchRecord(*record) for record in model.learning_trace_]
+        return model
+
 
 def _warn_of_degenerate(kernel: Kernel, features: FeatureMatrix) -> None:
     """Warn where a kernel of distances is all but the same for all pairs of rows, or all but 0."""
@@ -214,49 +258,3 @@ def _warn_of_degenerate(kernel: Kernel, features: FeatureMatrix) -> None:
         "them to one scale. Otherwise give another `gamma`."
     )
     warn_caller(ParameterMessage(said))
-
-
-class LearningClassifier(KernelClassifier):
-    """Base of such classifiers that may learn hyper-parameters, on kernel matrices of low rank too."""
-
-    learning_trace_: list[SearchRecord]
-
-    _stored: ClassVar[dict[str, Field]] = {
-        "hyperparameters_": Optional(Named(MEASURED)),
-        "cross_validation_loss_": Optional(MEASURED),
-        "learning_status_": Optional(TEXT),
-        "learning_trace_": Optional(Items(Items(MEASURED))),
-    }
-
-    def _keep_learned(self, learned: LearnedParameters | None) -> None:
-        self.cross_validation_loss_ = np.nan if learned is None else learned.value
-        self.learning_status_ = "fixed" if learned is None else learned.status
-        self.learning_trace_ = [] if learned is None else learned.trace
-        if self.learning_status_ == "interrupted":
-            done = len(self.learning_trace_)
-            warn_of_end(
-                f"The search for hyper-parameters was interrupted after {done} evaluations; the model has "
-                "the best ones that were met."
-            )
-
-    def _storable_parameters(self) -> dict[str, Any]:
-        parameters = super()._storable_parameters()
-        if not (self.cv is None or isinstance(self.cv, Integral)):
-            parameters["cv"] = None  # a splitter has no use after the fit
-        return parameters
-
-    def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`KernelClassifier.to_state`."""
-        state = super().to_state()
-        state["fitted"]["learning_trace_"] = [list(record) for record in self.learning_trace_]
-        return state
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Any:
-        """Make the fitted model again; see :meth:`KernelClassifier.from_state`."""
-        from labelweave.problems.hyperparameters.search import SearchRecord
-
-        model: Any = super().from_state(state)
-        if "learning_trace_" in vars(model):
-            model.learning_trace_ = [SearchRecord(*record) for record in model.learning_trace_]
-        return model

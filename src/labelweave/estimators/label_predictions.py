@@ -14,7 +14,7 @@ from labelweave.estimators.class_weights import class_weight_state
 from labelweave.estimators.targets import TargetForm
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import largest_columns
-from labelweave.foundation.views import FactsInHTML
+from labelweave.foundation.views import html_with_facts
 from labelweave.labels.flip_rates import FlipRates
 from labelweave.labels.label_names import rows_by_name
 from labelweave.metrics import subset_accuracy
@@ -24,11 +24,12 @@ from labelweave.metrics.known_labels import tags_of_model, truth_for
 _BY_LABEL = ("false_negative_cost", "false_positive_cost", "flip_rates")
 
 
-class LabelPredictions(FactsInHTML, ClassifierMixin, BaseEstimator):
+class LabelPredictions(ClassifierMixin, BaseEstimator):
     """Base of the classifiers of labels, and of those that decide on the scores of others."""
 
     _form: TargetForm
     classes_: Array
+    _html_repr = html_with_facts
 
     def _score_blocks(self, X: Any) -> Iterator[Array]:
         """Score every column of the label matrix, comparable within rows and columns: shape (n, columns)."""

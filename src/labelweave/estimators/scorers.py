@@ -21,7 +21,7 @@ from labelweave.features.gram import LowRankGram
 from labelweave.features.gram.sources import is_known_semidefinite
 from labelweave.foundation.array_types import Array, PerLabel, RowsByLabels
 from labelweave.foundation.arrays import Workers, panels
-from labelweave.model_files import Saves, StoredParameters, storable
+from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import LARGEST, Field, Items, Made, Maybe, Numbers, places, reads_numbers
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 
@@ -79,17 +79,12 @@ class Scorer(StoredParameters, ABC):
         raise NotImplementedError
 
 
-class HasScorer(Saves):
-    """Base of models that keep a scorer."""
-
-    scorer_: Scorer
-
-    def __getattr__(self, name: str) -> Any:
-        """Read what the scorer holds as if it were the model's own."""
-        scorer = self.__dict__.get("scorer_")
-        if scorer is not None and name in scorer.attributes():
-            return getattr(scorer, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+def attribute_of_scorer(model: Any, name: str) -> Any:
+    """Read what the scorer of a model holds as if it were the model's own; its ``__getattr__``."""
+    scorer = model.__dict__.get("scorer_")
+    if scorer is not None and name in scorer.attributes():
+        return getattr(scorer, name)
+    raise AttributeError(f"{type(model).__name__!r} object has no attribute {name!r}")
 
 
 KERNEL = Maybe(Made(Kernel))
@@ -322,7 +317,7 @@ class KernelScorer(Scorer):
         return LinearScorer(self.intercept_, weights, kernel)
 
 
-def label_weights(model: HasScorer, label: int) -> Array:
+def label_weights(model: Any, label: int) -> Array:
     """Give the weights of one label, shape (d,), of a model that has ``coef_``."""
     row = model.coef_[[label]]
     return np.asarray(row.toarray() if sp.issparse(row) else row)[0]

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 
-from labelweave.estimators.base import fit_method
+from labelweave.estimators.fit_method import fit_method
 from labelweave.estimators.progress import FitArguments
 from labelweave.estimators.targets import (
     TargetForm,
     check_lengths,
     has_many_labels,
     label_form,
-    read_entry_weights,
     read_targets,
     require_observed,
     taxonomy_of,
@@ -45,6 +44,7 @@ class SeenRows:
     labels: many labels a row, or the classes as they were given.
     form: how labels were given first; None for classes, whose form follows from all of them.
     classes: classes that may come; None for those of the rows.
+    entries: weights of entries, as they are given; None where all are 1.
     """
 
     features: FeatureMatrix
@@ -52,6 +52,7 @@ class SeenRows:
     weights: PerRow
     form: TargetForm | None
     classes: Array | None = None
+    entries: Any = None
 
     @classmethod
     def read(cls, features: FeatureMatrix, y: Any, weights: PerRow, classes: Any = None) -> SeenRows:
@@ -118,164 +119,89 @@ class SeenRows:
         return SeenRows(features, np.concatenate([self.labels, other.labels]), weights, None, classes)
 
 
-class TakesMoreRows:
-    """Base of classifiers that go on with more rows: they keep those seen, and where the last fit ended."""
+def kept_rows(rows: SeenRows, y: Any) -> SeenRows | None:
+    """Return the rows of a fit as one that goes on takes them; None where these cannot be kept."""
+    if rows.entries is not None or isinstance(y, ClassProbabilities):
+        return None
+    return rows if has_many_labels(y) else SeenRows.read(rows.features, y, rows.weights)
 
-    label_covariance: Any
-    warm_start: bool
-    _fit: Any
-    _read_features: Any
-    _row_weights: Any
-    _scale: Any
-    _relates_labels: bool
-    _validate_params: Any
-    _seen: SeenRows | None = None
-    _end: Any = None
 
-    def _takes_more_rows(self: Any) -> bool:
-        # a kernel matrix that is given has no place for new rows
-        return not self._is_precomputed
+def fit_from(self: Any, part: Any, kept: Array, X: Any, y: Any, **fit_params: Any) -> Any:
+    """Fit all rows from a model that was fitted to those of the given numbers."""
+    asked, self.warm_start = self.warm_start, True
+    self._end = None if part._end is None else part._end.spread(kept, _num_samples(X))
+    try:
+        return self.fit(X, y, **fit_params)
+    finally:
+        self.warm_start = asked
+        if not asked:
+            self._seen = self._end = None
 
-    @fit_method
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None) -> Self:
-        """Fit the model.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The training rows.
-        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame, LabelMatrix, n lists of tags or \
-                ClassProbabilities
-            Labels 0/1 or -1/1 with NaN where unobserved; or one class a row, None or NaN where it is not
-            known.  With a taxonomy as the covariance a row may have the name of an inner node: the classes
-            below are unobserved in it, the others negative.  A row without observed labels adds nothing.
-        sample_weight : array-like of shape (n,), default=None
-            Non-negative weights of the rows' losses.
-        entry_weight : {array-like, sparse matrix, DataFrame by label} of shape (n, L), default=None
-            Non-negative weights of single entries' losses; an entry that is not stored has the weight 1.
+@available_if(lambda model: not model._is_precomputed)  # a kernel matrix has no place for new rows
+@fit_method
+def partial_fit(self: Any, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None) -> Any:
+    """Go on with new rows, new labels, or both.
 
-        Returns
-        -------
-        Self
-            The fitted model itself.
+    The rows of all calls are kept, and the result is that of a fit to all of them, from where the last
+    one ended; features stay scaled as the rows of the first call say.  Labels are known by name where
+    they have names, else by place.  A label that a call does not name is unobserved in its rows, a new
+    one in all earlier rows.
 
-        Raises
-        ------
-        ValueError
-            If the data, or their combination with the parameters, make no sense; the row,
-            column or label is named.
-        KeyboardInterrupt
-            After Ctrl-C, with the best model so far kept; see :func:`labelweave.set_config`.
+    Parameters
+    ----------
+    X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+        More rows, or earlier ones again with labels that were not known.
+    y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame, LabelMatrix or n lists of tags
+        Their labels or classes.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights of the rows' losses.
+    classes : array-like or None, default=None
+        With one class a row: classes that may come, so that rows of one class alone can begin.
 
-        Warns
-        -----
-        ConvergenceWarning
-            If the fit ended before ``tol`` was reached.
-        UnobservedLabelWarning
-            If no row says anything of a label; ``unobserved_labels_`` has its number.
-        """
-        features = self._read_features(X, reset=True)
-        tree, related = taxonomy_of(self.label_covariance), self._relates_labels
-        labels, form = read_targets(y, tree, is_related=related)
-        check_lengths(len(features), len(labels))
-        weights = self._row_weights(sample_weight, features)
-        rows = SeenRows(self._scale(features, labels, weights), labels, weights, form)
-        entries = read_entry_weights(entry_weight, labels, form.classes[-labels.n_labels :])
-        self._seen = None
-        self._fit(rows, entries, self._last_end(len(features)), FitArguments(X, y, sample_weight))
-        if self.warm_start and entries is None and not isinstance(y, ClassProbabilities):
-            self._seen = rows if has_many_labels(y) else SeenRows.read(rows.features, y, weights)
-        return self
+    Returns
+    -------
+    Self
+        The fitted model itself.
 
-    def _last_end(self: Any, n_rows: int) -> Any:
-        """Give where the last fit ended, if one of so many rows is to begin there."""
-        return self._end if self.warm_start else None
+    Raises
+    ------
+    AttributeError
+        If the kernel is precomputed: its matrix has no place for new rows.
+    ValueError
+        If the data make no sense.
 
-    def _fit_from(self: Any, part: Any, kept: Array, X: Any, y: Any, **fit_params: Any) -> Any:
-        """Fit all rows from a model that was fitted to those of the given numbers."""
-        asked, self.warm_start = self.warm_start, True
-        self._end = None if part._end is None else part._end.spread(kept, _num_samples(X))
-        try:
-            return self.fit(X, y, **fit_params)
-        finally:
-            self.warm_start = asked
-            if not asked:
-                self._seen = self._end = None
+    Warns
+    -----
+    UserWarning
+        If the last fit was one by :meth:`fit` without ``warm_start``, which keeps no rows: then the model
+        is fitted to the rows of this call alone.
+    """
+    self._validate_params()  # which scikit-learn leaves out where a model is fitted
+    before = dict(vars(self))
+    try:
+        _go_on(self, X, y, sample_weight, classes)
+    except BaseException:  # what was refused has not been seen
+        for name in filter(_is_of_a_fit, list(vars(self))):
+            del self.__dict__[name]
+        vars(self).update({name: value for name, value in before.items() if _is_of_a_fit(name)})
+        raise
+    return self
 
-    def _begin(self: Any, rows: SeenRows) -> LabelMatrix:
-        """Keep the form of labels that were read, and give them."""
-        assert isinstance(rows.labels, LabelMatrix), "classes were made labels"
-        assert rows.form is not None, "the form is known with the labels"
-        self._form, self.classes_ = rows.form, rows.form.classes
-        self._check_threshold()
-        labels: LabelMatrix = self._corrected(rows.labels)
-        return labels
 
-    @available_if(_takes_more_rows)
-    @fit_method
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None) -> Self:
-        """Go on with new rows, new labels, or both.
-
-        The rows of all calls are kept, and the result is that of a fit to all of them, from where the last
-        one ended; features stay scaled as the rows of the first call say.  Labels are known by name where
-        they have names, else by place.  A label that a call does not name is unobserved in its rows, a new
-        one in all earlier rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            More rows, or earlier ones again with labels that were not known.
-        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame, LabelMatrix or n lists of tags
-            Their labels or classes.
-        sample_weight : array-like of shape (n,), default=None
-            Non-negative weights of the rows' losses.
-        classes : array-like or None, default=None
-            With one class a row: classes that may come, so that rows of one class alone can begin.
-
-        Returns
-        -------
-        Self
-            The fitted model itself.
-
-        Raises
-        ------
-        AttributeError
-            If the kernel is precomputed: its matrix has no place for new rows.
-        ValueError
-            If the data make no sense.
-
-        Warns
-        -----
-        UserWarning
-            If the last fit was one by :meth:`fit` without ``warm_start``, which keeps no rows: then the model
-            is fitted to the rows of this call alone.
-        """
-        self._validate_params()  # which scikit-learn leaves out where a model is fitted
-        before = dict(vars(self))
-        try:
-            self._go_on(X, y, sample_weight, classes)
-        except BaseException:  # what was refused has not been seen
-            for name in filter(_is_of_a_fit, list(vars(self))):
-                del self.__dict__[name]
-            vars(self).update({name: value for name, value in before.items() if _is_of_a_fit(name)})
-            raise
-        return self
-
-    def _go_on(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> None:
-        """Fit to the rows seen and these."""
-        seen = self._seen
-        if seen is None and hasattr(self, "scorer_"):
-            warn_caller(_LOST_ROWS)
-        features = self._read_features(X, reset=seen is None)
-        rows = SeenRows.read(features, y, self._row_weights(sample_weight, features), classes)
-        rows = rows if seen is None else seen.joined(rows)
-        tree, related = taxonomy_of(self.label_covariance), self._relates_labels
-        labels, form = rows.targets(tree, is_related=related)
-        if seen is None:
-            rows = replace(rows, features=self._scale(features, labels, rows.weights))
-        before, self._seen = None if seen is None else self._end, rows
-        known = replace(rows, labels=labels, form=form)
-        self._fit(known, None, before, FitArguments(X, y, sample_weight))
+def _go_on(self: Any, X: Any, y: Any, sample_weight: Any, classes: Any) -> None:
+    """Fit to the rows seen and these."""
+    seen = self._seen
+    if seen is None and hasattr(self, "scorer_"):
+        warn_caller(_LOST_ROWS)
+    features = self._read_features(X, reset=seen is None)
+    rows = SeenRows.read(features, y, self._row_weights(sample_weight, features), classes)
+    rows = rows if seen is None else seen.joined(rows)
+    labels, form = rows.targets(taxonomy_of(self.label_covariance), is_related=self._relates_labels)
+    if seen is None:
+        rows = replace(rows, features=self._scale(features, labels, rows.weights))
+    before, self._seen = None if seen is None else self._end, rows
+    self._fit(replace(rows, labels=labels, form=form), before, FitArguments(X, y, sample_weight))
 
 
 def _is_of_a_fit(attribute: str) -> bool:

@@ -13,14 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.datasets import TableColumns, TableVectorizer
 from labelweave.datasets.table_columns import columns_of_frame
-from labelweave.estimators.base import CheckedParameters
+from labelweave.estimators.parameters import CheckedParameters
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array, RowsByClasses, RowsByLabels
 from labelweave.foundation.arrays import refuse_lazy
 from labelweave.foundation.frames import as_pandas, is_frame
 from labelweave.foundation.sklearn_compat import HasMethods, _fit_context
-from labelweave.foundation.views import FactsInHTML
-from labelweave.model_files import Saves, storable
+from labelweave.foundation.views import html_with_facts
+from labelweave.model_files import storable
 from labelweave.model_files.schema import TEXT, Items, Made, Maybe, OneOf, Optional, Record
 
 
@@ -43,7 +43,7 @@ _COLUMNS = Record(
     "TableModel",
     {"vectorizer": Made(TableVectorizer), "classifier": Made(ClassifierMixin), "columns": _COLUMNS},
 )
-class TableModel(Saves, FactsInHTML, MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
+class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
     """Any classifier of labels on the text, categories and numbers of a data frame, in one file.
 
     Parameters
@@ -105,6 +105,7 @@ class TableModel(Saves, FactsInHTML, MetaEstimatorMixin, ClassifierMixin, Checke
     vectorizer_: TableVectorizer
     columns_: TableColumns
 
+    _html_repr = html_with_facts
     _outer_journal: Any = None  # of the fit that this one is a part of
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"classifier": [HasMethods(["fit", "predict"])]}
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 _FINDERS: dict[str, Callable[[], Callable[..., Any]]] = {}
 
 
@@ -21,9 +23,6 @@ def view(kind: str, thing: Any, **options: Any) -> Any:
     return _FINDERS[kind]()(thing, **options)
 
 
-class FactsInHTML:
-    """An estimator whose HTML representation has scikit-learn's own and, once it is fitted, the facts."""
-
-    def _html_repr(self) -> str:
-        parent: Any = super()
-        return f"{parent._html_repr()}{view('facts', self)}"
+def html_with_facts(estimator: Any) -> str:
+    """Return scikit-learn's HTML of an estimator and, once it is fitted, the facts; its ``_html_repr``."""
+    return f"{BaseEstimator._html_repr(estimator)}{view('facts', estimator)}"

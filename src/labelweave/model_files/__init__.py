@@ -8,7 +8,6 @@ file that was saved is refused with a :class:`ModelFileError`.
 
 from labelweave.model_files.model_file import (
     ModelContent,
-    Saves,
     load_object,
     read_model_file,
     save_object,
@@ -21,7 +20,6 @@ from labelweave.model_files.storable import Storable, StoredParameters, storable
 __all__ = [
     "ModelContent",
     "ModelFileError",
-    "Saves",
     "Storable",
     "StoredParameters",
     "decode",

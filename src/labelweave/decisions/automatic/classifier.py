@@ -29,7 +29,8 @@ from labelweave.decisions.automatic.plan import Plan, Shape, make_plan
 from labelweave.decisions.automatic.scorers import CombinedScorer
 from labelweave.decisions.automatic.set_values import most_probable, value_of_sets
 from labelweave.decisions.automatic.table import Member, TrainingTable, folds_of
-from labelweave.estimators.base import LabelClassifier, fit_method, warn_of_end
+from labelweave.estimators.base import LabelClassifier
+from labelweave.estimators.fit_method import fit_method, warn_of_end
 from labelweave.estimators.held_out import HeldOutScores
 from labelweave.estimators.parameters import (
     POSITIVE,
@@ -232,7 +233,9 @@ class AutoLabelClassifier(LabelClassifier):
         keep_parameters(self, locals())
 
     @fit_method
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any, sample_weight: Any = None
+    ) -> Self:
         """Fit the members and combine them.
 
         Parameters
@@ -280,7 +283,7 @@ class AutoLabelClassifier(LabelClassifier):
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[FeatureMatrix, LabelMatrix, Array]:
         """Read the rows of positive weight."""
-        features, weights = self._read_rows(X, sample_weight)
+        features, weights = self._read_weighted(X, sample_weight)
         labels, self._form = read_targets(y)
         check_lengths(len(features), len(labels))
         self.classes_, labels = self._form.classes, self._corrected(labels)
@@ -315,7 +318,7 @@ class AutoLabelClassifier(LabelClassifier):
         folds = folds_of(labels, plan.folds, seed)
         return TrainingTable(features, targets, weights, folds, plan.trees, plan.pivots, seed, self.n_jobs)
 
-    def _read_rows(self, X: Any, sample_weight: Any) -> tuple[FeatureMatrix, Array]:
+    def _read_weighted(self, X: Any, sample_weight: Any) -> tuple[FeatureMatrix, Array]:
         """Read features and weights of rows; a missing feature gets its mean over rows of positive weight."""
         numbers = self._read_numbers(X, reset=True)
         weights = self._row_weights(sample_weight, FeatureMatrix._unchecked(numbers))

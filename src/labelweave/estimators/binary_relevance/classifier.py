@@ -6,23 +6,25 @@ no bound on the rank.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
-from labelweave.estimators.base import LabelClassifier, fit_method, warn_of_end
+from labelweave.estimators.base import LabelClassifier
 from labelweave.estimators.binary_relevance.fit import (
     LinearFits,
     LinearProblem,
     fit_liblinear,
     fit_squared,
 )
+from labelweave.estimators.fit_method import warn_of_end
 from labelweave.estimators.parameters import POSITIVE, SHARED, ClassWeight, keep_parameters
 from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.scorers import LinearScorer
-from labelweave.estimators.targets import check_lengths, read_targets
+from labelweave.estimators.seen_rows import SeenRows
+from labelweave.estimators.targets import weights_of_entries
 from labelweave.features import FeatureMatrix
-from labelweave.foundation.array_types import Array, PerRow
+from labelweave.foundation.array_types import Array
 from labelweave.foundation.sklearn_compat import StrOptions
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
@@ -112,33 +114,11 @@ class BinaryRelevance(LabelClassifier):
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
-    @fit_method
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The training rows.
-        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
-            Labels 0/1 or -1/1 with NaN where unobserved, or one class a row.
-        sample_weight : array-like of shape (n,), default=None
-            Non-negative weights of the rows' losses; rows of weight 0 are left out.
-
-        Returns
-        -------
-        Self
-            The fitted model itself.
-
-        Raises
-        ------
-        ValueError
-            If the data make no sense; the row, column or label is named.
-        """
-        features, labels, weights = self._read_data(X, y, sample_weight)
-        progress = FitProgress(self, FitArguments(X, y, sample_weight), 0)
-        fits = self._solve(features, labels, weights)
-        n_labels, d = labels.n_labels, self.n_features_in_
+    def _fit(self, rows: SeenRows, before: Any, arguments: FitArguments) -> None:
+        progress = FitProgress(self, arguments, 0)
+        labels, d = self._begin(rows).likelier(), self.n_features_in_
+        fits = self._solve(rows, labels)
+        n_labels = labels.n_labels
         intercepts = fits.weights[:, d:].sum(axis=1)  # 0 where there is no constant
         self.scorer_ = LinearScorer.of_labels(intercepts, fits.weights[:, :d])
         self.threshold_ = 0.5 if self.loss == "squared" else 0.0
@@ -146,25 +126,18 @@ class BinaryRelevance(LabelClassifier):
         self.converged_ = fits.converged and fits.labels_fitted == n_labels
         progress.close()
         self._tell_end(fits, n_labels)
-        return self
 
-    def _read_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[FeatureMatrix, LabelMatrix, PerRow]:
-        """Read the rows of positive weight."""
-        features = self._read_features(X, reset=True)
-        labels, self._form = read_targets(y)
-        check_lengths(len(features), len(labels))
-        labels = labels.likelier()
-        self.classes_ = self._form.classes
-        weights = self._row_weights(sample_weight, features)
-        features, kept = features.astype(np.float64), np.flatnonzero(weights)
-        if len(kept) == len(weights):
-            return features, labels, weights
-        return features.rows(kept), labels[kept], weights[kept]
-
-    def _solve(self, features: FeatureMatrix, labels: LabelMatrix, weights: PerRow) -> LinearFits:
+    def _solve(self, rows: SeenRows, labels: LabelMatrix) -> LinearFits:
+        """Fit the rows of positive weight."""
+        features, weights = rows.features.astype(np.float64), rows.weights
+        entries = None if rows.entries is None else weights_of_entries(np.ones(len(labels)), rows.entries)
+        kept = np.flatnonzero(weights)
+        if len(kept) < len(weights):
+            features, labels, weights = features.rows(kept), labels[kept], weights[kept]
+            entries = None if entries is None else entries[kept]
         features = features.with_constant(1.0) if self.fit_intercept else features
         weights, by_sign = self._weighted_by_class(labels, weights)
-        problem = LinearProblem(features.data, labels, weights, float(self.regularization), by_sign)
+        problem = LinearProblem(features.data, labels, weights, float(self.regularization), by_sign, entries)
         if self.loss == "squared":
             return fit_squared(problem)
         return fit_liblinear(problem, self.loss, self.tol, self.max_iter, self.n_jobs)

@@ -17,7 +17,7 @@ from sklearn.svm import LinearSVC
 from labelweave.estimators.binary_relevance.ridge import make_ridge
 from labelweave.estimators.class_weights import SignFactors
 from labelweave.features.kernels.distances import narrow_csr
-from labelweave.foundation.array_types import Array, PerRow
+from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
 from labelweave.foundation.arrays import panels
 from labelweave.foundation.interrupts import note_interrupt
 from labelweave.labels import LabelMatrix
@@ -29,6 +29,7 @@ class LinearProblem(NamedTuple):
     """What is to be minimised, but for the loss; only rows of positive weight.
 
     by_sign: what the losses of positive and of negative entries are multiplied with, if anything.
+    entries (n, L): what the loss of each is multiplied with, if anything.
     """
 
     data: Any
@@ -36,10 +37,13 @@ class LinearProblem(NamedTuple):
     weights: PerRow
     penalty: float
     by_sign: SignFactors | None = None
+    entries: RowsByLabels | None = None
 
     def weights_of(self, label: int, rows: Any, is_positive: Array) -> PerRow:
         """Return the weights of a label's entries."""
         weights = self.weights[rows]
+        if self.entries is not None:
+            weights = weights * self.entries[rows, label]
         if self.by_sign is None:
             return weights
         positive, negative = self.by_sign
@@ -87,7 +91,7 @@ def _scaled_rows(data: Any, factors: PerRow) -> Any:
 def _groups(problem: LinearProblem) -> Iterator[tuple[Any, Array]]:
     """Yield sets of rows, and the labels whose entries are in them and nowhere else, of equal weights."""
     labels = problem.labels
-    if problem.by_sign is not None:
+    if problem.by_sign is not None or problem.entries is not None:
         for label, (rows, is_positive) in enumerate(_entries(labels)):
             if len(is_positive):
                 yield rows, np.array([label])

@@ -18,7 +18,6 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
-from labelweave.estimators.base import fit_method
 from labelweave.estimators.folds import (
     LearningBlock,
     drawn_blocks,
@@ -67,7 +66,7 @@ _SOLVERS = ("auto", "function_gradients", "symmetrized_gradients", "exact")
 # the end of a search, hyper-parameters, and dual variables to start from
 Found = tuple[LearnedParameters | None, Array, Array | None]
 _EXACT_STEPS, _WIDTH_WORK = 10, 3.0  # of a usual fit; products of a pair of rows for a feature's gradient
-_NOTHING: tuple[Array | None, Array | None] = (None, None)
+_NOTHING: tuple[Array | None, Array | None] = (None, None)  # hyper-parameters and dual variables
 
 
 @storable("KernelLogisticClassifier")
@@ -260,8 +259,6 @@ class KernelLogisticClassifier(KernelProbabilities):
     array([[0.1, 0. , 0.9]])
     """
 
-    _last: tuple[Array | None, Array | None] = _NOTHING  # hyper-parameters and dual variables of the last fit
-
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SHARED,
         "gamma": [*SHARED["gamma"], None],
@@ -297,64 +294,22 @@ class KernelLogisticClassifier(KernelProbabilities):
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
-    @fit_method
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None
-    ) -> KernelLogisticClassifier:
-        """Learn the hyper-parameters and fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The training rows.
-        y : array-like of shape (n,) or (n, L), sparse matrix, DataFrame, LabelMatrix or n lists of tags
-            One class a row, None or NaN where unobserved, or their probabilities as
-            :class:`~labelweave.labels.ClassProbabilities`; or labels 0/1 or -1/1 with NaN where unobserved.
-        sample_weight : array-like of shape (n,), default=None
-            Non-negative weights of the rows' losses.
-        entry_weight : {array-like, sparse matrix, DataFrame by label} of shape (n, L), default=None
-            Non-negative weights of single entries' losses, for many labels a row; an entry that is not stored
-            has the weight 1.
-
-        Returns
-        -------
-        KernelLogisticClassifier
-            The fitted model itself.
-
-        Raises
-        ------
-        ValueError
-            If the data, or their combination with the parameters, make no sense; the row,
-            column or label is named.
-        KeyboardInterrupt
-            After Ctrl-C, with the best model so far kept; see :func:`labelweave.set_config`.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If the fit ended before ``tol`` was reached.
-        UnobservedLabelWarning
-            If no row says anything of a label; ``unobserved_labels_`` has its number.
-        """
-        features = self._read_features(X, reset=True)
+    def _read_rows(
+        self, features: FeatureMatrix, y: Any, sample_weight: Any, entry_weight: Any
+    ) -> LikelihoodData:
         if self._is_precomputed and features.is_sparse:
             features = FeatureMatrix(features.data.toarray())
-        self._fit_features(features, y, sample_weight, entry_weight, FitArguments(X, y, sample_weight))
-        return self
-
-    def _fit_features(
-        self, features: FeatureMatrix, y: Any, sample_weight: Any, entry_weight: Any, arguments: FitArguments
-    ) -> None:
-        """Fit to features that were read."""
         self.taxonomy_ = None if self.taxonomy is None else Taxonomy.from_any(self.taxonomy)
         if self.taxonomy_ is not None and not has_many_labels(y):
             self.taxonomy_.require_tree("KernelLogisticClassifier(taxonomy=...) for one class a row")
         data = self._read_data(features, y, sample_weight, entry_weight)
         features = self._scale(features, data.table(), data.certain_weights())
         mean = self._mean(features, data.n_labels)
-        known = None if mean is None else mean.scores(features.data)
-        data = replace(data, features=features, known=known)
-        last, cv = self._last if self.warm_start else _NOTHING, reusable_splits(self.cv)
+        return replace(data, features=features, known=None if mean is None else mean.scores(features.data))
+
+    def _fit(self, rows: LikelihoodData, before: Any, arguments: FitArguments) -> None:
+        data, features = rows, rows.features
+        last, cv = before or _NOTHING, reusable_splits(self.cv)
         shares = [] if data.shares is None else [data.shares]
         journal = self._open_journal(
             X=features.marks, y=[data.signs, data.codes, data.partial, data.allowed, *shares],
@@ -373,7 +328,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         with workers.running(), journal.going_on():
             task = LikelihoodFit(family, data, self._settings(progress, workers, seed, searches, journal))
             found = task.learn(blocks, last) if blocks else (None, family.start, last[1])
-            result = self._fit(task, features, found, progress)
+            result = self._fit_with(task, features, found, progress)
         self.hyperparameters_ = family.values(found[1])
         self._keep(result, found[0])
         is_done = "interrupted" not in (self.status_, self.learning_status_)
@@ -411,7 +366,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         )  # fmt: skip
         self.classes_, self._fitted_loss = self._form.classes, deepcopy(self.loss)
         self._check_decision()
-        self._check_threshold()
+        self._set_threshold()
         if not data.weights.any():
             raise ValueError(
                 "sample_weight leaves nothing to fit: no row whose label was observed has a positive weight."
@@ -452,7 +407,7 @@ class KernelLogisticClassifier(KernelProbabilities):
             memory_budget=self.memory_budget, journal=journal, on_check=progress, on_search=progress.on_search
         )  # fmt: skip
 
-    def _fit(
+    def _fit_with(
         self, task: LikelihoodFit, features: FeatureMatrix, found: Found, progress: FitProgress
     ) -> SolverResult:
         """Fit with learned hyper-parameters, and keep what makes the scores."""
@@ -460,10 +415,9 @@ class KernelLogisticClassifier(KernelProbabilities):
         if learned is not None and learned.status == "interrupted":
             # a fit that goes on will find other hyper-parameters, and no use for this one
             task = replace(task, settings=replace(task.settings, journal=Journal()))
-        self._set_threshold()
         rows = np.arange(len(features))
         progress.keep = lambda model, fitted: model._keep_scores(fitted, features, rows)
         fitted = task.fit("all", theta, start)
         self._keep_scores(fitted, features, rows)
-        self._last = (theta, fitted.dual[:, None, :]) if self.warm_start else _NOTHING
+        self._end = (theta, fitted.dual[:, None, :]) if self.warm_start else None
         return fitted.result

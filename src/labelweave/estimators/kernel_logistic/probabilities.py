@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import log_expit, log_softmax, logit, softmax
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.estimators.added_labels import AddsLabels, widened_covariance
-from labelweave.estimators.kernel_classifier import LearningClassifier
+from labelweave.estimators.added_labels import add_labels, widened_covariance
+from labelweave.estimators.kernel_classifier import KernelClassifier
 from labelweave.estimators.kernel_logistic.fit import FittedLikelihood
 from labelweave.estimators.kernel_logistic.prior_choice import paper_gamma
 from labelweave.estimators.scorers import (
@@ -90,7 +90,7 @@ def has_weights(gram: CoupledGram) -> bool:
     return type(gram.terms[0].gram) is FactorGram
 
 
-class KernelProbabilities(AddsLabels, LearningClassifier):
+class KernelProbabilities(KernelClassifier):
     """Base of such classifiers; a fit sets ``scorer_`` and ``taxonomy_``."""
 
     loss: str | EntryLoss
@@ -123,6 +123,7 @@ class KernelProbabilities(AddsLabels, LearningClassifier):
         loss = getattr(self, "_fitted_loss", self.loss)  # a model from a file has the parameter alone
         return scores if isinstance(loss, str) else loss.log_odds(scores)
 
+    add_labels = add_labels
     _couples_intercepts = False
 
     def _keep_wider(self, n_new: int, covariance: LabelCovariance | None) -> None:

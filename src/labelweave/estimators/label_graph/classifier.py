@@ -18,7 +18,6 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
-from labelweave.estimators.base import fit_method
 from labelweave.estimators.class_weights import entries_by_sign
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.label_graph.choice import (
@@ -46,10 +45,7 @@ from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.seen_rows import SeenRows
 from labelweave.estimators.soft_targets import sure_weights
 from labelweave.estimators.targets import (
-    check_lengths,
     costs_by_label,
-    read_entry_weights,
-    read_targets,
     weights_of_entries,
 )
 from labelweave.features import FeatureMatrix
@@ -303,52 +299,6 @@ class LabelGraphClassifier(LabelGraphModel):
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
-    @fit_method
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None
-    ) -> LabelGraphClassifier:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The training rows.
-        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame, LabelMatrix, n lists of tags or \
-                ClassProbabilities
-            Labels 0/1 or -1/1 with NaN where unobserved, or one class a row.
-        sample_weight : array-like of shape (n,), default=None
-            Non-negative weights of the rows' losses.
-        entry_weight : {array-like, sparse matrix, DataFrame by label} of shape (n, L), default=None
-            Non-negative numbers that the costs of single entries are multiplied with; an entry that is not
-            stored has the weight 1.  An entry of weight 0 is unobserved, as one of NaN is.  Chow-Liu trees,
-            kernel regressions and held-out rows see of the others that they are observed.
-
-        Returns
-        -------
-        LabelGraphClassifier
-            The fitted model itself.
-
-        Raises
-        ------
-        ValueError
-            If the data, the graph, or their combination with the parameters, make no sense.
-        KeyboardInterrupt
-            After Ctrl-C, with the best model so far kept; see :func:`labelweave.set_config`.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If the fit ended before ``tol`` was reached.
-        UnobservedLabelWarning
-            If no row says anything of a label; ``unobserved_labels_`` has its number.
-        """
-        features = self._read_features(X, reset=True)
-        labels, form = read_targets(y)
-        check_lengths(len(features), len(labels))
-        weights = self._row_weights(sample_weight, features)
-        rows, arguments = SeenRows(features, labels, weights, form), FitArguments(X, y, sample_weight)
-        return self._learn(rows, entry_weight, arguments)
-
     def _refuse_together(self) -> None:
         if self._learns_graph and self.max_rounds < 1:
             raise ParameterError(
@@ -356,57 +306,48 @@ class LabelGraphClassifier(LabelGraphModel):
                 'more, or `graph="none"` for labels on their own.'
             )
 
-    def _learn(
-        self, rows: SeenRows, entry_weight: Any, arguments: FitArguments, kind: type[GraphData] = GraphData
-    ) -> LabelGraphClassifier:
-        """Fit the model to rows that were read, whose labels are a LabelMatrix with a form."""
-        features, labels, weights = rows.features, rows.labels, rows.weights
-        assert isinstance(labels, LabelMatrix), "these are no classes"
-        assert rows.form is not None, "labels have a form"
-        self._form, self.classes_ = rows.form, rows.form.classes
-        self._check_threshold()
-        labels = self._corrected(labels)
-        features = self._scale(features, labels, weights)
+    def _fit(
+        self, rows: SeenRows, before: Any, arguments: FitArguments, kind: type[GraphData] = GraphData
+    ) -> None:
+        features, labels, weights, entries = rows.features, self._begin(rows), rows.weights, rows.entries
         weights, by_sign = self._weighted_by_class(labels, weights)
         if by_sign is not None and self._form.kind == "binary":
             weights = weights * entries_by_sign(labels, by_sign, None)[:, 0]
         elif by_sign is not None:
-            entry_weight = entries_by_sign(labels, by_sign, read_entry_weights(entry_weight, labels))
-        labels, costs = self._read_costs(labels, entry_weight)
+            entries = entries_by_sign(labels, by_sign, entries)
+        labels, costs = self._read_costs(labels, entries)
         if labels.observed is not None and (is_seen := np.diff(labels.observed.indptr) > 0) @ weights:
             weights = weights * is_seen  # the loss is a mean over rows of which something is known
         data, kept = kind(features, labels, weights, costs), np.arange(len(features))
         if not weights.all():  # such rows add nothing, also not to a part of the rows
             kept = np.flatnonzero(weights)
             data = data.rows(kept)
-        is_plain = entry_weight is None and labels.doubts is None
+        is_plain = entries is None and labels.doubts is None
         marked = data.weights if is_plain else [data.weights, data.costs]
         marks = {"y": data.labels.parts(), "sample_weight": marked}
         progress = self._progress(arguments)
         with Workers(effective_n_jobs(self.n_jobs)).running() as workers:
-            self._fit(features, data, kept, marks, workers, progress)
+            self._fit_graph(features, data, kept, marks, workers, progress)
         progress.close()
-        return self
 
-    def _read_costs(self, labels: LabelMatrix, entry_weight: Any) -> tuple[LabelMatrix, RowsByLabels]:
+    def _read_costs(self, labels: LabelMatrix, entries: Any) -> tuple[LabelMatrix, RowsByLabels]:
         """Give the labels that have a weight, and the costs of errors (n, L) at all entries."""
         costs = [
             costs_by_label(name, getattr(self, name), self.classes_[-labels.n_labels :])
             for name in ("false_negative_cost", "false_positive_cost")
         ]
         table = np.where(labels.to_signs() > 0, *costs)
-        if entry_weight is None and labels.doubts is None:
+        if entries is None and labels.doubts is None:
             return labels, table
-        entries = sure_weights(labels, read_entry_weights(entry_weight, labels))
+        entries = sure_weights(labels, entries)
         weights = weights_of_entries(np.ones(len(labels)), entries)
         return labels if (weights > 0).all() else labels.masked(sp.csr_array(weights > 0)), table * weights
 
-    def _fit(
+    def _fit_graph(
         self, features: FeatureMatrix, data: GraphData, kept: Array, marks: Mapping[str, Any],
         workers: Workers, progress: FitProgress,
     ) -> None:  # fmt: skip
         """Make the inputs, fit the graph, and keep what is to be kept."""
-        self._set_threshold()
         graph = None
         if not self._learns_graph:
             self.label_graph_ = graph = choose_graph(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from numbers import Integral
 from os import PathLike
-from typing import Any, ClassVar, Literal, NamedTuple, Self, overload
+from typing import Any, ClassVar, Literal, NamedTuple, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +19,7 @@ from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.estimators.base import LabelClassifier, fit_method
+from labelweave.estimators.base import LabelClassifier
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.label_tree.fit import LabelVectors, RowsOfTrees, TreeFit, TreeRows, TreeSettings
 from labelweave.estimators.label_tree.scorer import LabelTreeScorer
@@ -34,8 +34,9 @@ from labelweave.estimators.parameters import (
     keep_parameters,
 )
 from labelweave.estimators.progress import FitArguments, FitProgress
+from labelweave.estimators.seen_rows import SeenRows
 from labelweave.estimators.soft_targets import sure_weights
-from labelweave.estimators.targets import check_lengths, node_name, read_entry_weights, read_targets
+from labelweave.estimators.targets import check_lengths, node_name
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
@@ -190,7 +191,6 @@ class LabelTreeClassifier(LabelClassifier):
     """
 
     scorer_: LabelTreeScorer
-    warm_start: ClassVar[bool] = False  # a fit has no dual variables to begin with
     _lowest_threshold: ClassVar[float] = 0.0  # labels of positive score are predicted
 
     _stored: ClassVar[dict[str, Field]] = {
@@ -222,59 +222,15 @@ class LabelTreeClassifier(LabelClassifier):
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
-    @fit_method
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, entry_weight: Any = None) -> Self:
-        """Fit the model.
+    def _fit(self, rows: SeenRows, before: Any, arguments: FitArguments) -> None:
+        self._learn(self._rows(rows), arguments)
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The training rows.
-        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame, LabelMatrix, n lists of tags or \
-                ClassProbabilities
-            Labels 0/1 or -1/1 with NaN where unobserved, or one class a row, None or NaN where it is not
-            known.  A row is unobserved at a node whose label it may have and is not known to have.
-        sample_weight : array-like of shape (n,), default=None
-            Non-negative weights of the rows' losses, and in the sums of features that make the trees.
-        entry_weight : {array-like, sparse matrix, DataFrame by label} of shape (n, L), default=None
-            Non-negative weights of single entries' losses; an entry that is not stored has the weight 1.
-            Where a node asks whether a row has some label below, the loss has the greatest weight of those
-            that the row has there, or the least of all.
-
-        Returns
-        -------
-        Self
-            The fitted model itself.
-
-        Raises
-        ------
-        ValueError
-            If the data, or their combination with the parameters, make no sense; the row, column or label is
-            named.
-        KeyboardInterrupt
-            After Ctrl-C, with the best model so far kept; see :func:`labelweave.set_config`.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If the fit ended before ``tol`` was reached.
-        UnobservedLabelWarning
-            If no row says anything of a label; ``unobserved_labels_`` has its number.
-        """
-        features = self._read_features(X, reset=True)
-        rows = self._rows(features, y, sample_weight, entry_weight)
-        self._learn(rows, FitArguments(X, y, sample_weight))
-        return self
-
-    def _rows(self, features: FeatureMatrix, y: Any, sample_weight: Any, entry_weight: Any) -> TreeRows:
-        """Read the labels of rows; leave out rows of weight 0."""
-        labels, self._form = read_targets(y)
-        check_lengths(len(features), len(labels))
-        self.classes_, labels = self._form.classes, self._corrected(labels)
-        names = self.classes_[-labels.n_labels :]
-        entries = sure_weights(labels, read_entry_weights(entry_weight, labels, names))
+    def _rows(self, rows: SeenRows) -> TreeRows:
+        """Correct labels, and leave out rows of weight 0."""
+        features, labels = rows.features, self._begin(rows)
+        entries = sure_weights(labels, rows.entries)
         entries = sp.csr_array(entries) if sp.issparse(entries) else entries
-        weights = self._rows_by_class(labels, self._row_weights(sample_weight, features))
+        weights = self._rows_by_class(labels, rows.weights)
         if not weights.all():
             kept = np.flatnonzero(weights)
             features, labels, weights = features.rows(kept), labels[kept], weights[kept]

@@ -15,7 +15,9 @@ import scipy.linalg as sl
 import scipy.sparse as sp
 
 from labelweave.estimators.journal import Journal
-from labelweave.estimators.low_rank.starts import Start, first_label_factor
+from labelweave.estimators.low_rank.starts import Start, continued, first_label_factor
+from labelweave.estimators.seen_rows import carried_columns
+from labelweave.estimators.targets import TargetForm
 from labelweave.features import FeatureMatrix
 from labelweave.features.factor_maps import FactorMap, KernelMap, explicit_map
 from labelweave.features.gram import choose_gram
@@ -382,3 +384,44 @@ def _refuse_huge_entries(features: FeatureMatrix, dtype: np.dtype[Any]) -> None:
             f"X has entries up to {largest:.1e} in size, whose squares may overflow {dtype}; entries up to "
             f"{_HUGE[dtype.itemsize]:.0e} are allowed, so scale the features."
         )
+
+
+@dataclass(frozen=True)
+class End:
+    """Where the last fit ended, for another one to go on from.
+
+    rows: how many had coefficients; None where factors are of features.
+    """
+
+    start: Start
+    form: TargetForm
+    rows: int | None
+
+    def spread(self, kept: Array, n_rows: int) -> End:
+        """Say which of more rows these were."""
+        if self.rows is None:
+            return self
+        return replace(self, start=self.start.spread(kept, n_rows), rows=n_rows)
+
+    def carried(self, data: LowRankData, form: TargetForm, settings: LowRankSettings) -> Start | None:
+        """Give the start of a fit to other data; None if these have other labels.
+
+        New labels begin with a factor of 0, and coefficients of new rows too.
+        """
+        columns, labels = carried_columns(self.form, form), self.start.labels
+        size = data.labels.n_labels if data.root is None else data.root.shape[1]
+        fits = len(labels) == size or (data.root is None and len(labels) < size)
+        if columns is None or not fits:
+            return None
+        wider = np.zeros((size, labels.shape[1]), labels.dtype)
+        wider[columns if data.root is None else slice(None)] = labels
+        features = self.start.features
+        if features is not None and (self.rows is not None) == data.has_row_coefficients:
+            width = len(data.labels) if data.explicit is None else data.explicit.shape[1]
+            width += settings.constant != 0 and data.explicit is not None
+            missing = width - len(features)
+            if missing == 0 or (missing > 0 and self.rows is not None):
+                more = np.zeros((missing, features.shape[1]), features.dtype)
+                return Start(wider, np.vstack([features, more]) if missing else features)
+        first = data.first_factor(settings.rank, settings.start, settings.seed)
+        return Start(continued(wider, first, settings.rank))

@@ -18,7 +18,7 @@ from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from labelweave.estimators.added_labels import AddsLabels, widened_covariance
+from labelweave.estimators.added_labels import add_labels, widened_covariance
 from labelweave.estimators.base import given_weights, refuse_no_weight
 from labelweave.estimators.class_weights import entries_by_sign
 from labelweave.estimators.journal import Journal
@@ -40,7 +40,7 @@ from labelweave.estimators.parameters import (
     keep_parameters,
 )
 from labelweave.estimators.progress import FitArguments, FitProgress
-from labelweave.estimators.seen_rows import SeenRows, TakesMoreRows
+from labelweave.estimators.seen_rows import SeenRows, fit_from, partial_fit
 from labelweave.estimators.soft_targets import sure_weights
 from labelweave.estimators.sparse_scorer import SparseScorer
 from labelweave.estimators.targets import (
@@ -70,7 +70,7 @@ _LEAST_TOL = 1e-10  # a smaller one asks for all digits there are, whatever C is
 
 
 @storable("MaxMarginClassifier")
-class MaxMarginClassifier(AddsLabels, TakesMoreRows, KernelClassifier):
+class MaxMarginClassifier(KernelClassifier):
     """Max-margin classifier for many related labels, linear or with a kernel, with a certificate.
 
     It minimises (M3L, Hariharan et al. 2012, equations 11 to 14)
@@ -288,6 +288,11 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, KernelClassifier):
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
+    partial_fit = partial_fit
+    add_labels = add_labels
+    _fit_from = fit_from
+    _couples_intercepts = True
+
     def _row_weights(self, sample_weight: Any, features: FeatureMatrix) -> Array:
         weights: Array = _check_sample_weight(
             given_weights(sample_weight), features.data, ensure_non_negative=True
@@ -310,14 +315,11 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, KernelClassifier):
         end = super()._last_end(n_rows)
         return None if end is None or len(end.variables) != n_rows else end
 
-    def _fit(
-        self, rows: SeenRows, entries: Any, before: DualVariables | None, arguments: FitArguments
-    ) -> None:
-        """Fit to data that were read, from the dual variables of an earlier fit if there are any."""
+    def _fit(self, rows: SeenRows, before: DualVariables | None, arguments: FitArguments) -> None:
         labels = self._begin(rows)
         mean = self._mean(rows.features, labels.n_labels)
         row_weights, factors = self._weighted_by_class(labels, rows.weights)
-        entries = entries if labels.doubts is None else sure_weights(labels, entries)
+        entries = rows.entries if labels.doubts is None else sure_weights(labels, rows.entries)
         if factors is not None:
             entries = entries_by_sign(labels, factors, entries)
         weights, start = weights_of_entries(row_weights, entries), before and [before.variables, before.C]
@@ -373,7 +375,6 @@ class MaxMarginClassifier(AddsLabels, TakesMoreRows, KernelClassifier):
         further = tuple(zip(others, covariances[1:], strict=True))
         task = MarginTask(data, source, explicit, settings, journal, further)
         rows = np.arange(len(features))
-        self._set_threshold()
         progress.keep = lambda model, fitted: model._keep_scores(fitted, features, rows, factor)
         fitted = task.solve(dual)
         self._keep_scores(fitted, features, rows, factor)
