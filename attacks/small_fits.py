@@ -98,7 +98,9 @@ SETTINGS: dict[str, Any] = {
     "logistic, apart": KernelLogisticClassifier(max_learning_iter=7, tie="class", intercept_variance="learn"),
     "logistic, widths": KernelLogisticClassifier(max_learning_iter=7, feature_widths=True),
     "logistic, coupled": KernelLogisticClassifier(max_learning_iter=7, coupling=2),
-    "logistic, thresholds": TunedThresholdClassifier(KernelLogisticClassifier(max_learning_iter=6), "macro_f1"),
+    "logistic, thresholds": TunedThresholdClassifier(
+        KernelLogisticClassifier(max_learning_iter=6), "macro_f1"
+    ),
     "low rank, linear logistic": LowRankClassifier(3, loss="logistic"),
     "low rank, pivots": LowRankClassifier(3, kernel="rbf", kernel_rank=20, loss="squared_hinge"),
     "low rank, path of kernels": LowRankClassifierCV(

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from labelweave import forks
 from labelweave.app.facts.factor_geometry import FactorGeometry
+from labelweave.foundation import forks
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="cached properties have no locks since Python 3.12")

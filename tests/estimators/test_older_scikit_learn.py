@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 
-from labelweave import sklearn_compat
+from labelweave.foundation import sklearn_compat
 from labelweave.foundation.sklearn_compat import (
     _CallbackSupport,
     _with_callbacks,

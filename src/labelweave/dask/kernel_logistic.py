@@ -16,7 +16,6 @@ from labelweave.dask.predictions import PartitionedProbabilities
 from labelweave.dask.rows import ReadRows, weights_of
 from labelweave.dask.waiting import gathered
 from labelweave.estimators import KernelLogisticClassifier as LocalKernelLogisticClassifier
-from labelweave.estimators.fit_method import fit_method
 from labelweave.estimators.parameters import (
     ClassWeight,
     Costs,
@@ -27,7 +26,7 @@ from labelweave.estimators.parameters import (
     RandomState,
     keep_parameters,
 )
-from labelweave.estimators.progress import FitArguments
+from labelweave.estimators.progress import FitArguments, fit_method
 from labelweave.labels import Taxonomy
 from labelweave.problems.losses import EntryLoss
 

@@ -12,7 +12,6 @@ from labelweave.dask.data import ReadData, gathered_entries, gathered_labels
 from labelweave.dask.features import PartitionedFeatures
 from labelweave.dask.graph_margin import PartitionedGraphData
 from labelweave.estimators import LabelGraphClassifier as LocalLabelGraphClassifier
-from labelweave.estimators.fit_method import fit_method
 from labelweave.estimators.parameters import (
     POSITIVE,
     ClassWeight,
@@ -22,7 +21,7 @@ from labelweave.estimators.parameters import (
     RandomState,
     keep_parameters,
 )
-from labelweave.estimators.progress import FitArguments
+from labelweave.estimators.progress import FitArguments, fit_method
 from labelweave.estimators.seen_rows import SeenRows
 
 _BYTES_AN_ENTRY = 64  # of Y, on the client: costs, distributions, and copies while they are sent

@@ -19,7 +19,6 @@ from labelweave.dask.rows import ReadRows, Sized, size_in_bytes
 from labelweave.dask.tasks import never_stops
 from labelweave.dask.waiting import gathered
 from labelweave.estimators import LabelTreeClassifier as LocalLabelTreeClassifier
-from labelweave.estimators.fit_method import fit_method
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.label_tree.fit import (
     LabelVectors,
@@ -30,7 +29,7 @@ from labelweave.estimators.label_tree.fit import (
     warn_of_size,
 )
 from labelweave.estimators.parameters import ClassWeight, FlipRatesLike, RandomState, keep_parameters
-from labelweave.estimators.progress import FitArguments
+from labelweave.estimators.progress import FitArguments, fit_method
 from labelweave.foundation.arrays import Workers
 from labelweave.labels import Taxonomy
 from labelweave.labels.label_tree import LabelTree

@@ -10,7 +10,6 @@ from distributed import Client
 from labelweave.dask.classifier import PartitionedClassifier, refuse_kernel_matrix
 from labelweave.dask.data import ReadData, gathered_entries, gathered_labels
 from labelweave.estimators import LowRankClassifier as LocalLowRankClassifier
-from labelweave.estimators.fit_method import fit_method
 from labelweave.estimators.parameters import (
     ClassWeight,
     Costs,
@@ -21,7 +20,7 @@ from labelweave.estimators.parameters import (
     RandomState,
     keep_parameters,
 )
-from labelweave.estimators.progress import FitArguments
+from labelweave.estimators.progress import FitArguments, fit_method
 from labelweave.estimators.seen_rows import SeenRows
 from labelweave.problems.losses.entry_losses import EntryLoss
 

@@ -10,11 +10,10 @@ import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
 from labelweave.estimators.class_weights import SignFactors, class_weight_of_state, weights_by_class
-from labelweave.estimators.fit_method import fit_method, warn_of_end
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.parameters import MEAN, CheckedParameters, Parameters
-from labelweave.estimators.progress import FitArguments
+from labelweave.estimators.progress import FitArguments, fit_method, warn_of_end
 from labelweave.estimators.scorers import Scorer, attribute_of_scorer
 from labelweave.estimators.seen_rows import SeenRows, kept_rows
 from labelweave.estimators.soft_targets import RATES_OF_CLASSES, corrected_by

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from labelweave.estimators.base import LabelClassifier
-from labelweave.estimators.fit_method import warn_of_end
+from labelweave.estimators.progress import warn_of_end
 from labelweave.estimators.scaling import choose_scaling
 from labelweave.estimators.seen_rows import SeenRows
 from labelweave.features import (

@@ -10,8 +10,7 @@ import scipy.sparse as sp
 from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 
-from labelweave.estimators.fit_method import fit_method
-from labelweave.estimators.progress import FitArguments
+from labelweave.estimators.progress import FitArguments, fit_method
 from labelweave.estimators.targets import (
     TargetForm,
     check_lengths,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from labelweave.app.cli import main
+from labelweave.app.cli.program import main
 from labelweave.datasets import LabeledData, make_text_like, write_mulan, write_svmlight, write_xmc
 from labelweave.labels import LabelMatrix
 

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelweave import LabelMatrix, LabelTreeClassifier, MaxMarginClassifier
+from labelweave.app.report import reported_rows, yardstick
 from labelweave.app.report.label_numbers import label_numbers
 from labelweave.app.report.measured import measure
 from labelweave.app.report.reported_rows import Outcomes, read_rows
@@ -16,7 +17,6 @@ from labelweave.app.report.weak_labels import weak_labels
 from labelweave.app.report.yardstick import baseline_metrics, intervals
 from labelweave.datasets import make_text_like
 from labelweave.metrics.known_labels import known_labels
-from labelweave.report import reported_rows, yardstick
 
 DATA = make_text_like(260, 300, 90)
 WHOLE = {"auc_label", "auc_example", "ranking_loss", "coverage_error", "label_ranking_average_precision"}

@@ -30,7 +30,6 @@ from labelweave.decisions.automatic.scorers import CombinedScorer
 from labelweave.decisions.automatic.set_values import most_probable, value_of_sets
 from labelweave.decisions.automatic.table import Member, TrainingTable, folds_of
 from labelweave.estimators.base import LabelClassifier
-from labelweave.estimators.fit_method import fit_method, warn_of_end
 from labelweave.estimators.held_out import HeldOutScores
 from labelweave.estimators.parameters import (
     POSITIVE,
@@ -40,7 +39,7 @@ from labelweave.estimators.parameters import (
     RandomState,
     keep_parameters,
 )
-from labelweave.estimators.progress import FitArguments, FitProgress
+from labelweave.estimators.progress import FitArguments, FitProgress, fit_method, warn_of_end
 from labelweave.estimators.scaling import choose_scaling
 from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.features import FeatureMatrix, RBFKernel

@@ -17,9 +17,8 @@ from labelweave.estimators.binary_relevance.fit import (
     fit_liblinear,
     fit_squared,
 )
-from labelweave.estimators.fit_method import warn_of_end
 from labelweave.estimators.parameters import POSITIVE, SHARED, ClassWeight, keep_parameters
-from labelweave.estimators.progress import FitArguments, FitProgress
+from labelweave.estimators.progress import FitArguments, FitProgress, warn_of_end
 from labelweave.estimators.scorers import LinearScorer
 from labelweave.estimators.seen_rows import SeenRows
 from labelweave.estimators.targets import weights_of_entries

@@ -17,7 +17,6 @@ from sklearn.utils import check_random_state
 
 from labelweave.estimators.added_labels import add_labels, widened_covariance
 from labelweave.estimators.class_weights import SignFactors
-from labelweave.estimators.fit_method import warn_of_end
 from labelweave.estimators.folds import reusable_splits
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.kernel_classifier import KernelClassifier
@@ -47,7 +46,7 @@ from labelweave.estimators.parameters import (
     RandomState,
     keep_parameters,
 )
-from labelweave.estimators.progress import FitArguments, FitProgress
+from labelweave.estimators.progress import FitArguments, FitProgress, warn_of_end
 from labelweave.estimators.scorers import FactorScorer
 from labelweave.estimators.seen_rows import SeenRows, fit_from, partial_fit
 from labelweave.estimators.targets import costs_by_label

@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from labelweave.estimators.fit_method import warn_of_end
 from labelweave.estimators.folds import held_out_rows, reusable_splits
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.low_rank.classifier import LowRankClassifier
@@ -40,6 +39,7 @@ from labelweave.estimators.parameters import (
     RandomState,
     keep_parameters,
 )
+from labelweave.estimators.progress import warn_of_end
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
