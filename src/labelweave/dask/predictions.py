@@ -16,7 +16,7 @@ from labelweave.dask.data import ReadData
 from labelweave.dask.measures import right_classes, summed, table_sums
 from labelweave.dask.partitions import is_lazy, is_listed, lazily
 from labelweave.dask.rows import count_rows
-from labelweave.estimators.parameters import CheckedParameters
+from labelweave.estimators.base import CheckedParameters
 from labelweave.foundation.arguments import checked
 
 

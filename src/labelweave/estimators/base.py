@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from labelweave.estimators.class_weights import SignFactors, class_weight_of_state, weights_by_class
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
-from labelweave.estimators.parameters import MEAN, CheckedParameters, Parameters
+from labelweave.estimators.parameters import MEAN, Parameters
 from labelweave.estimators.progress import FitArguments, fit_method, warn_of_end
 from labelweave.estimators.scorers import Scorer, attribute_of_scorer
 from labelweave.estimators.seen_rows import SeenRows, kept_rows
@@ -27,11 +29,15 @@ from labelweave.foundation.arrays import checked_csr, numbers_of, panels, refuse
 from labelweave.foundation.frames import first_entry_of_no_number, is_frame
 from labelweave.foundation.sklearn_compat import (
     CallbackSupportMixin,
+    Interval,
+    InvalidParameterError,
     _check_sample_weight,
+    naming_parameter,
 )
 from labelweave.labels import LabelMatrix, LabelMean
+from labelweave.labels.flip_rates import read_flip_rates
 from labelweave.labels.label_mean import read_label_mean
-from labelweave.model_files import ModelFileError
+from labelweave.model_files import ModelFileError, save_model
 from labelweave.model_files.schema import (
     FLAG,
     MEASURED,
@@ -52,6 +58,8 @@ from labelweave.model_files.schema import (
 from labelweave.solvers import SolverResult, State, Status, TraceRecord
 
 _SCORES_AT_ONCE = 16_000_000  # scores held in memory at a time, 128 MB
+_LARGEST_NUMBER = 1000  # powers of two, of which there are still floating numbers
+_LARGEST_COUNT = 63  # as far as whole numbers go in compiled code
 NOT_THE_FIT = {"n_jobs", "warm_start", "checkpoint", "verbose"}  # parameters that do not change the result
 _LARGEST_WEIGHT = 1e100  # of a row: products of two stay finite
 
@@ -73,6 +81,47 @@ def refuse_no_weight(weights: Array) -> None:
         )
     if not (weights > 0).any():
         raise ValueError("sample_weight is 0 in every row; at least one row must have a positive weight.")
+
+
+class CheckedParameters(BaseEstimator):
+    """Base of all estimators: saves them, and before a fit refuses parameters that scikit-learn lets pass."""
+
+    _parameter_constraints: ClassVar[Any]
+
+    save = save_model
+
+    def _validate_params(self) -> None:
+        try:
+            super()._validate_params()
+        except InvalidParameterError as error:
+            raise naming_parameter(error, self._parameter_constraints) from None
+        self._refuse_odd_parameters(self.get_params(deep=False))
+        self._refuse_together()
+
+    def _refuse_together(self) -> None:
+        """Refuse parameters that exclude each other, whatever the data are."""
+
+    @classmethod
+    def _refuse_odd_parameters(cls, given: Mapping[str, Any]) -> None:
+        """Refuse classes for objects, flags for numbers and huge integers, of fits and of model files."""
+        for name, value in given.items():
+            allowed = cls._parameter_constraints.get(name)
+            listed = allowed if isinstance(allowed, list) else []
+            if isinstance(value, type):
+                raise ValueError(f"{name} is the class {value.__name__}; give an object, not its class.")
+            if isinstance(value, bool) and listed and not {"boolean", "verbose"} & {*map(str, listed)}:
+                raise ValueError(f"{name} is {value}; it is no flag.")
+            of_counts = any(isinstance(one, Interval) and one.type is Integral for one in listed)
+            most = _LARGEST_COUNT if of_counts else _LARGEST_NUMBER
+            if isinstance(value, int) and abs(value) >= 2**most:
+                raise ParameterError(
+                    f"`{name}` has {len(hex(value)) - 2} hexadecimal digits; it must be below 2^{most}."
+                )
+        rates = given.get("flip_rates")
+        if isinstance(rates, (tuple, list)) and all(isinstance(one, (Real, str)) for one in rates):
+            read_flip_rates(rates, [""])  # those of single labels are read with their names
+        if given.get("n_jobs") == 0:
+            raise ParameterError("`n_jobs` is 0; give a number of threads from 1 on, or -1 for all.")
 
 
 class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters):

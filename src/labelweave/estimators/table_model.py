@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.datasets import TableColumns, TableVectorizer
 from labelweave.datasets.table_columns import columns_of_frame
-from labelweave.estimators.parameters import CheckedParameters
+from labelweave.estimators.base import CheckedParameters
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array, RowsByClasses, RowsByLabels
 from labelweave.foundation.arrays import refuse_lazy

@@ -10,6 +10,7 @@ from labelweave.model_files.model_file import (
     ModelContent,
     load_object,
     read_model_file,
+    save_model,
     save_object,
     write_model_file,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "encode",
     "load_object",
     "read_model_file",
+    "save_model",
     "save_object",
     "storable",
     "write_model_file",

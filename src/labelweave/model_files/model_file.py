@@ -13,6 +13,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+from sklearn.utils.validation import check_is_fitted
+
 from labelweave.foundation.arguments import checked
 from labelweave.model_files.container import map_container, write_container
 from labelweave.model_files.packed_arrays import pack_arrays, unpack_arrays
@@ -93,6 +95,27 @@ def save_object(
     except ModelFileError as error:
         raise ValueError(f"The {name or type(value).__name__} cannot be saved: {error}") from error
     write_model_file(path, ModelContent(kind, state, arrays), key=key)
+
+
+@checked
+def save_model(self: Any, path: str | os.PathLike[str], *, key: bytes | None = None) -> None:
+    """Write the fitted model to one file, without pickle; read it with :func:`labelweave.load`.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, replaced only once the new one is complete.
+    key : bytes or None, default=None
+        A secret of 16 bytes or more to sign the file with (HMAC-SHA256), which
+        ``labelweave.load(path, key=key)`` asks for; None for a checksum only.
+
+    Raises
+    ------
+    TypeError
+        If it is around an estimator that is not one of this library, which is named.
+    """
+    check_is_fitted(self)
+    save_object(path, self, key=key)
 
 
 @checked

@@ -232,9 +232,7 @@ class AutoLabelClassifier(LabelClassifier):
         keep_parameters(self, locals())
 
     @fit_method
-    def fit(  # type: ignore[override]
-        self, X: Any, y: Any, sample_weight: Any = None
-    ) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # type: ignore[override]
         """Fit the members and combine them.
 
         Parameters

@@ -26,9 +26,10 @@ from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
+from labelweave.estimators.base import CheckedParameters
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.max_margin.classifier import MaxMarginClassifier
-from labelweave.estimators.parameters import CheckedParameters, Parameters, keep_parameters
+from labelweave.estimators.parameters import Parameters, keep_parameters
 from labelweave.estimators.progress import FitArguments, FitProgress, meta_fit_method
 from labelweave.estimators.scorers import Scorer
 from labelweave.estimators.stored_form import FORM
