@@ -29,7 +29,7 @@ from benchmarks.frame import flag, read_options
 from numba.core.registry import CPUDispatcher
 
 import labelweave as lw
-from attacks.sparse_arrays import World
+from attacks.world import World
 from labelweave import inference, noise, splits
 from labelweave.features import ForestKernel
 from labelweave.foundation import loops as compiled
@@ -41,7 +41,6 @@ _PROCESSES = 2  # nearly all the time is compiling
 
 
 def every_estimator(world: World) -> None:
-    """Fit and predict with one of every kind."""
     X = sp.csr_array(world.X)
     for model in world.estimators().values():
         model.fit(X, world.Y).predict(X)
@@ -75,7 +74,6 @@ def sparse_weights(world: World) -> None:
 
 
 def missing_labels(world: World) -> None:
-    """Fit observed entries alone, few and many, in both precisions."""
     random = np.random.default_rng(0)
     for share, precision in ((0.3, "float64"), (0.3, "float32"), (0.8, "float64")):
         Y = np.where(random.random(world.Y.shape) < share, world.Y, np.nan)
@@ -87,7 +85,6 @@ def missing_labels(world: World) -> None:
 
 
 def label_graphs(world: World, n_labels: int = 9) -> None:
-    """Grow graphs."""
     random = np.random.default_rng(0)
     Y = (random.random((14, n_labels)) < 0.4).astype(int)
     short: dict[str, Any] = {"max_iter": 5, "tol": 0.1}
@@ -102,7 +99,6 @@ def label_graphs(world: World, n_labels: int = 9) -> None:
 
 
 def best_labelings(world: World, n_rows: int = 20) -> None:
-    """Search for the best labelings of wide graphs."""
     random = np.random.default_rng(0)
     for n_labels, size, count in ((12, 2, 40), (12, 3, 30), (30, 2, 60)):
         cliques = {tuple(sorted(random.choice(n_labels, size, replace=False).tolist())) for _ in range(count)}
@@ -198,7 +194,6 @@ def wrong_labels(world: World) -> None:
 
 
 def decisions(world: World) -> None:
-    """Choose thresholds, calibrate, split, rank and walk trees."""
     for objective in ("example_f1", "macro_f1"):
         inference.choose_thresholds(world.Y, world.S, objective)
     inference.calibrate_labels(world.Y, world.S)
@@ -255,7 +250,6 @@ def _run(number: int, worlds: int) -> float:
 
 
 def run_all(worlds: int, said: str) -> None:
-    """Run all problems, several at the same time."""
     with ProcessPoolExecutor(_PROCESSES, multiprocessing.get_context("spawn")) as pool:
         found = pool.map(_run, range(len(PROBLEMS)), itertools.repeat(worlds))
         for problem, seconds in zip(PROBLEMS, found, strict=True):

@@ -49,7 +49,6 @@ class Draw:
         self.weights = 10.0 ** random.uniform(-1, 1, self.n)
 
     def power(self, low: float, high: float) -> float:
-        """Draw a number log-uniformly."""
         return float(10.0 ** self.random.uniform(low, high))
 
     def with_gaps(self) -> np.ndarray:
@@ -175,7 +174,6 @@ def low_rank_ridge(draw: Draw) -> Fit:
 
 
 def low_rank(draw: Draw) -> Fit:
-    """Fit factors of any rank with the trace norm."""
     Y, loss = draw.with_gaps(), str(draw.random.choice(["squared", "logistic", "squared_hinge"]))
     model = LowRankClassifier(
         int(draw.random.integers(1, 6)), loss=loss, regularization=draw.power(-3, 2), tol=draw.tol,
@@ -301,7 +299,6 @@ ESTIMATORS: dict[str, Callable[[Draw], Fit]] = {
 
 
 def violations(fit: Fit, tol: float) -> Iterator[str]:
-    """Say which words of a certificate are false."""
     model, last, gap = fit.model, fit.model.trace_[-1], fit.model.duality_gap_
     slack = _ROUNDING * abs(fit.objective)
     is_learned = isinstance(model, LabelGraphClassifier) and model.graph == "learn"
@@ -323,7 +320,6 @@ def violations(fit: Fit, tol: float) -> Iterator[str]:
 
 
 def attack(name: str, seeds: range) -> list[str]:
-    """Fit random problems; give the violations, a line each."""
     found = []
     for seed in seeds:
         draw = Draw(seed)
@@ -335,7 +331,6 @@ def attack(name: str, seeds: range) -> list[str]:
 
 
 def main() -> None:
-    """Attack every estimator."""
     chosen = read_options(
         __doc__,
         problems=flag(500, "random problems of each estimator"),

@@ -1,23 +1,31 @@
 """A contract for every public name: how it is called, and valid values of its arguments.
 
-A name that a package offers and that stands neither in ``CONTRACTS`` nor in ``WITHOUT`` fails a test.
+Most of it follows from what a name takes: an argument has the values that are usual for its name, or the
+choices of its annotation, or its default.  ``ARGUMENTS`` has what is otherwise, ``OBJECTS`` what methods are
+called on, ``ANSWERS`` what is looked at of an answer.  A public name with an argument of which nothing is
+known, and that does not stand in ``WITHOUT``, fails a test.
 """
 
 from __future__ import annotations
 
 import inspect
+import sys
+import types
+import typing
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
 import labelweave as lw
-from attacks.sparse_arrays import World
-from labelweave import datasets, display, extending, inference, kernels, metrics, noise, report, splits
+from attacks.public_names import public_names
+from attacks.world import World
+from labelweave import datasets, display, inference, kernels, noise, report, splits
 from labelweave.problems.losses import ENTRY_LOSSES
 
 _CLASSES = np.array(["a", "b", "c"])
@@ -54,7 +62,6 @@ class ContractWorld(World):
         return self._fitted[name]
 
     def path(self, name: str) -> Path:
-        """Give a file of the world, written when it is first asked for."""
         path = self.folder / name
         if not path.exists():
             _FILES[name](self, path)
@@ -80,16 +87,26 @@ def _of(*values: Any) -> Values:
     return lambda world: list(values)
 
 
+def _get(name: str) -> Values:
+    return lambda world: [getattr(world, name)]
+
+
+def _paths(name: str) -> Values:
+    return lambda world: [world.path(name), str(world.path(name))]
+
+
+def _new_path(suffix: str) -> Values:
+    return lambda world: [world.folder / f"new{suffix}", str(world.folder / f"new{suffix}")]
+
+
+def _models(*names: str) -> Values:
+    return lambda world: [world.model(name) for name in names]
+
+
 def _rows(world: ContractWorld) -> list[Any]:
     X = world.X
-    return [
-        X,
-        sp.csr_array(X),
-        pd.DataFrame(X).rename(columns=str),
-        X.astype(np.float32),
-        X.tolist(),
-        sp.coo_matrix(X),
-    ]
+    frame = pd.DataFrame(X).rename(columns=str)
+    return [X, sp.csr_array(X), frame, X.astype(np.float32), X.tolist(), sp.coo_matrix(X)]
 
 
 def _few_rows(world: ContractWorld) -> list[Any]:
@@ -151,39 +168,82 @@ def _classes(world: ContractWorld) -> list[Any]:
 
 def _one_hot(world: ContractWorld) -> list[Any]:
     table = (world.classes[:, None] == _CLASSES).astype(int)
-    return [
-        table,
-        sp.csr_array(table),
-        table.tolist(),
-        np.where(np.arange(len(table))[:, None] > 3, table, np.nan),
-    ]
+    missing = np.where(np.arange(len(table))[:, None] > 3, table, np.nan)
+    return [table, sp.csr_array(table), table.tolist(), missing]
 
 
-def _named(world: ContractWorld) -> list[Any]:
-    return [None, world.names, np.array(world.names)]
+def _some_labels(world: ContractWorld) -> list[Any]:
+    return [np.array([0, 2]), [1], np.array([0]), [3, 0]]
 
 
-def _get(name: str) -> Values:
-    return lambda world: [getattr(world, name)]
+def _label_graph(world: ContractWorld) -> list[Any]:
+    return [lw.Taxonomy([("p", "q"), ("p", "r"), ("q", "s"), ("r", "s")])]
 
 
-def _paths(name: str) -> Values:
-    return lambda world: [world.path(name), str(world.path(name))]
+_SOME_NODES = _of(["a", "c"], np.array(["a", "left"]), ("b",))
+USUAL: dict[str, Values] = {
+    "X": _rows,
+    "X_pool": _rows,
+    "Y": _targets,
+    "Y_train": _targets,
+    "Y_true": _targets,
+    "Y_pred": _decisions,
+    "y": _targets,
+    "y_true": _classes,
+    "y_pred": _classes,
+    "labels": _targets,
+    "scores": _scores,
+    "probabilities": _probabilities,
+    "sample_weight": _row_weights,
+    "entry_weight": lambda world: [world.W, None],
+    "data": _get("data"),
+    "graph": _get("graph"),
+    "taxonomy": _label_graph,
+    "frame": _get("frame"),
+    "k": _of(2, 1, np.int64(3)),
+    "names": lambda world: [None, world.names, np.array(world.names)],
+    "label_names": _of(None),
+    "n_labels": _of(3, 1),
+    "random_state": _of(0, None),
+    "key": _of(None, b"k" * 32),
+    "order": _of(1, 2),
+    "min_positives": _of(500, 1),
+    "zero_division": _of(0.0, 1.0),
+    "gamma": _of("scale", 0.5, 1),
+    "degree": _of(3, 1),
+    "coef0": _of(1.0, 0),
+    "left": _of(kernels.RBFKernel(0.5)),
+    "right": _of(kernels.CosineKernel()),
+    "leave_out": _of((), ["p"]),
+    "thresholds": _of(None, [0.1, 0.5]),
+    "label_separator": _of("|"),
+    "text": _of("words"),
+    "numeric": _of("size"),
+    "missing_numeric": _of("error", "mean"),
+    "min_df": _of(1, 0.1),
+    "ngram_range": _of((1, 1), (1, 2)),
+    "on_interrupt": _of("raise", "keep"),
+    "place": _of(0, 1),
+    "cv": _of(2),
+}
+"""Valid values by the name of an argument, unless ``ARGUMENTS`` has others."""
 
-
-def _new_path(suffix: str) -> Values:
-    return lambda world: [world.folder / f"new{suffix}", str(world.folder / f"new{suffix}")]
-
-
-def _plain(function: Callable[..., Any], finite: bool = True, /, **arguments: Values) -> Contract:
-    return Contract(lambda world, **given: function(**given), arguments, finite)
-
-
-def _on(make: Callable[[ContractWorld], Any], method: str, /, **arguments: Values) -> Contract:
-    return Contract(lambda world, **given: getattr(make(world), method)(**given), arguments)
-
-
-# ---- estimators
+# what shapes a picture, or is told of progress
+_LEFT_ALONE = {
+    *(
+        "on_iteration",
+        "callback",
+        "callbacks",
+        "on_progress",
+        "on_fit",
+        "cmap",
+        "colorbar",
+        "limit",
+        "panels",
+    ),
+    *("against", "relative", "max_rejected", "max_labels", "legend", "n_named", "leaf_height", "max_levels"),
+    *("measures", "counts", "block_rows", "decimal_marks"),
+}
 
 
 class Estimator(NamedTuple):
@@ -194,17 +254,14 @@ class Estimator(NamedTuple):
     valid: dict[str, tuple[Any, ...]]
     X: Values = _rows
     y: Values = _targets
-    weights: tuple[str, ...] = ("sample_weight",)
 
     def made(self, world: ContractWorld, given: dict[str, Any]) -> Any:
-        """Make one; a function stands for what a world has."""
         parameters = self.quick | given
         return self.kind(
             **{k: v(world) if getattr(v, "of_world", False) else v for k, v in parameters.items()}
         )
 
     def fit(self, world: ContractWorld, given: dict[str, Any]) -> Any:
-        """Make one and fit it to the usual rows."""
         return self.made(world, given).fit(self.X(world)[0], self.y(world)[0])
 
 
@@ -224,7 +281,6 @@ def _embedded(texts: list[str]) -> Any:
 
 _TEXTS = lw.LabelText(list("pqrs"), np.eye(4)[:, :3] + 0.1)
 _SCALINGS = ("none", "auto", "standard", "quantile", "unit")
-_BOTH = ("sample_weight", "entry_weight")
 ESTIMATORS = {
     "AutoLabelClassifier": Estimator(
         lw.AutoLabelClassifier, {"members": ["linear"]}, {"metric": ("micro_f1", "hamming_loss")}
@@ -233,32 +289,27 @@ ESTIMATORS = {
         lw.MaxMarginClassifier,
         {"tol": 0.1},
         {"kernel": _KERNELS, "scaling": _SCALINGS, "C": (1.0, 0.1, 10)},
-        weights=_BOTH,
     ),
     "KernelLogisticClassifier": Estimator(
         lw.KernelLogisticClassifier,
         {"tol": 0.1, "hyperparameters": "fixed"},
         {"kernel": _KERNELS},
         y=_classes,
-        weights=_BOTH,
     ),
     "LowRankClassifier": Estimator(
         lw.LowRankClassifier,
         {"max_iter": 5, "rank": 2},
         {"penalty": ("trace_norm", "ridge"), "rank": (2, 0.5)},
-        weights=_BOTH,
     ),
     "LowRankClassifierCV": Estimator(
         lw.LowRankClassifierCV,
         {"max_iter": 3, "ranks": [2], "regularizations": [1.0], "cv": 2},
         {"ranks": ([2], [1, 2])},
-        weights=_BOTH,
     ),
     "LabelGraphClassifier": Estimator(
         lw.LabelGraphClassifier,
         {"max_rounds": 1, "tol": 0.1, "max_iter": 5},
         {"graph": ("learn", "none", "full")},
-        weights=_BOTH,
     ),
     "LabelTreeClassifier": Estimator(
         lw.LabelTreeClassifier,
@@ -293,13 +344,12 @@ ESTIMATORS = {
         {"estimator": _LINEAR, "signatures": _world(lambda world: world.G), "temperature": 1.0},
         {},
         y=_known_targets,
-        weights=("groups",),
     ),
     "TableModel": Estimator(
         lw.TableModel,
         {"classifier": _LINEAR, "text": "words", "categorical": "kind", "numeric": "size"},
         {"text": ("words", None)},
-        X=lambda world: [world.frame],
+        X=_get("frame"),
     ),
     "BinaryRelevance": Estimator(lw.BinaryRelevance, {"tol": 0.1}, {"loss": ("squared", "logistic")}),
 }
@@ -311,695 +361,8 @@ _WRAPPERS = {
 }
 
 
-def _constructor(estimator: Estimator) -> Contract:
-    """Parameters are checked in ``fit``, as in all of scikit-learn."""
-
-    def call(world: ContractWorld, **given: Any) -> Any:
-        model = estimator.fit(world, given)
-        return (
-            model.predict_proba(estimator.X(world)[0])
-            if not hasattr(model, "decision_function")
-            else (model.decision_function(estimator.X(world)[0]))
-        )
-
-    arguments = {}
-    for name, parameter in inspect.signature(estimator.kind).parameters.items():
-        default = () if parameter.default is parameter.empty else (parameter.default,)
-        quick = (estimator.quick[name],) if name in estimator.quick else default
-        values = estimator.valid.get(name, quick)
-        if name not in ("on_iteration", "callback", "callbacks"):
-            arguments[name] = _of(*values)
-    return Contract(call, arguments)
-
-
-def _estimator_contracts() -> dict[str, Contract]:
-    made: dict[str, Contract] = {}
-    for name, estimator in ESTIMATORS.items():
-        made[name] = _constructor(estimator)
-
-        def make(world: ContractWorld, name: str = name) -> Any:
-            return world.model(name)
-
-        def answered(world: ContractWorld, method: str, e: Estimator = estimator, **given: Any) -> Any:
-            model = getattr(e.made(world, {}), method)(**given)
-            return model.predict(given["X"])
-
-        for method in ("fit", "partial_fit"):
-            if hasattr(estimator.kind, method) or (
-                method == "partial_fit" and name in ("MaxMarginClassifier", "LowRankClassifier")
-            ):
-                taken = (
-                    inspect.signature(getattr(estimator.kind, method)).parameters
-                    if method == "fit"
-                    else ("X", "y")
-                )
-                arguments = {"X": estimator.X, "y": estimator.y}
-                arguments |= {w: _row_weights for w in ("sample_weight",) if w in taken}
-                arguments |= (
-                    {"entry_weight": lambda world: [world.W, None]}
-                    if "entry_weight" in taken and name != "KernelLogisticClassifier"
-                    else {}
-                )
-                arguments |= {"groups": _of(None)} if "groups" in taken else {}
-                made[f"{name}.{method}"] = Contract(
-                    lambda world, m=method, f=answered, **given: f(world, m, **given), arguments
-                )
-        few = _few_rows if estimator.X is _rows else estimator.X
-        for method in (
-            "predict",
-            "decision_function",
-            "predict_proba",
-            "predict_log_proba",
-            "expected_attributes",
-            "predict_attributes",
-        ):
-            asked = f"{name} of probabilities" if name in _WRAPPERS and method == "predict_proba" else name
-            made[f"{name}.{method}"] = _on(
-                lambda world, asked=asked: world.model(asked), method, X=few
-            )._replace(finite=method != "predict_log_proba")
-        made[f"{name}.predict_top"] = _on(make, "predict_top", X=few, k=_of(2, 1, np.int64(3)))
-        made[f"{name}.score"] = _on(make, "score", X=estimator.X, y=estimator.y, sample_weight=_row_weights)
-        made[f"{name}.save"] = _on(make, "save", path=_new_path(".lw"), key=_of(None, b"k" * 32))
-    made["KernelLogisticClassifier.predict_or_reject"] = _on(
-        lambda world: world.model("KernelLogisticClassifier"),
-        "predict_or_reject",
-        X=_few_rows,
-        fraction=_of(0.2),
-        confidence=_of(None),
-    )
-    made["LabelGraphClassifier.predict_map"] = _on(
-        lambda world: world.model("LabelGraphClassifier"),
-        "predict_map",
-        X=_rows,
-        known=lambda world: [None, world.Y],
-    )
-    made["LabelTreeClassifier.shortlist_recall"] = _on(
-        lambda world: world.model("LabelTreeClassifier"),
-        "shortlist_recall",
-        X=_rows,
-        y=lambda world: [world.Y],
-        k=_of(2, 1),
-        beam=_of(1, 3),
-        budget=_of(None, 2),
-    )._replace(finite=False)
-    made["AutoLabelClassifier.with_metric"] = Contract(
-        lambda world, metric: world.model("AutoLabelClassifier").with_metric(metric).predict(world.X),
-        {"metric": _of("micro_f1", "hamming_loss")},
-    )
-    made["MaxMarginClassifier.add_labels"] = Contract(_added, _ADDED)
-    made["TableModel.of_fitted"] = Contract(
-        lambda world, vectorizer, classifier, columns: lw.TableModel.of_fitted(
-            vectorizer, classifier, columns
-        ).predict(world.frame),
-        {
-            "vectorizer": lambda world: [world.model("TableModel").vectorizer_],
-            "classifier": lambda world: [world.model("TableModel").classifier_],
-            "columns": _of(None),
-        },
-    )
-    return made
-
-
-def _added(world: ContractWorld, **given: Any) -> Any:
-    model = ESTIMATORS["MaxMarginClassifier"].fit(world, {})
-    return model.add_labels(**given).decision_function(world.X)
-
-
-_ADDED: dict[str, Values] = {
-    "names": _of(["new"], np.array(["new"])),
-    "label_covariance": _of(np.eye(5) + 0.5, lw.LabelCovariance.identity(5)),
-    "label_mean": _of(None),
-}
-
-
-# ---- labels
-
-
-def _some_labels(world: ContractWorld) -> list[Any]:
-    return [np.array([0, 2]), [1], np.array([0]), [3, 0]]
-
-
-def _label_contracts() -> dict[str, Contract]:
-    covariance, graph, tree = lw.LabelCovariance, lw.CliqueGraph, lw.Taxonomy
-    on_tree = lambda world: world.tree  # noqa: E731
-    some_nodes = _of(["a", "c"], np.array(["a", "left"]), ("b",))
-    return {
-        "LabelMatrix": _plain(
-            lw.LabelMatrix, positives=_known_targets_table, observed=_of(None), names=_named, doubts=_of(None)
-        ),
-        "LabelMatrix.from_probabilities": _plain(
-            lw.LabelMatrix.from_probabilities,
-            P=lambda world: [0.8 * world.Y, sp.csr_array(0.3 * world.Y), world.labels],
-            names=_of(None),
-        ),
-        "ClassProbabilities": _plain(
-            lw.ClassProbabilities, probabilities=_class_probabilities, classes=_of(None, list("pqr"))
-        ),
-        "ClassProbabilities.of_labels": _plain(
-            lw.ClassProbabilities.of_labels,
-            labels=lambda world: [lw.LabelMatrix.from_probabilities(world.Q)],
-            classes=_of(["p", "q", "r"], np.array([3, 1, 2])),
-        ),
-        "LabelMatrix.stacked": Contract(
-            lambda world, names: lw.LabelMatrix.stacked([world.labels, lw.LabelMatrix(world.Y, None, names)]),
-            {"names": _of(None)},
-        ),
-        "LabelMatrix.from_any": _plain(lw.LabelMatrix.from_any, Y=_targets, names=_of(None)),
-        "LabelMatrix.masked": _on(
-            _get_labels,
-            "masked",
-            observed=lambda world: [world.Y, world.Y.astype(bool), sp.csr_array(world.Y)],
-        ),
-        "LabelMatrix.select_labels": _on(_get_labels, "select_labels", labels=_some_labels),
-        "LabelMatrix.without_labels": _on(_get_labels, "without_labels", labels=_some_labels),
-        "CliqueGraph": _plain(
-            graph,
-            n_labels=_of(4, np.int64(5)),
-            cliques=_of([(0, 1), (1, 2, 3)], [], [[0, 3]]),
-            label_names=_of(None),
-            weights=_of(None),
-            signs=_of(None),
-        ),
-        "CliqueGraph.complete": _plain(graph.complete, n_labels=_of(3, 1), label_names=_of(None)),
-        "CliqueGraph.empty": _plain(graph.empty, n_labels=_of(3, 1), label_names=_of(None)),
-        "CliqueGraph.from_edges": _plain(
-            graph.from_edges, edges=_of([(0, 1), (1, 2)], [(0, 1)]), label_names=_of(None), n_labels=_of(3)
-        ),
-        "CliqueGraph.first": _on(lambda world: world.graph, "first", count=_of(1, 2, 0)),
-        "LabelCovariance.dense": _shown(
-            covariance.dense,
-            matrix=lambda world: [world.covariance.to_dense(), np.eye(2), [[1.0]]],
-            label_names=_of(None),
-        ),
-        "LabelCovariance.identity": _shown(covariance.identity, n_labels=_of(3, 1), label_names=_of(None)),
-        "LabelCovariance.low_rank": _shown(
-            covariance.low_rank,
-            factor=lambda world: [world.F, sp.csr_array(world.F), world.F.tolist()],
-            diagonal=_of(0.0, 1, [1.0] * 4),
-            label_names=_named,
-        ),
-        "LabelCovariance.from_labels": _shown(
-            covariance.from_labels, Y=_targets, centered=_of(True, False), prior_count=_of(5.0, 0)
-        ),
-        "LabelCovariance.from_signatures": _shown(
-            covariance.from_signatures, signatures=_get("G"), class_prior=_of(None, [1, 1, 2, 1, 0])
-        ),
-        "LabelCovariance.from_taxonomy": _shown(
-            covariance.from_taxonomy,
-            taxonomy=_get("tree"),
-            label_names=some_nodes,
-            variances=_of(None, {"left": 2.0}),
-            normalized=_of(True, False),
-        ),
-        "LabelMean": Contract(
-            lambda world, **given: lw.LabelMean(**given).weights(),
-            {
-                "label_factors": lambda world: [np.ones((3, 2)), [[1, 2], [0, 1], [2, 2]]],
-                "feature_factors": lambda world: [np.ones((world.X.shape[1], 2))],
-                "intercepts": _of(None, [0.0, 1.0, 2.0]),
-                "label_names": _of(None, list("abc")),
-            },
-        ),
-        "LabelText": Contract(
-            lambda world, **given: lw.LabelText(**given).covariance().to_dense(),
-            {
-                "descriptions": _of({"a": "first", "b": ""}, ["a", "b"]),
-                "embedding": _of(np.eye(2), [[1, 0], [1, 1]], lambda texts: np.eye(2)),
-            },
-        ),
-        "LabelText.covariance": Contract(
-            lambda world, **given: _TEXTS.covariance(**given).to_dense(),
-            {"share": _of(0.6, 0, 1), "width": _of(0.7, 2)},
-        ),
-        "LabelText.with_labels": Contract(
-            lambda world, **given: _TEXTS.with_labels(**given).directions(),
-            {"descriptions": _of(["new"], {"new": "text"}), "embedding": _of(np.ones((1, 3)))},
-        ),
-        "LabelText.mean": Contract(
-            lambda world, **given: _TEXTS.mean(**given).scores(world.X),
-            {
-                "features": lambda world: [np.ones((world.X.shape[1], 3)) * np.arange(3.0)],
-                "X": _get("X"),
-                "strength": _of(1.0, 2),
-                "level": _of(0.0, -1),
-                "embedding": _of(None),
-            },
-        ),
-        "LabelCovariance.scaled": Contract(
-            lambda world, scale: world.covariance.scaled(scale).to_dense(), {"scale": _of(2.0, 1)}
-        ),
-        "LabelCovariance.shrink": Contract(
-            lambda world, amount: world.covariance.shrink(amount).to_dense(), {"amount": _of(0.5, 0, 1)}
-        ),
-        "LabelCovariance.check_variances": _on(
-            lambda world: world.covariance, "check_variances", label_names=_named
-        ),
-        "LabelCovariance.plot": _closed(lambda world: world.covariance, "plot"),
-        "Taxonomy": _plain(
-            tree, pairs=_of([("r", "a"), ("r", "b")], {("r", "a")}), nodes=_of((), ["c"]), root=_of(None)
-        ),
-        "Taxonomy.from_any": _plain(
-            tree.from_any, source=lambda world: [[("r", "a")], {"r": ["a", "b"]}, world.tree, ["a/b", "a/c"]]
-        ),
-        "Taxonomy.from_nested": _plain(
-            tree.from_nested, mapping=_of({"r": ["a", "b"]}, {"r": {"a": {}, "b": ["c"]}})
-        ),
-        "Taxonomy.from_networkx": _plain(
-            tree.from_networkx, graph=lambda world: [world.tree.to_networkx()], root=_of(None)
-        ),
-        "Taxonomy.from_paths": _plain(
-            tree.from_paths, paths=_of(["a/b", "a/c"], ["a"]), separator=_of("/", "."), ancestors=_of("add")
-        ),
-        "Taxonomy.children": _on(on_tree, "children", name=_of("left", "a")),
-        "Taxonomy.ancestors": _on(on_tree, "ancestors", name=_of("left", "a")),
-        "Taxonomy.descendants": _on(on_tree, "descendants", name=_of("left", "a")),
-        "Taxonomy.require_tree": _on(on_tree, "require_tree", what=_of("A path")),
-        "Taxonomy.path": _on(on_tree, "path", name=_of("left", "a")),
-        "Taxonomy.leaves_below": _on(on_tree, "leaves_below", name=_of("left", "a")),
-        "Taxonomy.common_ancestor": _on(on_tree, "common_ancestor", first=_of("a"), second=_of("b", "c")),
-        "Taxonomy.depth": _on(on_tree, "depth", names=_of("a", ["a", "left"], np.array(["b"]))),
-        "Taxonomy.is_leaf": _on(on_tree, "is_leaf", names=_of("a", ["a", "left"])),
-        "Taxonomy.top": _on(on_tree, "top", names=_of("a", ["a", "left"])),
-        "Taxonomy.distances": _on(on_tree, "distances", names=some_nodes, others=_of(None, ["b"])),
-        "Taxonomy.groups": _on(
-            on_tree, "groups", by=_of("shared", "class", "level", "subtree"), names=_of(None, ["a", "b"])
-        ),
-        "Taxonomy.membership": _on(on_tree, "membership", label_names=some_nodes),
-        "Taxonomy.parents_of": _on(on_tree, "parents_of", names=some_nodes),
-        "Taxonomy.pruned": _on(on_tree, "pruned", keep=_of((), ["a"])),
-        "Taxonomy.restricted": _on(on_tree, "restricted", names=some_nodes),
-        "Taxonomy.under": _on(on_tree, "under", target_names=some_nodes, leaf_names=_of(["a", "b", "c"])),
-        "Taxonomy.at_or_above": _on(on_tree, "at_or_above", label_names=some_nodes),
-        "Taxonomy.closed": _on(
-            on_tree,
-            "closed",
-            labels=lambda world: [pd.DataFrame([[1, 0, None, 0], [0, 0, 0, 1]], columns=_NODES)],
-            incomplete=_of(False, True),
-        ),
-        "Taxonomy.deepest": _on(
-            on_tree,
-            "deepest",
-            labels=lambda world: [pd.DataFrame([[1, 1, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]], columns=_NODES)],
-        ),
-    }
-
-
-def _get_labels(world: ContractWorld) -> Any:
-    return world.labels
-
-
-def _known_targets_table(world: ContractWorld) -> list[Any]:
-    return [sp.csr_array(world.Y), world.Y]
-
-
-def _shown(function: Callable[..., Any], /, **arguments: Values) -> Contract:
-    """Write out the covariance that is made."""
-    return Contract(lambda world, **given: function(**given).to_dense(), arguments)
-
-
-# ---- metrics, inference, splits
-
-
-def _graph(world: ContractWorld) -> list[Any]:
-    return [lw.Taxonomy([("p", "q"), ("p", "r"), ("q", "s"), ("r", "s")])]
-
-
-def _hierarchy_contracts() -> dict[str, Contract]:
-    """Metrics of label sets and scores in a hierarchy."""
-    made: dict[str, Contract] = {}
-    common: dict[str, Values] = {"Y_true": _named_targets, "taxonomy": _graph}
-    weighted = common | {"sample_weight": _row_weights}
-    sets = weighted | {"Y_pred": _decisions, "leave_out": _of((), ["p"])}
-    scores = weighted | {"probabilities": _scores, "thresholds": _of(None, [0.1, 0.5])}
-    for name in ("precision", "recall", "f1"):
-        function = getattr(metrics, f"hierarchical_{name}_score")
-        averages = {"average": _of("micro", "macro", "example"), "zero_division": _of(0.0, 1.0)}
-        made[function.__name__] = _plain(function, **sets, **averages)
-    costs = {"Y_pred": _decisions, "cost": _of("siblings", "one")}
-    made["h_loss"] = _plain(metrics.h_loss, **weighted, **costs)
-    made["information_content"] = _plain(metrics.information_content, labels=_named_targets, taxonomy=_graph)
-    made["fmax_score"] = _plain(metrics.fmax_score, False, **scores, leave_out=_of((), ["p"]))
-    bits = _of({"p": 0.0, "q": 1.0, "r": 2.0, "s": 0.5})
-    made["smin_loss"] = _plain(metrics.smin_loss, False, **scores, information=bits)
-    made["depth_table"] = _plain(
-        metrics.depth_table,
-        False,
-        **weighted,
-        scores=_scores,
-        Y_pred=lambda world: [None, *_decisions(world)],
-    )
-    return made
-
-
-def _metric_contracts() -> dict[str, Contract]:
-    made: dict[str, Contract] = {}
-    weight = {"sample_weight": _row_weights}
-    for name in ("f1_score", "precision_score", "recall_score"):
-        averages = _of("micro", "macro", "example", None)
-        found = inspect.signature(getattr(metrics, name)).parameters["average"].annotation
-        averages = _of("micro", "macro") if "micro" in found else averages
-        made[name] = _plain(
-            getattr(metrics, name),
-            Y_true=_targets,
-            Y_pred=_decisions,
-            average=averages,
-            zero_division=_of(0.0, 1.0),
-            **weight,
-        )
-    for name in ("hamming_loss", "subset_accuracy"):
-        made[name] = _plain(getattr(metrics, name), Y_true=_targets, Y_pred=_decisions, **weight)
-    for name in ("ranking_loss", "coverage_error", "label_ranking_average_precision"):
-        made[name] = _plain(getattr(metrics, name), Y_true=_targets, scores=_scores, **weight)
-    made["average_precision_score"] = Contract(
-        lambda world, **given: metrics.average_precision_score(**given),
-        {"Y_true": _targets, "scores": _scores, "average": _of("micro", "macro", "weighted", None), **weight},
-        finite=False,
-    )
-    for name in ("precision_at_k", "ndcg_at_k"):
-        made[name] = _plain(
-            getattr(metrics, name), Y_true=_targets, scores=_scores, k=_of(2, 1, np.int64(3)), **weight
-        )
-    made["average_auc"] = _plain(
-        metrics.average_auc, False, Y_true=_targets, scores=_scores, average=_of("label", "example")
-    )
-    made["score_table"] = _plain(
-        metrics.score_table, False, Y_true=_targets, scores=_scores, Y_pred=_decisions, k=_of((1, 3), [1])
-    )
-    made["propensities"] = _plain(metrics.propensities, Y_train=_targets, a=_of(0.55), b=_of(1.5))
-    made["propensity_scored_precision_at_k"] = _plain(
-        metrics.propensity_scored_precision_at_k,
-        False,
-        Y_true=_targets,
-        scores=_scores,
-        propensity=_of(np.full(4, 0.5), [1.0] * 4),
-        k=_of(2),
-    )
-    made["expected_calibration_error"] = _plain(
-        metrics.expected_calibration_error,
-        Y_true=_targets,
-        probabilities=_probabilities,
-        n_bins=_of(15, 1),
-        average=_of("micro", "macro", None),
-        least=_of(0.0, 0.05),
-    )
-    classes = _of(_CLASSES, _CLASSES.tolist())
-    for name in ("class_summary", "error_reject_curve", "log_loss", "mean_reciprocal_rank"):
-        arguments = {
-            "y_true": _classes,
-            "probabilities": _class_probabilities,
-            "classes": classes,
-            "sample_weight": _row_weights,
-        }
-        if name in ("class_summary", "log_loss"):
-            arguments["taxonomy"] = lambda world: [None, world.tree]
-        if name == "class_summary":
-            arguments["y_pred"] = lambda world: [None, world.classes]
-        made[name] = _plain(getattr(metrics, name), **arguments)
-    for name in ("parent_accuracy", "taxonomic_loss"):
-        made[name] = _plain(
-            getattr(metrics, name), y_true=_classes, y_pred=_classes, taxonomy=_get("tree"), **weight
-        )
-    made["harmonic_mean_accuracy"] = _plain(
-        metrics.harmonic_mean_accuracy,
-        False,
-        y_true=_classes,
-        y_pred=_classes,
-        seen_classes=_of(["a"], ["a", "b"]),
-    )
-    made["get_scorer"] = Contract(
-        lambda world, name: metrics.get_scorer(name)(
-            world.model("CalibratedLabelClassifier"), world.X, world.Y
-        ),
-        {"name": _of("micro_f1", "neg_hamming_loss", "neg_ranking_loss")},
-    )
-    return made
-
-
-def _inference_contracts() -> dict[str, Contract]:
-    def mapped(method: str) -> Callable[..., Any]:
-        return lambda world, **given: getattr(inference.MapInference(world.graph), method)(**given)
-
-    return {
-        "adaptive_scores": _plain(
-            inference.adaptive_scores, probabilities=_class_probabilities, seed=_of(0, 3, np.int64(7))
-        ),
-        "best_parent": _plain(
-            inference.best_parent,
-            probabilities=_class_probabilities,
-            parent_of_class=_of(["left", "left", "c"]),
-        ),
-        "calibrate_labels": Contract(
-            lambda world, **given: inference.calibrate_labels(**given).probabilities(world.S),
-            {
-                "labels": _targets,
-                "scores": _scores,
-                "method": _of("sigmoid", "isotonic", "auto"),
-                "pooling": _of(True, False),
-                "min_positives": _of(500, 1),
-                "sample_weight": _row_weights,
-            },
-        ),
-        "calibrate_classes": Contract(
-            lambda world, **given: inference.class_probabilities(
-                inference.calibrate_classes(**given), world.Q
-            ),
-            {
-                "labels": _one_hot,
-                "scores": _get("Q"),
-                "method": _of("sigmoid", "isotonic", "auto"),
-                "pooling": _of(True, False),
-                "min_positives": _of(500, 1),
-                "sample_weight": _row_weights,
-            },
-        ),
-        "class_probabilities": _plain(
-            inference.class_probabilities,
-            calibration=lambda world: [inference.calibrate_classes(_one_hot(world)[0], world.Q)],
-            scores=_get("Q"),
-        ),
-        "choose_thresholds": _plain(
-            lambda **given: inference.choose_thresholds(**given).value,
-            labels=_targets,
-            scores=_scores,
-            objective=_of("micro_f1", "macro_f1"),
-            scope=_of("label", "global"),
-            target=_of(None),
-            pooling=_of(0.0, 0.5, "auto"),
-            sample_weight=_row_weights,
-        ),
-        "choose_top_k": _plain(
-            inference.choose_top_k,
-            labels=_targets,
-            scores=_scores,
-            objective=_of("micro_f1"),
-            target=_of(None),
-            sample_weight=_row_weights,
-        ),
-        "control_mistakes": _plain(
-            inference.control_mistakes,
-            False,
-            labels=_targets,
-            scores=_scores,
-            control=_of("false_negatives", "false_discoveries"),
-            level=_of(0.6),
-            guarantee=_of("probability"),
-            confidence=_of(0.5),
-        ),
-        "enforce_hierarchy": _plain(
-            inference.enforce_hierarchy,
-            scores=_get("S"),
-            taxonomy=_graph,
-            label_names=_get("names"),
-            enforce=_of("max", "projection"),
-            label_weight=_of(None, [1.0, 2.0, 0.5, 3.0]),
-        ),
-        "term_lists": _plain(
-            inference.term_lists,
-            labels=_targets,
-            taxonomy=_graph,
-            label_names=_get("names"),
-            terms=_of("predicted", "closed", "specific"),
-            probabilities=_probabilities,
-        ),
-        "h_loss_sets": _plain(
-            inference.h_loss_sets, probabilities=_probabilities, taxonomy=_graph, label_names=_get("names")
-        ),
-        "expected_f1_sizes": _plain(
-            inference.expected_f1_sizes, probabilities=_probabilities, empty_value=_of(0.0, 1.0)
-        ),
-        "favour_rare_labels": _plain(
-            inference.favour_rare_labels,
-            labels=lambda world: [np.tile(np.arange(world.S.shape[1]), (len(world.S), 1))],
-            scores=_get("S"),
-            propensity=lambda world: [np.linspace(0.2, 1.0, world.S.shape[1])],
-            k=_of(1, 2),
-            power=_of(0.5, 0.0, 1.0),
-            sharpness=_of(3.0, 1.0),
-        ),
-        "least_expected_loss": _plain(
-            inference.least_expected_loss,
-            probabilities=_class_probabilities,
-            losses=_of(1 - np.eye(3), np.ones((3, 3))),
-        ),
-        "most_probable": _plain(inference.most_probable, probabilities=_class_probabilities),
-        "rejected": _plain(
-            inference.rejected,
-            probabilities=_class_probabilities,
-            confidence=_of(None),
-            fraction=_of(0.2, 0.0, 1.0),
-        ),
-        "scores_above_top_k": _plain(
-            inference.scores_above_top_k, scores=_get("S"), k=lambda world: [2, np.full(len(world.S), 1)]
-        ),
-        "MapInference": Contract(
-            lambda world, **given: inference.MapInference(**given).solve(
-                world.S, np.zeros((len(world.S), given["graph"].table_starts[-1]))
-            ),
-            {
-                "graph": _get("graph"),
-                "method": _of("auto"),
-                "exact_width": _of(12, 0),
-                "max_nodes": _of(1000, 1),
-                "max_iter": _of(100, 1),
-            },
-        ),
-        "IsotonicCalibration.probabilities": _on(
-            lambda world: inference.calibrate_labels(world.Y, world.S, "isotonic", min_positives=1),
-            "probabilities",
-            scores=_get("S"),
-        ),
-        "SoftmaxCalibration.probabilities": _on(
-            lambda world: inference.calibrate_classes(_one_hot(world)[0], world.Q),
-            "probabilities",
-            scores=_get("Q"),
-        ),
-        "SigmoidCalibration.probabilities": _on(
-            lambda world: inference.calibrate_labels(world.Y, world.S), "probabilities", scores=_get("S")
-        ),
-    }
-
-
-def _split_contracts() -> dict[str, Contract]:
-    def folds(kind: Any) -> Callable[..., Any]:
-        return lambda world, **given: list(islice(kind(**given).split(world.X, world.Y), 3))
-
-    k_fold, shuffled = splits.IterativeStratifiedKFold, splits.IterativeStratifiedShuffleSplit
-    sizes = {
-        "test_size": _of(None, 0.3, 3),
-        "train_size": _of(None, 0.5),
-        "random_state": _of(0, None),
-        "order": _of(1, 2),
-    }
-    split = {"X": _rows, "y": _targets, "groups": _of(None)}
-    return {
-        "IterativeStratifiedKFold": Contract(
-            folds(k_fold),
-            {
-                "n_splits": _of(2, 3),
-                "shuffle": _of(True, False),
-                "random_state": _of(None),
-                "order": _of(1, 2),
-            },
-        ),
-        "IterativeStratifiedShuffleSplit": Contract(folds(shuffled), {"n_splits": _of(2, 1)} | sizes),
-        "IterativeStratifiedKFold.split": Contract(
-            lambda world, **given: list(k_fold(2).split(**given)), split
-        ),
-        "IterativeStratifiedShuffleSplit.split": Contract(
-            lambda world, **given: list(shuffled(2, random_state=0).split(**given)), split
-        ),
-        "stratified_train_test_split": Contract(
-            lambda world, X, y, **given: len(splits.stratified_train_test_split(X, y, **given)),
-            {"X": _rows, "y": _known_targets} | sizes | {"stratify": _of(None)},
-        ),
-    }
-
-
-# ---- kernels, data sets, files
-
-
-def _extending_contracts() -> dict[str, Contract]:
-    """Checks give nothing: what they were given is right, or refused."""
-    loss = ENTRY_LOSSES["logistic"]()
-    return {
-        "check_covariance": Contract(
-            lambda world, **given: extending.check_covariance(**given),
-            {"covariance": lambda world: [world.covariance, lw.LabelCovariance.identity(3)]},
-        ),
-        "check_kernel": Contract(
-            lambda world, **given: extending.check_kernel(**given),
-            {
-                "kernel": _of(kernels.RBFKernel(0.5), kernels.LinearKernel()),
-                "X": lambda world: [None, world.X, sp.csr_array(world.X)],
-            },
-        ),
-        "check_loss": Contract(lambda world, **given: extending.check_loss(**given), {"loss": _of(loss)}),
-    }
-
-
-def _kernel_contracts() -> dict[str, Contract]:
-    made: dict[str, Contract] = {}
-
-    def fitted(make: Callable[..., Any]) -> Callable[..., Any]:
-        def call(world: ContractWorld, **given: Any) -> Any:
-            model = lw.MaxMarginClassifier(kernel=make(**given), tol=0.1).fit(world.X, world.Y)
-            return model.decision_function(world.X)
-
-        return call
-
-    rbf, cosine = kernels.RBFKernel(0.5), kernels.CosineKernel()
-    gamma, coefficient = _of("scale", 0.5, 1), _of(1.0, 0)
-    found: dict[str, dict[str, Values]] = {
-        "ARDKernel": {"gamma": _of(1.0, 0.5), "weights": _of(None)},
-        "CallableKernel": {"function": _of(lambda left, right: np.asarray(left) @ np.asarray(right).T)},
-        "ConstantKernel": {"value": _of(1.0, 2)},
-        "CosineKernel": {},
-        "ForestKernel": {"forest": _of(None), "n_trees": _of(5, 1), "random_state": _of(0, 7)},
-        "LaplacianKernel": {"gamma": gamma},
-        "LinearKernel": {},
-        "PolynomialKernel": {"degree": _of(3, 1), "gamma": gamma, "coef0": coefficient},
-        "ProductKernel": {"left": _of(rbf), "right": _of(cosine)},
-        "RBFKernel": {"gamma": gamma},
-        "ScaledKernel": {"kernel": _of(rbf), "scale": coefficient},
-        "SumKernel": {"left": _of(rbf), "right": _of(cosine)},
-        "make_kernel": {
-            "kernel": _of("rbf", "linear", "poly", rbf),
-            "gamma": gamma,
-            "degree": _of(3),
-            "coef0": coefficient,
-        },
-    }
-    for name, arguments in found.items():
-        made[name] = Contract(fitted(getattr(kernels, name)), arguments)
-    made["ForestKernel.of"] = Contract(
-        fitted(kernels.ForestKernel.of), {"forest": lambda world: [_forest(world)]}
-    )
-    log_parameters = {
-        "ARDKernel": kernels.ARDKernel(1.0, np.ones(2)),
-        "ConstantKernel": kernels.ConstantKernel(),
-        "CosineKernel": cosine,
-        "ForestKernel": kernels.ForestKernel(),
-        "LaplacianKernel": kernels.LaplacianKernel(0.5),
-        "LinearKernel": kernels.LinearKernel(),
-        "PolynomialKernel": kernels.PolynomialKernel(2, 0.5),
-        "ProductKernel": kernels.ProductKernel(rbf, rbf),
-        "RBFKernel": rbf,
-        "ScaledKernel": kernels.ScaledKernel(rbf),
-        "SumKernel": kernels.SumKernel(rbf, rbf),
-        "CallableKernel": kernels.CallableKernel(np.dot),
-    }
-    for name, kernel in log_parameters.items():
-        made[f"{name}.with_log_parameters"] = Contract(
-            lambda world, theta, k=kernel: k.with_log_parameters(theta).log_parameters(),
-            {"theta": _of(kernel.log_parameters())},
-        )
-    return made
-
-
-def _forest(world: ContractWorld) -> Any:
-    from sklearn.ensemble import RandomForestClassifier
-
-    return RandomForestClassifier(3, random_state=0).fit(world.X, world.Y)
+def _fit_kernel(world: ContractWorld, kernel: Any) -> Any:
+    return lw.MaxMarginClassifier(kernel=kernel, tol=0.1).fit(world.X, world.Y).decision_function(world.X)
 
 
 def _written_mulan(world: ContractWorld, path: Path) -> None:
@@ -1018,474 +381,701 @@ _FILES: dict[str, Callable[[ContractWorld, Path], Any]] = {
     "h.arff": lambda world, path: datasets.write_hierarchical_arff(datasets.make_taxonomy(8, 3), path),
     "m.lw": lambda world, path: world.model("MaxMarginClassifier").save(path),
 }
+_COLUMNS = datasets.TableColumns(labels="tags", label_separator="|", text="words", numeric="size")
 
 
-def _dataset_contracts() -> dict[str, Contract]:
-    columns = datasets.TableColumns(labels="tags", label_separator="|", text="words", numeric="size")
-    roles = {
-        "labels": _of("tags", ["p"], None),
-        "label_separator": _of("|"),
-        "text": _of("words"),
-        "categorical": _of("kind", None),
-        "numeric": _of("size"),
-        "drop": _of(None),
-        "id": _of(None),
+def _vectorizer() -> Any:
+    return datasets.TableVectorizer("words", "kind", "size")
+
+
+def _errors(world: ContractWorld) -> Any:
+    return noise.find_label_errors(None, world.Y, scores=world.S).ranked(4)
+
+
+def _class_calibration(world: ContractWorld) -> Any:
+    return inference.calibrate_classes(_one_hot(world)[0], world.Q)
+
+
+_RBF, _COSINE = kernels.RBFKernel(0.5), kernels.CosineKernel()
+_WITH_PARAMETERS = {
+    "ARDKernel": kernels.ARDKernel(1.0, np.ones(2)),
+    "ConstantKernel": kernels.ConstantKernel(),
+    "CosineKernel": _COSINE,
+    "ForestKernel": kernels.ForestKernel(),
+    "LaplacianKernel": kernels.LaplacianKernel(0.5),
+    "LinearKernel": kernels.LinearKernel(),
+    "PolynomialKernel": kernels.PolynomialKernel(2, 0.5),
+    "ProductKernel": kernels.ProductKernel(_RBF, _RBF),
+    "RBFKernel": _RBF,
+    "ScaledKernel": kernels.ScaledKernel(_RBF),
+    "SumKernel": kernels.SumKernel(_RBF, _RBF),
+    "CallableKernel": kernels.CallableKernel(np.dot),
+}
+OBJECTS: dict[str, Callable[[ContractWorld], Any]] = {
+    "CliqueGraph": lambda world: world.graph,
+    "LabelCovariance": lambda world: world.covariance,
+    "LabelMatrix": lambda world: world.labels,
+    "LabelText": lambda world: _TEXTS,
+    "Taxonomy": lambda world: world.tree,
+    "datasets.TableVectorizer": lambda world: _vectorizer().fit(world.frame),
+    "inference.IsotonicCalibration": lambda world: inference.calibrate_labels(
+        world.Y, world.S, "isotonic", min_positives=1
+    ),
+    "inference.SigmoidCalibration": lambda world: inference.calibrate_labels(world.Y, world.S),
+    "inference.SoftmaxCalibration": _class_calibration,
+    "noise.LabelErrors": _errors,
+    "splits.IterativeStratifiedKFold": lambda world: splits.IterativeStratifiedKFold(2),
+    "splits.IterativeStratifiedShuffleSplit": lambda world: splits.IterativeStratifiedShuffleSplit(
+        2, random_state=0
+    ),
+    **{f"kernels.{name}": lambda world, kernel=kernel: kernel for name, kernel in _WITH_PARAMETERS.items()},
+}
+"""What the methods of a class are called on, but for estimators and pictures."""
+
+
+def _folds(world: ContractWorld, splitter: Any) -> Any:
+    return list(islice(splitter.split(world.X, world.Y), 3))
+
+
+def _as_features(world: ContractWorld, vectorizer: Any) -> Any:
+    return vectorizer.fit_transform(world.frame)
+
+
+ANSWERS: dict[str, Callable[[ContractWorld, Any], Any]] = {
+    "AutoLabelClassifier.with_metric": lambda world, found: found.predict(world.X),
+    "LabelMean": lambda world, found: found.weights(),
+    "LabelText": lambda world, found: found.covariance().to_dense(),
+    "LabelText.mean": lambda world, found: found.scores(world.X),
+    "LabelText.with_labels": lambda world, found: found.directions(),
+    "TableModel.of_fitted": lambda world, found: found.predict(world.frame),
+    "compare": lambda world, found: found.values["MaxMarginClassifier"]["hamming_loss"],
+    "datasets.TableColumns": lambda world, found: datasets.read_table_columns(world.path("t.csv"), found).Y,
+    "datasets.TableVectorizer": _as_features,
+    "datasets.TableVectorizer.fit": _as_features,
+    "datasets.TableVectorizer.fit_blocks": lambda world, found: found.transform(world.frame),
+    "datasets.TableVectorizer.set_params": _as_features,
+    "datasets.iterate_table": lambda world, found: [part.Y for part in found],
+    "datasets.make_clique_toy": lambda world, found: found[0].X,
+    "datasets.make_taxonomy": lambda world, found: found.X,
+    "datasets.make_text_like": lambda world, found: found.X,
+    "inference.MapInference": lambda world, found: found.solve(
+        world.S, np.zeros((len(world.S), world.graph.table_starts[-1]))
+    ),
+    "inference.calibrate_classes": lambda world, found: inference.class_probabilities(found, world.Q),
+    "inference.calibrate_labels": lambda world, found: found.probabilities(world.S),
+    "inference.choose_thresholds": lambda world, found: found.value,
+    "load": lambda world, found: found.decision_function(world.X),
+    "metrics.get_scorer": lambda world, found: found(
+        world.model("CalibratedLabelClassifier"), world.X, world.Y
+    ),
+    "next_queries": lambda world, found: found.gains,
+    "noise.LabelErrors.corrected": lambda world, found: found.to_signs(),
+    "noise.LabelErrors.ranked": lambda world, found: found.probability,
+    "noise.LabelErrors.reasons": lambda world, found: [one.effect for one in found],
+    "noise.LabelErrors.records": lambda world, found: [one["probability"] for one in found],
+    "noise.combine_annotators": lambda world, found: found.prevalence,
+    "noise.find_label_errors": lambda world, found: found.probabilities,
+    "report.ReportOptions": lambda world, found: report.write_report(
+        world.model("MaxMarginClassifier"), world.X, world.Y, world.folder / "r.html", options=found
+    ),
+    "splits.IterativeStratifiedKFold": _folds,
+    "splits.IterativeStratifiedShuffleSplit": _folds,
+    **{f"{name}.add_labels": lambda world, found: found.decision_function(world.X) for name in ESTIMATORS},
+    **{f"kernels.{name}": _fit_kernel for name in (*_WITH_PARAMETERS, "make_kernel", "ForestKernel.of")},
+    **{
+        f"kernels.{name}.with_log_parameters": lambda world, found: found.log_parameters()
+        for name in _WITH_PARAMETERS
+    },
+}
+"""What is looked at of an answer that does not show its numbers by itself."""
+
+_ROLES: dict[str, Values] = {
+    "text": _of("words"),
+    "categorical": _of("kind", None),
+    "numeric": _of("size"),
+    "drop": _of(None),
+    "id": _of(None),
+}
+_SIZES: dict[str, Values] = {"test_size": _of(None, 0.3, 3), "train_size": _of(None, 0.5)}
+_OF_CLASSES: dict[str, Values] = {
+    "probabilities": _class_probabilities,
+    "classes": _of(_CLASSES, _CLASSES.tolist()),
+}
+_WITH_TREE: dict[str, Values] = {"taxonomy": lambda world: [None, world.tree]}
+_IN_HIERARCHY: dict[str, Values] = {"Y_true": _named_targets, "probabilities": _scores}
+_FROM = "display.{}Display.from_{}".format
+ARGUMENTS: dict[str, dict[str, Values | None]] = {
+    # estimators
+    "AutoLabelClassifier.with_metric": {"metric": _of("micro_f1", "hamming_loss")},
+    "KernelLogisticClassifier.fit": {"entry_weight": None},
+    "KernelLogisticClassifier.predict_or_reject": {"fraction": _of(0.2)},
+    "LabelGraphClassifier.predict_map": {"X": _rows, "known": lambda world: [None, world.Y]},
+    "LabelTreeClassifier.shortlist_recall": {
+        "X": _rows,
+        "y": _get("Y"),
+        "k": _of(2, 1),
+        "beam": _of(1, 3),
+        "budget": _of(None, 2),
+    },
+    "LabelTreeClassifier.predict_top": {"exact": None, "budget": None},
+    "MaxMarginClassifier.add_labels": {
+        "names": _of(["new"], np.array(["new"])),
+        "label_covariance": _of(np.eye(5) + 0.5, lw.LabelCovariance.identity(5)),
+    },
+    "TableModel.of_fitted": {
+        "vectorizer": lambda world: [world.model("TableModel").vectorizer_],
+        "classifier": lambda world: [world.model("TableModel").classifier_],
+    },
+    # labels
+    "ClassProbabilities": {"probabilities": _class_probabilities, "classes": _of(None, list("pqr"))},
+    "ClassProbabilities.of_labels": {
+        "labels": lambda world: [lw.LabelMatrix.from_probabilities(world.Q)],
+        "classes": _of(["p", "q", "r"], np.array([3, 1, 2])),
+    },
+    "CliqueGraph": {"n_labels": _of(4, np.int64(5)), "cliques": _of([(0, 1), (1, 2, 3)], [], [[0, 3]])},
+    "CliqueGraph.first": {"count": _of(1, 2, 0)},
+    "CliqueGraph.from_edges": {"edges": _of([(0, 1), (1, 2)], [(0, 1)]), "n_labels": _of(3)},
+    "LabelCovariance.check_variances": {"label_names": USUAL["names"]},
+    "LabelCovariance.dense": {"matrix": lambda world: [world.covariance.to_dense(), np.eye(2), [[1.0]]]},
+    "LabelCovariance.from_labels": {"prior_count": _of(5.0, 0)},
+    "LabelCovariance.from_signatures": {"signatures": _get("G"), "class_prior": _of(None, [1, 1, 2, 1, 0])},
+    "LabelCovariance.from_taxonomy": {
+        "taxonomy": _get("tree"),
+        "label_names": _SOME_NODES,
+        "variances": _of(None, {"left": 2.0}),
+    },
+    "LabelCovariance.low_rank": {
+        "factor": lambda world: [world.F, sp.csr_array(world.F), world.F.tolist()],
+        "diagonal": _of(0.0, 1, [1.0] * 4),
+        "label_names": USUAL["names"],
+    },
+    "LabelCovariance.scaled": {"scale": _of(2.0, 1)},
+    "LabelCovariance.shrink": {"amount": _of(0.5, 0, 1)},
+    "LabelMatrix": {"positives": lambda world: [sp.csr_array(world.Y), world.Y]},
+    "LabelMatrix.from_any": {"names": _of(None)},
+    "LabelMatrix.from_probabilities": {
+        "P": lambda world: [0.8 * world.Y, sp.csr_array(0.3 * world.Y), world.labels],
+        "names": _of(None),
+    },
+    "LabelMatrix.masked": {"observed": lambda world: [world.Y, world.Y.astype(bool), sp.csr_array(world.Y)]},
+    "LabelMatrix.select_labels": {"labels": _some_labels},
+    "LabelMatrix.stacked": {"names": _of(None)},
+    "LabelMatrix.without_labels": {"labels": _some_labels},
+    "LabelMean": {
+        "label_factors": lambda world: [np.ones((3, 2)), [[1, 2], [0, 1], [2, 2]]],
+        "feature_factors": lambda world: [np.ones((world.X.shape[1], 2))],
+        "intercepts": _of(None, [0.0, 1.0, 2.0]),
+        "label_names": _of(None, list("abc")),
+    },
+    "LabelText": {
+        "descriptions": _of({"a": "first", "b": ""}, ["a", "b"]),
+        "embedding": _of(np.eye(2), [[1, 0], [1, 1]], lambda texts: np.eye(2)),
+    },
+    "LabelText.covariance": {"share": _of(0.6, 0, 1), "width": _of(0.7, 2)},
+    "LabelText.mean": {
+        "features": lambda world: [np.ones((world.X.shape[1], 3)) * np.arange(3.0)],
+        "X": _get("X"),
+        "strength": _of(1.0, 2),
+        "level": _of(0.0, -1),
+    },
+    "LabelText.with_labels": {
+        "descriptions": _of(["new"], {"new": "text"}),
+        "embedding": _of(np.ones((1, 3))),
+    },
+    "Taxonomy": {"pairs": _of([("r", "a"), ("r", "b")], {("r", "a")}), "nodes": _of((), ["c"])},
+    "Taxonomy.at_or_above": {"label_names": _SOME_NODES},
+    "Taxonomy.closed": {
+        "labels": lambda world: [pd.DataFrame([[1, 0, None, 0], [0, 0, 0, 1]], columns=_NODES)]
+    },
+    "Taxonomy.common_ancestor": {"first": _of("a"), "second": _of("b", "c")},
+    "Taxonomy.deepest": {
+        "labels": lambda world: [pd.DataFrame([[1, 1, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]], columns=_NODES)]
+    },
+    "Taxonomy.distances": {"names": _SOME_NODES, "others": _of(None, ["b"])},
+    "Taxonomy.from_any": {
+        "source": lambda world: [[("r", "a")], {"r": ["a", "b"]}, world.tree, ["a/b", "a/c"]]
+    },
+    "Taxonomy.from_nested": {"mapping": _of({"r": ["a", "b"]}, {"r": {"a": {}, "b": ["c"]}})},
+    "Taxonomy.from_networkx": {"graph": lambda world: [world.tree.to_networkx()]},
+    "Taxonomy.from_paths": {
+        "paths": _of(["a/b", "a/c"], ["a"]),
+        "separator": _of("/", "."),
+        "ancestors": _of("add"),
+    },
+    "Taxonomy.groups": {"names": _of(None, ["a", "b"])},
+    "Taxonomy.membership": {"label_names": _SOME_NODES},
+    "Taxonomy.parents_of": {"names": _SOME_NODES},
+    "Taxonomy.pruned": {"keep": _of((), ["a"])},
+    "Taxonomy.require_tree": {"what": _of("A path")},
+    "Taxonomy.restricted": {"names": _SOME_NODES},
+    "Taxonomy.under": {"target_names": _SOME_NODES, "leaf_names": _of(["a", "b", "c"])},
+    **{
+        f"Taxonomy.{method}": {"name": _of("left", "a")}
+        for method in ("children", "ancestors", "descendants", "path", "leaves_below")
+    },
+    **{f"Taxonomy.{method}": {"names": _of("a", ["a", "left"])} for method in ("depth", "is_leaf", "top")},
+    # measures
+    "metrics.average_auc": {"sample_weight": None},
+    "metrics.class_summary": _OF_CLASSES | _WITH_TREE | {"y_pred": lambda world: [None, world.classes]},
+    "metrics.depth_table": _IN_HIERARCHY | {"Y_pred": lambda world: [None, *_decisions(world)]},
+    "metrics.error_reject_curve": _OF_CLASSES,
+    "metrics.expected_calibration_error": {
+        "n_bins": _of(15, 1),
+        "least": _of(0.0, 0.05),
+        "sample_weight": None,
+    },
+    "metrics.fmax_score": _IN_HIERARCHY,
+    "metrics.get_scorer": {"name": _of("micro_f1", "neg_hamming_loss", "neg_ranking_loss")},
+    "metrics.h_loss": _IN_HIERARCHY,
+    "metrics.harmonic_mean_accuracy": {"seen_classes": _of(["a"], ["a", "b"]), "sample_weight": None},
+    "metrics.information_content": {"labels": _named_targets},
+    "metrics.log_loss": _OF_CLASSES | _WITH_TREE,
+    "metrics.mean_reciprocal_rank": _OF_CLASSES,
+    "metrics.parent_accuracy": {"taxonomy": _get("tree")},
+    "metrics.propensity_scored_precision_at_k": {
+        "propensity": _of(np.full(4, 0.5), [1.0] * 4),
+        "k": _of(2),
+        "sample_weight": None,
+    },
+    "metrics.score_table": {"k": _of((1, 3), [1]), "sample_weight": None},
+    "metrics.smin_loss": _IN_HIERARCHY | {"information": _of({"p": 0.0, "q": 1.0, "r": 2.0, "s": 0.5})},
+    "metrics.taxonomic_loss": {"taxonomy": _get("tree")},
+    **{f"metrics.hierarchical_{name}_score": _IN_HIERARCHY for name in ("precision", "recall", "f1")},
+    # decisions
+    "inference.MapInference": {
+        "method": _of("auto"),
+        "exact_width": _of(12, 0),
+        "max_nodes": _of(1000, 1),
+        "max_iter": _of(100, 1),
+    },
+    "inference.SoftmaxCalibration.probabilities": {"scores": _get("Q")},
+    "inference.adaptive_scores": {"probabilities": _class_probabilities, "seed": _of(0, 3, np.int64(7))},
+    "inference.best_parent": {
+        "probabilities": _class_probabilities,
+        "parent_of_class": _of(["left", "left", "c"]),
+    },
+    "inference.calibrate_classes": {"labels": _one_hot, "scores": _get("Q")},
+    "inference.choose_thresholds": {
+        "objective": _of("micro_f1", "macro_f1"),
+        "pooling": _of(0.0, 0.5, "auto"),
+    },
+    "inference.choose_top_k": {"objective": _of("micro_f1")},
+    "inference.class_probabilities": {
+        "calibration": lambda world: [_class_calibration(world)],
+        "scores": _get("Q"),
+    },
+    "inference.control_mistakes": {
+        "level": _of(0.6),
+        "guarantee": _of("probability"),
+        "confidence": _of(0.5),
+    },
+    "inference.enforce_hierarchy": {
+        "scores": _get("S"),
+        "label_names": _get("names"),
+        "enforce": _of("max", "projection"),
+        "label_weight": _of(None, [1.0, 2.0, 0.5, 3.0]),
+    },
+    "inference.expected_f1_sizes": {"empty_value": _of(0.0, 1.0)},
+    "inference.favour_rare_labels": {
+        "labels": lambda world: [np.tile(np.arange(world.S.shape[1]), (len(world.S), 1))],
+        "scores": _get("S"),
+        "propensity": lambda world: [np.linspace(0.2, 1.0, world.S.shape[1])],
+        "k": _of(1, 2),
+        "power": _of(0.5, 0.0, 1.0),
+        "sharpness": _of(3.0, 1.0),
+    },
+    "inference.h_loss_sets": {"label_names": _get("names")},
+    "inference.least_expected_loss": {
+        "probabilities": _class_probabilities,
+        "losses": _of(1 - np.eye(3), np.ones((3, 3))),
+    },
+    "inference.most_probable": {"probabilities": _class_probabilities},
+    "inference.rejected": {"probabilities": _class_probabilities, "fraction": _of(0.2, 0.0, 1.0)},
+    "inference.scores_above_top_k": {"scores": _get("S"), "k": lambda world: [2, np.full(len(world.S), 1)]},
+    "inference.term_lists": {"label_names": _get("names")},
+    "splits.IterativeStratifiedKFold": {
+        "n_splits": _of(2, 3),
+        "shuffle": _of(True, False),
+        "random_state": _of(None),
+    },
+    "splits.IterativeStratifiedShuffleSplit": _SIZES | {"n_splits": _of(2, 1)},
+    "splits.stratified_train_test_split": _SIZES
+    | {"y": _known_targets, "random_state": _of(0, None), "order": _of(1, 2), "stratify": _of(None)},
+    # kernels
+    "extending.check_covariance": {
+        "covariance": lambda world: [world.covariance, lw.LabelCovariance.identity(3)]
+    },
+    "extending.check_kernel": {
+        "kernel": _of(kernels.RBFKernel(0.5), kernels.LinearKernel()),
+        "X": lambda world: [None, world.X, sp.csr_array(world.X)],
+    },
+    "extending.check_loss": {"loss": _of(ENTRY_LOSSES["logistic"]())},
+    "kernels.ARDKernel": {"gamma": _of(1.0, 0.5)},
+    "kernels.CallableKernel": {"function": _of(lambda left, right: np.asarray(left) @ np.asarray(right).T)},
+    "kernels.ConstantKernel": {"value": _of(1.0, 2)},
+    "kernels.ForestKernel": {"n_trees": _of(5, 1), "random_state": _of(0, 7)},
+    "kernels.ForestKernel.of": {"forest": lambda world: [_forest(world)]},
+    "kernels.ScaledKernel": {"kernel": _of(_RBF), "scale": _of(1.0, 0)},
+    "kernels.make_kernel": {"kernel": _of("rbf", "linear", "poly", _RBF), "degree": _of(3)},
+    **{
+        f"kernels.{name}.with_log_parameters": {"theta": _of(kernel.log_parameters())}
+        for name, kernel in _WITH_PARAMETERS.items()
+    },
+    # data sets
+    "datasets.LabeledData": {
+        "X": lambda world: [world.X, sp.csr_array(world.X), world.X.astype(np.float32)],
+        "Y": _get("labels"),
+        "feature_names": _of(None, np.array(list("abcdef"))),
+        "first_feature": _of(None, 0, 1),
+    },
+    "datasets.TableColumns": _ROLES | {"labels": _of("tags", ["p"], None)},
+    "datasets.TableVectorizer": {"categorical": _of("kind")},
+    "datasets.TableVectorizer.fit": {"y": _of(None)},
+    "datasets.TableVectorizer.set_params": {
+        name: USUAL[name] for name in ("text", "numeric", "min_df", "ngram_range", "missing_numeric")
+    }
+    | {"categorical": _of("kind"), "sublinear_tf": _of(False)},
+    "datasets.detect_format": {
+        "path": lambda world: [world.path("t.csv"), world.path("t.arff"), world.path("t.txt")]
+    },
+    "datasets.iterate_table": {
+        "path": _paths("t.csv"),
+        "columns": _of(_COLUMNS),
+        "chunk_rows": _of(5, 1),
+        "label_names": _of(["x", "y"]),
+    },
+    "datasets.load_debtags": {"return_X_y": _of(True)},
+    "datasets.make_clique_toy": {"n_rows": _of(20, 1)},
+    "datasets.make_taxonomy": {
+        "n_rows": _of(20, 1),
+        "n_features": _of(3, 1),
+        "depth": _of(2, 1),
+        "branching": _of(2, 3),
+        "decay": _of(0.7, 1),
+        "noise": _of(1.0, 0),
+    },
+    "datasets.make_text_like": {
+        "n_rows": _of(20, 1),
+        "n_features": _of(30),
+        "n_labels": _of(4, 6),
+        "labels_per_row": _of(1.5),
+        "words_per_row": _of(5),
+    },
+    "datasets.read_any": {
+        "path": lambda world: [world.path("t.svm"), world.path("t.arff"), world.path("h.arff")]
+    },
+    "datasets.read_hierarchical_arff": {"path": _paths("h.arff")},
+    "datasets.read_mulan": {
+        "arff": _paths("t.arff"),
+        "xml": _paths("t.xml"),
+        "n_labels": _of(None),
+        "labels": _of("end"),
+    },
+    "datasets.read_svmlight": {
+        "path": _paths("t.svm"),
+        "n_features": _of(None, 6),
+        "n_labels": _of(None, 4),
+        "zero_based": _of("auto", True),
+    },
+    "datasets.read_table": _ROLES
+    | {
+        "path": _paths("t.csv"),
+        "label_names": _of(None, ["x", "y"]),
+        "labels": _of("tags"),
+        "label_separator": USUAL["label_separator"],
         "empty_labels": _of("none", "unknown"),
-    }
-    vectorizer = {
-        "text": _of("words"),
-        "categorical": _of("kind"),
-        "numeric": _of("size"),
-        "min_df": _of(1, 0.1),
-        "ngram_range": _of((1, 1), (1, 2)),
-        "sublinear_tf": _of(False),
-        "missing_numeric": _of("error", "mean"),
-    }
-    on_vectorizer = lambda world: datasets.TableVectorizer("words", "kind", "size").fit(world.frame)  # noqa: E731
-    data = {"data": _get("data")}
-    return {
-        "LabeledData": _plain(
-            datasets.LabeledData,
-            X=lambda world: [world.X, sp.csr_array(world.X), world.X.astype(np.float32)],
-            Y=lambda world: [world.labels],
-            feature_names=_of(None, np.array(list("abcdef"))),
-            row_ids=_of(None),
-            parents=_of(None),
-            vectorizer=_of(None),
-            first_feature=_of(None, 0, 1),
-        ),
-        "TableColumns": Contract(
-            lambda world, **given: (
-                datasets.read_table_columns(world.path("t.csv"), datasets.TableColumns(**given)).Y
-            ),
-            roles,
-        ),
-        "TableVectorizer": Contract(
-            lambda world, **given: datasets.TableVectorizer(**given).fit_transform(world.frame), vectorizer
-        ),
-        "TableVectorizer.set_params": Contract(
-            lambda world, **given: on_vectorizer(world).set_params(**given).fit_transform(world.frame),
-            vectorizer,
-        ),
-        "TableVectorizer.fit": Contract(
-            lambda world, frame, y: (
-                datasets.TableVectorizer("words", "kind", "size").fit(frame, y).transform(frame)
-            ),
-            {"frame": _get("frame"), "y": _of(None)},
-        ),
-        "TableVectorizer.fit_blocks": Contract(
-            lambda world, frame: (
-                datasets.TableVectorizer("words", "kind", "size").fit_blocks([frame, frame]).transform(frame)
-            ),
-            {"frame": _get("frame")},
-        ),
-        "TableVectorizer.transform": Contract(
-            lambda world, frame: on_vectorizer(world).transform(frame), {"frame": _get("frame")}
-        ),
-        "TableVectorizer.get_feature_names_out": _on(
-            on_vectorizer, "get_feature_names_out", input_features=_of(None)
-        ),
-        "detect_format": _plain(
-            datasets.detect_format,
-            path=lambda world: [world.path("t.csv"), world.path("t.arff"), world.path("t.txt")],
-        ),
-        "iterate_table": Contract(
-            lambda world, **given: [part.Y for part in datasets.iterate_table(**given)],
-            {
-                "path": _paths("t.csv"),
-                "columns": _of(columns),
-                "chunk_rows": _of(5, 1),
-                "label_names": _of(["x", "y"]),
-                "unknown_labels": _of("error", "ignore"),
-            },
-        ),
-        "read_table": _plain(
-            datasets.read_table,
-            path=_paths("t.csv"),
-            vectorizer=_of(None),
-            label_names=_of(None, ["x", "y"]),
-            unknown_labels=_of("error", "ignore"),
-            **{role: values for role, values in roles.items() if role != "labels"},
-            labels=_of("tags"),
-        ),
-        "read_table_columns": _plain(
-            datasets.read_table_columns,
-            path=_paths("t.csv"),
-            columns=_of(columns),
-            label_names=_of(None, ["x", "y"]),
-            unknown_labels=_of("error", "ignore"),
-        ),
-        "load_debtags": _plain(datasets.load_debtags, return_X_y=_of(True)),
-        "make_clique_toy": _plain(
-            lambda **given: datasets.make_clique_toy(**given)[0].X,
-            n_rows=_of(20, 1),
-            random_state=_of(0, None),
-        ),
-        "make_taxonomy": _plain(
-            lambda **given: datasets.make_taxonomy(**given).X,
-            n_rows=_of(20, 1),
-            n_features=_of(3, 1),
-            depth=_of(2, 1),
-            branching=_of(2, 3),
-            decay=_of(0.7, 1),
-            noise=_of(1.0, 0),
-            random_state=_of(0, None),
-        ),
-        "make_text_like": _plain(
-            lambda **given: datasets.make_text_like(**given).X,
-            n_rows=_of(20, 1),
-            n_features=_of(30),
-            n_labels=_of(4, 6),
-            labels_per_row=_of(1.5),
-            words_per_row=_of(5),
-            random_state=_of(0, None),
-        ),
-        "read_any": _plain(
-            datasets.read_any,
-            path=lambda world: [world.path("t.svm"), world.path("t.arff"), world.path("h.arff")],
-            format=_of("auto"),
-        ),
-        "read_mulan": _plain(
-            datasets.read_mulan,
-            arff=_paths("t.arff"),
-            xml=_paths("t.xml"),
-            n_labels=_of(None),
-            labels=_of("end"),
-            feature_names=_of(None),
-        ),
-        "read_hierarchical_arff": _plain(
-            datasets.read_hierarchical_arff, path=_paths("h.arff"), feature_names=_of(None)
-        ),
-        "read_taxonomy": _plain(
-            datasets.read_taxonomy, path=_paths("tree.csv"), relations=_of(("is_a",), ["is_a", "part_of"])
-        ),
-        "read_svmlight": _plain(
-            datasets.read_svmlight,
-            path=_paths("t.svm"),
-            n_features=_of(None, 6),
-            n_labels=_of(None, 4),
-            zero_based=_of("auto", True),
-        ),
-        "read_xmc": _plain(
-            datasets.read_xmc, path=_paths("t.txt"), dtype=_of(np.float64, np.float32, "float32")
-        ),
-        "write_svmlight": _plain(datasets.write_svmlight, **data, path=_new_path(".svm")),
-        "write_xmc": _plain(datasets.write_xmc, **data, path=_new_path(".txt")),
-        "write_mulan": _plain(datasets.write_mulan, **data, arff=_new_path(".arff"), xml=_new_path(".xml")),
-        "write_hierarchical_arff": _plain(
-            datasets.write_hierarchical_arff,
-            data=lambda world: [datasets.make_taxonomy(8, 3)],
-            path=_new_path(".arff"),
-        ),
-    }
+    },
+    "datasets.read_table_columns": {
+        "path": _paths("t.csv"),
+        "columns": _of(_COLUMNS),
+        "label_names": _of(None, ["x", "y"]),
+    },
+    "datasets.read_taxonomy": {"path": _paths("tree.csv"), "relations": _of(("is_a",), ["is_a", "part_of"])},
+    "datasets.read_xmc": {"path": _paths("t.txt"), "dtype": _of(np.float64, np.float32, "float32")},
+    "datasets.write_hierarchical_arff": {
+        "data": lambda world: [datasets.make_taxonomy(8, 3)],
+        "path": _new_path(".arff"),
+    },
+    "datasets.write_mulan": {"arff": _new_path(".arff"), "xml": _new_path(".xml")},
+    "datasets.write_svmlight": {"path": _new_path(".svm")},
+    "datasets.write_xmc": {"path": _new_path(".txt")},
+    # pictures
+    _FROM("CalibrationCurve", "estimator"): {"estimator": _models("CalibratedLabelClassifier")},
+    _FROM("Combination", "estimator"): {"estimator": _models("AutoLabelClassifier")},
+    _FROM("DualProgress", "estimator"): {"estimator": _models("MaxMarginClassifier")},
+    _FROM("ErrorReject", "estimator"): {
+        "estimator": _models("KernelLogisticClassifier"),
+        "y": _classes,
+        "name": _of(None, "curve"),
+    },
+    _FROM("LabelCovariance", "estimator"): {"estimator": lambda world: [_with_covariance(world)]},
+    _FROM("LabelGraph", "estimator"): {"estimator": _models("LabelGraphClassifier")},
+    _FROM("LabelGraphPath", "estimator"): {"estimator": _models("LabelGraphClassifier")},
+    _FROM("LabelQuality", "estimator"): {"estimator": _models("MaxMarginClassifier")},
+    _FROM("PredictionPath", "estimator"): {
+        "estimator": _models("KernelLogisticClassifier"),
+        "X": lambda world: [world.X[:1], world.X[:1].tolist(), sp.csr_array(world.X[:1])],
+        "taxonomy": _get("tree"),
+    },
+    _FROM("Taxonomy", "estimator"): {
+        "estimator": _models("KernelLogisticClassifier"),
+        "y": _classes,
+        "taxonomy": _get("tree"),
+    },
+    _FROM("ThresholdCurve", "estimator"): {
+        "estimator": _models("MaxMarginClassifier"),
+        "response_method": _of("auto"),
+    },
+    _FROM("CalibrationCurve", "predictions"): {"labels": _of(None), "n_bins": _of(10, 2), "least": None},
+    _FROM("DualProgress", "traces"): {
+        "traces": lambda world: [{"a": world.model("MaxMarginClassifier").trace_}]
+    },
+    _FROM("ErrorReject", "predictions"): _OF_CLASSES | {"name": None},
+    _FROM("LabelCovariance", "covariance"): {
+        "covariance": _get("covariance"),
+        "label_names": USUAL["names"],
+        "centered": _of(None),
+        "order": _of("cluster", "given"),
+    },
+    _FROM("LabelGraph", "graph"): {"label_names": USUAL["names"], "max_cliques": _of(50, 1)},
+    _FROM("LabelQuality", "predictions"): {"frequency": _of(None, [1, 2, 3, 4])},
+    _FROM("PredictionPath", "predictions"): {
+        "taxonomy": _get("tree"),
+        "y_pred": lambda world: [world.classes[:1], [str(world.classes[0])], str(world.classes[0])],
+        "probabilities": _of([1 / len(_CLASSES)] * len(_CLASSES)),
+        "label_names": _of(_CLASSES, _CLASSES.tolist()),
+    },
+    _FROM("Taxonomy", "predictions"): {"taxonomy": _get("tree")},
+    _FROM("ThresholdCurve", "predictions"): {"labels": _of(None), "thresholds": _of(None)},
+    # wrong labels
+    "noise.LabelErrors.corrected": {"least": _of(0.5, 1), "how": _of("hide", "flip")},
+    "noise.LabelErrors.ranked": {"top": _of(3, 0)},
+    "noise.LabelErrors.reasons": {"most": _of(3, 0)},
+    "noise.LabelErrors.records": {"most_reasons": _of(3, 0)},
+    "noise.combine_annotators": {
+        "answers": lambda world: [[world.Y, 1 - world.Y], {"a": world.labels, "b": world.Y}],
+        "smoothing": _of(5.0, 1),
+        "max_iter": _of(500, 1),
+    },
+    "noise.find_label_errors": {
+        "scores": _of(_LINEAR),
+        "flip_rates": _of(None, (None, 0.0), (0.1, [0.1, 0.0, 0.2, 0.1])),
+        "related": _of(True, False, np.eye(4) + 0.5),
+        "random_state": _of(0, 7),
+    },
+    # whole models
+    "compare": {"estimators": _of(_LINEAR, [_LINEAR])},
+    "load": {"path": _paths("m.lw"), "key": _of(None)},
+    "next_queries": {
+        "model": lambda world: [world.model("MaxMarginClassifier"), None],
+        "n": _of(2),
+        "known": _unnamed_targets,
+        "strategy": _of("expected_error", "uncertainty", "random"),
+        "random_state": _of(0),
+    },
+    "report.ReportOptions": {"title": _of("t"), "facts": _of({}), "weakest": _of(2), "examples": _of(1)},
+    "report.write_report": {
+        "model": _models("MaxMarginClassifier"),
+        "y": _unnamed_targets,
+        "path": _new_path(".html"),
+        "options": _of(None),
+    },
+    "save": {"model": _models("MaxMarginClassifier"), "path": _new_path(".lw")},
+}
+"""Valid values of the arguments of a name that have others than usual; None leaves an argument alone."""
 
 
-# ---- pictures, reports, comparison
+def _forest(world: ContractWorld) -> Any:
+    from sklearn.ensemble import RandomForestClassifier
 
-
-def _closed(make: Callable[[ContractWorld], Any], method: str, /, **arguments: Values) -> Contract:
-    """Draw a picture, and let go of it."""
-
-    def call(world: ContractWorld, **given: Any) -> None:
-        import matplotlib.pyplot as plt
-
-        try:
-            getattr(make(world), method)(**given)
-        finally:
-            plt.close("all")
-
-    return Contract(call, arguments)
-
-
-def _display_contracts() -> dict[str, Contract]:
-    made: dict[str, Contract] = {}
-    rows = {"X": _rows, "y": _targets}
-    model = lambda *names: lambda world: [world.model(name) for name in names]  # noqa: E731
-    classes = {"X": _rows, "y": _classes}
-    estimator: dict[str, dict[str, Values]] = {
-        "CalibrationCurveDisplay": {"estimator": model("CalibratedLabelClassifier"), **rows},
-        "CombinationDisplay": {"estimator": model("AutoLabelClassifier")},
-        "DualProgressDisplay": {"estimator": model("MaxMarginClassifier")},
-        "ErrorRejectDisplay": {
-            "estimator": model("KernelLogisticClassifier"),
-            **classes,
-            "name": _of(None, "curve"),
-        },
-        "LabelCovarianceDisplay": {"estimator": lambda world: [_with_covariance(world)]},
-        "LabelGraphDisplay": {"estimator": model("LabelGraphClassifier")},
-        "LabelGraphPathDisplay": {"estimator": model("LabelGraphClassifier")},
-        "LabelQualityDisplay": {"estimator": model("MaxMarginClassifier"), **rows, "frequency": _of(None)},
-        "PredictionPathDisplay": {
-            "estimator": model("KernelLogisticClassifier"),
-            "X": lambda world: [world.X[:1], world.X[:1].tolist(), sp.csr_array(world.X[:1])],
-            "taxonomy": _get("tree"),
-        },
-        "TaxonomyDisplay": {
-            "estimator": model("KernelLogisticClassifier"),
-            **classes,
-            "taxonomy": _get("tree"),
-        },
-        "ThresholdCurveDisplay": {
-            "estimator": model("MaxMarginClassifier"),
-            **rows,
-            "response_method": _of("auto"),
-        },
-    }
-    for name, arguments in estimator.items():
-        kind = getattr(display, name)
-        made[f"{name}.from_estimator"] = _closed(lambda world, k=kind: k, "from_estimator", **arguments)
-
-        def drawn(world: ContractWorld, k: Any = kind, a: dict[str, Values] = arguments) -> Any:
-            return k.from_estimator(**{argument: values(world)[0] for argument, values in a.items()})
-
-        made[f"{name}.plot"] = _closed(drawn, "plot", ax=_of(None))
-    predictions: dict[str, dict[str, Values]] = {
-        "CalibrationCurveDisplay": {
-            "Y_true": _targets,
-            "probabilities": _probabilities,
-            "labels": _of(None),
-            "n_bins": _of(10, 2),
-            "label_names": _of(None),
-        },
-        "ErrorRejectDisplay": {
-            "y_true": _classes,
-            "probabilities": _class_probabilities,
-            "classes": _of(_CLASSES),
-            "sample_weight": _row_weights,
-        },
-        "LabelQualityDisplay": {
-            "Y_true": _targets,
-            "Y_pred": _decisions,
-            "frequency": _of(None, [1, 2, 3, 4]),
-            "label_names": _of(None),
-        },
-        "PredictionPathDisplay": {
-            "taxonomy": _get("tree"),
-            "y_pred": lambda world: [world.classes[:1], [str(world.classes[0])], str(world.classes[0])],
-            "probabilities": _of([1 / len(_CLASSES)] * len(_CLASSES)),
-            "label_names": _of(_CLASSES, _CLASSES.tolist()),
-        },
-        "TaxonomyDisplay": {"taxonomy": _get("tree"), "y_true": _classes, "y_pred": _classes},
-        "ThresholdCurveDisplay": {
-            "Y_true": _targets,
-            "scores": _scores,
-            "labels": _of(None),
-            "thresholds": _of(None),
-            "label_names": _of(None),
-        },
-    }
-    for name, arguments in predictions.items():
-        kind = getattr(display, name)
-        made[f"{name}.from_predictions"] = _closed(lambda world, k=kind: k, "from_predictions", **arguments)
-    made["DualProgressDisplay.from_traces"] = _closed(
-        lambda world: display.DualProgressDisplay,
-        "from_traces",
-        traces=lambda world: [{"a": world.model("MaxMarginClassifier").trace_}],
-    )
-    made["LabelCovarianceDisplay.from_covariance"] = _closed(
-        lambda world: display.LabelCovarianceDisplay,
-        "from_covariance",
-        covariance=_get("covariance"),
-        label_names=_named,
-        correlations=_of(True, False),
-        centered=_of(None),
-        order=_of("cluster", "given"),
-    )
-    made["LabelGraphDisplay.from_graph"] = _closed(
-        lambda world: display.LabelGraphDisplay,
-        "from_graph",
-        graph=_get("graph"),
-        label_names=_named,
-        max_cliques=_of(50, 1),
-    )
-    return made
+    return RandomForestClassifier(3, random_state=0).fit(world.X, world.Y)
 
 
 def _with_covariance(world: ContractWorld) -> Any:
     return lw.MaxMarginClassifier(label_covariance=world.covariance, tol=0.1).fit(world.X, world.Y)
 
 
-def _noise_contracts() -> dict[str, Contract]:
-    def errors(world: ContractWorld) -> Any:
-        return noise.find_label_errors(None, world.Y, scores=world.S).ranked(4)
+CALLS: dict[str, Callable[..., Any]] = {
+    "LabelMatrix.stacked": lambda world, names: lw.LabelMatrix.stacked(
+        [world.labels, lw.LabelMatrix(world.Y, None, names)]
+    ),
+    "datasets.TableVectorizer.fit_blocks": lambda world, frame: _vectorizer().fit_blocks([frame, frame]),
+    "datasets.TableVectorizer.transform": lambda world, frame: (
+        _vectorizer().fit(world.frame).transform(frame)
+    ),
+    "splits.stratified_train_test_split": lambda world, X, y, **given: splits.stratified_train_test_split(
+        X, y, **given
+    ),
+}
+"""How names are called that take other things than valid values one by one."""
 
-    def found(world: ContractWorld, **given: Any) -> Any:
-        return noise.find_label_errors(**given).probabilities
+_NOT_FINITE = {
+    *(f"{name}.predict_log_proba" for name in ESTIMATORS),
+    "LabelTreeClassifier.shortlist_recall",
+    "inference.control_mistakes",
+    "splits.stratified_train_test_split",  # what it was given
+    *(
+        f"metrics.{name}"
+        for name in (
+            "average_auc", "average_precision_score", "depth_table", "fmax_score", "harmonic_mean_accuracy",
+            "propensity_scored_precision_at_k", "score_table", "smin_loss",
+        )
+    ),
+}  # fmt: skip
 
-    place = _of(0, 1)
-    return {
-        "find_label_errors": Contract(
-            found,
-            {
-                "X": _rows,
-                "y": _targets,
-                "scores": _of(_LINEAR),
-                "flip_rates": _of(None, (None, 0.0), (0.1, [0.1, 0.0, 0.2, 0.1])),
-                "related": _of(True, False, np.eye(4) + 0.5),
-                "random_state": _of(0, 7),
-            },
-        ),
-        "combine_annotators": Contract(
-            lambda world, **given: noise.combine_annotators(**given).prevalence,
-            {
-                "answers": lambda world: [[world.Y, 1 - world.Y], {"a": world.labels, "b": world.Y}],
-                "smoothing": _of(5.0, 1),
-                "max_iter": _of(500, 1),
-            },
-        ),
-        "LabelErrors.ranked": Contract(
-            lambda world, **given: errors(world).ranked(**given).probability, {"top": _of(3, 0)}
-        ),
-        "LabelErrors.words": _on(errors, "words", place=place),
-        "LabelErrors.reasons": Contract(
-            lambda world, **given: [one.effect for one in errors(world).reasons(**given)],
-            {"place": place, "most": _of(3, 0)},
-        ),
-        "LabelErrors.records": Contract(
-            lambda world, **given: [one["probability"] for one in errors(world).records(**given)],
-            {"most_reasons": _of(3, 0)},
-        ),
-        "LabelErrors.corrected": Contract(
-            lambda world, **given: errors(world).corrected(**given).to_signs(),
-            {"least": _of(0.5, 1), "how": _of("hide", "flip")},
-        ),
+
+# ---- what follows from annotations
+
+
+def arguments_of(name: str, function: Any, own: dict[str, Values]) -> dict[str, Values]:
+    """Find valid values of all arguments.
+
+    own: those of the arguments of a class of names.
+    Raises LookupError: If nothing is known of an argument.
+    """
+    told, found, taken = ARGUMENTS.get(name, {}), dict[str, Values](), inspect.signature(function).parameters
+    of_others = [one for one in taken.values() if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+    for argument, parameter in taken.items():
+        if argument in told or parameter in of_others or argument in ("self", "cls", "world", *_LEFT_ALONE):
+            continue
+        values = own.get(argument) or USUAL.get(argument) or _of_annotation(function, parameter)
+        is_array = parameter.annotation == "Array"  # which lists and the like are not
+        found[argument] = (lambda world, values=values: values(world)[:1]) if is_array else values
+    return found | {
+        argument: values
+        for argument, values in told.items()
+        if values is not None and (of_others or argument in taken)
     }
 
 
-def _whole_contracts() -> dict[str, Contract]:
-    def compared(world: ContractWorld, **given: Any) -> Any:
-        return lw.compare(**given).values["MaxMarginClassifier"]["hamming_loss"]
+def _of_annotation(function: Any, parameter: inspect.Parameter) -> Values:
+    default = () if parameter.default is parameter.empty else (parameter.default,)
+    if default in ((True,), (False,)):
+        return _of(*default, not default[0])
+    try:
+        hint = eval(str(parameter.annotation), vars(sys.modules[function.__module__]))
+    except NameError:  # imported for type checkers alone
+        hint = None
+    is_union = typing.get_origin(hint) in (types.UnionType, typing.Union)
+    parts = typing.get_args(hint) if is_union else (hint,)
+    choices = [one for part in parts if typing.get_origin(part) is Literal for one in typing.get_args(part)]
+    choices += [None] if type(None) in parts else []
+    values = [*default, *(one for one in choices if one not in default)]
+    if not values:
+        raise LookupError(f"Nothing is known of the argument {parameter.name}.")
+    return _of(*values)
 
-    def configured(world: ContractWorld, on_interrupt: Any) -> None:
+
+def _looked_at(name: str, world: ContractWorld, found: Any) -> Any:
+    if name in ANSWERS:
+        return ANSWERS[name](world, found)
+    if isinstance(found, lw.LabelCovariance):
+        return found.to_dense()
+    return list(found) if isinstance(found, Iterator) else found
+
+
+def _of_estimator(name: str, method: str, function: Any) -> Contract:
+    estimator, full = ESTIMATORS[name], f"{name}.{method}"
+    is_few = estimator.X is _rows and "y" not in inspect.signature(function).parameters
+    own = {"X": _few_rows if is_few else estimator.X, "y": estimator.y, "path": _new_path(".lw")}
+
+    def call(world: ContractWorld, **given: Any) -> Any:
+        if method in ("fit", "partial_fit"):
+            return getattr(estimator.made(world, {}), method)(**given).predict(given["X"])
+        if method == "add_labels":  # which changes what it is called on
+            return _looked_at(full, world, estimator.fit(world, {}).add_labels(**given))
+        of_probabilities = name in _WRAPPERS and method == "predict_proba"
+        model = world.model(f"{name} of probabilities" if of_probabilities else name)
+        return _looked_at(full, world, getattr(model, method)(**given))
+
+    return Contract(call, arguments_of(full, function, own))
+
+
+def _of_constructor(estimator: Estimator) -> Contract:
+    """Parameters are checked in ``fit``, as in all of scikit-learn."""
+
+    def call(world: ContractWorld, **given: Any) -> Any:
+        model, X = estimator.fit(world, given), estimator.X(world)[0]
+        return model.decision_function(X) if hasattr(model, "decision_function") else model.predict_proba(X)
+
+    arguments = {}
+    for name, parameter in inspect.signature(estimator.kind).parameters.items():
+        default = () if parameter.default is parameter.empty else (parameter.default,)
+        quick = (estimator.quick[name],) if name in estimator.quick else default
+        if name not in _LEFT_ALONE:
+            arguments[name] = _of(*estimator.valid.get(name, quick))
+    return Contract(call, arguments)
+
+
+def _drawn(name: str) -> Callable[[ContractWorld], Any]:
+    """Draw a picture of a class, which methods are called on."""
+    make = getattr(display, name.removeprefix("display.")).from_estimator
+    arguments = arguments_of(f"{name}.from_estimator", make, {})
+    return lambda world: make(**{argument: values(world)[0] for argument, values in arguments.items()})
+
+
+def _contract(name: str, public: dict[str, Any]) -> Contract:
+    outer, _, method = name.rpartition(".")
+    owner = public.get(outer)
+    if name in ESTIMATORS:
+        return _of_constructor(ESTIMATORS[name])
+    if outer in ESTIMATORS:
+        return _of_estimator(outer, method, public[name])
+    make: Callable[[ContractWorld], Any] = lambda world: public[name]  # noqa: E731
+    if name in CALLS:
+        make = lambda world: partial(CALLS[name], world)  # noqa: E731
+    elif inspect.isclass(owner):
+        is_bound = isinstance(inspect.getattr_static(owner, method), classmethod | staticmethod)
+        of = OBJECTS.get(outer) or (_drawn(outer) if outer.startswith("display.") else None)
+        if of is None and not is_bound:
+            raise LookupError(f"Nothing is known of what {name} is called on.")
+        make = lambda world: getattr(owner if is_bound else of(world), method)  # noqa: E731
+
+    def call(world: ContractWorld, **given: Any) -> Any:
+        return _looked_at(name, world, make(world)(**given))
+
+    is_picture = name.startswith("display.") or method == "plot"
+    return Contract(
+        _closed(call) if is_picture else call, arguments_of(name, CALLS.get(name, public[name]), {})
+    )
+
+
+def _closed(call: Callable[..., Any]) -> Callable[..., None]:
+    """Draw a picture, and let go of it."""
+
+    def closed(world: ContractWorld, **given: Any) -> None:
+        import matplotlib.pyplot as plt
+
         try:
-            lw.set_config(on_interrupt=on_interrupt)
+            call(world, **given)
         finally:
-            lw.set_config(on_interrupt="raise")
+            plt.close("all")
 
-    def within(world: ContractWorld, on_interrupt: Any) -> None:
-        with lw.config_context(on_interrupt=on_interrupt):
-            pass
-
-    words = _of("raise", "keep")
-    fitted = lambda world: [world.model("MaxMarginClassifier")]  # noqa: E731
-    return {
-        "compare": Contract(
-            compared,
-            {
-                "estimators": _of(_LINEAR, [_LINEAR]),
-                "X": _rows,
-                "y": _targets,
-                "cv": _of(2),
-                "reference": _of(None),
-                "random_state": _of(0, None),
-            },
-        ),
-        "next_queries": Contract(
-            lambda world, **given: lw.next_queries(**given).gains,
-            {
-                "model": lambda world: [world.model("MaxMarginClassifier"), None],
-                "X_pool": _rows,
-                "n": _of(2),
-                "known": _unnamed_targets,
-                "strategy": _of("expected_error", "uncertainty", "random"),
-                "cost": _of(None),
-                "random_state": _of(0),
-            },
-        ),
-        "config_context": Contract(within, {"on_interrupt": words}),
-        "set_config": Contract(configured, {"on_interrupt": words}),
-        "load": Contract(
-            lambda world, **given: lw.load(**given).decision_function(world.X),
-            {"path": _paths("m.lw"), "verify": _of(True, False), "key": _of(None), "mmap": _of(True, False)},
-        ),
-        "save": _plain(lw.save, model=fitted, path=_new_path(".lw"), key=_of(None, b"k" * 32)),
-        "report.ReportOptions": Contract(
-            lambda world, **given: report.write_report(
-                fitted(world)[0],
-                world.X,
-                world.Y,
-                world.folder / "r.html",
-                options=report.ReportOptions(**given),
-            ),
-            {
-                "title": _of("t"),
-                "facts": _of({}),
-                "weakest": _of(2),
-                "examples": _of(1),
-                "unknown_labels": _of("error", "ignore"),
-            },
-        ),
-        "report.write_report": _plain(
-            report.write_report,
-            model=fitted,
-            X=_rows,
-            y=_unnamed_targets,
-            path=_new_path(".html"),
-            row_names=_of(None),
-            options=_of(None),
-        ),
-    }
+    return closed
 
 
-def _all() -> Iterator[tuple[str, Contract]]:
-    from attacks.public_names import public_names
-
-    known = public_names()
-    yield from ((name, contract) for name, contract in _estimator_contracts().items() if name in known)
-    yield from _label_contracts().items()
-    for prefix, found in (
-        ("metrics.", _metric_contracts() | _hierarchy_contracts()),
-        ("inference.", _inference_contracts()),
-        ("splits.", _split_contracts()),
-        ("kernels.", _kernel_contracts()),
-        ("extending.", _extending_contracts()),
-        ("datasets.", _dataset_contracts()),
-        ("display.", _display_contracts()),
-        ("noise.", _noise_contracts()),
-        ("", _whole_contracts()),
-    ):
-        yield from ((f"{prefix}{name}", contract) for name, contract in found.items())
-
-
-CONTRACTS = dict(_all())
 _RECORD = "a record that the library makes"
 _BASE = "an abstract class"
 _OPERATOR = "a part of the operator that solvers ask for, in inner loops, by places that they have made"
 _CLUSTER = "takes collections of a cluster; tests/dask hands it those that make no sense"
-_ON_CLUSTERS = (
-    "AutoLabelClassifier",
-    "CalibratedLabelClassifier",
-    "ConformalLabelClassifier",
-    "HierarchicalClassifier",
-    "KernelLogisticClassifier",
-    "LabelGraphClassifier",
-    "LabelTreeClassifier",
-    "LowRankClassifier",
-    "MaxMarginClassifier",
-    "TableModel",
-    "TunedThresholdClassifier",
+_RECORDS = (
+    *("ConformalThreshold", "ExpectedF1Sizes", "IsotonicCalibration", "MapResult", "SigmoidCalibration"),
+    *("SoftmaxCalibration", "ThresholdChoice", "TopKChoice"),
 )
-_WITH_PROBABILITIES = (
-    "AutoLabelClassifier",
-    "CalibratedLabelClassifier",
-    "HierarchicalClassifier",
-    "KernelLogisticClassifier",
-    "TableModel",
-    "TunedThresholdClassifier",
-)
-WITHOUT = {
-    "UnobservedLabelWarning": "a warning",
-    "dask.compare": _CLUSTER,
-    "dask.read_files": _CLUSTER,
-    **{f"dask.{model}": _CLUSTER for model in _ON_CLUSTERS},
-    **{
-        f"dask.{model}.{name}": _CLUSTER
-        for model in _ON_CLUSTERS
-        for name in ("decision_function", "fit", "predict", "predict_top", "score", "score_table")
-    },
-    **{f"dask.{model}.predict_proba": _CLUSTER for model in _WITH_PROBABILITIES},
-    "datasets.DataFileError": "an error",
-    "extending.ContractError": "an error",
+
+
+def _without(name: str, value: Any) -> str | None:
+    """Say why a public name has no contract; None if it has one."""
+    if name.startswith("dask."):
+        return _CLUSTER
+    if inspect.isclass(value) and issubclass(value, BaseException):
+        return "an error or a warning"
+    if name.startswith("display.") and inspect.isclass(value):
+        return "made by its from_ methods"
+    return _WITHOUT.get(name)
+
+
+_WITHOUT = {
     "extending.EntryLoss": _BASE,
     **{
         f"extending.EntryLoss.{name}": _BASE
@@ -1493,8 +1083,10 @@ WITHOUT = {
     },
     "metrics.get_scorer_names": "takes nothing",
     **{f"noise.{name}": _RECORD for name in ("CombinedAnswers", "FlipRates", "LabelErrors", "Reason")},
+    **{f"inference.{name}": _RECORD for name in _RECORDS},
     "LabelCovariance": _BASE,
     "LabelCovariance.block": _OPERATOR,
+    "LabelCovariance.columns": _OPERATOR,
     **{f"LabelMean.{name}": _OPERATOR for name in ("columns", "factors", "products", "scores")},
     "LabelText.columns": _OPERATOR,
     **{
@@ -1502,24 +1094,23 @@ WITHOUT = {
         for name in ("KernelLogisticClassifier", "LowRankClassifier", "LowRankClassifierCV")
     },
     "LabelTextClassifier.add_labels": "takes what LabelText.with_labels does",
-    "LabelCovariance.columns": _OPERATOR,
     "kernels.Kernel": _BASE,
     "kernels.Kernel.with_log_parameters": _BASE,
     "inference.LabelCalibration": _BASE,
     "inference.LabelCalibration.probabilities": _BASE,
-    **{
-        f"inference.{name}": _RECORD
-        for name in (
-            "ConformalThreshold",
-            "ExpectedF1Sizes",
-            "IsotonicCalibration",
-            "MapResult",
-            "SigmoidCalibration",
-            "SoftmaxCalibration",
-            "ThresholdChoice",
-            "TopKChoice",
-        )
-    },
-    **{f"display.{name}": "made by its from_ methods" for name in display.__all__},
 }
-"""Public names without a contract, and why."""
+
+
+def _read() -> tuple[dict[str, Contract], dict[str, str]]:
+    public, found = public_names(), dict[str, Contract]()
+    without = {name: why for name, value in public.items() if (why := _without(name, value)) is not None}
+    for name in public.keys() - without.keys():
+        try:
+            found[name] = _contract(name, public)._replace(finite=name not in _NOT_FINITE)
+        except LookupError:
+            continue  # a test says that it is missing
+    return {name: found[name] for name in public if name in found}, without
+
+
+CONTRACTS, WITHOUT = _read()
+"""Contracts by public name; and those without one, with why."""

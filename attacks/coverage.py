@@ -32,7 +32,6 @@ def _measured() -> dict[str, Any]:
 
 
 def _shares(counts: Any) -> dict[str, Any]:
-    """Give counts and shares of lines and branches."""
     found = {}
     for kind, number in (("lines", "statements"), ("branches", "branches")):
         covered, total = counts[f"covered_{kind}"], counts[f"num_{number}"]
@@ -41,7 +40,6 @@ def _shares(counts: Any) -> dict[str, Any]:
 
 
 def section() -> str:
-    """Write about it for the page of all attackers."""
     if not _OUT.exists():
         return "## Coverage\n\nNot measured yet.\n"
     kept = json.loads(_OUT.read_text())
@@ -61,7 +59,6 @@ def section() -> str:
 
 
 def main() -> None:
-    """Read, and write down."""
     measured = _measured()
     gaps = []
     folders: dict[str, Counter[str]] = {}

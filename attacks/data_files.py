@@ -122,27 +122,23 @@ _HOSTILE = [*_WORDS.split(), *(part * times for part, times in _REPEATED), *_BYT
 
 
 def changed(text: bytes, random: np.random.Generator) -> bytes:
-    """Change a file in one to four places."""
     for _ in range(random.integers(1, 5)):
         text = CHANGES[random.integers(len(CHANGES))](text, random)
     return text
 
 
 def _hostile_part(text: bytes, random: np.random.Generator) -> bytes:
-    """Put something hostile in the place of a part."""
     parts = _PART.findall(text) or [b""]
     parts[random.integers(len(parts))] = _HOSTILE[random.integers(len(_HOSTILE))]
     return b"".join(parts)
 
 
 def _inserted(text: bytes, random: np.random.Generator) -> bytes:
-    """Put something hostile between two bytes."""
     place = random.integers(len(text) + 1)
     return text[:place] + _HOSTILE[random.integers(len(_HOSTILE))] + text[place:]
 
 
 def _moved_parts(text: bytes, random: np.random.Generator) -> bytes:
-    """Swap two parts, or put one in the place of another."""
     parts = _PART.findall(text) or [b""]
     one, other = random.integers(len(parts), size=2)
     parts[one], parts[other] = parts[other], parts[one] if random.random() < 0.5 else parts[other]
@@ -150,7 +146,6 @@ def _moved_parts(text: bytes, random: np.random.Generator) -> bytes:
 
 
 def _moved_lines(text: bytes, random: np.random.Generator) -> bytes:
-    """Lose a line, double it, many times perhaps, or swap two."""
     lines = text.splitlines(keepends=True) or [b""]
     one, other = random.integers(len(lines), size=2)
     copies = int(random.choice([0, 0, 2, 3000]))
@@ -160,7 +155,6 @@ def _moved_lines(text: bytes, random: np.random.Generator) -> bytes:
 
 
 def _flipped(text: bytes, random: np.random.Generator) -> bytes:
-    """Change a few bytes to any others."""
     found = bytearray(text or b"x")
     for place in random.integers(len(found), size=random.integers(1, 4)):
         found[place] = random.integers(256)
@@ -168,7 +162,6 @@ def _flipped(text: bytes, random: np.random.Generator) -> bytes:
 
 
 def _cut(text: bytes, random: np.random.Generator) -> bytes:
-    """Cut the end off."""
     return text[: random.integers(len(text) + 1)]
 
 
@@ -232,7 +225,6 @@ def _converted(path: Path, folder: Path) -> str | None:
 
 
 def read_whole(folder: Path) -> list[LabeledData]:
-    """Read a file of every kind as it is before it is broken."""
     found = []
     for kind in KINDS.values():
         path = folder / f"whole{kind.suffix}"
@@ -293,7 +285,6 @@ def attack(seeds: range) -> Iterator[str]:
 
 
 def main() -> None:
-    """Attack every reader."""
     chosen = read_options(
         __doc__, files=flag(4000, "broken files, of all formats in turn"), seed=flag(0, "of the first file")
     )

@@ -24,7 +24,6 @@ _MARK = "checkpoint, "
 
 
 def checkpoint_files() -> dict[str, bytes]:
-    """Fit every kind, and give files that it wrote on the way."""
     found = {}
     for name in KINDS:
         written = _written(name)
@@ -35,7 +34,6 @@ def checkpoint_files() -> dict[str, bytes]:
 
 
 def is_checkpoint(name: str) -> bool:
-    """Say whether a file is one of these."""
     return name.startswith(_MARK)
 
 
@@ -58,7 +56,6 @@ def _written(name: str) -> list[bytes]:
 
 
 def fit_from(name: str, path: Path) -> Any:
-    """Fit what a file is of, from that file."""
     kind = name.removeprefix(_MARK).rpartition(",")[0]
     X, Y = data_of(kind, _ROWS, _FEATURES)
     model = clone(CHECKPOINTED[kind]).set_params(checkpoint=path)

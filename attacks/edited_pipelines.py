@@ -87,7 +87,6 @@ def _unfitted() -> dict[str, tuple[Any, Any]]:
 
 
 def pipeline_files() -> dict[str, bytes]:
-    """Fit pipelines and give their files."""
     found = {}
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -113,7 +113,6 @@ class Parts:
 
     @classmethod
     def of(cls, data: bytes) -> Parts:
-        """Take the bytes of a file apart."""
         start = 8 + int.from_bytes(data[:8], "little")
         header, _ = parse_header(data[:start])
         tensors = {
@@ -126,7 +125,6 @@ class Parts:
         return cls(fields, tensors)
 
     def to_bytes(self) -> bytes:
-        """Put the parts together, with a checksum that fits."""
         fields = {
             name: value if name == "kind" else json.dumps(value, separators=(",", ":"))
             for name, value in self.fields.items()
@@ -144,11 +142,9 @@ class Parts:
 
     @property
     def state(self) -> Any:
-        """The state, as JSON."""
         return self.fields["state"]
 
     def places(self) -> list[Place]:
-        """List all places of the state."""
         return list(_places(self.state))
 
 
@@ -161,12 +157,10 @@ def _places(value: Any) -> Iterator[Place]:
 
 
 def one_of(random: Random, values: Any) -> Any:
-    """Choose one at random."""
     return values[int(random.integers(len(values)))]
 
 
 def _hostile(random: Random, parts: Parts, old: Any) -> Any:
-    """Make a value to stand in the place of another one."""
     if type(old) in (int, float) and random.random() < 0.4:
         factor = one_of(random, [2, -1, 1000, 10**9, 0.001])
         old = int(1e300) if type(old) is int and old > 1e300 else old  # which floats can stand for
@@ -386,7 +380,6 @@ def edited(random: Random, data: bytes, other: bytes) -> bytes:
 
 
 def _sealed(data: bytes) -> bytes:
-    """Put in the checksum that fits."""
     before, after = data[: CHECKSUM_PLACE.start], data[CHECKSUM_PLACE.stop :]
     digits = hashlib.sha256(before + b"0" * 64 + after).hexdigest()
     return before + digits.encode() + after

@@ -26,7 +26,6 @@ def _converted(random: Random, table: sp.csr_array) -> Any:
 
 
 def _with_parts(random: Random, table: sp.csr_array, change: Callable[[np.ndarray], np.ndarray]) -> Any:
-    """Change all arrays that a matrix consists of."""
     made = table.asformat(str(random.choice(list(_PARTS)))).copy()
     for name in _PARTS[made.format]:
         part = getattr(made, name)
@@ -96,14 +95,12 @@ def _change_index(random: Random, made: Any, value: int) -> None:
 
 
 def _cut(random: Random, made: Any) -> None:
-    """Make one part shorter than it should be."""
     name = str(random.choice(_PARTS[made.format]))
     part = getattr(made, name)
     setattr(made, name, (part[0], part[1][:-1]) if isinstance(part, tuple) else part[:-1])
 
 
 def _retype(random: Random, made: Any) -> None:
-    """Give a part a type or a shape that it cannot have."""
     kinds: list[Callable[[Any], Any]] = [
         lambda part: part.astype(complex), lambda part: part.astype(object), lambda part: part.astype("S4"),
         lambda part: part.astype("M8[s]"), lambda part: part.astype(bool)[None], lambda part: part[None],
@@ -114,7 +111,6 @@ def _retype(random: Random, made: Any) -> None:
 
 
 def _change_start(random: Random, made: Any) -> None:
-    """Make row starts go down, begin late, or end late."""
     starts = made.indptr.astype(np.int64 if random.random() < 0.3 else np.int32)
     place, end = int(random.integers(1, len(starts) - 1)), int(starts[-1])
     kind = int(random.integers(4))

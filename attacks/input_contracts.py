@@ -157,7 +157,6 @@ def changed(value: Any) -> dict[str, Any]:
 
 
 def hostile_values(world: ContractWorld, contract: Contract, argument: str) -> dict[str, Any]:
-    """Give hostile values for an argument, by what they are."""
     found = universal()
     for valid in contract.arguments[argument](world)[:1]:
         found |= {f"valid, {name}": value for name, value in changed(valid).items()}
@@ -165,10 +164,6 @@ def hostile_values(world: ContractWorld, contract: Contract, argument: str) -> d
 
 
 def fault(error: Exception, shown: str) -> str | None:
-    """Say why an error breaks the contract; None if it does not.
-
-    shown: how what was given is printed, in lines perhaps.
-    """
     frames = [(frame, at) for frame, at in _walk(error.__traceback__)]
     code, at = frames[-1]
     where = f"{type(error).__name__} at {Path(code.co_filename).name}:{error.__traceback__ and _line(error)}"
@@ -198,7 +193,6 @@ def _line(error: Exception) -> int | None:
 
 
 def not_finite(answer: Any) -> bool:
-    """Say whether there is a NaN or an infinite number in an answer."""
     if isinstance(answer, lw.LabelMatrix):
         return False  # NaN says unobserved there
     if isinstance(answer, Mapping):
@@ -265,7 +259,6 @@ def violation(
 
 
 def valid_arguments(world: ContractWorld, contract: Contract, choices: Mapping[str, int]) -> dict[str, Any]:
-    """Choose a valid value for every argument by number."""
     given = {}
     for name, alternatives in contract.arguments.items():
         values = alternatives(world)
@@ -294,7 +287,6 @@ def attack(names: list[str], number: int = 0) -> Iterator[str]:
 
 
 def main() -> None:
-    """Attack all names, or some."""
     chosen = read_options(
         __doc__, names=flag("", "the beginning of names"), world=flag(0, "a number for the valid data")
     )

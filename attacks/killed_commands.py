@@ -40,7 +40,6 @@ class Command(NamedTuple):
     out: str
 
     def start(self, folder: Path) -> subprocess.Popen[str]:
-        """Begin it in a folder."""
         words = [sys.executable, "-m", "labelweave", *self.words, self.out]
         return subprocess.Popen(
             words, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,

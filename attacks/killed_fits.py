@@ -43,7 +43,6 @@ class Attack(NamedTuple):
 
 
 def whole_fit(name: str, folder: Path) -> Whole:
-    """Fit without a checkpoint, and once with one for the seconds."""
     X, Y = data_of(name)
     whole = mark(fitted(clone(CHECKPOINTED[name]), X, Y), X)
     begin = time.perf_counter()

@@ -16,12 +16,6 @@ def main(
     run: Callable[[list[str], int, int], tuple[Counter[str], list[str]]],
     say: Callable[[Counter[str]], str],
 ) -> NoReturn:
-    """Read flags, attack, say what came of it, and end.
-
-    counted: the flag for how many in all, and its default.
-    chosen_from: the flag for kinds, and all of them.
-    run: gets kinds, number and seed; gives counts, and what was wrong, a line each.
-    """
     (number, default), (kinds, known) = counted, chosen_from
     flags = {number: flag(default, "in all, of every kind in turn"), kinds: several(known)}
     chosen = vars(read_options(about, **flags, seed=flag(0, "of what is drawn")))

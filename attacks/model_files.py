@@ -93,7 +93,6 @@ def opened(name: str, path: Path) -> Any:
 
 
 def rows_for(model: Any) -> Any:
-    """Make rows that a model says it takes."""
     around = getattr(getattr(model, "scorer_", None), "estimator_", model)
     if isinstance(around, Pipeline):
         found = rows_for_pipeline(around)
@@ -113,14 +112,12 @@ def rows_for(model: Any) -> Any:
 
 
 def rows_for_table(vectorizer: Any) -> pd.DataFrame:
-    """Make rows of a table."""
     columns = {name: ["red rose", "blue sea", ""] for name in (*vectorizer.text, *vectorizer.categorical)}
     numbers = vectorizer.means_ + np.outer([-1.0, 0.0, 3.0], vectorizer.scales_)
     return pd.DataFrame(columns | dict(zip(vectorizer.numeric, numbers.T, strict=True)))
 
 
 def violations(model: Any) -> Iterator[str]:
-    """Predict with a model that was accepted, and say what is wrong."""
     if not hasattr(model, "predict"):
         rows = rows_for(model) if isinstance(model, Pipeline) and hasattr(model, "transform") else None
         if rows is not None and model.transform(rows).shape[0] != _N_ROWS:
@@ -154,7 +151,6 @@ class Outcome:
     refusals: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Outcome) -> None:
-        """Put the outcome of other files to this one."""
         self.counts += other.counts
         self.found += other.found
         self.refusals += other.refusals
@@ -169,7 +165,6 @@ def make_file(seed: int) -> tuple[str, bytes]:
 
 
 def attack_one(seed: int, path: Path, outcome: Outcome) -> None:
-    """Load and use the file of a seed."""
     name, data = make_file(seed)
     path.write_bytes(data)
     before = _reset_peak()
@@ -303,7 +298,6 @@ def _processor_seconds(process: int) -> float:
 
 @cache
 def _warm() -> None:
-    """Compile all loops before workers are made."""
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, data in (base_files() | _checkpoints()).items():
@@ -335,7 +329,6 @@ def attack_on(seeds: range, kept: Path, tell: Callable[[int, Outcome], None]) ->
 
 
 def main() -> None:
-    """Attack, and count."""
     chosen = read_options(
         __doc__,
         files=10_000,

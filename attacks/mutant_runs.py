@@ -38,7 +38,6 @@ _WAITING = 6.0  # seconds for a second of computing
 
 
 def module_name(path: str) -> str:
-    """Name the module of a file of the source."""
     parts = Path(path).with_suffix("").parts[1:]
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -113,7 +112,6 @@ class Reach:
 
 @cache
 def _imports(test_file: str, module: str) -> bool:
-    """Tell whether a test imports from a module directly."""
     place = ROOT / test_file
     return place.exists() and f"from {module} import" in place.read_text()
 
@@ -221,7 +219,6 @@ def _loops_that_need(name: str) -> set[str]:
 
 
 def _compile_anew(modules: set[str]) -> None:
-    """Keep the loops of some modules away from Numba's cache."""
     import numba
 
     original = numba.njit
@@ -337,7 +334,6 @@ class Runs:
         return said.decode().split("\n")[0], ended
 
     def _in_fork(self, changed: tuple[str, str] | None, tests: list[str], write_end: int, limit: int) -> None:
-        """Run tests until one fails; this process ends here."""
         try:
             os.setsid()
             resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))

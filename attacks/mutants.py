@@ -70,7 +70,6 @@ class Mutant(NamedTuple):
     line: int
 
     def source(self) -> str:
-        """Write the changed file; the file itself stays as it is."""
         from cosmic_ray.mutating import mutate_code
 
         text = mutate_code((ROOT / self.path).read_text(), _operator(self.operator), self.occurrence)
@@ -92,7 +91,6 @@ def _operator(name: str) -> Any:
 
 
 def mutants(path: Path) -> Iterator[Mutant]:
-    """List the mutants of a file."""
     from cosmic_ray.ast import ast_nodes, get_ast
 
     text = path.read_text()
@@ -130,7 +128,6 @@ def _left_alone(parsed: ast.Module) -> list[tuple[tuple[int, int], tuple[int, in
 
 
 def _definitions(parsed: ast.Module, outer: str = "") -> dict[int, str]:
-    """Name the function or class that every line is in."""
     names: dict[int, str] = {}
     for node in ast.iter_child_nodes(parsed):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -232,7 +229,6 @@ def summary(entries: dict[str, dict[str, Any]], drawn: int, seed: int) -> dict[s
 
 
 def section() -> str:
-    """Write about it for the page of all attackers."""
     place = _RESULTS / "mutants.json"
     if not place.exists():
         return "## Mutants\n\nNot run yet.\n"

@@ -31,7 +31,6 @@ _SECONDS, _MEMORY = 20.0, 8 << 30
 
 
 def sound() -> tuple[Any, Any]:
-    """Give rows and labels without fault."""
     random = np.random.default_rng(0)
     X = np.where(random.random((ROWS, FEATURES)) < 0.4, random.normal(size=(ROWS, FEATURES)), 0.0)
     Y = sp.csr_matrix((X @ random.normal(size=(FEATURES, LABELS)) > 0.2).astype(np.float64))
@@ -437,7 +436,6 @@ def trial(library: str, case: str, seed: int) -> dict[str, Any]:
 
 
 def cases_of(library: str) -> list[str]:
-    """List the cases that a library can be given."""
     cases = [*FITS, *SCORES] + [case for case in DATA if library not in _NOT_FROM_A_FILE]
     if library in _HEADERLESS:
         cases = [case for case in cases if not case.startswith("header")]

@@ -32,7 +32,6 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_N
 
 
 def trials_of(library: str, model_files: int) -> list[dict[str, Any]]:
-    """Run all trials of a library; none where it is not installed."""
     python = sys.executable if library in _OURS else str(ENVIRONMENT / "bin" / "python")
     command = [python, str(_SCRIPT), library, str(model_files)]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | _ONE_THREAD, check=False)

@@ -22,7 +22,7 @@ from numba.core.extending import _Intrinsic
 
 import labelweave
 from attacks.bounds import PROBLEMS, WRITTEN, best_labelings, label_graphs
-from attacks.sparse_arrays import World
+from attacks.world import World
 from labelweave.foundation.loops.vector_code import WIDTH
 
 

@@ -196,7 +196,6 @@ def units(one: np.ndarray, other: np.ndarray, terms: np.ndarray | None = None) -
 
 
 def wrong_with_threads(here: dict[str, Found], there: dict[str, Found]) -> list[str]:
-    """Say which bits are others."""
     return [
         f"{name}: {what} differ by {units(getattr(found, part), getattr(there[name], part)):.3g} units"
         for name, found in here.items()
@@ -220,7 +219,6 @@ def wrong_on_processors(here: dict[str, Found], there: dict[str, Found]) -> list
 
 
 def main() -> None:
-    """Try all numbers of threads and processors."""
     chosen = read_options(
         __doc__,
         kinds=several(KINDS),

@@ -145,7 +145,6 @@ def _command(name: str, arguments: str) -> str:
 
 
 def page() -> str:
-    """Write the page from what was kept."""
     parts = [_TOP]
     for name, (_, what) in ATTACKERS.items():
         parts.append(f"## {name.replace('_', ' ').capitalize()}\n\n{what}\n")
@@ -171,7 +170,6 @@ def _said_in_short(runs: list[dict[str, Any]]) -> list[str]:
 
 
 def _said(name: str, kept: dict[str, Any]) -> str:
-    """Write what a run said."""
     is_stopped = kept["exit"] < 0  # by a signal
     end = (
         ", stopped after what is said below"

@@ -21,6 +21,7 @@ from labelweave import (
     KernelLogisticClassifier,
     LabelCovariance,
     LabelGraphClassifier,
+    LabelMatrix,
     LabelTextClassifier,
     LabelTreeClassifier,
     LowRankClassifier,
@@ -157,7 +158,6 @@ class AtSubtask:
     def on_fit_task_begin(self, estimator: Any, context: Any, **_: Any) -> None: ...
 
     def on_fit_task_end(self, estimator: Any, context: Any, **_: Any) -> bool:
-        """Count."""
         self.done += context.parent is not None
         return context.parent is not None and self.done == self.at and bool(self.act())
 
@@ -191,8 +191,24 @@ def mark(model: Any, X: Any) -> str:
     return digest.hexdigest()[:16]
 
 
+def digest_of(value: Any) -> str:
+    """Digest any answer; of sparse arrays and labels what they mean."""
+    digest = hashlib.sha256()
+    _add(digest, _meaning(value))
+    return digest.hexdigest()[:16]
+
+
+def _meaning(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _meaning(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return list(map(_meaning, value))
+    if isinstance(value, LabelMatrix):
+        return value.to_dense()
+    return value.toarray() if sp.issparse(value) else value
+
+
 def scores_of(model: Any, X: Any) -> np.ndarray:
-    """Score rows as the model offers it."""
     score = getattr(model, "decision_function", None) or model.predict_proba
     scores = score(X)
     return np.asarray(scores.toarray() if sp.issparse(scores) else scores, dtype=np.float64)

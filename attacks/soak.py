@@ -83,7 +83,6 @@ def run(n_fits: int) -> tuple[Held, Held]:
 
 
 def grown(before: Held, after: Held) -> list[str]:
-    """Say what grew."""
     found = []
     for name, old, new in zip(("open files", "threads"), before[1:], after[1:], strict=True):
         if new > old:

@@ -42,7 +42,6 @@ _ROOT = Path(__file__).parents[1]
 
 
 def marked_fit(name: str, n_jobs: int | None = None) -> str:
-    """Fit a model and give the mark of its bits."""
     X, Y = data_of(name, n=60)
     model = clone(KINDS[name])
     if n_jobs is not None and "n_jobs" in model.get_params():
@@ -65,16 +64,13 @@ class Stress:
         self._lock = threading.Lock()
 
     def is_over(self) -> bool:
-        """Tell whether the time is up, or something went wrong."""
         return time.monotonic() > self.end or bool(self.wrong)
 
     def turns(self) -> Iterator[str]:
-        """Give names of fits until the end, each time the next one."""
         while not self.is_over():
             yield self.names[next(self._turns) % len(self.names)]
 
     def note(self, where: str, name: str, found: Any, expected: Any = None) -> None:
-        """Count a fit, and compare its mark with that of the fit alone."""
         expected = self.marks[name] if expected is None else expected
         with self._lock:
             self.counts[where] += 1
@@ -82,7 +78,6 @@ class Stress:
                 self.wrong.append(f"{where}: {name} gave {found}, and {expected} alone")
 
     def run(self, works: list[Callable[[Stress], None]], seconds: float) -> None:
-        """Do all works at once, each in a thread."""
         self.end = time.monotonic() + seconds
 
         def one(work: Callable[[Stress], None]) -> None:
@@ -126,7 +121,6 @@ def forks(stress: Stress) -> None:
 
 
 def search() -> list[float]:
-    """Search with joblib's processes and threads."""
     X, Y = data_of("tuned", n=60)
     options: dict[str, Any] = {"scoring": "f1_macro", "cv": 2, "n_jobs": 2}
     found = GridSearchCV(MaxMarginClassifier(), {"C": [0.1, 1.0], "kernel": ["linear", "rbf"]}, **options)
@@ -134,7 +128,6 @@ def search() -> list[float]:
 
 
 def joblib_processes(stress: Stress) -> None:
-    """Fit in joblib's processes, and search there."""
     for name in stress.turns():
         found = Parallel(n_jobs=2)(delayed(marked_fit)(one) for one in (name, stress.names[0]))
         stress.note("joblib's processes", name, found[0])
@@ -143,7 +136,6 @@ def joblib_processes(stress: Stress) -> None:
 
 
 def joblib_threads(stress: Stress) -> None:
-    """Fit in joblib's threads."""
     for name in stress.turns():
         found = Parallel(n_jobs=2, backend="threading")(delayed(marked_fit)(name) for _ in range(2))
         for one in found:
@@ -181,7 +173,6 @@ WORKS = [threads, threads, forks, joblib_processes, joblib_threads, executors, x
 
 
 def main() -> None:
-    """Do everything at once, and say what came of it."""
     chosen = read_options(__doc__, minutes=5.0, kinds=several(KINDS))
     stress = Stress(chosen.kinds)
     stress.run(WORKS, 60 * chosen.minutes)

@@ -27,10 +27,6 @@ _MOST = 12  # numbers of a list that a line shows
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """List the records, or show some.
-
-    words: the command line; or None.
-    """
     names = sorted(path.relative_to(RESULTS).with_suffix("").as_posix() for path in RESULTS.rglob("*.json"))
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -47,11 +43,6 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def recorded_lines(record: dict[str, Any], name: str) -> list[str]:
-    """Write a record's table, or its figures, line by line.
-
-    record: what the results file has.
-    Returns: each with where it comes from at its end.
-    """
     if "table" in record:
         return [line + _mark([_origin(record)]) for line in record["table"]]
     return [line + _mark([known]) for line, known in _figures(record, name, {})]
@@ -83,7 +74,6 @@ def _mark(origins: Iterable[Run]) -> str:
 
 
 def _is_plain(part: Any) -> bool:
-    """Say whether a part is a number, a word or a list of these."""
     return not isinstance(part, dict | list) or (
         isinstance(part, list) and not any(isinstance(one, dict | list) for one in part)
     )

@@ -114,7 +114,6 @@ def curve(data: Draw, strategy: str, number: int, rounds: int) -> list[list[floa
 def asked(
     model: Any, X: Any, known: np.ndarray, shares: np.ndarray, what: tuple[str, int, int]
 ) -> np.ndarray:
-    """Choose entries, of whole rows for strategies of rows."""
     strategy, count, seed = what
     n_labels = known.shape[1]
     if not strategy.endswith("rows"):

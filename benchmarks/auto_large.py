@@ -12,19 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import flag, read_options, write_json
-from benchmarks.machine import describe_machine, peak_memory_bytes
+from benchmarks.frame import flag, read_options
+from benchmarks.large_fits import large_fit, tell
 from labelweave import AutoLabelClassifier, metrics
 
 _TEST_ROWS = 5000
 
 
 def make_rows(n: int, n_features: int, n_labels: int, seed: int = 0) -> tuple[Any, Any]:
-    """Make dense rows and labels that depend on sums and products of few features.
-
-    seed: fixes the rows; what labels depend on is the same for all.
-    X, Y: Each label is there in a tenth to a third of the rows.
-    """
+    """Make dense rows and labels that depend on sums and products of few features."""
     fixed = np.random.default_rng(12345)
     weights = fixed.normal(size=(n_features, n_labels)) * (fixed.random((n_features, n_labels)) < 0.05)
     one, other = fixed.integers(0, n_features, (2, 3, n_labels))
@@ -38,37 +34,6 @@ def make_rows(n: int, n_features: int, n_labels: int, seed: int = 0) -> tuple[An
     return X, (scores > levels * np.sqrt(1.73)).astype(np.int8)
 
 
-def measure(n: int, n_features: int, n_labels: int, n_jobs: int, time_budget: float | None) -> dict[str, Any]:
-    """Fit a model, and measure it on other rows.
-
-    n, n_features, n_labels, n_jobs: the size of the training rows, and threads.
-    time_budget: of the model; or None.
-    Returns: seconds, gigabytes, the plan, and micro-F1.
-    """
-    X, Y = make_rows(n, n_features, n_labels)
-    X_test, Y_test = make_rows(_TEST_ROWS, n_features, n_labels, seed=1)
-    before, begin, cpu = peak_memory_bytes(), time.perf_counter(), time.process_time()
-    model = AutoLabelClassifier(n_jobs=n_jobs, time_budget=time_budget, verbose=1).fit(X, Y)
-    seconds, spent = time.perf_counter() - begin, time.process_time() - cpu
-    begin = time.perf_counter()
-    predicted = model.predict(X_test)
-    return {
-        "rows": n,
-        "features": n_features,
-        "labels": n_labels,
-        "seconds": seconds,
-        "cpu_seconds": spent,
-        "predict_seconds": time.perf_counter() - begin,
-        "gigabytes": peak_memory_bytes() / 1e9,
-        "gigabytes_before": before / 1e9,
-        "plan": model.plan_,
-        "members": model.members_,
-        "left_out_micro_f1": model.left_out_value_,
-        "standard_error": model.left_out_error_,
-        "test_micro_f1": float(metrics.f1_score(Y_test, predicted, average="micro")),
-    }
-
-
 def main() -> None:
     flags = read_options(
         __doc__,
@@ -79,11 +44,22 @@ def main() -> None:
         time_budget=flag(type=float),
         out=flag(type=Path),
     )
-    found = measure(flags.rows, flags.features, flags.labels, flags.jobs, flags.time_budget)
-    for name, value in found.items():
-        print(f"{name:20} {value}")
-    if flags.out:
-        write_json(flags.out, {"machine": describe_machine(), **found})
+    sizes = flags.features, flags.labels
+    X_test, Y_test = make_rows(_TEST_ROWS, *sizes, seed=1)
+    settings = {"n_jobs": flags.jobs, "time_budget": flags.time_budget, "verbose": 1}
+    model, few = AutoLabelClassifier(**settings), AutoLabelClassifier(time_budget=1)
+    found = large_fit(model, *make_rows(flags.rows, *sizes), few)
+    begin = time.perf_counter()
+    predicted = model.predict(X_test)
+    found |= {
+        "predict_seconds": time.perf_counter() - begin,
+        "plan": model.plan_,
+        "members": model.members_,
+        "left_out_micro_f1": model.left_out_value_,
+        "standard_error": model.left_out_error_,
+        "test_micro_f1": float(metrics.f1_score(Y_test, predicted, average="micro")),
+    }
+    tell(found, flags.out)
 
 
 if __name__ == "__main__":

@@ -107,11 +107,6 @@ def parts_of(name: str, count: int = 0) -> Iterator[tuple[Any, Any, Any, Any]]:
 
 
 def measure(parts: tuple[Any, Any, Any, Any], method: str | None, seconds: float = 120.0) -> dict[str, float]:
-    """Fit a method to training rows, and measure it on test rows.
-
-    method: None for AutoLabelClassifier.
-    seconds: what FLAML may take.
-    """
     X, Y, X_test, Y_test = parts
     table, truth = (part.positives.toarray().astype(int) for part in (Y, Y_test))
     begin = time.perf_counter()

@@ -95,7 +95,6 @@ def _dense(table: Any) -> Any:
 
 
 def load(name: str) -> tuple[Any, Any, Any, Any]:
-    """Read the training and test rows of a set."""
     train, test = read_parts(name)
     return train.X, train.Y, test.X, test.Y
 
@@ -129,7 +128,6 @@ def envelope() -> dict[tuple[str, str], tuple[float, float]]:
 
 
 def measure_set(name: str, count: int, *, is_left_out: bool, n_jobs: int) -> dict[str, Any]:
-    """Fit and measure all splits of a set."""
     runs, seconds, of_processor, models = [], [], [], []
     for X, Y, X_test, Y_test in splits(name, count):
         begin, busy = time.perf_counter(), time.process_time()

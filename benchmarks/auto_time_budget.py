@@ -27,10 +27,7 @@ _BUDGETS = (10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 600.0)
 
 
 def measure(name: str, n_jobs: int) -> list[dict[str, Any]]:
-    """Fit a set's training rows within each budget, and measure its test rows.
-
-    Returns: of each budget its plan, left-out loss, seconds, micro-F1 and micro-AUPRC.
-    """
+    """Fit a set's training rows within each budget, and measure its test rows."""
     X, Y, X_test, Y_test = load(name)
     truth, found, known = Y_test.positives.toarray(), [], dict[str, dict[str, Any]]()
     n, d = X.shape
@@ -56,10 +53,6 @@ def measure(name: str, n_jobs: int) -> list[dict[str, Any]]:
 
 
 def draw(results: dict[str, list[dict[str, Any]]], path: Path) -> None:
-    """Draw quality against the budget.
-
-    results: what :func:`measure` gives, by set.
-    """
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, len(results), figsize=(4.6 * len(results), 3.4), layout="compressed")

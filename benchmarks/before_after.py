@@ -111,10 +111,7 @@ def _why(pair: list[subprocess.Popen[str]], files: tuple[IO[str], IO[str]]) -> s
 
 
 def _compared(name: str, options: argparse.Namespace, files: tuple[IO[str], IO[str]]) -> Any:
-    """Time a fit with both versions in turn and print it; None if one of them cannot.
-
-    files: for what they write to standard error.
-    """
+    """Time a fit with both versions in turn and print it; None if one of them cannot."""
     sources = zip((options.before, options.after), files, strict=True)
     pair = [_start(source, *FITS[name], options.data, said) for source, said in sources]
     ready = [process.stdout is not None and process.stdout.readline() for process in pair]

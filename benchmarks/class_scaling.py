@@ -105,7 +105,6 @@ class _FixedIterations:
         self.solver = FunctionGradients()
 
     def direction(self, system: Any, point: Any, reduction: Any, limit: int) -> tuple[Any, Any]:
-        """Find a direction, however far the residual falls."""
         return self.solver.direction(system, point, np.zeros_like(reduction), _ITERATIONS)
 
 

@@ -32,7 +32,6 @@ _LARGEST = 2000  # training rows
 
 
 def bundled() -> Iterator[Table]:
-    """Give the tables that scikit-learn carries."""
     for name in _BUNDLED:
         found = getattr(datasets, f"load_{name}")(as_frame=True)
         yield name, found.data, np.asarray(found.target_names).astype(str)[found.target]

@@ -28,7 +28,6 @@ def workers(count: int = 2, megabytes: float | None = None) -> Iterator[Client]:
 
 
 def on_cluster(client: Client, table: Any, n_partitions: int) -> Any:
-    """Lay rows into the workers' memory."""
     stretches = np.array_split(np.arange(table.shape[0]), n_partitions)
     futures = client.scatter([table[rows] for rows in stretches])
     wait(futures)

@@ -66,10 +66,6 @@ def main() -> None:
 
 
 def label_correlation(Y: sp.csr_array) -> Any:
-    """Correlate the labels.
-
-    Y: labels 0/1, each with both values.
-    """
     positives = Y.astype(np.float64)
     n = positives.shape[0]
     mean = np.asarray(positives.sum(axis=0)).ravel() / n

@@ -35,7 +35,6 @@ _PARTS = 20
 
 
 def write_rows(folder: Path, n_rows: int, n_features: int, n_labels: int, is_dense: bool) -> None:
-    """Write the rows in partitions."""
     if is_dense:
         random = np.random.default_rng(0)
         X = random.normal(size=(n_rows, n_features))
@@ -49,18 +48,15 @@ def write_rows(folder: Path, n_rows: int, n_features: int, n_labels: int, is_den
 
 
 def read_rows(folder: Path, number: int) -> Any:
-    """Read the features of a partition."""
     rows = sp.load_npz(folder / f"X{number}.npz")
     return rows.toarray() if rows.nnz == rows.shape[0] * rows.shape[1] else rows
 
 
 def read_labels(folder: Path, number: int) -> Any:
-    """Read the labels of a partition."""
     return np.load(folder / f"Y{number}.npy")
 
 
 def told(model: Any, folder: Path, begun: float) -> dict[str, Any]:
-    """Say what a fit took, and what its bits are."""
     seconds = time.perf_counter() - begun
     bits = model.predict_proba(read_rows(folder, 0)[:1000]).tobytes()
     return {
@@ -74,7 +70,6 @@ def told(model: Any, folder: Path, begun: float) -> dict[str, Any]:
 
 
 def fit_here(folder: Path, given: dict[str, Any]) -> dict[str, Any]:
-    """Fit all rows in this process."""
     parts = [read_rows(folder, number) for number in range(_PARTS)]
     X = sp.csr_array(sp.vstack(parts)) if sp.issparse(parts[0]) else np.concatenate(parts)
     Y = np.concatenate([read_labels(folder, number) for number in range(_PARTS)])
@@ -83,7 +78,6 @@ def fit_here(folder: Path, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def fit_on_cluster(folder: Path, given: dict[str, Any], limit: float, trees: int) -> dict[str, Any]:
-    """Fit all rows by two workers, some trees a task."""
     _MembersOnWorkers.trees_a_task = trees
     with workers(megabytes=limit) as client:
         before, begun = client.run(os.getpid), time.perf_counter()
@@ -104,7 +98,6 @@ def fit_on_cluster(folder: Path, given: dict[str, Any], limit: float, trees: int
 
 
 def main() -> int:
-    """Write the rows, fit and tell."""
     given = read_options(
         __doc__,
         rows=1_000_000,

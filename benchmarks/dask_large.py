@@ -56,7 +56,6 @@ def main() -> None:
 
 
 def _measured(client: Client, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
-    """Fit, and watch the memory meanwhile."""
     load = dask.delayed(_read, pure=False)
     pairs = [load(folder, number) for number in range(_N_PARTS)]
     if given.problem == "logistic":
@@ -100,7 +99,6 @@ def _sentence(found: dict[str, Any]) -> str:
 
 
 def _write(folder: Path, given: dict[str, Any]) -> None:
-    """Write the parts of a problem, and test rows as the last one."""
     if given["problem"] == "logistic":
         X, Y = _classes(given["rows"] + _N_TEST)
     else:
@@ -117,7 +115,6 @@ def _write(folder: Path, given: dict[str, Any]) -> None:
 
 
 def _classes(n_rows: int) -> tuple[Any, Any]:
-    """Draw rows whose classes are not linear in them."""
     random = np.random.default_rng(0)
     X = random.normal(size=(n_rows, _FEATURES))
     hidden = np.tanh(X @ random.normal(size=(_FEATURES, 60)) / 2)

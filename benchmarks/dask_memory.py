@@ -61,7 +61,6 @@ def run(command: list[str], client: Client, kill_after: list[float]) -> int:
 
 
 def main() -> int:
-    """Write, fit and tell."""
     given = read_options(
         __doc__,
         limit=flag(800.0, "megabytes of a worker"),

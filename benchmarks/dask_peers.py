@@ -45,7 +45,6 @@ def load(name: str) -> tuple[Any, Any]:
 
 
 def fits_of(client: Client, X: Any, Y: Any) -> dict[str, Callable[[], Callable[[Any], Any]]]:
-    """Give fits by name, each of which gives what scores rows."""
     rows, labels = (on_cluster(client, table, 4) for table in (X, Y))
     dense = Y.toarray() if hasattr(Y, "toarray") else Y
 
@@ -72,7 +71,6 @@ def fits_of(client: Client, X: Any, Y: Any) -> dict[str, Callable[[], Callable[[
 
 
 def compare(client: Client, pids: list[int], name: str, repeats: int) -> None:
-    """Measure one problem, and print a line a program."""
     X, Y = load(name)
     order = np.random.default_rng(0).permutation(X.shape[0])
     kept, held = np.split(order, [int(_TRAINED * len(order))])

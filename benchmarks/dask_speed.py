@@ -29,7 +29,6 @@ from labelweave.dask import CalibratedLabelClassifier, MaxMarginClassifier
 
 
 def compare(client: Client, name: str, given: argparse.Namespace) -> dict[str, Any]:
-    """Measure one problem."""
     X, Y = load_problem(name, given.data)
     rows, labels = (on_cluster(client, table, given.partitions) for table in (X, Y))
 

@@ -49,7 +49,6 @@ def main() -> None:
 
 
 def _warm(data: tuple[Any, ...], models: list[str]) -> None:
-    """Compile and import beforehand."""
     for model in models:
         _MODELS[model](data[0][:500], data[1][:500, :3])
 
@@ -60,7 +59,6 @@ def _log_loss(probabilities: Any, Y: Any) -> float:
 
 
 def _data(name: str, n_labels: int) -> tuple[Any, Any, Any, Any]:
-    """Give X, Y and those of the test rows, dense."""
     if name == "synthetic":
         return made_rows(n_labels)
     from labelweave.datasets import load_debtags

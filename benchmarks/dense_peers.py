@@ -39,7 +39,6 @@ def vectors(columns: int) -> tuple[Any, Any, Any, Any]:
 
 
 def threshold(scores: Any, y: Any) -> float:
-    """Give the threshold of the best F1."""
     if not y.any():
         return np.inf
     precision, recall, cuts = precision_recall_curve(y, scores)

@@ -68,7 +68,6 @@ class Problem:
         self.wide = np.hstack([self.X, random.normal(size=(n_rows, 500))])
 
     def directions(self, make: Make, covariance: LabelCovariance) -> tuple[Any, int, float]:
-        """Fit max-margin labels by alternating directions."""
         box = MarginBox.make(LabelMatrix(self.Y), np.full(len(self.Y), 2.0), np.ones((2, _LABELS)))
         box = MarginBox(make(box.targets), make(box.lower), make(box.upper))
         how = "cholesky" if covariance.is_diagonal else "eigenvalues"  # pivots are NumPy's alone
@@ -79,15 +78,12 @@ class Problem:
         return result.answer.kept_scores, result.n_iter, result.gap
 
     def independent(self, make: Make) -> tuple[Any, int, float]:
-        """Fit labels that do not covary."""
         return self.directions(make, LabelCovariance.identity(_LABELS))
 
     def coupled(self, make: Make) -> tuple[Any, int, float]:
-        """Fit labels that do."""
         return self.directions(make, LabelCovariance.from_labels(LabelMatrix(self.Y)).shrink(0.5))
 
     def newton(self, make: Make) -> tuple[Any, int, float]:
-        """Fit one class a row by Newton's method."""
         loss = SoftmaxLoss(self.classes, 10, np.ones((len(self.classes), 1)))
         gram = StoredGram(make(self.kernel_matrix), self.workers)
         operator = CoupledGram([GramTerm(gram, LabelCovariance.identity(10))], 1.0, self.workers)
@@ -97,7 +93,6 @@ class Problem:
         return state.scores, result.n_iter, result.gap
 
     def low_rank(self, make: Make) -> tuple[Any, int, float]:
-        """Fit factors to features by half steps."""
         table = EntryTable(sp.csr_array(self.Y), False, np.ones(len(self.Y)), np.ones(_LABELS), 1.0)
         entries = DenseEntries(ENTRY_LOSSES["logistic"](), table, self.workers)
         own = DenseMap(make(self.wide), self.workers)
@@ -125,7 +120,6 @@ def _timed(
 
 
 def _accelerator() -> str:
-    """Name the GPU; empty where there is none, or none of NVIDIA's."""
     if shutil.which("nvidia-smi") is None:
         return ""
     words = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
@@ -133,7 +127,6 @@ def _accelerator() -> str:
 
 
 def table(runs: list[dict[str, Any]]) -> str:
-    """Write a line a fit and library."""
     lines = [f"{'':14}{'library':18}{'rows':>8}{'seconds':>9}{'rounds':>8}{'gap':>9}  difference of scores"]
     for run in sorted(runs, key=lambda one: _FITS.index(one["fit"])):
         numbers = f"{run['rows']:8,}{run['seconds']:9.2f}{run['rounds']:8}{run['gap']:9.1e}"

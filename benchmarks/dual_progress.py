@@ -86,12 +86,6 @@ def main() -> None:
 
 
 def own_progress(problem: PeerProblem, working_set_gap: float) -> tuple[Progress, Progress]:
-    """Follow labelweave's solvers.
-
-    working_set_gap: the relative duality gap at which the working sets stop.
-    working_sets: A point for each round.
-    alternating: A point for each tolerance.
-    """
     for solver in ("working_set", "alternating_directions"):
         _fit(problem, 300, solver, 0.1)
     best = _fit(problem, None, "alternating_directions", _OWN_REFERENCE)[0].trace_[-1].dual
@@ -129,10 +123,6 @@ def _of_trace(trace: Any, seconds: float, best: float, shape: tuple[int, int]) -
 
 
 def libsvm_progress(problem: PeerProblem, every: int) -> Progress:
-    """Follow LIBSVM.
-
-    every: it trains every so many labels.
-    """
     n_labels = problem.Y.shape[1]
     timed = with_labels(problem, np.arange(0, n_labels, every))
     search = peer_runs(timed, KERNEL_PROGRAMS["libsvm"], n_labels)

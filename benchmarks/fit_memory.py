@@ -24,10 +24,6 @@ class MemoryClimb:
         self.before = _megabytes("VmRSS")
 
     def peak(self) -> float:
-        """Read the climb.
-
-        Returns: megabytes (of a million bytes) above the start.
-        """
         return _megabytes("VmHWM") - self.before
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from benchmarks.machine import describe_machine
 
@@ -105,6 +108,27 @@ def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]] = ()) -> list
     """Write the lines of a table of Markdown."""
     head, *lines = (f"| {' | '.join(line)} |" for line in (columns, *rows))
     return [head, "|---" * len(columns) + "|", *lines]
+
+
+def slope(sizes: Sequence[float], seconds: Sequence[float]) -> float:
+    """Fit a line through the logarithms: 1 where time is in proportion to size."""
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+
+
+def in_turns(
+    calls: Mapping[str, Callable[[], Any]], rounds: int, clock: Callable[[], float] = time.process_time
+) -> dict[str, list[float]]:
+    """Time calls in turn, as other programs may use the machine: the seconds of every round.
+
+    clock: by default the processor's time of this process.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            begin = clock()
+            call()
+            seconds[name].append(clock() - begin)
+    return seconds
 
 
 def begin_picture(*counts: int, **shape: Any) -> tuple[Any, Any]:

@@ -21,14 +21,6 @@ from benchmarks.problems import DEFAULT_DATA, load_problem
 def load_kernel_problem(
     name: str, C: float = 1.0, kernel_megabytes: float = 2000.0, data: Path = DEFAULT_DATA, threads: int = 1
 ) -> PeerProblem:
-    """Load features and labels by the problem's name.
-
-    name: ``"awa-<n>"``, ``"rcv1"`` or ``"tmc2007"``.
-    C: labelweave's C; the peers' is twice that.
-    kernel_megabytes: memory for kernel values.
-    data: the folder that has ``awa/`` and ``rcv1/``.
-    Returns: the problem; X is dense for the images.
-    """
     kind, _, size = name.partition("-")
     if kind == "awa" and size.isdigit():
         X, Y = load_animals(int(size), data)
@@ -40,13 +32,6 @@ def load_kernel_problem(
 
 
 def load_animals(n_images: int, data: Path = DEFAULT_DATA) -> tuple[Any, sp.csr_array]:
-    """Draw images of the training classes.
-
-    n_images: how many, at most 24,295.
-    data: the folder that has ``awa/``.
-    X: PHOG features as the source has them.
-    Y: The attributes of the images' classes.
-    """
     with np.load(data / "awa" / "awa-phog.npz") as file:
         features, classes, names = file["X"], file["class_index"], file["classes"]
         attributes, test_classes = file["class_predicate_binary"], file["test_classes"]
@@ -64,8 +49,4 @@ def scale_gamma(X: Any) -> float:
 
 
 def with_labels(problem: PeerProblem, labels: Any) -> PeerProblem:
-    """Keep some of the labels.
-
-    labels: which ones.
-    """
     return replace(problem, Y=sp.csr_array(problem.Y)[:, labels])

@@ -31,10 +31,6 @@ _SATIMAGE_ROWS = 4435
 
 
 def load(name: str, data: Path) -> tuple[Any, Any, Any, Any]:
-    """Load training and test rows.
-
-    Returns: rows and classes to train on, and to test on.
-    """
     if name == "satimage":
         with np.load(data / "satimage" / "satimage.npz") as file:
             X, y = file["X"].astype(np.float64), file["y"]
@@ -46,7 +42,6 @@ def load(name: str, data: Path) -> tuple[Any, Any, Any, Any]:
 
 
 def in_memory(rows: tuple[Any, ...], ranks: list[int | None], repeats: int) -> list[dict[str, Any]]:
-    """Fit with every number of columns."""
     X, y, X_test, y_test = rows
     seconds: dict[int | None, list[float]] = {rank: [] for rank in ranks}
     models = {}
@@ -71,7 +66,6 @@ def _result(model: Any, X_test: Any, y_test: Any) -> dict[str, Any]:
 
 
 def on_workers(rows: tuple[Any, ...], ranks: list[int | None], budgets: list[float]) -> list[dict[str, Any]]:
-    """Fit by two workers."""
     X, y, X_test, y_test = rows
     found = []
     with workers() as client:

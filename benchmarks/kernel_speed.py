@@ -12,7 +12,7 @@ labelweave as its memory budget.
 
 The gap (P - D) / P of a program is that of its own problem, P and D summed over
 labels.  A peer's P and D are computed in float64 from the dual variables and the
-bias that it returns (``benchmarks.kernel_objective``); labelweave's P likewise from
+bias that it returns (``benchmarks.kernel_runs``); labelweave's P likewise from
 its coefficients, its D is its own.  The worst gap of a label is given too.
 
 Peers are timed on every eighth label (--every) and their seconds scaled to all
@@ -28,25 +28,34 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import RESULTS, flag, read_options, several, write_json
+from benchmarks.frame import RESULTS, flag, markdown, read_options, save, several
 from benchmarks.kernel_problems import load_kernel_problem, with_labels
-from benchmarks.kernel_runs import KernelRun, own_runs, peer_runs
-from benchmarks.kernel_table import KernelCurve, kernel_table
+from benchmarks.kernel_runs import KernelRun, ToleranceSearch, own_runs, peer_runs
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.peers.exchange import PeerProblem
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.programs import KERNEL_PROGRAMS, Program, version_of
-from benchmarks.tolerance_search import ToleranceSearch
 
 _GAPS = (1e-2, 1e-3, 1e-4)
 _PEERS = ("precomputed", "sklearn", "libsvm")
+
+
+@dataclass
+class KernelCurve:
+    """A program's runs, and which of them reached each gap; ``None`` if none did, absent if not tried."""
+
+    title: str
+    version: str
+    is_own: bool
+    runs: list[KernelRun]
+    reaching: dict[str, KernelRun | None]
 
 
 @needs_data
@@ -69,15 +78,10 @@ def main() -> None:
     results = _describe(arguments, problem)
     print(_caption(results), table, sep="\n\n")
     results |= {"programs": [asdict(curve) for curve in curves], "table": table.splitlines()}
-    write_json(arguments.out or RESULTS / f"kernel_{arguments.problem}.json", results)
+    save(arguments.out or RESULTS / f"kernel_{arguments.problem}.json", results)
 
 
 def measure(problem: PeerProblem, arguments: argparse.Namespace) -> list[KernelCurve]:
-    """Run labelweave and the peers.
-
-    problem: all rows and labels.
-    arguments: what the command line gave.
-    """
     curves = [_own_curve(problem, arguments.gaps)]
     timed = with_labels(problem, _timed_labels(problem, arguments.every))
     starts: dict[str, float] = {}
@@ -104,7 +108,7 @@ def _curve(program: Program, runs: list[KernelRun], reaching: Mapping[str, Kerne
 
 
 def _reach(
-    peer: ToleranceSearch[KernelRun], gaps: Sequence[float], starts: dict[str, float]
+    peer: ToleranceSearch, gaps: Sequence[float], starts: dict[str, float]
 ) -> dict[str, KernelRun | None]:
     """Reach each gap, from the tolerance where the precomputed kernel did if that is known."""
     return {
@@ -118,18 +122,16 @@ def _timed_labels(problem: PeerProblem, every: int) -> Any:
 
 
 def _describe(arguments: argparse.Namespace, problem: PeerProblem) -> dict[str, Any]:
-    timed = _timed_labels(problem, arguments.every)
     return {
         "problem": arguments.problem,
         "rows": problem.X.shape[0],
         "features": problem.X.shape[1],
         "labels": problem.Y.shape[1],
-        "labels_timed_with_peers": timed.tolist(),
+        "labels_timed_with_peers": _timed_labels(problem, arguments.every).tolist(),
         "C": arguments.C,
         "gamma": problem.gamma,
         "kernel_megabytes": arguments.megabytes,
         "threads": problem.threads,
-        **describe_machine(),
     }
 
 
@@ -139,7 +141,32 @@ def _caption(results: dict[str, Any]) -> str:
         "(the peers' is twice that), {threads} thread, {kernel_megabytes:g} MB for kernel values, "
         "{processor}. Peers were timed on {timed} labels and scaled to all."
     )
-    return text.format(**results, timed=len(results["labels_timed_with_peers"]))
+    timed = len(results["labels_timed_with_peers"])
+    return text.format(**results, **describe_machine(), timed=timed)
+
+
+def kernel_table(curves: Sequence[KernelCurve], gaps: Sequence[float]) -> str:
+    """Write a row for each program and a column for each gap.
+
+    A cell holds the seconds for all labels, the ratio to labelweave's, and in brackets the
+    tolerance (of peers), the gap it gave and the worst gap of a label.
+    """
+    own = next((curve for curve in curves if curve.is_own), None)
+    rows = [[f"{one.title} {one.version}", *(_cell(one, own, str(gap)) for gap in gaps)] for one in curves]
+    return "\n".join(markdown(["program", *(f"gap {gap:g}" for gap in gaps)], rows))
+
+
+def _cell(curve: KernelCurve, own: KernelCurve | None, gap: str) -> str:
+    if gap not in curve.reaching:
+        return "not run"
+    run = curve.reaching[gap]
+    if run is None:
+        return "not reached"
+    if curve.is_own:
+        return f"{run.seconds:.1f} s (gap {run.gap:.1e})"
+    base = None if own is None else own.reaching.get(gap)
+    ratio = "" if base is None else f", {run.seconds / base.seconds:.1f}x"
+    return f"{run.seconds:.1f} s{ratio} (eps {run.tolerance:g}, gap {run.gap:.1e}, worst {run.worst_gap:.1e})"
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ from sklearn.preprocessing import normalize
 from benchmarks.frame import RESULTS, read_options, several
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, read_part
+from benchmarks.programs import PEERS_PYTHON
 from benchmarks.recorded_runs import RecordedRuns
 from labelweave.datasets import load_debtags
 from labelweave.inference import calibrate_labels
@@ -41,7 +42,6 @@ from labelweave.noise import find_label_errors
 
 Array = npt.NDArray[Any]
 
-_ROOT = Path(__file__).resolve().parents[1]
 _PEER = Path(__file__).parent / "peers" / "cleanlab_labels.py"
 NOISES = {"5 % of entries": (0.05, 0.05), "10 % of entries": (0.1, 0.1), "10 % forgotten": (0.1, 0.0)}
 SETS = ("bibtex", "debtags")
@@ -57,7 +57,7 @@ def main() -> None:
         sets=several(SETS),
         draws=_DRAWS,
         data=DEFAULT_DATA,
-        peer_python=str(_ROOT / ".venv-peers" / "bin" / "python"),
+        peer_python=str(PEERS_PYTHON),
         records=RESULTS / "label_errors.json",
     )
     recorded = RecordedRuns(arguments)

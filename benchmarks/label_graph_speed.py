@@ -78,7 +78,6 @@ def _dated(runs: list[Run]) -> list[Run]:
 
 
 def _fit(X: Any, Y: Any, **parameters: Any) -> tuple[LabelGraphClassifier, float]:
-    """Fit a classifier; give it and the processor's seconds."""
     model = LabelGraphClassifier(n_jobs=1, **parameters)
     begin = time.process_time()
     with warnings.catch_warnings():

@@ -120,7 +120,6 @@ def _models(problem: _Problem, seed: int) -> dict[str, Any]:
 
 
 def _measured(model: Any, problem: _Problem, rows: Any, held: Any) -> dict[str, float]:
-    """Fit a model to some rows and measure it on others."""
     clock = time.process_time()
     Y, truth = problem.Y[rows], problem.Y_test[held]
     model.fit(problem.X[rows], LabelMatrix(Y, names=problem.labels))
@@ -184,7 +183,6 @@ def _hidden(chosen: argparse.Namespace, results: dict[str, Any]) -> None:
 
 
 def _hidden_of(name: str, problem: _Problem, chosen: argparse.Namespace, results: dict[str, Any]) -> None:
-    """Hide a fifth of the labels of a set."""
     found = []
     held = np.sort(np.random.default_rng(0).permutation(problem.X_test.shape[0])[:_TEST_ROWS])
     for seed in range(chosen.draws):

@@ -84,11 +84,6 @@ MOVED: dict[str, Callable[[], Any]] = {
 
 
 def load_case(name: str, options: argparse.Namespace) -> tuple[LabeledData, LabeledData]:
-    """Read or make the rows of a case.
-
-    options: the command line.
-    train, test: Rows to fit and rows to predict, of which each has a label.
-    """
     if name == "wordnet":
         train, test = _wordnet(options.dict / "data.noun")
     elif name == "texts":
@@ -124,14 +119,6 @@ def _wordnet(path: Path) -> tuple[LabeledData, LabeledData]:
 def measure_model(
     name: str, model: Any, train: LabeledData, test: LabeledData, *, proofs: bool = True
 ) -> dict[str, Any]:
-    """Fit a model, write it and predict test rows.
-
-    name: what the results call it.
-    model: the model to fit.
-    train, test: rows to fit and rows to predict.
-    proofs: whether to measure how many nodes proofs take, and what beams miss.
-    Returns: seconds of the processor, gap, weights, bytes, precisions in percent, rows a second, peak memory.
-    """
     before, start = time.perf_counter(), time.process_time()
     model.fit(train.X, train.Y)
     seconds, wall = time.process_time() - start, time.perf_counter() - before
@@ -213,7 +200,6 @@ def hold_out(train: LabeledData) -> tuple[LabeledData, LabeledData]:
 
 
 def _tuned(name: str, train: LabeledData) -> dict[str, Any]:
-    """Try a setting on held-out training rows."""
     model = MODELS[name]() if name in MODELS else LabelTreeClassifier(**TUNED[name])
     return measure_model(name, model, *hold_out(train), proofs=False)
 
@@ -231,7 +217,6 @@ def _moved(name: str, train: LabeledData) -> dict[str, Any]:
 
 
 def _one(case: str, name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Measure one model of one case."""
     train, test = load_case(case, options)
     sizes = {"rows": len(train.Y), "features": train.X.shape[1], "labels": train.Y.n_labels}
     sizes |= {"test_rows": len(test.Y), "labels_a_row": train.Y.positives.nnz / len(train.Y)}
@@ -274,7 +259,6 @@ def main() -> None:
 
 
 def _names(case: str, options: argparse.Namespace) -> list[str]:
-    """List what is measured of a case."""
     if options.tune:
         return [_HELD_OUT + name for name in options.models or TUNED]
     if options.rare:

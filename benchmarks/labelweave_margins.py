@@ -47,10 +47,7 @@ def prepare(problem: PeerProblem) -> Trainer:
 
 
 def coefficients_of(model: Any, shape: tuple[int, int]) -> npt.NDArray[np.float64]:
-    """Lay out the dual coefficients of all rows, and the intercepts, as the peers' files have them.
-
-    shape: rows and labels.
-    """
+    """Lay out the dual coefficients of all rows, and the intercepts, as the peers' files have them."""
     coefficients = np.zeros((shape[0] + 1, shape[1]))
     coefficients[model.support_] = model.dual_coef_
     coefficients[-1] = model.intercept_

@@ -20,7 +20,6 @@ from labelweave import LabelTreeClassifier, LowRankClassifier, MaxMarginClassifi
 
 
 def prepare(problem: RankingProblem, variant: str) -> Callable[[], Trained]:
-    """Load what is compiled; the function returned fits."""
     word, settings = settings_of(variant)
     X, Y = sp.csr_array(problem.X), sp.csr_array(problem.Y)
     some = slice(None) if word == "low-rank" else slice(200)  # labels of the first fit

@@ -27,22 +27,64 @@ Example: ``python -m benchmarks.linear_speed --problem rcv1 --repeats 3``.
 from __future__ import annotations
 
 import argparse
+import statistics
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.frame import flag, read_options, several, write_json
+import numpy as np
+import scipy.sparse as sp
+
+from benchmarks.frame import flag, markdown, read_options, save, several
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
-from benchmarks.objective import primal_value
 from benchmarks.peers.exchange import PeerProblem, Solution, write_problem
 from benchmarks.problems import DEFAULT_DATA, load_problem
 from benchmarks.programs import PROGRAMS, Program, Session, version_of
-from benchmarks.speed_table import Curve, Point, markdown_table, reaching_points
 
 _TARGETS = (1e-2, 1e-3, 1e-4)
+
+
+@dataclass
+class Point:
+    """One tolerance of one program; ``gap`` is what the table goes by."""
+
+    tolerance: float
+    primal: float
+    own_dual: float | None
+    iterations: int | None
+    gap: float = float("nan")
+    own_gap: float | None = None
+    all_seconds: list[float] = field(default_factory=list)
+
+    @property
+    def seconds(self) -> float:
+        return statistics.median(self.all_seconds)
+
+
+@dataclass
+class Curve:
+    """A program's points from the loosest tolerance to the tightest."""
+
+    title: str
+    version: str
+    is_own: bool
+    points: list[Point]
+
+    def set_gaps(self, best_dual: float) -> None:
+        """Fill in the gaps: labelweave's against its own dual value, a peer's against the best known one."""
+        for point in self.points:
+            if point.own_dual is not None:
+                point.own_gap = _relative_gap(point.primal, point.own_dual)
+            point.gap = _relative_gap(point.primal, best_dual)
+            if self.is_own and point.own_gap is not None:
+                point.gap = point.own_gap
+
+
+def _relative_gap(primal: float, dual: float) -> float:
+    return (primal - dual) / abs(primal)
 
 
 @needs_data
@@ -65,21 +107,12 @@ def main() -> None:
     results = _describe(arguments, problem) | {"best_dual": best_dual, "curves": list(map(asdict, curves))}
     table = markdown_table(curves, _TARGETS)
     print(_caption(results), table, sep="\n\n")
-    if arguments.out is not None:
-        write_json(arguments.out, results | {"table": table.splitlines()})
+    save(arguments.out, results | {"table": table.splitlines()})
 
 
 def measure(
     problem: PeerProblem, programs: Sequence[Program], repeats: int, reference_tolerance: float
 ) -> tuple[list[Curve], float]:
-    """Run the programs in interleaved rounds.
-
-    problem: features, labels, penalty and threads.
-    programs: the programs, in the order of the table.
-    reference_tolerance: the relative gap of labelweave's run for the best dual value.
-    curves: Times and gaps, one for each program.
-    best_dual: The largest dual value seen.
-    """
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         write_problem(folder / "problem.npz", problem)
@@ -120,7 +153,6 @@ def _primal_of(problem: PeerProblem, solution: Solution) -> float:
 
 
 def _further_round(session: Session, program: Program, curve: Curve) -> None:
-    """Time again the points that the table shows."""
     shown = {point.tolerance: point for point in reaching_points(curve, _TARGETS) if point is not None}
     if shown:
         for solution in session.run(program, list(shown)):
@@ -151,7 +183,6 @@ def _describe(arguments: argparse.Namespace, problem: PeerProblem) -> dict[str, 
         "penalty": arguments.penalty,
         "threads": arguments.threads,
         "repeats": arguments.repeats,
-        **describe_machine(),
     }
 
 
@@ -160,7 +191,53 @@ def _caption(results: dict[str, Any]) -> str:
         "{problem}: {rows} rows, {features} features, {non_zeros} non-zeros, {labels} labels; "
         "c = {penalty:g} (labelweave's C is half of it), {threads} thread(s), median of {repeats} rounds, "
         "{processor}, {cores} cores. D_best = {best_dual:.3f}."
-    ).format(**results)
+    ).format(**results, **describe_machine())
+
+
+def reaching_points(curve: Curve, targets: Sequence[float]) -> list[Point | None]:
+    """Find, for each target, the loosest tolerance whose gap is at most the target."""
+    return [next((point for point in curve.points if point.gap <= target), None) for target in targets]
+
+
+def markdown_table(curves: Sequence[Curve], targets: Sequence[float]) -> str:
+    """Write a row for each program and a column for each target.
+
+    A cell holds the median seconds, the ratio to labelweave's where labelweave
+    was run, and in brackets the tolerance and the gap it gave.
+    """
+    own = next((reaching_points(curve, targets) for curve in curves if curve.is_own), [None] * len(targets))
+    rows = []
+    for curve in curves:
+        points = reaching_points(curve, targets)
+        cells = [_cell(point, base) for point, base in zip(points, own, strict=True)]
+        rows.append([f"{curve.title} {curve.version}", *cells])
+    return "\n".join(markdown(["program", *(f"gap {target:g}" for target in targets)], rows))
+
+
+def _cell(point: Point | None, base: Point | None) -> str:
+    if point is None:
+        return "not reached"
+    ratio = "" if base is None else f", {point.seconds / base.seconds:.1f}x"
+    return f"{point.seconds:.2f} s{ratio} (tolerance {point.tolerance:g}, gap {point.gap:.1e})"
+
+
+def primal_value(X: Any, Y: Any, C: float, weights: Any, block_rows: int = 2048) -> float:
+    """Compute sum_l 1/2 ||z_l||^2 + 2 C sum_i max(0, 1 - y_il z_l.x_i) in float64."""
+    weights = np.asarray(weights, dtype=np.float64)
+    X, Y = sp.csr_array(X, dtype=np.float64), sp.csr_array(Y)
+    loss = sum(
+        _hinge_sum(X[first : first + block_rows], Y[first : first + block_rows], weights)
+        for first in range(0, X.shape[0], block_rows)
+    )
+    return 0.5 * float(np.vdot(weights, weights)) + 2.0 * C * loss
+
+
+def _hinge_sum(X: sp.csr_array, Y: sp.csr_array, weights: Any) -> float:
+    margins = X @ weights[:-1] + weights[-1]
+    positives = Y.nonzero()
+    margins[positives] *= -1.0
+    # margins hold -y * score now, except that y = -1 leaves the score as it is
+    return float(np.maximum(1.0 + margins, 0.0).sum())
 
 
 if __name__ == "__main__":

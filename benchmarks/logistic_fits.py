@@ -49,10 +49,6 @@ class Fit:
 
 
 def kernel_matrix(problem: ClassProblem, width: float, workers: Any) -> Any:
-    """Compute and keep the RBF kernel matrix in double precision.
-
-    width: gamma as a multiple of 1 / (2 sum of the features' variances).
-    """
     from labelweave.features import FeatureMatrix, RBFKernel
     from labelweave.features.gram import StoredGram
     from labelweave.features.gram.sources import KernelSource
@@ -71,16 +67,6 @@ def fit(
     classes: list[str] | None = None,
     **options: Any,
 ) -> Fit:
-    """Minimise a penalised likelihood.
-
-    gram: the kernel matrix.
-    prior: what goes with it.
-    workers: the threads, running.
-    tol: the relative duality gap to reach.
-    classes: the classes' names, for a tree; or None.
-    **options: ``rank`` of the preconditioner, 100 unless told; ``directions``, the linear solver;
-    ``max_iter``; ``stop``, which gets every record and may end the fit.
-    """
     from labelweave.problems.coupled_gram import CoupledGram, GramTerm
     from labelweave.problems.kernel_likelihood import KernelLikelihood
     from labelweave.solvers.newton import NewtonConjugateGradient
@@ -108,7 +94,6 @@ def fit(
 
 
 def _covariance(prior: Prior, n_classes: int, classes: list[str] | None) -> Any:
-    """Make the covariance of the classes as the classifier does."""
     from labelweave.labels.covariance.factor import FactorCovariance
 
     if prior.tree is None:

@@ -43,22 +43,11 @@ class Watched:
 
 
 def reached(trace: Trace, target: float) -> float | None:
-    """Tell when an objective was reached.
-
-    trace: seconds and objectives.
-    Returns: seconds, or None if it was not.
-    """
     return next((seconds for seconds, objective in trace if objective <= target), None)
 
 
 def factor_of(matrix: Any) -> tuple[Any, float, float]:
-    """Factorise a kernel matrix, with as little added to its diagonal as rounding asks for.
-
-    matrix: the matrix, changed to the one that was factorised.
-    factor: G, lower triangular.
-    added: What was added to the diagonal.
-    seconds: Of the factorisation that succeeded.
-    """
+    """Factorise a kernel matrix, with as little added to its diagonal as rounding asks for."""
     diagonal = matrix.diagonal().copy()
     for share in (0.0, 1e-12, 1e-10, 1e-8):
         added = share * float(diagonal.max())
@@ -76,11 +65,6 @@ class _EnoughError(Exception):
 
 
 def fit_logistic_regression(factor: Any, codes: Any, solver: str, target: float, limit: float) -> Watched:
-    """Run LogisticRegression until an objective is reached.
-
-    solver: scikit-learn's solver.
-    limit: seconds after which to give up.
-    """
     from sklearn.linear_model import LogisticRegression
 
     model = LogisticRegression(C=1.0, fit_intercept=False, solver=solver, tol=1e-9, max_iter=100_000)
@@ -121,13 +105,7 @@ def _watched_loss(note: Callable[[float], None]) -> Iterator[None]:
 
 
 def fit_gaussian_process(X: Any, kernel: Any, labels: Sequence[Any]) -> tuple[list[Watched], float, float]:
-    """Run GaussianProcessClassifier's search for the mode, label after label.
-
-    kernel: scikit-learn's, fixed.
-    runs: One a label, after every step of Newton's method; without the kernel matrix.
-    fit_seconds: Of ``fit``, for all labels: it makes the kernel matrix and finds the mode, twice for each.
-    kernel_seconds: Of making the kernel matrix once.
-    """
+    """Run GaussianProcessClassifier's search for the mode, label after label."""
     from sklearn.gaussian_process import GaussianProcessClassifier
 
     runs, fit_seconds = [], 0.0

@@ -35,14 +35,9 @@ class ClassProblem:
 
     @property
     def labels(self) -> Any:
-        """The class names of the rows."""
         return np.asarray(self.classes, dtype=object)[self.codes]
 
     def first(self, n_rows: int) -> ClassProblem:
-        """Keep the first rows.
-
-        n_rows: how many.
-        """
         return replace(self, X=self.X[:n_rows], codes=self.codes[:n_rows])
 
     def paper_gamma(self) -> float:
@@ -51,10 +46,6 @@ class ClassProblem:
 
 
 def load_class_problem(name: str, data: Path = DEFAULT_DATA) -> ClassProblem:
-    """Load a problem.
-
-    data: the folder that has ``satimage/`` and ``imclef07a/``.
-    """
     kind, _, detail = name.partition("-")
     if name == "satimage":
         return _load_satimage(data)

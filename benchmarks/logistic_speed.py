@@ -173,7 +173,6 @@ class _OwnRuns:
         self.made: list[list[Fit]] = []
 
     def run(self) -> None:
-        """Fit to a gap of each size."""
         self.made.append(
             [fit(self.gram, self.prior, self.loss, self.workers, excess) for excess in _EXCESSES]
         )
@@ -202,7 +201,6 @@ def _row(case: str, program: str, found: list[list[float | None]]) -> dict[str, 
 
 
 def _with_ratios(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Put the ratios to labelweave's seconds beside the others'."""
     own = rows[0]["seconds"]
     for row in rows:
         row["ratios"] = [

@@ -38,7 +38,6 @@ CANDIDATES: dict[str, Any] = {"no search": LowRankClassifier()} | {
 
 
 def measured(model: Any, train: tuple[Any, Any], rest: tuple[Any, Any]) -> dict[str, float]:
-    """Fit a model to rows and measure it on others."""
     start = time.process_time()
     model.fit(*train)
     seconds, predicted = time.process_time() - start, model.predict(rest[0])
@@ -57,7 +56,6 @@ def of_folds(X: Any, Y: Any) -> dict[str, dict[str, float]]:
 
 
 def read(name: str, part: str) -> tuple[Any, Any]:
-    """Read the training or the test rows of a set."""
     found = read_part(name, part)
     return found.X, found.Y
 

@@ -26,17 +26,17 @@ from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.peers.top_labels import RankingProblem, write_ranking
 from benchmarks.problems import DEFAULT_DATA, read_parts
-from benchmarks.ranking_programs import RankingProgram, own_program, package_version, run_ranking
+from benchmarks.programs import Program, ranking, run_ranking, version_of
 
 _SETS = ("bibtex", "delicious", "debtags")
 _PLACES = (1, 3, 5)
 
 
-def _own(penalty: str, share: float, strength: float) -> RankingProgram:
+def _own(penalty: str, share: float, strength: float) -> Program:
     kind, rank = penalty.replace("_", " "), "L" if share == 1 else f"{share:g} L"
     title = f"LowRankClassifier, {kind}, rank {rank}, lambda {strength:g}"
     variant = f"low-rank,rank={share:g},regularization={strength:g},penalty={penalty}"
-    return own_program(title, "benchmarks.labelweave_ranking", variant)
+    return ranking(title, "benchmarks.labelweave_ranking", variant)
 
 
 _PROGRAMS = [
@@ -44,10 +44,10 @@ _PROGRAMS = [
     _own("ridge", 1.0, 1.0),
     _own("trace_norm", 0.4, 3.0),
     _own("trace_norm", 1.0, 3.0),
-    RankingProgram("PECOS XR-Linear", "benchmarks.peers.pecos_xr_linear", "tree", "libpecos"),
-    RankingProgram("Omikuji, Parabel", "benchmarks.peers.omikuji_trees", "parabel", "omikuji"),
-    RankingProgram("LIBLINEAR -s 1", "benchmarks.peers.liblinear_one_vs_rest", "1", "liblinear-official"),
-    RankingProgram("LIBLINEAR -s 0", "benchmarks.peers.liblinear_one_vs_rest", "0", "liblinear-official"),
+    ranking("PECOS XR-Linear", "benchmarks.peers.pecos_xr_linear", "tree", "libpecos"),
+    ranking("Omikuji, Parabel", "benchmarks.peers.omikuji_trees", "parabel", "omikuji"),
+    ranking("LIBLINEAR -s 1", "benchmarks.peers.liblinear_one_vs_rest", "1", "liblinear-official"),
+    ranking("LIBLINEAR -s 0", "benchmarks.peers.liblinear_one_vs_rest", "0", "liblinear-official"),
 ]
 
 
@@ -62,7 +62,7 @@ def main() -> None:
     )
     results: dict[str, Any] = read_json(arguments.out)
     results |= {"threads": 1, "sets": results.get("sets", {})}
-    versions = {program.package: package_version(program) for program in _PROGRAMS}
+    versions = {program.package: version_of(program) for program in _PROGRAMS}
     for name in arguments.sets:
         found = _measure(name, arguments.data, arguments.repeats)
         results["sets"][name] = found | {"versions": versions, "measured": describe_machine()}
@@ -92,7 +92,6 @@ def _measure(name: str, data: Path, repeats: int) -> dict[str, Any]:
 
 
 def _read(name: str, data: Path) -> tuple[Any, Any, Any, Any]:
-    """Read a set as CSR arrays, in rows of unit length."""
     from sklearn.preprocessing import normalize
 
     from labelweave.datasets import load_debtags
@@ -109,7 +108,7 @@ def _read(name: str, data: Path) -> tuple[Any, Any, Any, Any]:
     return X, Y, X_test, Y_test
 
 
-def _run(program: RankingProgram, problem: Path, answer: Path, Y_test: Any) -> dict[str, Any]:
+def _run(program: Program, problem: Path, answer: Path, Y_test: Any) -> dict[str, Any]:
     found = run_ranking(program, problem, answer)
     top, (seconds, predicting) = found["top"], found["seconds"]
     hits = Y_test.toarray()[np.arange(len(top))[:, None], top].astype(bool) & (top >= 0)

@@ -44,7 +44,6 @@ def git(*words: str) -> str:
 
 
 def _processor() -> str:
-    """Name the processor's model where the system tells it."""
     listing = Path("/proc/cpuinfo")
     lines = listing.read_text().splitlines() if listing.exists() else []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

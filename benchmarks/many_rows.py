@@ -15,15 +15,15 @@ Example: ``python -m benchmarks.many_rows --rows 10000``.
 
 from __future__ import annotations
 
-import argparse
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.metrics.pairwise import rbf_kernel
 
-from benchmarks.frame import RESULTS, flag, read_options, write_json
-from benchmarks.machine import describe_machine, peak_memory_bytes
+from benchmarks.frame import flag, read_options
+from benchmarks.large_fits import large_fit, tell
+from labelweave import MaxMarginClassifier
 
 _ROWS, _FEATURES, _LABELS = 50_000, 20, 20
 _BUMPS, _NEW_ROWS = 40, 5_000
@@ -40,49 +40,17 @@ def main() -> None:
         n_jobs=flag(2, "threads"),
         out=flag(help="a JSON file; default results/many_rows[_ROWS].json", type=Path),
     )
-    X, Y, clean = make_bumps(arguments.rows + _NEW_ROWS)
-    before = peak_memory_bytes()
-    model, seconds = _timed_fit(X[: arguments.rows], Y[: arguments.rows], arguments)
-    peak = peak_memory_bytes()
-    new = slice(arguments.rows, None)
-    results = {
-        **describe_machine(),
-        "rows": arguments.rows,
-        "features": _FEATURES,
-        "labels": _LABELS,
-        "n_jobs": arguments.n_jobs,
-        "tol": arguments.tol,
-        "memory_budget": arguments.memory_budget,
-        "solver": arguments.solver,
-        "seconds": seconds,
-        "rounds": int(model.n_iter_),
-        "gap": float(model.duality_gap_),
-        "status": model.status_,
-        "support_rows": len(model.support_),
-        "peak_gigabytes_before_fit": before / 1e9,
-        "peak_gigabytes": peak / 1e9,
-        "error_percent": 100 * float((model.predict(X[new]) != Y[new]).mean()),
-        "error_percent_of_clean_scores": 100 * float((clean[new] != Y[new]).mean()),
-        "trace": [record._asdict() for record in model.trace_],
-    }
-    print(_sentence(results))
-    write_json(arguments.out or _default_file(arguments.rows), results)
-
-
-def _default_file(rows: int) -> Path:
-    return RESULTS / ("many_rows.json" if rows == _ROWS else f"many_rows_{rows}.json")
+    n, (X, Y, clean) = arguments.rows, make_bumps(arguments.rows + _NEW_ROWS)
+    settings = {name: getattr(arguments, name) for name in ("tol", "memory_budget", "solver", "n_jobs")}
+    model = MaxMarginClassifier(kernel="rbf", **settings)
+    found = settings | large_fit(model, X[:n], Y[:n])
+    found["support_rows"] = len(model.support_)
+    found["error_percent"] = 100 * float((model.predict(X[n:]) != Y[n:]).mean())
+    found["error_percent_of_clean_scores"] = 100 * float((clean[n:] != Y[n:]).mean())
+    tell(found, arguments.out, "many_rows" if n == _ROWS else f"many_rows_{n}")
 
 
 def make_bumps(n_rows: int, seed: int = 0) -> tuple[Any, Any, Any]:
-    """Make rows and labels.
-
-    seed: fixes the data.
-    X: Features.
-    Y: Labels 0/1.
-    clean: The labels that the scores without noise give.
-    """
-    from sklearn.metrics.pairwise import rbf_kernel
-
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_rows, _FEATURES))
     scores = np.empty((n_rows, _LABELS))
@@ -99,32 +67,6 @@ def make_bumps(n_rows: int, seed: int = 0) -> tuple[Any, Any, Any]:
 def _largest(scores: Any, shares: Any) -> Any:
     thresholds = [np.quantile(column, 1 - share) for column, share in zip(scores.T, shares, strict=True)]
     return (scores > thresholds).astype(np.int8)
-
-
-def _timed_fit(X: Any, Y: Any, arguments: argparse.Namespace) -> tuple[Any, float]:
-    from labelweave import MaxMarginClassifier
-
-    model = MaxMarginClassifier(
-        kernel="rbf",
-        tol=arguments.tol,
-        solver=arguments.solver,
-        memory_budget=arguments.memory_budget,
-        n_jobs=arguments.n_jobs,
-    )
-    model.fit(X[:300], Y[:300])
-    start = time.perf_counter()
-    model.fit(X, Y)
-    return model, time.perf_counter() - start
-
-
-def _sentence(results: dict[str, Any]) -> str:
-    return (
-        "{rows} rows, {features} features, {labels} labels, RBF, {n_jobs} thread(s): {seconds:.0f} s in fit, "
-        "{rounds} rounds, gap {gap:.1e} ({status}), {support_rows} support rows, peak memory "
-        "{peak_gigabytes:.2f} GB (before the fit {peak_gigabytes_before_fit:.2f} GB; memory_budget "
-        "{memory_budget:g} MB), error of new rows {error_percent:.1f} % (without noise "
-        "{error_percent_of_clean_scores:.1f} %)."
-    ).format(**results)
 
 
 if __name__ == "__main__":

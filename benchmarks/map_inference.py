@@ -2,9 +2,13 @@
 
 Graphs: a tree, the complete graph of six labels (scene's), 159 labels (bibtex's) with 200 pairs drawn
 evenly or with hubs, 1,000 labels with 2,000 pairs; the weaker the pairs are beside the labels' own
-scores, the easier.  SciPy's ``milp`` solves the first examples of each; PyMaxflow all examples of
-attractive problems.  All three are exact, and the scores found are compared.  The second part counts
-edges: 159 labels with hubs and up to 300 pairs.
+scores, the easier.  A label's own score is drawn from N(0, 1).  A pair adds +w where its two labels agree and
+-w where they differ, with w from N(0, coupling^2); in an attractive problem w is |w|, and the problem is one
+of a least cut.  With hubs label k is drawn with a chance in proportion to 1 / (k + 1).
+
+SciPy's ``milp`` solves the first examples of each problem; PyMaxflow (``.venv-peers``) all examples of
+attractive ones, with its graph built anew for every example.  All three are exact, and the scores found are
+compared.  The second part counts edges: 159 labels with hubs and up to 300 pairs.
 
 One thread; the fastest of the repeats counts, for all examples of a problem together.
 
@@ -14,32 +18,58 @@ Example: ``python -m benchmarks.map_inference --repeats 5``.
 from __future__ import annotations
 
 import argparse
+import json
+import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import Bounds, LinearConstraint, milp
 
-from benchmarks.frame import IMAGES, RESULTS, begin_picture, flag, read_options, save, write_picture
-from benchmarks.map_peers import solve_by_cuts, solve_by_programs
-from benchmarks.map_problems import PairProblem, draw_problem, graph_of
+from benchmarks.frame import (
+    IMAGES,
+    RESULTS,
+    begin_picture,
+    flag,
+    in_turns,
+    read_options,
+    save,
+    write_picture,
+)
 from benchmarks.needed_data import needs_data
+from benchmarks.programs import Program, run_program
 from labelweave.inference.map import MapInference
+from labelweave.labels.clique_graph import CliqueGraph
 
-_GRAPHS = {
-    "tree, 159 labels": ("tree", 159, 158),
-    "complete, 6 labels": ("complete", 6, 15),
-    "even, 159 labels, 200 pairs": ("even", 159, 200),
-    "hubs, 159 labels, 200 pairs": ("hubs", 159, 200),
-    "even, 1,000 labels, 2,000 pairs": ("even", 1000, 2000),
+_COUPLINGS = (0.1, 0.3, 1.0, 3.0)
+_GRAPHS: dict[str, tuple[str, int, int, tuple[float, ...]]] = {
+    "tree, 159 labels": ("tree", 159, 158, (1.0,)),
+    "complete, 6 labels": ("complete", 6, 15, (0.3, 1.0, 3.0)),
+    "even, 159 labels, 200 pairs": ("even", 159, 200, _COUPLINGS),
+    "hubs, 159 labels, 200 pairs": ("hubs", 159, 200, _COUPLINGS),
+    "even, 1,000 labels, 2,000 pairs": ("even", 1000, 2000, (0.1, 0.3)),
 }
-_COUPLINGS = {
-    "tree, 159 labels": (1.0,),
-    "complete, 6 labels": (0.3, 1.0, 3.0),
-    "even, 1,000 labels, 2,000 pairs": (0.1, 0.3),
-}
-_USUAL_COUPLINGS = (0.1, 0.3, 1.0, 3.0)
 _EDGE_COUNTS = (0, 10, 25, 50, 75, 100, 150, 200, 250, 300)
+_CUTS = Program("PyMaxflow", "benchmarks.peers.pymaxflow_pairs", "PyMaxflow")
+
+
+@dataclass(frozen=True)
+class PairProblem:
+    """A graph of pairs with the scores of some examples: of labels, and w of pairs."""
+
+    graph: CliqueGraph
+    unary: Any
+    pairs: Any
+
+    @classmethod
+    def drawn(cls, graph: CliqueGraph, coupling: float, n_examples: int, attractive: bool) -> PairProblem:
+        generator = np.random.default_rng(2)
+        unary = generator.normal(size=(n_examples, graph.n_labels))
+        pairs = coupling * generator.normal(size=(n_examples, graph.n_cliques))
+        return cls(graph, unary, np.abs(pairs) if attractive else pairs)
 
 
 @needs_data
@@ -52,31 +82,38 @@ def main() -> None:
         out=RESULTS / "map_inference.json",
         figure=IMAGES / "map_edges.png",
     )
-    speed = [_compare(*problem, arguments) for problem in _problems()]
+    problems = [(name, coupling, False) for name, (*_, some) in _GRAPHS.items() for coupling in some]
+    problems += [(name, 0.3, True) for name in list(_GRAPHS)[2:]]
+    speed = [_compare(*problem, arguments) for problem in problems]
     edges = [
-        _count_edges(n_edges, coupling, arguments)
-        for coupling in _USUAL_COUPLINGS
-        for n_edges in _EDGE_COUNTS
+        _count_edges(n_edges, coupling, arguments) for coupling in _COUPLINGS for n_edges in _EDGE_COUNTS
     ]
     shared = {"examples": arguments.examples, "repeats": arguments.repeats}
     save(arguments.out, shared | {"speed": speed, "edges": edges})
     _draw(edges, arguments.figure)
 
 
-def _problems() -> list[tuple[str, float, bool]]:
-    mixed = [(name, c, False) for name in _GRAPHS for c in _COUPLINGS.get(name, _USUAL_COUPLINGS)]
-    loopy = [name for name in _GRAPHS if name not in ("tree, 159 labels", "complete, 6 labels")]
-    return mixed + [(name, 0.3, True) for name in loopy]
+def graph_of(kind: str, n_labels: int, n_edges: int) -> CliqueGraph:
+    generator = np.random.default_rng(1)
+    if kind == "complete":
+        return CliqueGraph.complete(n_labels)
+    if kind == "tree":
+        return CliqueGraph(n_labels, [(int(generator.integers(k)), k) for k in range(1, n_labels)])
+    shares = 1.0 / np.arange(1, n_labels + 1) if kind == "hubs" else np.ones(n_labels)
+    edges: dict[tuple[int, ...], None] = {}
+    while len(edges) < n_edges:
+        pair = generator.choice(n_labels, 2, replace=False, p=shares / shares.sum())
+        edges[tuple(sorted(pair.tolist()))] = None
+    return CliqueGraph(n_labels, edges)
 
 
 def _compare(name: str, coupling: float, attractive: bool, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Solve one problem in all ways that there are for it."""
-    graph = graph_of(*_GRAPHS[name])
+    graph = graph_of(*_GRAPHS[name][:3])
     n_examples = max(1, arguments.examples // (50 if graph.n_labels >= 1000 else 1))
-    problem = draw_problem(graph, coupling, n_examples, attractive)
+    problem = PairProblem.drawn(graph, coupling, n_examples, attractive)
     found = {"graph": name, "width": graph.width, "coupling": coupling, "attractive": attractive}
     own, values = _own(problem, arguments.repeats)
-    scores, seconds = solve_by_programs(problem.first(arguments.programs))
+    scores, seconds = solve_by_programs(problem, arguments.programs)
     _check(name, scores, values)
     found |= own | {"milp_per_second": float(1.0 / np.median(seconds))}
     if attractive:
@@ -88,28 +125,60 @@ def _compare(name: str, coupling: float, attractive: bool, arguments: argparse.N
 
 
 def _own(problem: PairProblem, repeats: int) -> tuple[dict[str, Any], Any]:
-    """Solve a problem with this library; give figures and scores."""
-    inference, tables = MapInference(problem.graph), problem.tables
+    # the scores of the four states of every pair
+    tables = np.repeat(problem.pairs, 4, axis=1) * np.tile([1.0, -1.0, -1.0, 1.0], problem.graph.n_cliques)
+    inference = MapInference(problem.graph)
     inference.solve(problem.unary[:1], tables[:1])
-    seconds = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        result = inference.solve(problem.unary, tables)
-        seconds.append(time.perf_counter() - begin)
-    speed = len(problem.unary) / min(seconds)
-    return {"per_second": speed, "proven": float(result.proven.mean())}, result.values
+    calls = {"all": lambda: inference.solve(problem.unary, tables)}
+    result, seconds = calls["all"](), in_turns(calls, repeats, time.perf_counter)["all"]
+    figures = {"per_second": len(problem.unary) / min(seconds), "proven": float(result.proven.mean())}
+    return figures, result.values
 
 
 def _check(name: str, scores: Any, values: Any) -> None:
-    """Warn where another way found something else."""
     difference = np.abs(scores - values[: len(scores)]).max()
     if difference > 1e-6 * np.abs(values).max():
         print(f"{name}: scores differ by {difference:.3g}", flush=True)
 
 
+def solve_by_programs(problem: PairProblem, count: int) -> tuple[Any, Any]:
+    """Solve some examples as integer programs; give scores and the seconds of ``milp``.
+
+    With products z of the two labels of a pair the score is linear: ``w (2 y_a - 1)(2 y_b - 1)`` is
+    ``w (1 - 2 y_a - 2 y_b + 4 z)``, with z at most y_a and y_b and at least ``y_a + y_b - 1``.
+    """
+    ends = np.array(problem.graph.cliques).reshape(-1, 2)
+    n_labels, n_pairs = problem.graph.n_labels, len(ends)
+    rows, own = np.arange(n_pairs), sp.eye_array(n_pairs)
+    one, other = (sp.csr_array((np.ones(n_pairs), (rows, ends[:, k])), (n_pairs, n_labels)) for k in (0, 1))
+    products = sp.csr_array(sp.block_array([[-one, own], [-other, own], [one + other, -own]]))
+    constraint = LinearConstraint(products, -np.inf, np.repeat([0.0, 0.0, 1.0], n_pairs))
+    whole, options = np.repeat([1, 0], [n_labels, n_pairs]), {"mip_rel_gap": 0.0, "time_limit": 60.0}
+    values, seconds = [], []
+    for unary, pairs in zip(problem.unary[:count], problem.pairs[:count], strict=True):
+        gains = np.concatenate([unary, 4.0 * pairs])
+        np.add.at(gains, ends.ravel(), np.repeat(-2.0 * pairs, 2))
+        begin = time.perf_counter()
+        found = milp(-gains, integrality=whole, bounds=Bounds(0, 1), constraints=constraint, options=options)
+        seconds.append(time.perf_counter() - begin)
+        values.append(pairs.sum() - found.fun)
+    return np.array(values), np.array(seconds)
+
+
+def solve_by_cuts(problem: PairProblem, repeats: int) -> tuple[Any, float]:
+    """Solve an attractive problem with PyMaxflow; give scores and the seconds of the fastest run."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, answer = Path(folder) / "problem.npz", Path(folder) / "answer.json"
+        ends = np.array(problem.graph.cliques)
+        np.savez(source, unary=problem.unary, ends=ends, pairs=problem.pairs)
+        run_program(_CUTS, 1, source, answer, "--repeats", repeats)
+        found = json.loads(answer.read_text())
+    return np.array(found["values"]), float(found["seconds"])
+
+
 def _count_edges(n_edges: int, coupling: float, arguments: argparse.Namespace) -> dict[str, Any]:
     graph = graph_of("hubs", 159, n_edges)
-    figures, _ = _own(draw_problem(graph, coupling, arguments.examples), arguments.repeats)
+    figures, _ = _own(PairProblem.drawn(graph, coupling, arguments.examples, False), arguments.repeats)
     found = {"edges": n_edges, "coupling": coupling, "width": graph.width} | figures
     print(found, flush=True)
     return found
@@ -117,12 +186,10 @@ def _count_edges(n_edges: int, coupling: float, arguments: argparse.Namespace) -
 
 def _draw(edges: list[dict[str, Any]], path: Path) -> None:
     figure, axis = begin_picture(figsize=(6.4, 4.0))
-    for coupling, color in zip(_USUAL_COUPLINGS, ("#9ec5e8", "#4f8fc4", "#1f5a92", "#0b2c4d"), strict=True):
+    for coupling, color in zip(_COUPLINGS, ("#9ec5e8", "#4f8fc4", "#1f5a92", "#0b2c4d"), strict=True):
         rows = [row for row in edges if row["coupling"] == coupling]
-        micros = [1e6 / row["per_second"] for row in rows]
-        axis.plot(
-            [row["edges"] for row in rows], micros, "o-", color=color, label=f"{coupling:g}", markersize=4
-        )
+        counts, micros = [row["edges"] for row in rows], [1e6 / row["per_second"] for row in rows]
+        axis.plot(counts, micros, "o-", color=color, label=f"{coupling:g}", markersize=4)
     axis.set_yscale("log")
     axis.set(xlabel="pairs among 159 labels, with hubs", ylabel="microseconds per example, one thread")
     axis.legend(title="size of the pairs' scores\n(the labels' own: 1)", frameon=False, loc="upper left")

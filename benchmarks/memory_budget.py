@@ -89,15 +89,6 @@ def _measure_size(size: int, arguments: argparse.Namespace) -> list[dict[str, An
 
 
 def measure_fit(size: int, solver: str, budget: float | None, tol: float, data: Path) -> dict[str, Any]:
-    """Fit once.
-
-    size: training images.
-    solver: the estimator's ``solver``.
-    budget: the estimator's ``memory_budget``; ``None`` is no limit.
-    tol: the relative duality gap to reach.
-    data: the folder that has ``awa/``.
-    Returns: seconds, objective, gap, peak, and ``scores`` of images that were not trained on.
-    """
     from benchmarks.kernel_problems import load_animals, scale_gamma
     from labelweave import MaxMarginClassifier
 
@@ -127,12 +118,12 @@ def measure_fit(size: int, solver: str, budget: float | None, tol: float, data: 
 
 
 def _primal(model: Any, X: Any, Y: Any, gamma: float) -> float:
-    from benchmarks.kernel_objective import label_values
+    from benchmarks.kernel_runs import label_values
     from benchmarks.labelweave_margins import coefficients_of
     from benchmarks.peers.exchange import PeerProblem
 
     problem = PeerProblem(X, Y, 2.0, gamma=gamma)
-    return float(label_values(problem, coefficients_of(model, Y.shape), bias_is_free=False).primal.sum())
+    return float(label_values(problem, coefficients_of(model, Y.shape), bias_is_free=False)[0].sum())
 
 
 def _table(rows: list[dict[str, Any]]) -> list[str]:

@@ -42,12 +42,7 @@ _PEERS = ".venv-peers"
 
 
 def first_file(folder: Path, pattern: str) -> Path:
-    """Find a file of data by a pattern.
-
-    pattern: with ``*`` for any letters.
-    Returns: the first one in the order of names.
-    Raises FileNotFoundError: If there is none.
-    """
+    """Find a file of data by a pattern."""
     found = min(folder.glob(pattern), default=None)
     if found is None:
         raise FileNotFoundError(f"{folder} lacks {pattern}.")
@@ -55,11 +50,7 @@ def first_file(folder: Path, pattern: str) -> Path:
 
 
 def missing(error: Exception) -> str:
-    """Say which data or programs an error is about, what they are and where they go.
-
-    error: what a reader raised.
-    Returns: A sentence or two; empty where the error is about something else.
-    """
+    """Say which data or programs an error is about, what they are and where they go."""
     place = str(getattr(error, "filename", None) or error)
     if not isinstance(error, FileNotFoundError) and "found no such file" not in place:
         return ""
@@ -76,10 +67,7 @@ def missing(error: Exception) -> str:
 
 
 def needs_data(main: Callable[[], None]) -> Callable[[], None]:
-    """Make a command end with a sentence and exit code 2 where its data or programs are missing.
-
-    Returns: the same, but for files of data that are not found.
-    """
+    """Make a command end with a sentence and exit code 2 where its data or programs are missing."""
 
     @wraps(main)
     def command() -> None:

@@ -24,13 +24,12 @@ from typing import Any
 
 from benchmarks.frame import RESULTS, flag, markdown, read_options, save
 from benchmarks.kernel_problems import load_kernel_problem
-from benchmarks.kernel_runs import own_runs, peer_runs
+from benchmarks.kernel_runs import ToleranceSearch, own_runs, peer_runs, trained
+from benchmarks.linear_speed import primal_value
 from benchmarks.needed_data import needs_data
-from benchmarks.objective import primal_value
-from benchmarks.peers.exchange import PeerProblem, Solution, write_problem
+from benchmarks.peers.exchange import PeerProblem
 from benchmarks.problems import DEFAULT_DATA
-from benchmarks.programs import KERNEL_PROGRAMS, PROGRAMS, Session
-from benchmarks.tolerance_search import ToleranceSearch
+from benchmarks.programs import KERNEL_PROGRAMS, PROGRAMS
 
 _GAP = 1e-3
 _SIZES = (2_000, 10_000, 15_000, 24_295)
@@ -80,11 +79,6 @@ def main() -> None:
 
 
 def measure_linear(problem: PeerProblem) -> dict[str, Any]:
-    """Time labelweave and LIBLINEAR with the linear kernel.
-
-    problem: dense features, all labels.
-    Returns: the run of each column that reached the gap.
-    """
     own = _linear_run(problem, "labelweave", _GAP, 0.0)
 
     def train(tolerance: float) -> LinearRun:
@@ -96,27 +90,15 @@ def measure_linear(problem: PeerProblem) -> dict[str, Any]:
 
 def _linear_run(problem: PeerProblem, name: str, tolerance: float, known_dual: float) -> LinearRun:
     with tempfile.TemporaryDirectory() as scratch:
-        path = Path(scratch) / "problem.npz"
-        write_problem(path, problem)
-        (solution,) = Session(path, 1).run(PROGRAMS[name], [tolerance], Path(scratch) / "answer")
-        return _linear_values(problem, solution, known_dual)
-
-
-def _linear_values(problem: PeerProblem, solution: Solution, known_dual: float) -> LinearRun:
-    if solution.weights is None or solution.dual is None:
-        raise RuntimeError("A linear run left no weights or told no dual value.")
-    primal = primal_value(problem.X, problem.Y, problem.penalty / 2.0, solution.weights)
-    dual = max(solution.dual, known_dual)
-    return LinearRun(solution.tolerance, solution.seconds, primal, dual, (primal - dual) / primal)
+        (one,) = trained(problem, PROGRAMS[name], [tolerance], Path(scratch))
+        primal = primal_value(problem.X, problem.Y, problem.penalty / 2.0, one.weights)
+    if one.dual is None:
+        raise RuntimeError("A linear run told no dual value.")
+    dual = max(one.dual, known_dual)
+    return LinearRun(one.tolerance, one.seconds, primal, dual, (primal - dual) / primal)
 
 
 def measure_rbf(problem: PeerProblem, *, with_libsvm: bool) -> dict[str, Any]:
-    """Time labelweave, and LIBSVM if asked for, with the RBF kernel.
-
-    problem: all rows and labels.
-    with_libsvm: whether to run LIBSVM, at the tolerance that a search with the precomputed kernel finds.
-    Returns: the run of each column that reached the gap.
-    """
     (own,) = own_runs(problem, KERNEL_PROGRAMS["labelweave"], [_GAP])
     if not with_libsvm:
         return {"labelweave RBF": own}

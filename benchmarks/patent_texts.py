@@ -65,11 +65,6 @@ class PatentTexts:
 
 
 def make_patent_texts(section: Section, words_per_row: float = 100.0, seed: int = 0) -> PatentTexts:
-    """Make patents.
-
-    words_per_row: distinct words of a row, about.
-    Returns: the same for the same arguments.
-    """
     rng = np.random.default_rng(seed)
     parents = [_uneven(below, above, rng) for above, below in pairwise(section.levels)]
     leaves = _uneven(section.rows, section.levels[-1], rng)

@@ -62,7 +62,6 @@ def main() -> None:
 
 
 def _warm_up() -> None:
-    """Load or compile the loops."""
     problem = load_class_problem("patents-D").first(200)
     _model(problem, "tree", hyperparameters="fixed", n_jobs=1).fit(problem.X, problem.labels)
 
@@ -79,7 +78,6 @@ def _model(problem: ClassProblem, model: str, **options: Any) -> Any:
 def _fits(
     problem: ClassProblem, section: str, model: str, tol: float, arguments: argparse.Namespace
 ) -> dict[str, Any]:
-    """Fit with fixed hyper-parameters, several times."""
     runs = []
     for _ in range(arguments.repeats):
         fitted = _model(problem, model, hyperparameters="fixed", tol=tol, n_jobs=arguments.threads)
@@ -105,7 +103,6 @@ def _fits(
 
 
 def _learn(problem: ClassProblem, section: str, model: str, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Learn one scale, or one a level."""
     fitted = _model(
         problem,
         model,

@@ -135,7 +135,6 @@ def _fitted(data: _Data, method: _Method, penalty: float, rows: Array, Y: sp.csr
 
 
 def _chosen(data: _Data, method: _Method) -> float:
-    """Choose a penalty on training rows."""
     if len(method.penalties) == 1:
         return method.penalties[0]
     random = np.random.default_rng(1000)

@@ -32,7 +32,7 @@ import scipy.sparse as sp
 import labelweave as lw
 from benchmarks.frame import RESULTS, flag, read_options
 from benchmarks.opponents import PLST, WSABIE
-from benchmarks.product_limits import text_pattern
+from benchmarks.problems import text_pattern
 from benchmarks.recorded_runs import RecordedRuns, Run
 
 _METHODS = ("decision_function", "predict", "predict_top", "predict_proba")
@@ -42,7 +42,6 @@ Call = Callable[[], Any]
 
 
 def _models() -> dict[str, dict[str, Any]]:
-    """Make the models of each kind of rows."""
     margin = lw.MaxMarginClassifier(tol=0.1)
     texts: dict[str, Any] = {
         "MaxMargin": margin,

@@ -36,13 +36,6 @@ def load_problem(name: str, data: Path = DEFAULT_DATA) -> tuple[sp.csr_array, sp
     """Load features and labels by the problem's name.
 
     Labels that no row has, or every row, are left out: there is nothing to separate.
-
-    name: ``"rcv1"`` (three subsets, stacked), ``"rcv1-subset1"`` to ``"rcv1-subset3"``, ``"tmc2007"``
-    (training rows, 500 words), ``"debtags"``, or ``"synthetic:n,d,L"`` with rows, features and labels as
-    whole numbers.
-    data: the folder that has ``rcv1/`` and ``mulan/``.
-    X: Features as the source has them.
-    Y: Ones at the positives.
     """
     kind, _, sizes = name.partition(":")
     if kind == "rcv1":
@@ -110,3 +103,16 @@ def _make_synthetic(sizes: str) -> tuple[Any, Any]:
         )
     made = make_text_like(*map(int, numbers), random_state=0)
     return made.X, made.Y.positives
+
+
+def text_pattern(rows: int, columns: int, a_row: int, dtype: Any, seed: int = 0) -> sp.csr_array:
+    """Make a matrix whose columns are as frequent as words in text (Zipf): that of rank r by 1 / (r + 10)."""
+    random = np.random.default_rng(seed)
+    frequencies = np.cumsum(1 / (np.arange(columns) + 10))
+    ranks = np.searchsorted(frequencies, random.random(rows * a_row) * frequencies[-1])
+    indices = random.permutation(columns).astype(np.int32)[ranks].reshape(rows, a_row)
+    indices.sort(axis=1)
+    values = random.random(indices.size).astype(dtype)
+    return sp.csr_array(
+        (values, indices.ravel(), np.arange(0, indices.size + 1, a_row)), shape=(rows, columns)
+    )

@@ -80,7 +80,6 @@ def main() -> None:
 
 
 def _measure(measurement: Measurement, repeats: int) -> None:
-    """Make the data once and fit it several times."""
     from labelweave.datasets import make_text_like
 
     data = make_text_like(
@@ -154,7 +153,6 @@ def _legend(slope: dict[str, float]) -> str:
 
 
 def _caption(name: str, first: Measurement) -> str:
-    """Say which sizes stay the same in a panel."""
     fixed = {
         "rows": f"{first.rows:,} rows",
         "labels": f"{first.labels} labels",

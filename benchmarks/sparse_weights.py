@@ -28,15 +28,6 @@ _ENOUGH = 10.0  # seconds of calls
 
 
 def measure_model(name: str, prune: Any, train: LabeledData, test: LabeledData, options: Any) -> Any:
-    """Fit a model, write and load it, and predict test rows.
-
-    name: what the results call it.
-    prune: as the classifier takes it.
-    train, test: rows to fit and rows to predict.
-    options: the command line.
-    Returns: seconds of the fit, bytes of the file, gap, precision at 1, 3 and 5 in percent, rows a second and
-    microseconds of a single row.
-    """
     jobs = options.jobs
     model = lw.MaxMarginClassifier(C=options.C, tol=options.tol, prune=prune, n_jobs=jobs, memory_budget=1e4)
     start = time.perf_counter()
@@ -74,7 +65,6 @@ def measure_model(name: str, prune: Any, train: LabeledData, test: LabeledData, 
 
 
 def _top(model: Any, row: Any) -> Any:
-    """Find the best labels of a row, without what checks it."""
     features = model._read_features(row, reset=False)
     if not hasattr(model.scorer_, "top"):
         return features.matmul(model.coef_.T)
@@ -82,7 +72,6 @@ def _top(model: Any, row: Any) -> Any:
 
 
 def _seconds(work: Callable[[int], Any], most: int) -> list[float]:
-    """Time some calls, fewer where they are slow."""
     found: list[float] = []
     while len(found) < most and sum(found) < _ENOUGH:
         start = time.perf_counter()

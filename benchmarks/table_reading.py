@@ -36,7 +36,6 @@ _GUESSED = TableColumns(labels="tags", label_separator="|")
 
 
 def _frame(n_rows: int, missing: float) -> pd.DataFrame:
-    """Make rows of text, a category, three numbers and tags."""
     random = np.random.default_rng(0)
     words, tags = np.array([f"word{k}" for k in range(5000)]), np.array([f"tag{k}" for k in range(50)])
     frame = pd.DataFrame(
@@ -55,7 +54,6 @@ def _frame(n_rows: int, missing: float) -> pd.DataFrame:
 
 
 def _files(n_rows: int, folder: Path) -> dict[str, Path]:
-    """Write the same rows in every way."""
     frame, gaps = _frame(n_rows, 0.0), _frame(n_rows, 0.05)
     paths = {
         "CSV": folder / "plain.csv",
@@ -76,7 +74,6 @@ def _files(n_rows: int, folder: Path) -> dict[str, Path]:
 
 
 def _readers(path: Path) -> dict[str, Callable[[], Any]]:
-    """Give what reads a file."""
     found: dict[str, Callable[[], Any]] = {
         "labelweave": lambda: read_table_columns(path, _TYPED),
         "labelweave, labels": lambda: read_table_columns(path, _COLUMNS),
@@ -109,7 +106,6 @@ def _smallest(readers: dict[str, Callable[[], Any]], rounds: int) -> dict[str, f
 
 
 def _features_of(path: Path) -> Callable[[], Any]:
-    """Read columns; give what makes features of them."""
     frame = read_table_columns(path, _COLUMNS).X
     vectorizer = TableVectorizer("words", "kind", ("size", "weight", "count"), missing_numeric="mean")
     return lambda: vectorizer.fit_transform(frame)

@@ -20,7 +20,7 @@ from unittest.mock import patch
 import numpy as np
 from sklearn.base import clone
 
-from benchmarks.decision_runs import read
+from benchmarks.decisions import read
 from benchmarks.frame import RESULTS, flag, read_options, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data

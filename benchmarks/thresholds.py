@@ -61,11 +61,6 @@ def main() -> None:
 
 
 def read_rows(name: str, data: Path) -> tuple[Any, Any]:
-    """Read all rows of a set, those to train and to test.
-
-    data: the folder that has mulan/.
-    Returns: features and labels, both without missing entries.
-    """
     folder = data / "mulan" / name
     parts = [read_mulan(path, folder / f"{name}.xml") for path in sorted(folder.glob(f"{name}-t*.arff"))]
     if not parts:

@@ -39,7 +39,7 @@ from benchmarks.label_tree import hold_out, load_case, quality
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.peers.top_labels import TOP, RankingProblem, write_ranking
-from benchmarks.ranking_programs import RankingProgram, own_program, package_version, run_ranking
+from benchmarks.programs import Program, ranking, run_ranking, version_of
 from benchmarks.recorded_runs import mark
 from labelweave.datasets import LabeledData
 
@@ -49,34 +49,34 @@ _OWN, _PECOS = "benchmarks.labelweave_ranking", "benchmarks.peers.pecos_xr_linea
 _OMIKUJI, _NAPKIN = "benchmarks.peers.omikuji_trees", "benchmarks.peers.napkinxc_models"
 _LIBLINEAR = "benchmarks.peers.liblinear_one_vs_rest"
 _TREES = [
-    own_program("labelweave, as it comes", _OWN, "tree"),
-    own_program("labelweave, tree", _OWN, "tree,n_trees=1,prune=certified,tol=0.01"),
-    own_program("labelweave, three trees", _OWN, "tree,n_trees=3,prune=certified,tol=0.01"),
-    own_program("labelweave, three trees, hinge", _OWN, "tree,loss=hinge"),
-    RankingProgram("Omikuji, Parabel", _OMIKUJI, "parabel", "omikuji"),
-    RankingProgram("Omikuji, Parabel, one tree", _OMIKUJI, "parabel,n_trees=1", "omikuji"),
-    RankingProgram("Omikuji, Bonsai", _OMIKUJI, "bonsai", "omikuji"),
-    RankingProgram("Omikuji, collapsed levels", _OMIKUJI, "collapsed", "omikuji"),
-    RankingProgram("PECOS XR-Linear", _PECOS, "tree", "libpecos"),
-    RankingProgram("PECOS XR-Linear, 64 branches", _PECOS, "tree,nr_splits=64", "libpecos"),
-    RankingProgram("PECOS XR-Linear, hard negatives", _PECOS, "hard", "libpecos"),
-    RankingProgram("napkinXC, PLT", _NAPKIN, "tree,loss=l2,liblinear_c=1", "napkinxc"),
-    RankingProgram("napkinXC, three PLTs", _NAPKIN, "tree,loss=l2,liblinear_c=1,ensemble=3", "napkinxc"),
+    ranking("labelweave, as it comes", _OWN, "tree"),
+    ranking("labelweave, tree", _OWN, "tree,n_trees=1,prune=certified,tol=0.01"),
+    ranking("labelweave, three trees", _OWN, "tree,n_trees=3,prune=certified,tol=0.01"),
+    ranking("labelweave, three trees, hinge", _OWN, "tree,loss=hinge"),
+    ranking("Omikuji, Parabel", _OMIKUJI, "parabel", "omikuji"),
+    ranking("Omikuji, Parabel, one tree", _OMIKUJI, "parabel,n_trees=1", "omikuji"),
+    ranking("Omikuji, Bonsai", _OMIKUJI, "bonsai", "omikuji"),
+    ranking("Omikuji, collapsed levels", _OMIKUJI, "collapsed", "omikuji"),
+    ranking("PECOS XR-Linear", _PECOS, "tree", "libpecos"),
+    ranking("PECOS XR-Linear, 64 branches", _PECOS, "tree,nr_splits=64", "libpecos"),
+    ranking("PECOS XR-Linear, hard negatives", _PECOS, "hard", "libpecos"),
+    ranking("napkinXC, PLT", _NAPKIN, "tree,loss=l2,liblinear_c=1", "napkinxc"),
+    ranking("napkinXC, three PLTs", _NAPKIN, "tree,loss=l2,liblinear_c=1,ensemble=3", "napkinxc"),
 ]
 _ONE_VS_REST = [
-    own_program("labelweave, one-vs-rest", _OWN, "tree,negatives=all,prune=certified,tol=0.01"),
-    own_program("labelweave, one-vs-rest, loose", _OWN, "tree,negatives=all"),
-    own_program("labelweave, one-vs-rest, hinge", _OWN, "one-vs-rest"),
-    RankingProgram("PECOS, one-vs-rest", _PECOS, "one-vs-rest", "libpecos"),
-    RankingProgram("napkinXC, one-vs-rest", _NAPKIN, "one-vs-rest", "napkinxc"),
-    RankingProgram("LIBLINEAR with DiSMEC's pruning", _LIBLINEAR, "1,drop=0.01", "liblinear-official"),
+    ranking("labelweave, one-vs-rest", _OWN, "tree,negatives=all,prune=certified,tol=0.01"),
+    ranking("labelweave, one-vs-rest, loose", _OWN, "tree,negatives=all"),
+    ranking("labelweave, one-vs-rest, hinge", _OWN, "one-vs-rest"),
+    ranking("PECOS, one-vs-rest", _PECOS, "one-vs-rest", "libpecos"),
+    ranking("napkinXC, one-vs-rest", _NAPKIN, "one-vs-rest", "napkinxc"),
+    ranking("LIBLINEAR with DiSMEC's pruning", _LIBLINEAR, "1,drop=0.01", "liblinear-official"),
 ]
 _TUNED = [
-    RankingProgram("Omikuji, Bonsai, C = 3", _OMIKUJI, "bonsai,linear_c=3", "omikuji"),
-    RankingProgram("PECOS XR-Linear, C = 3", _PECOS, "tree,Cp=3,Cn=3", "libpecos"),
-    RankingProgram("napkinXC, PLT as it comes", _NAPKIN, "tree", "napkinxc"),
-    RankingProgram("napkinXC, three PLTs as they come", _NAPKIN, "tree,ensemble=3", "napkinxc"),
-    RankingProgram("napkinXC, PLT as it comes, 64 branches", _NAPKIN, "tree,arity=64", "napkinxc"),
+    ranking("Omikuji, Bonsai, C = 3", _OMIKUJI, "bonsai,linear_c=3", "omikuji"),
+    ranking("PECOS XR-Linear, C = 3", _PECOS, "tree,Cp=3,Cn=3", "libpecos"),
+    ranking("napkinXC, PLT as it comes", _NAPKIN, "tree", "napkinxc"),
+    ranking("napkinXC, three PLTs as they come", _NAPKIN, "tree,ensemble=3", "napkinxc"),
+    ranking("napkinXC, PLT as it comes, 64 branches", _NAPKIN, "tree,arity=64", "napkinxc"),
 ]
 
 
@@ -129,7 +129,7 @@ def _measure(
                 found = run_ranking(program, some if is_some else whole, answer, options.threads)
                 share = train.Y.n_labels / sampled.shape[1] if is_some else 1.0
                 run, now = _run(found, len(test.Y), share), {"measured": describe_machine()}
-                entry = measured.setdefault(program.title, {"version": package_version(program)})
+                entry = measured.setdefault(program.title, {"version": version_of(program)})
                 entry.setdefault("sampled" if is_some else "runs", []).append(run | now)
                 if not is_some:
                     entry["quality"] = _quality(found["top"], train, test) | now
@@ -139,7 +139,7 @@ def _measure(
     return measured
 
 
-def _chosen(options: argparse.Namespace) -> list[RankingProgram]:
+def _chosen(options: argparse.Namespace) -> list[Program]:
     usual = [*_TREES, *_ONE_VS_REST, *(_TUNED if options.tune else [])]
     if options.tune and not options.programs:
         return [program for program in usual if program not in _ONE_VS_REST]
@@ -147,7 +147,6 @@ def _chosen(options: argparse.Namespace) -> list[RankingProgram]:
 
 
 def _sampled(train: LabeledData, n_sampled: int) -> sp.csr_array:
-    """Choose labels, spread evenly over the order of frequency."""
     order = np.argsort(-train.Y.positive_counts(), kind="stable")
     some = order[:: max(1, len(order) // n_sampled)][:n_sampled]
     return train.Y.select_labels(np.sort(some)).positives

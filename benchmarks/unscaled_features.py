@@ -25,10 +25,6 @@ OFFSETS = (0.0, 10.0, 100.0, 1e4)
 
 
 def made_rows(n: int, d: int, n_labels: int, offset: float, seed: int = 0) -> tuple[Any, Any]:
-    """Make rows and labels, whatever the offset the same up to it.
-
-    Returns ((n, d), (n, n_labels)).
-    """
     generator = np.random.default_rng(seed)
     X = generator.normal(size=(n, d))
     scores = X @ generator.normal(size=(d, n_labels)) + 3 * generator.normal(size=(n, n_labels))

@@ -113,7 +113,6 @@ def main() -> None:
 
 
 def _inner(tags: list[list[str]], taxonomy: Taxonomy) -> LabelMatrix:
-    """Make labels of all nodes that have others below."""
     leaves = set(taxonomy.leaves)
     names = [name for name in taxonomy.nodes if name not in leaves]
     place = {name: k for k, name in enumerate(names)}

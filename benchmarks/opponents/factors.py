@@ -30,7 +30,6 @@ class FactorOpponent(LabelClassifier):
 
     @fit_method
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit to many labels a row, of which ``y`` says some or all."""
         features = self._read_features(X, reset=True)
         labels, self._form = read_targets(y)
         check_lengths(len(features), len(labels))

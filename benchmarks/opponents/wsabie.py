@@ -102,7 +102,6 @@ class RankingFit:
             raise ValueError("No row of Y has both an observed positive and an observed negative label.")
 
     def _start(self, n_vectors: int) -> Array:
-        """Draw vectors of about unit length."""
         factors = np.zeros((n_vectors, self.rank + 1))
         factors[:, :-1] = self.random.normal(scale=1.0 / np.sqrt(self.rank), size=(n_vectors, self.rank))
         lengths = np.linalg.norm(factors, axis=1, keepdims=True)

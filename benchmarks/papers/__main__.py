@@ -29,10 +29,6 @@ _THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the steps that are asked for.
-
-    words: the command line; or None.
-    """
     arguments = _parser().parse_args(words)
     steps = [STEPS[name] for name in arguments.only]
     if not arguments.pages:

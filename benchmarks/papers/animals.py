@@ -35,10 +35,7 @@ class Held:
 
 
 def read_animals(folder: Path = DEFAULT_DATA) -> Animals:
-    """Read the PHOG features and scale each row to unit length.
-
-    folder: the folder of shared data.
-    """
+    """Read the PHOG features and scale each row to unit length."""
     with np.load(folder / "awa" / "awa-phog.npz") as file:
         X, classes = file["X"].astype(np.float64), file["class_index"].astype(np.intp)
         names, attributes = file["classes"], file["predicates"]
@@ -49,32 +46,17 @@ def read_animals(folder: Path = DEFAULT_DATA) -> Animals:
 
 
 def sample_training_rows(animals: Animals, seed: int, size: int = 200) -> Any:
-    """Draw training images at random.
-
-    seed: fixes the draw.
-    size: how many.
-    """
     return np.random.default_rng(seed).choice(len(animals.X), size, replace=False)
 
 
 def unseen(animals: Animals, classes: Any, kept: Any) -> Held:
-    """Describe some classes by what zero-shot learning may know of them.
-
-    classes: the class of every row at hand.
-    kept: the classes to treat as unseen.
-    Returns: their rows among the n, signatures and shares.
-    """
+    """Describe some classes by what zero-shot learning may know of them."""
     present, counts = np.unique(classes[np.isin(classes, kept)], return_counts=True)
     return Held(np.isin(classes, present), animals.signatures[present], counts / counts.sum())
 
 
 def held_out_classes(animals: Animals, classes: Any, seed: int, repeats: int = 3) -> Iterator[Held]:
-    """Leave out the training classes in four random parts, a few times over.
-
-    classes: the classes of the training rows.
-    seed: fixes the parts.
-    repeats: how many times the classes are split anew.
-    """
+    """Leave out the training classes in four random parts, a few times over."""
     rng = np.random.default_rng(seed + 1000)
     for _ in range(repeats):
         for part in np.array_split(rng.permutation(np.unique(classes)), 4):

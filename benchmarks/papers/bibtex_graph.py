@@ -76,7 +76,6 @@ def _split(rows: Rows) -> tuple[Rows, Rows]:
 
 
 def _chosen(record: RecordedRuns, edges: int, grid: tuple[float, ...], part: Rows, held_out: Rows) -> float:
-    """Give the lambda of least held-out Hamming loss."""
     losses = {}
     for value in grid:
         case = {"part": "held out", "edges": edges, "regularization": value}
@@ -97,7 +96,6 @@ def _run(edges: int, regularization: float, train: Rows, test: Rows, given: Any 
 
 
 def table(runs: list[Run]) -> str:
-    """Write a line a fit."""
     title = (
         f"{'':10s}{'edges':>6s}{'width':>6s}{'lambda':>9s}{'Hamming':>9s}{'macro-F1':>10s}{'micro-F1':>10s}"
     )

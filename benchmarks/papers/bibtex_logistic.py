@@ -102,11 +102,6 @@ def main() -> None:
 
 
 def read_bibtex(missing: float = 0.0) -> tuple[Any, Any, Any, Any]:
-    """Read the split.
-
-    missing: the share of training entries to hide.
-    Returns: features, 0/1 labels with NaN where hidden, and those of the test rows.
-    """
     train, test = read_parts("bibtex")
     Y, Y_test = (part.Y.positives.toarray().astype(np.float64) for part in (train, test))
     Y[np.random.default_rng(0).random(Y.shape) < missing] = np.nan
@@ -114,11 +109,6 @@ def read_bibtex(missing: float = 0.0) -> tuple[Any, Any, Any, Any]:
 
 
 def measure(parts: tuple[Any, Any, Any, Any], method: str) -> dict[str, Any]:
-    """Fit and test one method.
-
-    parts: what :func:`read_bibtex` gives.
-    Returns: scores, the seconds of learning and fit, kernel products of the fit and hyper-parameters.
-    """
     X, Y, X_test, Y_test = parts
     probabilities, figures = (_one_vs_rest if method == "one-vs-rest" else _kernel_logistic)(
         X, Y, X_test, method
@@ -137,11 +127,7 @@ def measure(parts: tuple[Any, Any, Any, Any], method: str) -> dict[str, Any]:
 
 
 def expected_calibration_error(truth: Any, probabilities: Any, bins: int = 20) -> float:
-    """Average |share of ones - mean probability| over bins of the probability, by their entries.
-
-    truth: what came true.
-    bins: how many, of equal width.
-    """
+    """Average |share of ones - mean probability| over bins of the probability, by their entries."""
     truth, given = np.ravel(truth), np.ravel(probabilities)
     bin_of_entry = np.minimum((given * bins).astype(np.intp), bins - 1)
     gaps = np.bincount(bin_of_entry, truth - given, minlength=bins)
@@ -222,7 +208,6 @@ def _fit_labels(X: Any, Y: Any, X_test: Any, C: float) -> Any:
 
 
 def table(runs: list[dict[str, Any]]) -> str:
-    """Write a line a method."""
     lines = [f"{'':36s}{'missing':>8s}" + "".join(f"{title:>10s}" for title in _COLUMNS.values())]
     return "\n".join([*lines, *map(_line, runs)])
 

@@ -119,12 +119,7 @@ def _measure_draw(problem: Problem, rule: str, seed: int) -> dict[str, Any]:
 
 
 def draw_rows(problem: Problem, rule: str, seed: int) -> Draw:
-    """Draw rows without replacement, untypical ones first (the largest Gumbel-perturbed weights).
-
-    problem: the rows to draw from.
-    seed: fixes the draw.
-    Returns: the rows drawn, and what the others say.
-    """
+    """Draw rows without replacement, untypical ones first (the largest Gumbel-perturbed weights)."""
     vectors = RULES[rule](problem.Y)
     ranks = np.argsort(np.argsort(_agreement(vectors), kind="stable")) / (len(vectors) - 1)
     keys = -problem.strength * ranks + np.random.default_rng(seed).gumbel(size=len(ranks))
@@ -149,13 +144,7 @@ def _standardised(Y: Any) -> Any:
 
 
 def choose(draw: Draw, grid: list[Parameters], scores_of: Callable[..., Any], seed: int) -> Parameters:
-    """Find the parameters with the least weighted Hamming loss in cross-validation.
-
-    draw: the rows to choose by.
-    grid: the parameters to choose from.
-    scores_of: gives scores from parameters, training rows, their labels and other rows.
-    seed: fixes the folds.
-    """
+    """Find the parameters with the least weighted Hamming loss in cross-validation."""
     losses = np.zeros(len(grid))
     for training, held in KFold(4, shuffle=True, random_state=seed).split(draw.Y):
         for number, candidate in enumerate(grid):
@@ -165,10 +154,6 @@ def choose(draw: Draw, grid: list[Parameters], scores_of: Callable[..., Any], se
 
 
 def candidates(draw: Draw) -> list[Parameters]:
-    """List penalties, with widths of a kernel where rows are dense.
-
-    Returns: with C, and gamma for an RBF kernel.
-    """
     if sp.issparse(draw.X):
         return [{"C": C} for C in _PENALTIES]
     gammas = [width / median_distance(draw.X) for width in _WIDTHS]
@@ -202,10 +187,6 @@ def _pair_correlations(Y: Any) -> Any:
 
 
 def read(name: str) -> Problem:
-    """Read a problem.
-
-    Returns: its two parts, and how rows are drawn.
-    """
     parts = PROBLEMS[name]()
     return Problem(*parts, size=_SIZES[name], strength=_STRENGTHS[name])
 

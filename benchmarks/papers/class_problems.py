@@ -38,13 +38,6 @@ class ClassProblem:
     kernel: str
 
     def split(self, seed: int | None, rows: int | None, most_tests: int = 5000) -> ClassProblem:
-        """Draw rows to train on from all rows, and test on others.
-
-        seed: of the draw; None for the split that is given, of which ``rows`` are drawn to train on.
-        rows: how many to train on; None for as many as the given split has.
-        most_tests: the most rows to test on.
-        Returns: the draw; rows to test on whose class is not trained on are left out.
-        """
         count = len(self.classes) if rows is None else rows
         if seed is None:
             train = np.arange(len(self.classes))
@@ -68,7 +61,6 @@ class ClassProblem:
 
 
 def read_problem(name: str) -> ClassProblem:
-    """Read a set."""
     return PROBLEMS[name]()
 
 

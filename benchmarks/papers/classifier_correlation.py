@@ -71,7 +71,6 @@ def _measure(animals: Animals, seed: int) -> dict[str, Any]:
 
 
 def table(runs: list[dict[str, Any]]) -> str:
-    """Write the mean curve."""
     curves = np.array([run["hamming"] for run in runs])
     return "\n".join(
         f"r = {r:5.2f}: test Hamming loss {draws.mean():6.2f} %  (sd {draws.std():.2f})"

@@ -91,7 +91,6 @@ def _found(model: Any, true_edges: set[tuple[int, int]]) -> Run:
 
 
 def table(runs: list[Run]) -> str:
-    """Write means over the seeds, a line a method."""
     title = f"{'':20s}{'seeds':>6s}{'Hamming loss':>19s}{'paper':>8s}{'edges':>7s}{'true first':>11s}"
     heavy = f"{'weight':>8s}{'interaction':>12s}"
     lines = [f"{title}{heavy}{'objective':>19s}{'gap':>9s}{'passes':>8s}{'seconds':>9s}"]

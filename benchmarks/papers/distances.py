@@ -8,10 +8,6 @@ import numpy as np
 
 
 def median_distance(X: Any) -> float:
-    """Compute the median squared distance between two rows.
-
-    Returns: the median over pairs of different rows.
-    """
     squares = (X * X).sum(axis=1)
     distances = squares[:, None] + squares - 2 * X @ X.T
     return float(np.median(distances[np.triu_indices(len(X), 1)]))

@@ -61,7 +61,6 @@ def _scores(truth: Any, labels: Any) -> dict[str, float]:
 
 
 def table(runs: list[dict[str, Any]]) -> str:
-    """Write a line a model."""
     lines = [
         f"{'':16s}{'Hamming':>10s}{'macro F1':>10s}{'micro F1':>10s}{'subset':>8s}{'seconds':>9s}  graph"
     ]

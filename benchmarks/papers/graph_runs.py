@@ -33,11 +33,6 @@ Run = dict[str, Any]
 
 
 def make(method: str, regularization: float, **parameters: Any) -> Any:
-    """Make the classifier of a method.
-
-    **parameters: what else is not the default, and the graph of "learned, ridge"; parameters of learning are
-    left out where the graph is given.
-    """
     if method == "binary relevance":
         return MaxMarginClassifier(0.01 / regularization, n_jobs=1)
     if method == "PLST":
@@ -50,11 +45,7 @@ def make(method: str, regularization: float, **parameters: Any) -> Any:
 
 
 def edges_of(runs: list[Run], **which: Any) -> Run:
-    """Give the edges of a learned graph as the graph of "learned, ridge".
-
-    **which: what tells the run, beside its method.
-    Returns: the parameter ``graph``; empty if there is no such run.
-    """
+    """Give the edges of a learned graph as the graph of "learned, ridge"."""
     wanted = {"method": "learned", **which}
     for run in runs:
         if wanted.items() <= run.items():
@@ -63,13 +54,6 @@ def edges_of(runs: list[Run], **which: Any) -> Run:
 
 
 def fit(model: Any, X: Any, Y: Any) -> Run:
-    """Fit a classifier.
-
-    model: the classifier, changed.
-    Y: their labels.
-    Returns: the processor's seconds; of graphs also passes, objective, duality gap, and the number, width and
-    list of edges.
-    """
     begin = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the gap is among the results
@@ -89,22 +73,12 @@ def fit(model: Any, X: Any, Y: Any) -> Run:
 
 
 def predict(model: Any, X: Any) -> Any:
-    """Predict labels, of graphs the best labelings.
-
-    model: A fitted classifier.
-    """
+    """Predict labels, of graphs the best labelings."""
     is_graph = isinstance(model, LabelGraphClassifier)
     return model.predict_map(X).labels if is_graph else model.predict(X)
 
 
 def score(model: Any, X: Any, Y: Any) -> Run:
-    """Test a fitted classifier.
-
-    X: test rows.
-    Y: their labels.
-    Returns: the paper's measures and rows predicted in a second of the processor's; of graphs also the share
-    of predictions that are proven optimal.
-    """
     predict(model, X[:2])  # compiled
     begin = time.process_time()
     labels = predict(model, X)
@@ -123,6 +97,5 @@ def score(model: Any, X: Any, Y: Any) -> Run:
 
 
 def mean_and_deviation(runs: list[Run], name: str) -> str:
-    """Write a measure's mean and standard deviation."""
     values = np.array([run[name] for run in runs])
     return f"{values.mean():.4f} ± {values.std():.4f}"

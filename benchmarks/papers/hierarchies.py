@@ -88,14 +88,6 @@ def main() -> None:
 def measure(
     problem: ClassProblem, method: str, learning_rows: int, learning_blocks: int = 1
 ) -> dict[str, Any]:
-    """Learn, fit and test one method.
-
-    method: F1, F2, F2c, H1, H1w or H2.
-    learning_rows: rows of a block on which hyper-parameters are learned.
-    learning_blocks: such blocks.
-    Returns: scores, the seconds of learning and fit, evaluations in the last stage of the search, kernel
-    products of the fit and learned hyper-parameters.
-    """
     choice = _METHODS[method]
     model = KernelLogisticClassifier(
         problem.kernel,
@@ -125,11 +117,7 @@ def measure(
 
 
 def class_figures(problem: ClassProblem, model: KernelLogisticClassifier) -> dict[str, float]:
-    """Score the classes predicted for the test rows, each score by the decision made for it.
-
-    model: the fitted model.
-    Returns: the scores of the paper's Table 1, as fractions, and the log loss.
-    """
+    """Score the classes predicted for the test rows, each score by the decision made for it."""
     tree, classes = problem.taxonomy, model.classes_
     names = [str(name) for name in classes]
     probabilities = model.predict_proba(problem.X_test)

@@ -96,19 +96,12 @@ def main() -> None:
 
 
 def read_rows(name: str, folder: Path) -> tuple[Any, LabelMatrix]:
-    """Read all rows of a set.
-
-    folder: the folder that has ``mulan/``.
-    X: The features, as the files have them.
-    Y: The labels.
-    """
     parts = read_parts(name, folder)
     X = np.vstack([part.X for part in parts])
     return X, LabelMatrix.from_any(np.vstack([part.Y.to_dense() for part in parts]), parts[0].label_names)
 
 
 def _folds(X: Any, Y: LabelMatrix) -> Iterator[tuple[int, tuple[Any, LabelMatrix, Any, LabelMatrix]]]:
-    """Give training and test rows of every fold, standardised."""
     splitter = KFold(5, shuffle=True, random_state=0)
     for number, (train, test) in enumerate(splitter.split(X)):
         scaler = StandardScaler().fit(X[train])
@@ -116,7 +109,6 @@ def _folds(X: Any, Y: LabelMatrix) -> Iterator[tuple[int, tuple[Any, LabelMatrix
 
 
 def _measure(name: str, methods: list[str], record: RecordedRuns, folder: Path) -> None:
-    """Measure the folds and methods that the record wants."""
     for fold, (X, Y, X_test, Y_test) in _folds(*read_rows(name, folder)):
         for method in methods:
             case = {"set": name, "method": method, "fold": fold}
@@ -183,7 +175,6 @@ def _curve_options(method: str, runs: list[Run], fold: int, rounds: int) -> Run:
 
 
 def table(runs: list[Run]) -> str:
-    """Write means over the folds, a table a set, a line a method."""
     head, lines = "".join(f"{title:>18s}" for title in _MEASURES.values()), []
     for name in dict.fromkeys(run["set"] for run in runs):
         costs = f"{'edges':>7s}{'lambda':>8s}{'proven %':>10s}{'rows/s':>10s}{'seconds':>9s}   paper"

@@ -40,14 +40,7 @@ def measure_and_show(
     arguments: argparse.Namespace,
     paper: dict[str, float],
 ) -> None:
-    """Run every method with every seed that is wanted, print the tables and draw the picture.
-
-    methods: each makes the figures of one run from the data and a seed.
-    read: reads the data.
-    seeds: the number of seeds, 0, 1, ...
-    arguments: ``picture``, and the options of ``RecordedRuns``.
-    paper: the paper's test errors in percent.
-    """
+    """Run every method with every seed that is wanted, print the tables and draw the picture."""
     record = RecordedRuns(arguments, threads=1, paper=paper)
     if record.measures:
         _run_all(methods, read(), seeds, record)
@@ -76,11 +69,6 @@ def _by_method(runs: list[Run]) -> dict[str, list[Run]]:
 
 
 def one_model(split: Split, seed: int, **parameters: Any) -> Run:
-    """Learn and test one model of all classes.
-
-    seed: fixes the folds and the rows learned on.
-    Returns: test error in percent, log loss, the curve, and how the search went.
-    """
     model = KernelLogisticClassifier(random_state=seed, n_jobs=1, **parameters).fit(split.X, split.y)
     probabilities = model.predict_proba(split.X_test)
     return {**_test(split, probabilities, probabilities, model.classes_), **_learned(model)}
@@ -91,9 +79,6 @@ def one_against_rest(split: Split, seed: int, **parameters: Any) -> Run:
 
     The class whose model gives it the largest probability is predicted, and that probability is
     what rows are rejected by; for the log loss the probabilities are divided by their sum.
-
-    seed: fixes the folds and the rows learned on.
-    Returns: what :func:`one_model` gives, summed or listed over the classes.
     """
     classes, columns, learned = np.unique(split.y), [], []
     for name in classes:
@@ -144,10 +129,7 @@ def _learned(model: KernelLogisticClassifier) -> Run:
 
 
 def error_table(runs: list[Run], paper: dict[str, float]) -> str:
-    """Write mean and standard deviation of every method beside the paper's mean.
-
-    paper: the paper's test errors in percent.
-    """
+    """Write mean and standard deviation of every method beside the paper's mean."""
     title = f"{'method':22s}{'runs':>5s}{'error %':>9s}{'sd':>6s}{'paper':>7s}"
     lines = [f"{title}{'log loss':>10s}{'CV loss':>9s}{'5 % out':>9s}{'20 % out':>9s}{'seconds':>9s}"]
     for name, own in _by_method(runs).items():

@@ -58,7 +58,6 @@ def main() -> None:
 
 
 def _learned(runs: list[dict[str, Any]], name: str) -> dict[str, float] | None:
-    """Find the hyper-parameters that an earlier run learned."""
     for run in runs:
         if (run["data"], run["chosen by"]) == (name, "squared loss"):
             values: dict[str, float] = run["hyperparameters"]
@@ -73,14 +72,6 @@ def measure(
     learned: dict[str, float] | None,
     jobs: int,
 ) -> dict[str, Any]:
-    """Fit and test a model.
-
-    parts: features and labels of training and of test rows.
-    share: the rank as a share of the number of labels.
-    criterion: what chooses gamma and lambda.
-    learned: Hyper-parameters that are known; None to learn them.
-    Returns: precisions, times in seconds and hyper-parameters.
-    """
     X, Y, X_test, Y_test = parts
     start = time.perf_counter()
     if criterion == "P@1":
@@ -130,7 +121,6 @@ def _read(name: str) -> tuple[Any, Any, Any, Any]:
 
 
 def table(runs: list[dict[str, Any]]) -> str:
-    """Write a line a model, and what is published."""
     lines = [f"{'':10s}{'rank':>6s}" + "".join(f"{title:>8s}" for title in _FIGURES) + "   learn s   fit s"]
     for name in _GOALS:
         lines += [_line(run) for run in runs if run["data"] == name]

@@ -128,11 +128,6 @@ def _cases(name: str, parts: list[str]) -> Iterator[Case]:
 
 
 def read(name: str, *, has_unit_rows: bool = True) -> tuple[Any, Any, Any, Any]:
-    """Read the two parts of a set.
-
-    has_unit_rows: whether rows are scaled to length 1.
-    Returns: rows and labels to train on, and to test on.
-    """
     tables = [
         (normalize(part.X) if has_unit_rows else part.X, part.Y.positives.toarray().astype(np.float64))
         for part in read_parts(name)
@@ -193,7 +188,6 @@ def _held_out(model: Any, X: Any, Y: Any) -> float:
 
 
 def table(runs: list[Case]) -> str:
-    """Write a line a cell beside the paper's figures."""
     title = f"{'':10s}{'':18s}{'rank':>6s}{'seen %':>8s}{'lambda':>8s}{'P@1':>8s}{'P@3':>8s}{'P@5':>8s}"
     scores = f"{'AUC':>8s}{'by label':>9s}{'Hamming':>9s}"
     lines = [f"{title}{scores}{'seconds':>9s}   paper: top-3, AUC, Hamming"]

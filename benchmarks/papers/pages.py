@@ -24,17 +24,12 @@ class Item(NamedTuple):
 
 
 def items(text: str) -> list[Item]:
-    """Read a page's table of all tables and figures.
-
-    Returns: its rows; none for a page without such a table.
-    """
     _, _, rest = text.partition("| item | word |")
     lines = rest.partition("\n\n")[0].splitlines()[2:]
     return [Item(*(cell.strip() for cell in line.strip("|").split("|"))) for line in lines]
 
 
 def write_pages() -> list[str]:
-    """Write the blocks of all pages anew."""
     changed = []
     for page in sorted(PAGES.glob("*.md")):
         text = page.read_text(encoding="utf-8")
@@ -46,10 +41,6 @@ def write_pages() -> list[str]:
 
 
 def with_blocks(text: str) -> str:
-    """Give a page with the blocks that the results files make.
-
-    Returns: the page, all text outside of blocks as it was.
-    """
     return _BLOCK.sub(lambda found: f"{found[1]}{_block(found[2])}{found[3]}", text)
 
 
@@ -88,7 +79,6 @@ def _papers() -> list[tuple[str, list[Item]]]:
 
 
 def _counts() -> list[str]:
-    """Write how many items of each paper have each word."""
     lines = [f"| paper | {' | '.join(WORDS)} | of the not reproduced, not run |", "|---" * 6 + "|"]
     for paper, rows in _papers():
         counts = [sum(row.word == word for row in rows) for word in WORDS]
@@ -98,7 +88,6 @@ def _counts() -> list[str]:
 
 
 def _all_items() -> list[str]:
-    """Write a row an item."""
     rows = [f"| {paper} | {row.name} | {row.word} |" for paper, rows in _papers() for row in rows]
     return ["| paper | item | word |", "|---|---|---|", *rows]
 

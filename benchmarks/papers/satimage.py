@@ -65,11 +65,6 @@ def table(runs: list[dict[str, Any]]) -> str:
 
 
 def read_satimage(folder: Path = DEFAULT_DATA) -> Split:
-    """Read the data.
-
-    folder: the folder of shared data.
-    Returns: 4435 training and 2000 test rows.
-    """
     with np.load(folder / "satimage" / "satimage.npz") as file:
         X, y = file["X"].astype(np.float64), file["y"]
     return Split(X[:_TRAINING_ROWS], y[:_TRAINING_ROWS], X[_TRAINING_ROWS:], y[_TRAINING_ROWS:])

@@ -98,11 +98,6 @@ def table(runs: list[dict[str, Any]]) -> str:
 
 
 def read_usps(folder: Path = DEFAULT_DATA) -> Split:
-    """Read the data.
-
-    folder: the folder of shared data.
-    Returns: 7291 training and 2007 test images.
-    """
     with np.load(folder / "usps" / "usps.npz") as file:
         X, X_test = (file[name] / 1000.0 - 1.0 for name in ("X_train", "X_test"))
         return Split(X, file["y_train"], X_test, file["y_test"])

@@ -78,7 +78,6 @@ def main() -> None:
 
 
 def _measure_all_images(animals: Animals) -> dict[str, float]:
-    """Fit independent labels to all images of the training classes."""
     rows = sample_training_rows(animals, 0, _TO_CHOOSE)
     X, classes = animals.X[rows], animals.classes[rows]
     pairs = kernel_pairs(X)
@@ -90,10 +89,7 @@ def _measure_all_images(animals: Animals) -> dict[str, float]:
 
 
 def kernel_pairs(X: Any) -> list[Pair]:
-    """List the pairs of C and the width of the RBF kernel to choose from.
-
-    X: the training rows.
-    """
+    """List the pairs of C and the width of the RBF kernel to choose from."""
     return [(C, width / median_distance(X)) for width in _WIDTHS for C in _PENALTIES]
 
 

@@ -18,7 +18,6 @@ _METHODS = ("self_confidence", "normalized_margin", "confidence_weighted_entropy
 
 
 def main() -> None:
-    """Read, ask cleanlab, write."""
     given = np.load(sys.argv[1])
     probabilities, labels = given["probabilities"], given["labels"].astype(int)
     found = {method: np.empty_like(probabilities) for method in _METHODS}

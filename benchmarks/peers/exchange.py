@@ -65,7 +65,6 @@ Trainer = Callable[[float], Solution]
 
 
 def write_problem(path: Path, problem: PeerProblem) -> None:
-    """Write a problem for a peer's process to read."""
     numbers = {name: getattr(problem, name) for name in _NUMBERS}
     np.savez(path, **packed("X", problem.X), **packed("Y", sp.csr_matrix(problem.Y)), **numbers)
 
@@ -88,7 +87,6 @@ def _read_problem(path: Path) -> PeerProblem:
 
 
 def unpacked(stored: Any, name: str) -> Any:
-    """Read a table that was packed."""
     if name in stored:
         return stored[name]
     *parts, shape = (stored[f"{name}_{part}"] for part in _CSR_PARTS)

@@ -37,7 +37,6 @@ def prepare(problem: RankingProblem, variant: str) -> Callable[[], Trained]:
     least = settings.get("drop", 0.0)
 
     def some_labels(first: int) -> Any:
-        """Train every label that one of the threads takes."""
         own, targets = nodes.copy(), np.empty(n_rows)
         own.y = np.ctypeslib.as_ctypes(targets)
         parameters = library.parameter(f"-s {word} -c 1 -B 1 -q")

@@ -41,7 +41,6 @@ _CHECK = (
 
 
 def main() -> None:
-    """Create the environment, fill it, and check that the programs load."""
     venv.create(ENVIRONMENT, with_pip=True, clear=True)
     _install(_BASE)
     _install(["--no-cache-dir", *_COMPILED_HERE])

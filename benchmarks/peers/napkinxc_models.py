@@ -25,7 +25,6 @@ from benchmarks.peers.top_labels import TOP, RankingProblem, Trained, serve_rank
 
 
 def prepare(problem: RankingProblem, variant: str) -> Callable[[], Trained]:
-    """Convert the problem once; the function returned trains."""
     X = sp.csr_matrix(problem.X, dtype=np.float32)
     Y = sp.csr_matrix(problem.Y)
     labels = [Y.indices[Y.indptr[row] : Y.indptr[row + 1]].tolist() for row in range(Y.shape[0])]

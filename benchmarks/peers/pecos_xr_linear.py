@@ -27,7 +27,6 @@ _OF_TREE = ("nr_splits", "max_leaf_size")
 
 
 def prepare(problem: RankingProblem, variant: str) -> Callable[[], Trained]:
-    """Convert the problem once; the function returned trains."""
     X = sp.csr_matrix(problem.X, dtype=np.float32)
     Y = sp.csc_matrix(problem.Y, dtype=np.float32)
     word, settings = settings_of(variant)

@@ -20,7 +20,6 @@ import numpy as np
 
 
 def main() -> None:
-    """Read a problem, solve all examples some times, write scores and the least seconds."""
     parser = argparse.ArgumentParser()
     parser.add_argument("problem", type=Path)
     parser.add_argument("answer", type=Path)

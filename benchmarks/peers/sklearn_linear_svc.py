@@ -20,8 +20,6 @@ _MAX_PASSES = 10_000
 
 
 def prepare(problem: PeerProblem) -> Trainer:
-    """Return a function that trains all labels at a tolerance."""
-
     # scikit-learn 1.9's LabelBinarizer mixes up labels beyond 127 when they are int8
     labels = problem.Y.astype(np.int64)
 

@@ -18,8 +18,6 @@ from benchmarks.peers.exchange import PeerProblem, Solution, Trainer, serve
 
 
 def prepare(problem: PeerProblem) -> Trainer:
-    """Return a function that trains all labels at a tolerance."""
-
     def train(tolerance: float) -> Solution:
         machine = SVC(
             C=problem.penalty, gamma=problem.gamma, tol=tolerance, cache_size=problem.kernel_megabytes
@@ -30,14 +28,6 @@ def prepare(problem: PeerProblem) -> Trainer:
 
 
 def train_labels(machine: SVC, X: Any, Y: Any) -> Solution:
-    """Fit the machine to every label in turn.
-
-    machine: with its parameters set.
-    X: features, or the kernel matrix.
-    Y: ones at the positives.
-    Returns: the coefficients of the rows and the biases; the iterations are LIBSVM's steps, summed over
-    labels.
-    """
     labels = Y.toarray()
     coefficients = np.zeros((labels.shape[0] + 1, labels.shape[1]))
     seconds, steps = 0.0, 0

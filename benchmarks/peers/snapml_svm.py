@@ -21,7 +21,6 @@ _MAX_PASSES = 10_000
 
 
 def prepare(problem: PeerProblem) -> Trainer:
-    """Return a function that trains all labels at a tolerance."""
     signs = np.where(problem.Y.toarray() > 0, 1.0, -1.0)
 
     def train(tolerance: float) -> Solution:

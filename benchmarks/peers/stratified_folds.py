@@ -11,7 +11,6 @@ import scipy.sparse as sp
 
 
 def main() -> None:
-    """Read labels, make folds for every seed, and write them."""
     from iterstrat.ml_stratifiers import MultilabelStratifiedKFold
 
     parser = argparse.ArgumentParser()

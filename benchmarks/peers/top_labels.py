@@ -44,7 +44,6 @@ class Trained:
 
 
 def write_ranking(path: Path, problem: RankingProblem) -> None:
-    """Write a problem for a peer's process to read."""
     tables = {name: sp.csr_matrix(getattr(problem, name)).sorted_indices() for name in _TABLES}
     parts = [packed(name, table) for name, table in tables.items()]
     np.savez(path, **parts[0], **parts[1], **parts[2], threads=problem.threads)
@@ -97,5 +96,4 @@ def serve_ranking(prepare: Callable[[RankingProblem, str], Callable[[], Trained]
 
 
 def bytes_in(folder: Path) -> int:
-    """Add up the sizes of all files in a folder."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

@@ -16,8 +16,8 @@ def test_no_function_breaks_on_hostile_arrays():
 
 
 def test_failures_are_found(monkeypatch):
-    careless = {"careless": ("X", lambda world, X: float(X.data.sum().real))}
-    monkeypatch.setattr(sparse_arrays, "TARGETS", careless)
+    careless = sparse_arrays.Target(lambda world: world.X, lambda world, X: float(X.data.sum().real))
+    monkeypatch.setattr(sparse_arrays, "TARGETS", {"careless": careless})
     found = sparse_arrays.attack(range(60))
     assert any(what.endswith("accepted") for what in found)
     assert any("index" in what for what in found)

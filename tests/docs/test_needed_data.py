@@ -14,8 +14,6 @@ from labelweave.datasets import read_mulan
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = {
-    "travelling_rounds": "multilabel.html",
-    "coupled_bundle": "multilabel.html",
     "linear_speed": "multilabel.html",
     "auto_peers": "mulan.sourceforge.net",
     "auto_quality": "Bogatinovski",

@@ -196,27 +196,6 @@ def test_margins_stand_as_they_were_measured():
         assert f"{mean(draws):.2f} ± {pstdev(draws):.2f}" in text
 
 
-def test_margins_for_f_stand_as_they_were_measured():
-    text = prose("later")
-    found = losses("later_methods", "figures", part="f-margins")
-    for measure in ("example-F1", "micro-F1", "macro-F1", "Hamming"):
-        sets = [
-            [f"{ways[way][measure]:.3f}" for way in ("margins of F1", "hinge, thresholds", "hinge")]
-            for ways in found
-        ]
-        assert "; ".join(", ".join(one) for one in sets) in text
-
-
-def test_preconditioners_stand_as_they_were_measured():
-    (found,) = losses("later_methods", "figures", part="nystrom")
-    pairs = [
-        f"{mean(found['landmarks'][case]):.0f} and {products:.0f}"
-        for case, products in found["leading eigenvectors"].items()
-    ]
-    none = [f"{products:.0f}" for products in found["no preconditioner"].values()]
-    assert f"{', '.join(pairs)} (none: {', '.join(none)})" in prose("later")
-
-
 def unseen(method):
     return mean(losses("zero_shot_awa", "hamming", method=method))
 

@@ -241,3 +241,10 @@ def test_low_rank_learns_and_chooses_around_a_mean(problem):
     assert best.fit(X, itself).best_score_ == 1.0
     held = LowRankClassifier(3, threshold="f1", **known).fit(X, Y)
     assert np.isfinite(held.thresholds_).all()
+
+
+def test_sparse_factors_whose_parts_do_not_fit_are_refused():
+    broken = sp.csr_array(np.ones((3, 2)))
+    broken.indices[0] = 10**6
+    with pytest.raises(ValueError, match="label_factors"):
+        LabelMean(broken)

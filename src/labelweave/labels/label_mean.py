@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.foundation.array_types import Array, PerLabel, RowsByLabels
-from labelweave.foundation.arrays import numbers_of
+from labelweave.foundation.arrays import checked_csr, numbers_of
 from labelweave.labels.label_names import checked_names, columns_by_name, places_by_name, rows_by_name
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import Maybe, Names, Numbers, Optional
@@ -204,7 +204,7 @@ def read_label_mean(
 
 
 def _table(given: Any, name: str) -> Array:
-    table = given.toarray() if sp.issparse(given) else numbers_of(given, name)
+    table = checked_csr(given, name).toarray() if sp.issparse(given) else numbers_of(given, name)
     found = np.array(table, dtype=np.float64)  # a copy, which stays as it is
     if found.ndim != 2 or not np.isfinite(found).all():
         raise ValueError(
