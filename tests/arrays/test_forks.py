@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from labelweave.app.facts.factor_geometry import FactorGeometry
+from labelweave.app.facts import FactorGeometry
 from labelweave.foundation import forks
 
 

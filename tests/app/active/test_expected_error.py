@@ -37,7 +37,7 @@ def slow_gains(factor, p, known, state):
 def test_gains_are_those_of_the_covariance_written_out(seed):
     factor, p, known = problem(seed)
     state = ExpectedError(factor, p, known, CUT)
-    np.testing.assert_allclose(state._all_gains(), slow_gains(factor, p, known, state), rtol=1e-9)
+    np.testing.assert_allclose(state.all_gains(), slow_gains(factor, p, known, state), rtol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,21 +1,13 @@
 """CombinationDisplay: a bar a member, with loss and weight, and one of the combination."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
-from labelweave import AutoLabelClassifier, MaxMarginClassifier, TunedThresholdClassifier
+from labelweave import AutoLabelClassifier, TunedThresholdClassifier
 from labelweave.display import CombinationDisplay
-
-plt = pytest.importorskip("matplotlib.pyplot")
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +49,3 @@ def test_models_inside_others(data):
     X, Y = data
     inside = make_pipeline(MinMaxScaler(), TunedThresholdClassifier(quick(), "macro_f1", cv=2)).fit(X, Y)
     assert len(CombinationDisplay.from_estimator(inside).bars_) == 3
-
-
-def test_other_models_are_refused(data):
-    with pytest.raises(TypeError, match="MaxMarginClassifier is no combination of models"):
-        CombinationDisplay.from_estimator(MaxMarginClassifier().fit(*data))
-    with pytest.raises(NotFittedError):
-        CombinationDisplay.from_estimator(quick())

@@ -1,34 +1,22 @@
 """The progress of fits, drawn without a screen."""
 
-import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt  # noqa: E402
-
-from labelweave import (  # noqa: E402
+from labelweave import (
     BinaryRelevance,
     KernelLogisticClassifier,
     LowRankClassifier,
     MaxMarginClassifier,
     TunedThresholdClassifier,
 )
-from labelweave.display import DualProgressDisplay  # noqa: E402
-from labelweave.solvers import TraceRecord  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
+from labelweave.display import DualProgressDisplay
+from labelweave.solvers import TraceRecord
+from pictures import legend_texts
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +30,6 @@ def models():
         "kernel": KernelLogisticClassifier(gamma=0.5, hyperparameters="fixed").fit(X, Y.argmax(axis=1)),
         "tuned": make_pipeline(StandardScaler(), TunedThresholdClassifier(MaxMarginClassifier())).fit(X, Y),
     }
-
-
-def legend_texts(ax):
-    return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
 def test_lines_are_the_trace(models):
@@ -108,23 +92,8 @@ def test_durations_of_different_size_are_on_a_logarithmic_axis():
     assert DualProgressDisplay.from_traces({"short": short}).ax_[0].get_xscale() == "linear"
 
 
-def test_it_draws_into_given_axes(models):
-    _, axes = plt.subplots(1, 2, figsize=(6, 3), layout="constrained")
-    display = DualProgressDisplay.from_estimator(models["margin"], ax=axes, color="black")
-    assert list(display.ax_) == list(axes)
-    assert {line.get_color() for line in display.lines_} == {"black"}
-    _, ax = plt.subplots()
-    assert display.plot(ax, panels=["gap"]).ax_ is ax
-    with pytest.raises(ValueError, match="1 axes were given for 2 panels"):
-        display.plot(ax)
-
-
-def test_what_cannot_be_drawn_is_refused(models, monkeypatch):
+def test_what_cannot_be_drawn_is_refused(models):
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
-    with pytest.raises(TypeError, match="LogisticRegression has no trace_"):
-        DualProgressDisplay.from_estimator(LogisticRegression().fit(X, y))
-    with pytest.raises(NotFittedError):
-        DualProgressDisplay.from_estimator(MaxMarginClassifier())
     with pytest.raises(ValueError, match="The trace of BinaryRelevance is empty"):
         DualProgressDisplay.from_estimator(BinaryRelevance().fit(X, np.eye(2, dtype=int)[y]))
     with pytest.raises(TypeError, match="records of type tuple without an objective"):
@@ -133,6 +102,14 @@ def test_what_cannot_be_drawn_is_refused(models, monkeypatch):
         DualProgressDisplay.from_estimator(models["margin"], against="epochs")
     with pytest.raises(ValueError, match="A panel is 'dual'"):
         DualProgressDisplay.from_estimator(models["margin"], panels=["dual"])
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"install labelweave\[plot\]"):
-        DualProgressDisplay.from_estimator(models["margin"])
+
+
+def test_a_fit_without_a_dual_shows_its_decreases():
+    records = [
+        SimpleNamespace(iteration=k, time=k, primal=3.0 - k, gap=gap) for k, gap in ((1, np.nan), (2, 0.5))
+    ]
+    (line,) = DualProgressDisplay.from_traces(records, panels="gap").lines_
+    np.testing.assert_array_equal(line.get_ydata(), [0.5])
+    assert line.get_linestyle() == ":"
+    records[1].gap = 0.0
+    assert DualProgressDisplay.from_traces(records, panels="gap").lines_ == []

@@ -1,28 +1,15 @@
 """Error-reject curves, drawn without a screen."""
 
-import sys
-
 import numpy as np
 import pytest
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt  # noqa: E402
-
-from labelweave.display import ErrorRejectDisplay  # noqa: E402
-from labelweave.metrics import error_reject_curve  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
+from labelweave.display import ErrorRejectDisplay
+from labelweave.metrics import error_reject_curve
+from pictures import legend_texts
 
 
 @pytest.fixture
@@ -37,10 +24,6 @@ def rows():
     generator = np.random.default_rng(1)
     X = generator.normal(size=(120, 2))
     return X, np.where(X[:, 0] + generator.normal(size=120) > 0, "yes", "no")
-
-
-def legend_texts(display):
-    return [text.get_text() for text in display.ax_.get_legend().get_texts()]
 
 
 def test_the_line_is_the_curve(case):
@@ -71,8 +54,6 @@ def test_fitted_models(rows):
     np.testing.assert_array_equal(display.error, expected[1])
     assert legend_texts(display)[0].startswith("LogisticRegression: ")
     assert display.line_.get_color() == "black"
-    with pytest.raises(NotFittedError):
-        ErrorRejectDisplay.from_estimator(LogisticRegression(), X, y)
     with pytest.raises(TypeError, match="LinearSVC has no predict_proba"):
         ErrorRejectDisplay.from_estimator(LinearSVC().fit(X, y), X, y)
 
@@ -92,24 +73,6 @@ def test_several_curves_share_axes_and_differ(case):
     assert high > worse.error[0] > first.error[0]
 
 
-def test_it_draws_into_given_axes_and_can_draw_again(case):
-    figure, axes = plt.subplots(1, 2)
-    display = ErrorRejectDisplay.from_predictions(*case, ax=axes[0], ls=":")
-    assert display.figure_ is figure
-    assert display.line_.get_linestyle() == ":"
-    assert display.plot(axes[1], name="again") is display
-    assert display.ax_ is axes[1]
-    assert legend_texts(display)[0].startswith("again")
-
-
-@pytest.mark.parametrize("name", ["$x", "_hidden", "a_b $y$"])
-def test_names_are_text(case, name):
-    display = ErrorRejectDisplay.from_predictions(*case, name=name)
-    display.figure_.canvas.draw()
-    shown = legend_texts(display)[0].replace(r"\$", "$").strip()
-    assert shown.startswith(f"{name}: ")
-
-
 def test_a_single_point_can_be_seen():
     display = ErrorRejectDisplay.from_predictions([0, 1], [[1.0, 0.0]] * 2)
     assert display.line_.get_marker() == "o"
@@ -118,21 +81,7 @@ def test_a_single_point_can_be_seen():
     assert display.ax_.get_ylim()[0] == 0
 
 
-@pytest.mark.parametrize("size", [(2.6, 2.2), (12, 8)])
-def test_small_and_large_axes_keep_their_room(case, size):
-    figure, ax = plt.subplots(figsize=size, layout="compressed")
-    ErrorRejectDisplay.from_predictions(*case, ax=ax, name="a model with a rather long name")
-    figure.canvas.draw()
-    assert ax.get_window_extent().width > 0.6 * figure.get_window_extent().width
-
-
 @pytest.mark.parametrize("fraction", [0.0, 1.5, float("nan")])
 def test_fractions_that_cannot_be_drawn_are_refused(case, fraction):
     with pytest.raises(ValueError, match=r"max_rejected is .*; it must be above 0"):
         ErrorRejectDisplay.from_predictions(*case, max_rejected=fraction)
-
-
-def test_without_matplotlib_the_error_says_what_to_install(case, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"install labelweave\[plot\]"):
-        ErrorRejectDisplay.from_predictions(*case)

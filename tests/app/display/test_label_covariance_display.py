@@ -1,28 +1,17 @@
 """Heat maps of label covariances, drawn without a screen."""
 
-import sys
 from itertools import pairwise
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt  # noqa: E402
-
-from labelweave.display import LabelCovarianceDisplay  # noqa: E402
-from labelweave.labels import LabelCovariance  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
+from labelweave.app.display.label_covariance_display import _strongest
+from labelweave.display import LabelCovarianceDisplay
+from labelweave.labels import LabelCovariance
+from pictures import Fitted
 
 
 def grouped(n_labels, n_groups=3, names=True):
@@ -30,18 +19,6 @@ def grouped(n_labels, n_groups=3, names=True):
     factor = np.eye(n_groups)[np.arange(n_labels) % n_groups]
     labels = [f"group {k % n_groups}, label {k}" for k in range(n_labels)]
     return LabelCovariance.low_rank(factor, 1.0, labels if names else None)
-
-
-class Fitted(BaseEstimator):
-    """As much of a fitted model as a picture looks at."""
-
-    def __init__(self, covariance=None):
-        self.covariance = covariance
-
-    def fit(self, X, y=None):
-        self.label_covariance_ = self.covariance
-        self.label_names_ = np.array([f"name {k}" for k in range(6)])
-        return self
 
 
 def drawn_names(axis):
@@ -82,7 +59,11 @@ def test_colors_are_centred_at_zero():
     assert raw.quantity == "covariance"
     nothing = LabelCovarianceDisplay.from_covariance(LabelCovariance.low_rank(np.zeros((4, 1))))
     assert nothing.image_.get_clim() == (-1, 1)
-    assert LabelCovarianceDisplay.from_covariance(grouped(4), limit=0.3).image_.get_clim() == (-0.3, 0.3)
+    chosen = grouped(4).plot(limit=0.3, cmap="PuOr", colorbar=False)
+    assert chosen.image_.get_clim() == (-0.3, 0.3)
+    assert chosen.image_.get_cmap().name == "PuOr"
+    assert len(chosen.figure_.axes) == 1
+    assert strong.figure_.axes[-1].get_ylabel() == "correlation"
 
 
 def test_few_labels_have_their_numbers_written():
@@ -90,18 +71,6 @@ def test_few_labels_have_their_numbers_written():
     display = LabelCovarianceDisplay.from_covariance(covariance)
     assert sorted({text.get_text() for text in display.ax_.texts}) == ["0.00", "0.50", "1.00"]
     assert not LabelCovarianceDisplay.from_covariance(grouped(20)).ax_.texts
-
-
-def test_it_draws_into_given_axes_and_can_draw_again():
-    figure, axes = plt.subplots(1, 2)
-    display = grouped(6).plot(ax=axes[0], colorbar=False, cmap="PuOr")
-    assert display.ax_ is axes[0]
-    assert display.figure_ is figure
-    assert display.image_.get_cmap().name == "PuOr"
-    assert len(figure.axes) == 2
-    assert display.plot(axes[1]) is display
-    assert display.ax_ is axes[1]
-    assert len(figure.axes) == 3
 
 
 def test_of_too_many_labels_the_most_related_are_drawn():
@@ -165,28 +134,6 @@ def test_numbers_stay_in_their_cells(side):
     assert all(text.get_window_extent().width < cell for text in ax.texts)
 
 
-def test_names_are_text_and_no_formulas():
-    names = ["$x", "$y$", "a_b", "x" * 100]
-    display = LabelCovarianceDisplay.from_covariance(grouped(4, names=False), names, order="given")
-    display.figure_.canvas.draw()
-    assert drawn_names(display.ax_.yaxis)[:3] == [r"\$x", r"\$y\$", "a_b"]
-    assert len(drawn_names(display.ax_.yaxis)[3]) < 40
-
-
-def test_fitted_models_show_the_covariance_they_used():
-    model = Fitted(grouped(6)).fit(None)
-    display = LabelCovarianceDisplay.from_estimator(model, order="given")
-    assert list(display.label_names) == list(model.label_names_)
-    piped = make_pipeline(StandardScaler(), Fitted(grouped(6))).fit(np.eye(3))
-    assert LabelCovarianceDisplay.from_estimator(piped).image_ is not None
-    two_classes = Fitted(LabelCovariance.identity(1)).fit(None)
-    assert list(LabelCovarianceDisplay.from_estimator(two_classes).label_names) == ["0"]
-    with pytest.raises(NotFittedError):
-        LabelCovarianceDisplay.from_estimator(Fitted(grouped(6)))
-    with pytest.raises(TypeError, match="Fitted has no label_covariance_"):
-        LabelCovarianceDisplay.from_estimator(Fitted().fit(None))
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -207,7 +154,21 @@ def test_sizes_that_cannot_be_drawn_are_refused():
         LabelCovariance.low_rank(np.ones((30_000, 1))).plot()
 
 
-def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"install labelweave\[plot\]"):
-        grouped(6).plot()
+def test_blocks_of_cells_have_the_value_of_the_largest_size():
+    matrix = np.random.default_rng(0).normal(size=(5, 5))
+    found = _strongest(matrix.copy(), 2)
+    np.fill_diagonal(matrix, 0.0)
+    for row in range(3):
+        for column in range(3):
+            block = matrix[2 * row : 2 * row + 2, 2 * column : 2 * column + 2]
+            assert abs(found[row, column]) == np.abs(block).max()
+            assert found[row, column] in block
+
+
+def test_fitted_models_show_the_covariance_they_used():
+    names = [f"name {k}" for k in range(6)]
+    model = Fitted(label_covariance=grouped(6), label_names=names)
+    for fitted in (model, make_pipeline(StandardScaler(), model).fit(np.eye(3))):
+        assert list(LabelCovarianceDisplay.from_estimator(fitted, order="given").label_names) == names
+    two = Fitted(label_covariance=LabelCovariance.identity(1), label_names=["no", "yes"])
+    assert list(LabelCovarianceDisplay.from_estimator(two).label_names) == ["0"]

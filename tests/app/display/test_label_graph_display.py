@@ -3,28 +3,16 @@
 import builtins
 from itertools import combinations
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from sklearn.exceptions import NotFittedError
+from matplotlib.colors import to_rgb
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-matplotlib = pytest.importorskip("matplotlib")
-pytest.importorskip("networkx")
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt  # noqa: E402
-from matplotlib.colors import to_rgb  # noqa: E402
-
-from labelweave import CliqueGraph, LabelGraphClassifier, LowRankClassifier  # noqa: E402
-from labelweave.display import LabelGraphDisplay, LabelGraphPathDisplay  # noqa: E402
-from labelweave.solvers.clique_generation import GraphRecord  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
+from labelweave import CliqueGraph, LabelGraphClassifier, LowRankClassifier
+from labelweave.display import LabelGraphDisplay, LabelGraphPathDisplay
+from pictures import records
 
 
 def drawn(n_labels, n_edges, seed=0):
@@ -123,24 +111,6 @@ def test_larger_cliques_are_points_with_lines():
     assert len(display.ax_.lines) == 5
 
 
-def test_it_draws_into_given_axes_and_can_draw_again():
-    figure, axes = plt.subplots(1, 2, figsize=(7, 3))
-    display = LabelGraphDisplay.from_graph(drawn(12, 14), ax=axes[0])
-    assert display.ax_ is axes[0]
-    assert display.figure_ is figure
-    assert display.plot(axes[1]) is display
-    assert display.ax_ is axes[1]
-    assert min(text.get_fontsize() for text in display.texts_.values()) < 10
-
-
-def test_names_are_text_and_no_formulas():
-    graph = CliqueGraph(3, [(0, 1), (1, 2)])
-    display = LabelGraphDisplay.from_graph(graph, ["$x", "_b", "z" * 90])
-    display.figure_.canvas.draw()
-    assert [display.texts_[k].get_text() for k in (0, 1)] == [r"\$x", "_b"]
-    assert len(display.texts_[2].get_text()) <= 24
-
-
 def test_of_a_model():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 3))
@@ -154,17 +124,6 @@ def test_of_a_model():
     np.testing.assert_allclose(path.objective_line_.get_ydata(), [record.primal for record in rounds])
     np.testing.assert_allclose(path.loss_line_.get_ydata(), [record.held_out_loss for record in rounds])
     assert path.loss_ax_.get_ylabel() == "Held-out Hamming loss"
-
-
-def records(counts, losses=None):
-    numbers = iter(range(1000))
-    return [
-        GraphRecord(
-            k, tuple((0, 1 + next(numbers)) for _ in range(count)), 1.0, 0.1, 5, 3.0 - 0.1 * k, 2.0,
-            float("nan") if losses is None else losses[k],
-        )
-        for k, count in enumerate(counts)
-    ]  # fmt: skip
 
 
 def test_rounds_are_named_where_they_are_few():
@@ -194,11 +153,7 @@ def test_nonsense(monkeypatch):
     with pytest.raises(ValueError, match="2 label names were given for a graph over 3 labels"):
         LabelGraphDisplay.from_graph(graph, ["a", "b"])
     X, Y = np.eye(4), np.eye(4, dtype=int)
-    with pytest.raises(NotFittedError):
-        LabelGraphDisplay.from_estimator(LabelGraphClassifier())
     other = LowRankClassifier(1).fit(X, Y)
-    with pytest.raises(TypeError, match="LowRankClassifier has no label_graph_ to draw"):
-        LabelGraphDisplay.from_estimator(other)
     given = LabelGraphClassifier("none", tol=0.5).fit(X, Y)
     for model in (other, given):
         with pytest.raises(TypeError, match="has no learned graph, so there are no rounds to draw"):

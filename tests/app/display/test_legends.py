@@ -1,20 +1,10 @@
 """Legends do not lie over curves, however small the axes."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt  # noqa: E402
-
-from labelweave.app.display.figures import place_legend  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
+from labelweave.app.display.figures import place_legend
 
 
 def legend_on(ax, scale="linear", n_lines=4):

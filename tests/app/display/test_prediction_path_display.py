@@ -4,12 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt  # noqa: E402
-
-from labelweave import (  # noqa: E402
+from labelweave import (
     HierarchicalClassifier,
     KernelLogisticClassifier,
     LabelMatrix,
@@ -17,16 +12,10 @@ from labelweave import (  # noqa: E402
     TableModel,
     Taxonomy,
 )
-from labelweave.display import PredictionPathDisplay  # noqa: E402
+from labelweave.display import PredictionPathDisplay
 
 TREE = Taxonomy.from_nested({"animal": ["dog", "cat"], "plant": ["rose", "oak"]})
 GRAPH = Taxonomy([("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("c", "e")])
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
 
 
 def texts(display):
@@ -100,8 +89,6 @@ def test_models_with_a_hierarchy():
     assert set(display.probabilities) <= set(names)
     with pytest.raises(ValueError, match="X has 2 rows; give the one row"):
         PredictionPathDisplay.from_estimator(many, X[:2])
-    with pytest.raises(TypeError, match="without a taxonomy"):
-        PredictionPathDisplay.from_estimator(inner.fit(X, Y), X[:1])
     with pytest.raises(TypeError, match="no probabilities"):
         PredictionPathDisplay.from_estimator(MaxMarginClassifier().fit(X, Y), X[:1], taxonomy=GRAPH)
 

@@ -1,24 +1,16 @@
 """Threshold curves, drawn without a screen, against scikit-learn's F1 and the models' own predictions."""
 
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn.metrics
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt  # noqa: E402
-
-from labelweave import (  # noqa: E402
+from labelweave import (
     CalibratedLabelClassifier,
     ConformalLabelClassifier,
     HierarchicalClassifier,
@@ -28,14 +20,9 @@ from labelweave import (  # noqa: E402
     Taxonomy,
     TunedThresholdClassifier,
 )
-from labelweave.display import ThresholdCurveDisplay  # noqa: E402
-from labelweave.metrics import f1_score, precision_score, recall_score  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
+from labelweave.display import ThresholdCurveDisplay
+from labelweave.metrics import f1_score, precision_score, recall_score
+from pictures import legend_texts
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +36,6 @@ def rows():
 def case(rows):
     X, Y = rows
     return Y, X[:, :3] + 0.1
-
-
-def legend_texts(display):
-    return [text.get_text() for text in display.ax_.get_legend().get_texts()]
 
 
 def test_the_curves_are_the_measures_at_every_threshold(case):
@@ -175,18 +158,6 @@ def test_large_sparse_tables_are_read(case):
     assert display.ax_.get_ylabel() == "Value"
 
 
-def test_it_draws_into_given_axes(case):
-    figure, ax = plt.subplots(figsize=(3, 2.5), layout="constrained")
-    display = ThresholdCurveDisplay.from_predictions(
-        *case, ax=ax, color="black", label_names=["$a", "_b", "c"]
-    )
-    assert display.figure_ is figure
-    assert {line.get_color() for line in display.lines_} == {"black"}
-    named = ThresholdCurveDisplay.from_predictions(*case, labels=[0, 1], label_names=["$a", "_b", "c"])
-    named.figure_.canvas.draw()
-    assert [text.split(":")[0] for text in legend_texts(named)] == [r"\$a", " _b"]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -212,11 +183,3 @@ def test_labels_without_positives_and_wrong_shapes_are_refused(case):
     other = LabelMatrix.from_any(case[0], ["b", "a", "c"])
     with pytest.raises(ValueError, match="another order than the MaxMarginClassifier: column 0 is 'b'"):
         ThresholdCurveDisplay.from_estimator(model, case[1], other)
-    with pytest.raises(NotFittedError):
-        ThresholdCurveDisplay.from_estimator(MaxMarginClassifier(), case[1], case[0])
-
-
-def test_without_matplotlib_the_error_says_what_to_install(case, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"install labelweave\[plot\]"):
-        ThresholdCurveDisplay.from_predictions(*case)

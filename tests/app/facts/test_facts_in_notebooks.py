@@ -99,7 +99,7 @@ def test_estimators_of_texts_and_of_many_iterations_are_shown(data):
     texts = ["red rose", "blue sea", "rose", "blue ink"] * 10
     reader = make_pipeline(CountVectorizer(), LogisticRegression())
     found = table(TunedThresholdClassifier(reader).fit(texts, [1, 0, 1, 0] * 10))
-    assert set(found) == {"model", "decides", "classes"}
+    assert set(found) == {"model", "decides", "steps before", "classes"}
 
 
 def test_a_taxonomy_is_named(data):

@@ -47,8 +47,9 @@ def read_answers(path: PathLike) -> list[Answer]:
 
     Raises DataFileError if a column is absent or an answer is no such word.
     """
-    if _is_header_alone(Path(path)):
-        return []
+    path = Path(path)
+    if path.suffix.lower() == ".csv" and len(path.read_bytes().strip().splitlines()) == 1:
+        return []  # a header alone
     table = next(raw_tables(path))
     absent = [name for name in COLUMNS if name not in table.columns]
     if absent:
@@ -63,12 +64,8 @@ def read_answers(path: PathLike) -> list[Answer]:
     return found
 
 
-def _is_header_alone(path: Path) -> bool:
-    return path.suffix.lower() == ".csv" and len(path.read_bytes().strip().splitlines()) == 1
-
-
 def last_answers(answers: Iterable[Answer]) -> dict[tuple[str, str], str]:
-    """Give what was last said of every entry that something is said of."""
+    """Return what was last said of every entry that something is said of."""
     found = {(one.row, one.label): one.said for one in answers}
     return {entry: said for entry, said in found.items() if said != NOTHING}
 
@@ -99,7 +96,6 @@ def with_more_labels(Y: LabelMatrix, more: Sequence[str]) -> LabelMatrix:
 
 
 def row_places(ids: Any, n_rows: int, path: PathLike) -> dict[str, int]:
-    """Say where rows stand by their names."""
     names = [str(name) for name in (range(n_rows) if ids is None else ids)]
     places = {name: place for place, name in enumerate(names)}
     if len(places) < n_rows:
@@ -114,29 +110,23 @@ def merged(
     """Put answers into labels, those that nobody knows as unobserved."""
     names = Y.words
     columns = {name: column for column, name in enumerate(names)}
-    rows, labels = [], []
     for row, label in answers:
         if row not in places:
             raise DataFileError(path, None, f"an answer about the row {row!r}", "a row of the data")
         if label not in columns:
             raise DataFileError(path, None, f"an answer about the label {label!r}", "a label of the data")
-        rows.append(places[row])
-        labels.append(columns[label])
+    at = np.array([(places[row], columns[label]) for row, label in answers], np.intp).reshape(-1, 2)
     said = np.array(list(answers.values()), object)
-    told = _ones(rows, labels, Y.shape)
-    at_row, at_label = np.array(rows, np.intp), np.array(labels, np.intp)
-    yes, known = (_ones(at_row[which], at_label[which], Y.shape) for which in (said == YES, said != UNKNOWN))
+    told, yes, known = (
+        sp.csr_array((np.ones(len(part), np.int8), (part[:, 0], part[:, 1])), shape=Y.shape)
+        for part in (at, at[said == YES], at[said != UNKNOWN])
+    )
     positives = Y.positives - Y.positives.multiply(told) + yes
     doubts = None if Y.doubts is None else Y.doubts - Y.doubts.multiply(told)
     if Y.observed is None and (said != UNKNOWN).all():
         return LabelMatrix(positives, None, Y.names, doubts)
     observed = sp.csr_array(np.ones(Y.shape, np.int8)) if Y.observed is None else abs(Y.observed)
     return LabelMatrix(positives, observed - observed.multiply(told) + known, Y.names, doubts)
-
-
-def _ones(rows: Any, labels: Any, shape: Any) -> Any:
-    places = (np.asarray(rows, np.intp), np.asarray(labels, np.intp))
-    return sp.csr_array((np.ones(len(places[0]), np.int8), places), shape=shape)
 
 
 class AnswerFile:
@@ -200,7 +190,6 @@ class AnswerFile:
             return [record]
 
     def add(self, answer: Answer) -> None:
-        """Write one more answer."""
         said = dict(zip(COLUMNS, map(escaped, answer), strict=True))
         self._write([said.get(name, "") for name in self._header])
 
@@ -217,5 +206,4 @@ class AnswerFile:
             raise
 
     def close(self) -> None:
-        """Close the file."""
         os.close(self._file)

@@ -68,7 +68,6 @@ class ExpectedError:
         self.related = _related(correlations, p.shape[1])
 
     def _posterior(self, p: Array, known: Array) -> Array:
-        """Give the covariance of the coefficients of a label, shape (r, r)."""
         seen = self.factor[known]
         precision = seen.T @ ((p * (1.0 - p))[known, None] * seen)
         precision[np.diag_indices_from(precision)] += 1.0
@@ -91,7 +90,7 @@ class ExpectedError:
 
         costs (n, L): of an answer, above 0.
         """
-        self.gains = self._all_gains() / costs
+        self.gains = self.all_gains() / costs
         best = self.gains.max(axis=0)
         found = list[Choice]()
         for _ in range(min(count, int((~self.known).sum()))):
@@ -105,7 +104,7 @@ class ExpectedError:
                 best[changed] = self.gains[:, changed].max()
         return found
 
-    def _all_gains(self) -> RowsByLabels:
+    def all_gains(self) -> RowsByLabels:
         return np.stack([self._gains(label) for label in range(self.known.shape[1])], axis=1)
 
     def _gains(self, label: int) -> Array:
@@ -117,7 +116,7 @@ class ExpectedError:
         return np.where(self.known[:, label], -np.inf, gain)
 
     def _changed(self, label: int) -> set[int]:
-        """Give the labels whose gains an answer changes: those it tells of, and theirs."""
+        """Return the labels whose gains an answer changes: those it tells of, and theirs."""
         told = {label, *self.related[label][0].tolist()}
         return told.union(*(self.related[one][0].tolist() for one in told))
 
@@ -158,7 +157,7 @@ class ExpectedError:
 
 
 def _related(correlations: LabelsByLabels | None, n_labels: int) -> list[tuple[Array, Array]]:
-    """Give for every label those it is correlated with, and the squares of the correlations."""
+    """Return for every label those it is correlated with, and the squares of the correlations."""
     if correlations is None:
         return [(np.empty(0, np.intp), np.empty(0))] * n_labels
     squares = np.minimum(np.square(correlations), 0.99)

@@ -20,6 +20,7 @@ from labelweave.foundation.arguments import shown
 from labelweave.foundation.array_types import Array, LabelsByLabels, RowsByLabels
 from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance, LabelMatrix
+from labelweave.metrics._inputs import row_observed_counts
 from labelweave.metrics.known_labels import known_labels
 from labelweave.metrics.responses import as_score_table, label_probabilities
 
@@ -53,15 +54,12 @@ class Pool:
         """Factorise a kernel between the rows, with a column more for the intercept: shape (m, r)."""
         most = min(_MOST_NUMBERS / self.known.shape[1], _MOST_WORK / self.known.size)
         rank = int(np.clip(np.sqrt(most), 2, _RANK))
-        kind, kernel = ("unit", LinearKernel()) if self._is_sparse() else ("standard", RBFKernel(1.0))
+        data = self.features.data  # rows are like texts where most of them are 0
+        is_sparse = self.features.is_sparse or np.count_nonzero(data) < _DENSE * data.size
+        kind, kernel = ("unit", LinearKernel()) if is_sparse else ("standard", RBFKernel(1.0))
         scaled = FeatureScaling.fit(kind, self.features)(self.features).astype(np.float64)
         found = incomplete_cholesky(KernelSource(kernel, scaled), rank, Workers(1), seed).factor
         return np.column_stack([found, np.ones(len(self.rows))])
-
-    def _is_sparse(self) -> bool:
-        """Say whether rows are like texts, most of whose features are 0."""
-        data = self.features.data
-        return self.features.is_sparse or np.count_nonzero(data) < _DENSE * data.size
 
 
 def read_pool(model: Any, X: Any, known: Any, seed: int) -> Pool:
@@ -109,12 +107,12 @@ def _count_labels(model: Any, X: Any, given: LabelMatrix | None, names: list[str
 
 
 def _responses(model: Any, X: Any) -> Any:
-    name = next((name for name in ("predict_proba", "decision_function") if hasattr(model, name)), None)
-    if name is None:
+    respond = getattr(model, "predict_proba", getattr(model, "decision_function", None))
+    if respond is None:
         raise ValueError(
             f"{type(model).__name__} has neither predict_proba nor decision_function; give a model with one."
         )
-    return getattr(model, name)(X)
+    return respond(X)
 
 
 def _matched(given: LabelMatrix | None, names: list[str] | None, n_labels: int, n_rows: int) -> LabelMatrix:
@@ -131,10 +129,8 @@ def _matched(given: LabelMatrix | None, names: list[str] | None, n_labels: int, 
         found, columns = known_labels(given, names, "error")
         if len(columns) == n_labels and (np.diff(columns) > 0).all():
             return LabelMatrix(found.positives, found.observed, names)
-        to = sp.csr_array(
-            (np.ones(len(columns), np.int8), (np.arange(len(columns)), columns)),
-            shape=(len(columns), n_labels),
-        )
+        entries = np.ones(len(columns), np.int8), (np.arange(len(columns)), columns)
+        to = sp.csr_array(entries, shape=(len(columns), n_labels))
         observed = found.to_signs() if found.observed is None else found.observed
         return LabelMatrix(found.positives @ to, abs(sp.csr_array(observed)) @ to, names)
     nothing = sp.csr_array((n_rows, n_labels), dtype=np.int8)
@@ -146,14 +142,11 @@ def _drawn(labels: LabelMatrix, most: int, seed: int) -> Array:
     every = np.arange(len(labels))
     if len(labels) <= most:
         return every
-    counts = np.full(len(labels), labels.n_labels)
-    if labels.observed is not None:
-        counts = np.diff(labels.observed.indptr)
+    counts = row_observed_counts(labels)
     order = np.random.default_rng(seed).permutation(every)
     known, rest = order[counts[order] > 0][: most // 2], order[counts[order] < labels.n_labels]
-    return np.unique(
-        np.concatenate([known, np.setdiff1d(rest, known, assume_unique=True)[: most - len(known)]])
-    )
+    others = np.setdiff1d(rest, known, assume_unique=True)[: most - len(known)]
+    return np.unique(np.concatenate([known, others]))
 
 
 def _shares(signs: Array) -> RowsByLabels:
@@ -179,15 +172,12 @@ def _probabilities(model: Any, X: Any, n_labels: int) -> RowsByLabels:
 
 def _has_many(model: Any) -> bool:
     """Say whether a model of another library is one of many labels a row, as far as it says so."""
-    return (
-        bool(getattr(model, "multilabel_", False))
-        or hasattr(model, "label_names_")
-        or (isinstance(getattr(model, "classes_", None), list))
-    )
+    has_lists = isinstance(getattr(model, "classes_", None), list)
+    return has_lists or hasattr(model, "label_names_") or bool(getattr(model, "multilabel_", False))
 
 
 def _features(model: Any, X: Any) -> Any:
-    """Give rows as numbers: as the last step of a pipeline or the classifier of a table gets them."""
+    """Return rows as numbers: as the last step of a pipeline or the classifier of a table gets them."""
     if isinstance(model, Pipeline):
         return _features(model[-1], model[:-1].transform(X)) if len(model) > 1 else _features(model[-1], X)
     if isinstance(model, TableModel):
@@ -204,7 +194,7 @@ def _features(model: Any, X: Any) -> Any:
 
 
 def label_correlations(model: Any, n_labels: int) -> LabelsByLabels | None:
-    """Give how the scores of a model's labels go together; None where it learns them one by one."""
+    """Return how the scores of a model's labels go together; None where it learns them one by one."""
     last = model[-1] if isinstance(model, Pipeline) else model
     inner = innermost(getattr(last, "classifier_", last))
     covariance, prior = getattr(inner, "label_covariance_", None), getattr(inner, "prior_", None)

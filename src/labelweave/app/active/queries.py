@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy.special import logit
@@ -17,7 +17,6 @@ from labelweave.foundation.arrays import numbers_of
 from labelweave.labels.label_names import columns_by_name, rows_by_name
 
 Strategy = Literal["expected_error", "uncertainty", "random"]
-_STRATEGIES = ("expected_error", "uncertainty", "random")
 _LEAST = 1e-12
 
 
@@ -55,12 +54,12 @@ class Queries:
         return len(self.rows)
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
-        """Give pairs of a row's number and a label's name, or number where it has none."""
+        """Return pairs of a row's number and a label's name, or number where it has none."""
         names = self.labels if self.label_names is None else self.label_names[self.labels]
         return iter(zip(self.rows.tolist(), names.tolist(), strict=True))
 
     def to_frame(self) -> Any:
-        """Give a pandas DataFrame of a line a query.
+        """Return a pandas DataFrame of a line a query.
 
         Returns
         -------
@@ -69,16 +68,8 @@ class Queries:
         """
         import pandas as pd
 
-        pairs = list(self)
-        return pd.DataFrame(
-            {
-                "row": self.rows,
-                "label": [label for _, label in pairs],
-                "probability": self.probabilities,
-                "gain": self.gains,
-                "informs": self.informs,
-            }
-        )
+        found = pd.DataFrame(list(self), columns=["row", "label"])
+        return found.assign(probability=self.probabilities, gain=self.gains, informs=self.informs)
 
 
 @checked
@@ -142,18 +133,27 @@ def next_queries(
     """
     if n < 1:
         raise ValueError(f"n is {n}; it needs to be at least 1.")
-    if strategy not in _STRATEGIES:
-        raise ValueError(f"strategy is {strategy!r}; it needs to be one of {', '.join(_STRATEGIES)}.")
+    if strategy not in get_args(Strategy):
+        raise ValueError(f"strategy is {strategy!r}; it needs to be one of {', '.join(get_args(Strategy))}.")
     if not 0 <= random_state < 2**32:
         raise ValueError(f"random_state is {random_state}; it needs to be from 0 to {2**32 - 1}.")
     pool = read_pool(model, X_pool, known, random_state)
     costs = _read_costs(cost, pool)
     cut = micro_f1_cut(pool.probabilities)
-    if strategy == "expected_error":
-        chosen = _expected(model, pool, cut, costs, n, random_state)
-    else:
+    if strategy != "expected_error":
         chosen = _ranked(pool, _values(strategy, pool, cut) / costs, n, random_state)
-    return _queries(pool, chosen, cut)
+    elif pool.known.all():
+        chosen = []
+    else:
+        related = label_correlations(model, pool.known.shape[1])
+        factor = pool.factor(random_state)
+        chosen = ExpectedError(factor, pool.probabilities, pool.known, cut, related).choose(n, costs)
+    places, labels = (np.array([one[part] for one in chosen], np.intp) for part in (0, 1))
+    gains, informs = (
+        np.array([one[part] for one in chosen], kind) for part, kind in ((2, float), (3, np.intp))
+    )
+    shares = pool.probabilities[places, labels]
+    return Queries(pool.rows[places], labels, shares, gains, informs, cut, pool.names)
 
 
 def _read_costs(cost: Any, pool: Pool) -> RowsByLabels:
@@ -171,14 +171,6 @@ def _read_costs(cost: Any, pool: Pool) -> RowsByLabels:
     return np.broadcast_to(costs[pool.rows] if costs.ndim == 2 else costs, shape)
 
 
-def _expected(model: Any, pool: Pool, cut: float, costs: RowsByLabels, n: int, seed: int) -> list[Choice]:
-    if pool.known.all():
-        return []
-    correlations = label_correlations(model, pool.known.shape[1])
-    errors = ExpectedError(pool.factor(seed), pool.probabilities, pool.known, cut, correlations)
-    return errors.choose(n, costs)
-
-
 def _values(strategy: str, pool: Pool, cut: float) -> RowsByLabels:
     """Value entries: how near probabilities are to the cut, from 1 down to 0; nothing at random."""
     if strategy == "random":
@@ -189,7 +181,6 @@ def _values(strategy: str, pool: Pool, cut: float) -> RowsByLabels:
 
 
 def _ranked(pool: Pool, values: RowsByLabels, n: int, seed: int) -> list[Choice]:
-    """Take the greatest values, ties at random."""
     free = np.flatnonzero(~pool.known.ravel())
     free = np.random.default_rng(seed).permutation(free)
     best = free[np.argsort(-values.ravel()[free], kind="stable")[:n]]
@@ -198,16 +189,3 @@ def _ranked(pool: Pool, values: RowsByLabels, n: int, seed: int) -> list[Choice]
         Choice(row, label, float(values[row, label]), 0)
         for row, label in zip(rows.tolist(), labels.tolist(), strict=True)
     ]
-
-
-def _queries(pool: Pool, chosen: list[Choice], cut: float) -> Queries:
-    places, labels = (np.array([one[part] for one in chosen], np.intp) for part in (0, 1))
-    return Queries(
-        pool.rows[places],
-        labels,
-        pool.probabilities[places, labels],
-        np.array([one.gain for one in chosen]),
-        np.array([one.informs for one in chosen], np.intp),
-        cut,
-        pool.names,
-    )

@@ -13,8 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from labelweave.app.cli.fit_request import FitRequest
 from labelweave.app.cli.messages import in_flags, note, one_line, print_lines, say, size_of
 from labelweave.app.facts import (
-    CliqueFacts,
-    CombinationFacts,
+    Section,
     decision_lines,
     fact_lines,
     label_lines,
@@ -58,7 +57,7 @@ def _print_summary(model: Any, end: End, out: str) -> None:
         say(line, err=True)
 
 
-def member_lines(found: CombinationFacts) -> list[str]:
+def member_lines(found: Section) -> list[str]:
     """Write what was tried as a table, a line each."""
     width = max(len(one["name"]) for one in found.members)
     rows = [
@@ -69,7 +68,7 @@ def member_lines(found: CombinationFacts) -> list[str]:
     return ["weight  left-out loss  seconds  member", *rows]
 
 
-def tie_lines(ties: list[CliqueFacts], most: int) -> list[str]:
+def tie_lines(ties: list[Section], most: int) -> list[str]:
     """Write cliques, a line each; of more than ``most`` the last line says how many are left out."""
     lines = [
         f"{tie.weight:10.4f}  {_SIGNS[tie.sign] if len(tie.labels) == 2 else '':9}"

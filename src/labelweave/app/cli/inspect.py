@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from labelweave.app.cli.messages import (
 )
 from labelweave.app.cli.model_rows import Model, classifier_of, names_of, open_model, scorer_of
 from labelweave.app.facts import (
-    CliqueFacts,
     FactorGeometry,
     ModelFacts,
     class_words,
@@ -35,7 +33,9 @@ from labelweave.app.facts import (
     label_lines,
     label_thresholds,
     model_facts,
+    origin_lines,
     parameter_words,
+    plain,
 )
 from labelweave.app.facts.model_facts import feature_names
 from labelweave.estimators import LabelGraphClassifier
@@ -76,7 +76,10 @@ def run(
         _show_thresholds(loaded, as_json)
     elif label is not None:
         weights = _weights(loaded, label, count)
-        print_json(weights) if as_json else _print_weights(weights)
+        if not as_json:
+            _print_weights(weights)
+        else:
+            print_json({name: plain(part) for name, part in weights.items()})
     else:
         _show_model(loaded, model, as_json, key)
 
@@ -108,7 +111,7 @@ def _show_graph(model: Model, out: str | None, as_json: bool) -> None:
 
         _draw(lambda: LabelGraphDisplay.from_graph(classifier.label_graph_).figure_, out)
     if as_json:
-        print_json(asdict(facts))
+        print_json(plain(facts))
         return
     say(facts.summary)
     for lines in (tie_lines(facts.cliques, len(facts.cliques)), _path_lines(facts.rounds)):
@@ -170,7 +173,7 @@ def _weights(model: Model, label: str, count: int) -> dict[str, Any]:
     if isinstance(classifier, LabelGraphClassifier):
         graph = classifier.label_graph_
         own = [number for number, clique in enumerate(graph.cliques) if column in clique]
-        found["ties"] = [asdict(tie) for tie in clique_facts(graph, own)]
+        found["ties"] = clique_facts(graph, own)
     names = feature_names(model)
     if facts.factors is None:
         if not hasattr(classifier, "coef_"):
@@ -187,7 +190,7 @@ def _weights(model: Model, label: str, count: int) -> dict[str, Any]:
 
 
 def _strongest(weights: Any, names: Any, count: int) -> dict[str, Any]:
-    """Give the features of the largest and of the smallest weights."""
+    """List the features of the largest and of the smallest weights."""
     order = np.argsort(weights, kind="stable")
     sides = {"for": (order[::-1][:count], 1), "against": (order[:count], -1)}
     return {
@@ -201,7 +204,7 @@ def _strongest(weights: Any, names: Any, count: int) -> dict[str, Any]:
 
 
 def _column(model: Model, label: str) -> int:
-    """Give the row of the weights of a label."""
+    """Find the row of the weights of a label."""
     names = names_of(model)
     if label not in names:
         close = ", ".join(repr(name) for name in names[:_MOST_NAMES])
@@ -230,11 +233,10 @@ def _show_model(model: Model, path: str, as_json: bool, key: bytes | None) -> No
         "kind": names if content.kind == facts.names[0] else f"{content.kind} with {names}",
         "file": f"{path}, {size_of(path)}",
         "written by": ", ".join(f"{name} {version}" for name, version in content.versions.items()),
-        **decision_lines(facts, with_settings=True),
+        **decision_lines(facts, "all"),
         "model": facts.classifier if facts.decisions else None,
         "parameters": parameter_words(facts.parameters),
-        "steps before": ", ".join(facts.steps_before) or None,
-        "columns": None if facts.columns is None else _column_words(facts.columns),
+        **origin_lines(facts),
         **label_lines(facts),
         **fact_lines(facts, factors and _factor_lines(factors)),
     }
@@ -245,16 +247,11 @@ def _show_model(model: Model, path: str, as_json: bool, key: bytes | None) -> No
         say(line)
 
 
-def _column_words(columns: dict[str, Any]) -> str:
-    words = {name: ", ".join(v) if isinstance(v, list) else repr(v) for name, v in columns.items()}
-    return "; ".join(f"{name} {value}" for name, value in words.items())
-
-
 def _factor_json(facts: ModelFacts, geometry: FactorGeometry) -> dict[str, Any]:
     values = geometry.singular_values
     longest = [{"label": name, "length": short(length)} for name, length in geometry.longest(_MOST_LONGEST)]
     return {
-        **asdict(facts)["factors"],
+        **plain(facts.factors),
         "threshold": facts.thresholds and facts.thresholds.words,
         "singular_values": None if values is None else [short(value) for value in values],
         "longest_labels": longest,
@@ -277,7 +274,7 @@ def _print_weights(facts: dict[str, Any]) -> None:
         if side in facts:
             _print_list(side, [(entry["weight"], entry["feature"]) for entry in facts[side]])
     if "ties" in facts:
-        lines = tie_lines([CliqueFacts(**tie) for tie in facts["ties"]], len(facts["ties"]))
+        lines = tie_lines(facts["ties"], len(facts["ties"]))
         say("\n".join(["\nties:" if lines else "\nties: none", *lines]))
     if "similar" in facts:
         _print_list("labels most like it", [(entry["cosine"], entry["label"]) for entry in facts["similar"]])

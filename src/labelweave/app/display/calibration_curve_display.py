@@ -8,17 +8,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from labelweave.app.display.figures import given_axes, place_legend
+from labelweave.app.display.figures import Display, legend_text, place_legend
 from labelweave.app.display.given_labels import (
     Names,
-    chosen_labels,
     fitted_model,
     model_truth,
     named_labels,
-    names_of,
+    parts_to_draw,
     score_table,
 )
-from labelweave.app.display.label_texts import legend_text
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Floats
 from labelweave.labels import LabelMatrix
@@ -51,7 +49,7 @@ class CalibrationCurve:
 
 
 def calibration_curve(
-    labels: LabelMatrix, table: Floats, n_bins: int, name: str, least: float = 0.0
+    name: str, labels: LabelMatrix, table: Floats, n_bins: int, least: float
 ) -> CalibrationCurve:
     """Sort observed entries (n, L) above a probability into bins by it, all labels together."""
     if not labels.observed_counts().any():
@@ -66,13 +64,13 @@ def calibration_curve(
     return CalibrationCurve(name, counts, probabilities / filled, positives / filled, float(error))
 
 
-class CalibrationCurveDisplay:
+class CalibrationCurveDisplay(Display):
     """The observed share of positive entries against the mean probability, in bins of equal width.
 
-    Make a display with :meth:`from_estimator` or :meth:`from_predictions`; both draw it.  Unobserved
-    entries are in no bin, and by default nor are those of probabilities up to 0.05, nearly all of which are
-    safely negative where labels are many.  Bars below the curves show the numbers of entries, on a
-    logarithmic scale; markers of bins with fewer than 10 are hollow.
+    Unobserved entries are in no bin, and by default nor are those of probabilities up to 0.05, nearly all of
+    which are safely negative where labels are many.  Bars below the curves show the numbers of entries, on a
+    logarithmic scale; markers of bins with fewer than 10 are hollow.  The curves are ``lines_``, in the axes
+    ``ax_`` of ``figure_``.
 
     Parameters
     ----------
@@ -80,13 +78,6 @@ class CalibrationCurveDisplay:
         One for all labels together, or one a label.
     least : float, default=0.0
         What the probabilities of their entries are above.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib.axes.Axes and matplotlib.figure.Figure
-        Where the picture is.
-    lines_ : list of matplotlib.lines.Line2D
-        The curves.
 
     See Also
     --------
@@ -107,31 +98,14 @@ class CalibrationCurveDisplay:
     @classmethod
     @checked
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
-        """Draw the curves of a fitted model on some rows.
+        """Draw the curves of a fitted model with ``predict_proba``, else TypeError, on some rows.
 
-        For the rows and further errors see :meth:`LabelQualityDisplay.from_estimator`.
-
-        Parameters
-        ----------
-        estimator : estimator or Pipeline
-            Fitted, with ``predict_proba``.
-        **options : dict
-            Further options: see :meth:`from_predictions`.
-
-        Raises
-        ------
-        TypeError
-            If the model has no ``predict_proba``.
+        For model, rows and errors see :meth:`LabelQualityDisplay.from_estimator`; the options are those of
+        :meth:`from_predictions`.
         """
-        model = fitted_model(estimator)
-        if not hasattr(estimator, "predict_proba"):
-            raise TypeError(
-                f"{type(model).__name__} has no predict_proba to be checked; wrap it in a "
-                "CalibratedLabelClassifier, or draw probabilities with from_predictions."
-            )
+        fitted_model(estimator, " to be checked; wrap it in a CalibratedLabelClassifier")
         truth = model_truth(estimator, y)
-        table = label_probabilities(estimator, X, truth.n_labels)
-        return cls.from_predictions(truth, table, **options)
+        return cls.from_predictions(truth, label_probabilities(estimator, X, truth.n_labels), **options)
 
     @classmethod
     @checked
@@ -141,7 +115,7 @@ class CalibrationCurveDisplay:
     ) -> Self:  # fmt: skip
         """Draw the curves of given probabilities.
 
-        For true labels, their choice and names see :meth:`ThresholdCurveDisplay.from_predictions`.
+        For true labels, their choice, names and errors see :meth:`ThresholdCurveDisplay.from_predictions`.
 
         Parameters
         ----------
@@ -153,32 +127,17 @@ class CalibrationCurveDisplay:
             Only entries of a higher probability are shown and counted in the error; 0 shows all.
         **options : dict
             Further options: see :meth:`plot`.
-
-        Raises
-        ------
-        ValueError
-            If shapes disagree, a probability is outside 0 to 1, a label is not there or nothing of it was
-            observed.
         """
         truth = named_labels(Y_true, probabilities, label_names, keeps_doubts=True)
-        table, names = score_table(probabilities, truth), names_of(truth)
-        if labels is None:
-            name = f"all {truth.n_labels} labels" if truth.n_labels > 1 else names[0]
-            return cls([calibration_curve(truth, table, n_bins, name, least)], least).plot(**options)
-        curves = [
-            calibration_curve(truth.select_labels([k]), table[:, [k]], n_bins, names[k], least)
-            for k in chosen_labels(truth, labels)
-        ]
-        return cls(curves, least).plot(**options)
+        parts = parts_to_draw(truth, score_table(probabilities, truth), labels)
+        return cls([calibration_curve(*part[:3], n_bins, least) for part in parts], least).plot(**options)
 
     @checked
     def plot(self, ax: Any = None, *, name: str | None = None, counts: bool = True, **options: Any) -> Self:
-        """Draw the curves.
+        """Draw the curves; for ``ax`` see :meth:`LabelQualityDisplay.plot`.
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; by default a new figure.
         name : str or None, default=None
             What the legend calls a single curve, such as the name of the model.
         counts : bool, default=True
@@ -186,14 +145,16 @@ class CalibrationCurveDisplay:
         **options : dict
             Such as ``color``: see :meth:`matplotlib.axes.Axes.plot`.
         """
-        self.ax_ = given_axes(ax, *_SIZE)
-        self.figure_ = self.ax_.figure
+        self._begin(ax, *_SIZE)
         if not self.ax_.lines:
             self.ax_.plot([0, 1], [0, 1], color="0.6", linewidth=1, zorder=1)
             self.ax_.set_ylim(bottom=-0.02)
         only = name if len(self.curves) == 1 else None
         self.lines_ = [self._draw(curve, only or curve.name, options) for curve in self.curves]
-        self._label_axes()
+        self.ax_.set(xlabel="Mean predicted probability", ylabel="Observed share of positives")
+        self.ax_.set(xlim=(-0.02, 1.02), yticks=np.linspace(0.0, 1.0, 6))
+        self.ax_.set_ylim(top=1.02)
+        self.ax_.grid(alpha=0.3)
         if counts:
             self._draw_counts()
         place_legend(self.ax_, self.ax_.lines[1:], loc="upper left")
@@ -211,12 +172,6 @@ class CalibrationCurveDisplay:
         marks = {"marker": line.get_marker(), "markersize": line.get_markersize()}
         self.ax_.plot(curve.predicted[few], curve.observed[few], **hollow, **marks)
         return line
-
-    def _label_axes(self) -> None:
-        self.ax_.set(xlabel="Mean predicted probability", ylabel="Observed share of positives")
-        self.ax_.set(xlim=(-0.02, 1.02), yticks=np.linspace(0.0, 1.0, 6))
-        self.ax_.set_ylim(top=1.02)
-        self.ax_.grid(alpha=0.3)
 
     def _draw_counts(self) -> None:
         """Draw bars in a band below 0, with their numbers where there is one curve."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from labelweave.app.display.figures import given_axes, settle_layout
+from labelweave.app.display.figures import Display, settle_layout
 from labelweave.app.display.given_labels import fitted_model
 from labelweave.decisions.automatic import AutoLabelClassifier
 from labelweave.decisions.layers import innermost
@@ -17,12 +17,12 @@ _MOST_WORDS = 0.45  # share of the axis that words beside the bars may take
 _GAP = 8.0  # pixels between bars and words
 
 
-class CombinationDisplay:
+class CombinationDisplay(Display):
     """A bar a member of an automatic model: its left-out loss, and its weight; the combination last.
 
-    Make one with :meth:`from_estimator`, which draws it.  The loss is the squared error of left-out
-    probabilities as a share of the labels' variance: 1 is what the labels' means have.
-    Members of weight 0 are pale.
+    The loss is the squared error of left-out probabilities as a share of the labels' variance: 1 is what the
+    labels' means have.  Members of weight 0 are pale.  The bars, of the members from the top, then the
+    combination, are ``bars_``, in the axes ``ax_`` of ``figure_``.
 
     Parameters
     ----------
@@ -30,15 +30,6 @@ class CombinationDisplay:
         What was tried, as ``members_`` of :class:`labelweave.AutoLabelClassifier` has it.
     combined_loss : float
         The left-out loss of the combination.
-
-    Attributes
-    ----------
-    ax_ : matplotlib.axes.Axes
-        Where it is drawn.
-    figure_ : matplotlib.figure.Figure
-        Its figure.
-    bars_ : matplotlib.container.BarContainer
-        The bars, the members from the top, the combination as the last one.
 
     Examples
     --------
@@ -56,7 +47,7 @@ class CombinationDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, **options: Any) -> Self:
-        """Draw what a fitted model tried.
+        """Draw what a fitted model tried; for errors see :meth:`LabelQualityDisplay.from_estimator`.
 
         Parameters
         ----------
@@ -64,13 +55,6 @@ class CombinationDisplay:
             A fitted :class:`labelweave.AutoLabelClassifier`, alone, in a table model or inside what decides.
         **options : dict
             Further options: see :meth:`plot`.
-
-        Raises
-        ------
-        NotFittedError
-            If the model is not fitted.
-        TypeError
-            If it is a model of another kind.
         """
         model = fitted_model(estimator)
         found: Any = innermost(getattr(model, "classifier_", model))
@@ -82,16 +66,8 @@ class CombinationDisplay:
         return cls(found.members_, found.left_out_loss_).plot(**options)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw the picture; what all displays return or raise: see :meth:`LabelQualityDisplay.plot`.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; by default a new figure.
-        """
-        height = _HEIGHT_OF_REST + _HEIGHT_A_BAR * (len(self.members) + 1)
-        self.ax_ = given_axes(ax, _WIDTH, height)
-        self.figure_ = self.ax_.figure
+        """Draw the picture; see :meth:`LabelQualityDisplay.plot`."""
+        self._begin(ax, _WIDTH, _HEIGHT_OF_REST + _HEIGHT_A_BAR * (len(self.members) + 1))
         names = [str(member["name"]) for member in self.members]
         weights = [float(member["weight"]) for member in self.members]
         losses = [*(float(member["left_out_loss"]) for member in self.members), float(self.combined_loss)]

@@ -8,9 +8,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from labelweave.app.display.figures import panel_axes, place_legend, read_choices
+from labelweave.app.display.figures import Display, legend_text, place_legend, read_choices
 from labelweave.app.display.given_labels import fitted_model, last_step
-from labelweave.app.display.label_texts import legend_text
 from labelweave.foundation.arguments import checked, shown
 from labelweave.foundation.array_types import Floats
 
@@ -43,11 +42,13 @@ class Progress:
 
     @property
     def has_dual(self) -> bool:
-        """Whether there is a lower bound."""
         return bool(np.isfinite(self.dual).any())
 
+    def places(self, against: str) -> Floats:
+        return self.seconds if against == "time" else self.rounds
+
     def unit(self, is_share: bool) -> float:
-        """What objectives are divided by: for shares the size of the last one."""
+        """Return what objectives are divided by: for shares the size of the last one."""
         return float(abs(self.primal[-1])) or 1.0 if is_share else 1.0
 
 
@@ -104,25 +105,17 @@ def _column(records: Sequence[Any], *fields: str) -> Floats:
     return column
 
 
-class DualProgressDisplay:
+class DualProgressDisplay(Display):
     """Objective, dual and gap of one or several fits, from their traces.
 
-    The optimum lies between the objective (primal, a solid line) and the dual (dashed).  The gap is
-    (primal - dual) / abs(primal).  A model without a dual shows its objective and, dotted in place of
-    the gap, by how much each round lowered it.  Make a display with :meth:`from_estimator` or
-    :meth:`from_traces`; both draw it.
+    The optimum lies between the objective (primal, a solid line) and the dual (dashed).  The gap is (primal -
+    dual) / abs(primal).  A model without a dual shows its objective and, dotted in place of the gap, by how
+    much each round lowered it.  All lines are ``lines_``, in the axes ``ax_`` of ``figure_``.
 
     Parameters
     ----------
     fits : sequence of Progress
         The fits.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib.axes.Axes, or ndarray of them for several panels, and Figure
-        Where the picture is.
-    lines_ : list of matplotlib.lines.Line2D
-        Every line.
 
     Examples
     --------
@@ -142,7 +135,7 @@ class DualProgressDisplay:
     @classmethod
     @checked
     def from_estimator(cls, estimator: Any, **options: Any) -> Self:
-        """Draw the progress of fitted models.
+        """Draw the progress of fitted models; for errors see :meth:`LabelQualityDisplay.from_estimator`.
 
         Parameters
         ----------
@@ -150,15 +143,6 @@ class DualProgressDisplay:
             Fitted, with a ``trace_``; a mapping's keys name them.
         **options : dict
             Further options: see :meth:`plot`.
-
-        Raises
-        ------
-        NotFittedError
-            If a model is not fitted.
-        TypeError
-            If one has no trace.
-        ValueError
-            If a trace is empty.
         """
         models = named_models(estimator)
         return cls([trace_of(name, model) for name, model in models.items()]).plot(**options)
@@ -166,7 +150,7 @@ class DualProgressDisplay:
     @classmethod
     @checked
     def from_traces(cls, traces: Mapping[str, Sequence[Any]] | Sequence[Any], **options: Any) -> Self:
-        """Draw traces.
+        """Draw traces; TypeError if records lack an objective, ValueError if there are none.
 
         Parameters
         ----------
@@ -174,13 +158,6 @@ class DualProgressDisplay:
             One ``trace_``, or several by name.
         **options : dict
             Further options: see :meth:`plot`.
-
-        Raises
-        ------
-        TypeError
-            If records lack an objective.
-        ValueError
-            If a trace is empty.
         """
         named = traces if isinstance(traces, Mapping) else {"fit": traces}
         return cls([read_trace(str(name), trace) for name, trace in named.items()]).plot(**options)
@@ -190,12 +167,10 @@ class DualProgressDisplay:
         self, ax: Any = None, *, panels: Sequence[Literal["objective", "gap"]] | str = ("objective", "gap"),
         against: Literal["time", "rounds"] = "time", relative: bool | None = None, **line_options: Any,
     ) -> Self:  # fmt: skip
-        """Draw a panel for the objective and one for the gap.
+        """Draw a panel for the objective and one for the gap; ``ax`` see :meth:`LabelQualityDisplay.plot`.
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes, array-like of them or None, default=None
-            Where to draw, one a panel; by default a new figure.
         panels : sequence of {"objective", "gap"}, default=("objective", "gap")
             What to draw.
         against : {"time", "rounds"}, default="time"
@@ -205,29 +180,21 @@ class DualProgressDisplay:
             there are several fits, whose objectives are of different sizes.
         **line_options : dict
             Such as ``linewidth``: see :meth:`matplotlib.axes.Axes.plot`.
-
-        Raises
-        ------
-        ValueError
-            If a choice is not one of those above, or axes are not one a panel.
         """
         if not self.fits:
             raise ValueError("There are no fits to draw; give at least one fitted model, or a trace.")
         chosen = read_choices("panel", panels, ("objective", "gap"))
         if against not in ("time", "rounds"):
             raise ValueError(f"against is {against!r}; it must be 'time' or 'rounds'.")
-        axes = panel_axes(ax, len(chosen), *_SIZE)
-        self.figure_, self.lines_ = axes[0].figure, list[Any]()
-        self.ax_ = axes[0] if len(axes) == 1 else np.asarray(axes, dtype=object)
+        axes, self.lines_ = self._begin_panels(ax, len(chosen), *_SIZE), list[Any]()
         is_share = len(self.fits) > 1 if relative is None else relative
         for axis, panel in zip(axes, chosen, strict=True):
             for number, fit in enumerate(self.fits):
                 options = {"color": f"C{number % 10}", "linewidth": 1.6, **line_options}
-                places = fit.seconds if against == "time" else fit.rounds
                 if panel == "gap":
-                    self._draw_gap(axis, fit, places, options)
+                    self._draw_gap(axis, fit, fit.places(against), options)
                 else:
-                    self._draw_objective(axis, fit, places, fit.unit(is_share), options)
+                    self._draw_objective(axis, fit, fit.places(against), fit.unit(is_share), options)
             self._label_axes(axis, panel, against, is_share)
         return self
 
@@ -257,7 +224,7 @@ class DualProgressDisplay:
         self.lines_.append(line)
 
     def _label_axes(self, ax: Any, panel: str, against: str, is_share: bool) -> None:
-        ends = [float((fit.seconds if against == "time" else fit.rounds)[-1]) for fit in self.fits]
+        ends = [float(fit.places(against)[-1]) for fit in self.fits]
         if min(ends) > 0 and max(ends) / min(ends) > _WIDE:
             ax.set_xscale("log")
         elif against == "rounds":
@@ -269,7 +236,8 @@ class DualProgressDisplay:
             ylabel = "Share of the last objective" if is_share else "Objective"
             ax.set(ylim=_limits(self.fits, is_share), ylabel=ylabel)
         ax.grid(alpha=0.3)
-        place_legend(ax, ax.lines)
+        if ax.lines:
+            place_legend(ax, ax.lines)
 
 
 def _limits(fits: Sequence[Progress], is_share: bool) -> tuple[float, float]:

@@ -8,9 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from labelweave.app.display.figures import given_axes, place_legend
+from labelweave.app.display.figures import Display, legend_text, place_legend
 from labelweave.app.display.given_labels import fitted_model
-from labelweave.app.display.label_texts import legend_text
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array
 from labelweave.metrics import error_reject_curve
@@ -20,12 +19,11 @@ _LINE_STYLES = ("-", "--", "-.", ":")  # curves differ in print without colours 
 _FEW_POINTS = 15  # curves of so few points have them marked
 
 
-class ErrorRejectDisplay:
+class ErrorRejectDisplay(Display):
     """The error on predicted rows against the fraction of rows that are rejected.
 
-    A row is rejected if its largest probability is among the smallest.  Make a
-    display with :meth:`from_estimator` or :meth:`from_predictions`; both draw it.
-    For several curves pass the axes of the first one as ``ax``.
+    A row is rejected if its largest probability is among the smallest.  For several curves pass the axes of
+    the first one as ``ax``.  The curve is ``line_``, in the axes ``ax_`` of ``figure_``.
 
     Parameters
     ----------
@@ -35,13 +33,6 @@ class ErrorRejectDisplay:
         The share of wrong predictions among the other rows.
     name : str or None, default=None
         What the legend calls the curve.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib.axes.Axes and matplotlib.figure.Figure
-        Where the picture is.
-    line_ : matplotlib.lines.Line2D
-        The curve.
 
     See Also
     --------
@@ -66,34 +57,18 @@ class ErrorRejectDisplay:
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, name: str | None = None, **options: Any
     ) -> Self:
-        """Draw the curve of a fitted model on some rows.
+        """Draw the curve of a fitted model with ``predict_proba``, else TypeError, on some rows with classes.
+
+        For model, rows and errors see :meth:`LabelQualityDisplay.from_estimator`.
 
         Parameters
         ----------
-        estimator : estimator or Pipeline
-            Fitted, with ``predict_proba`` and ``classes_``.
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The rows.
-        y : array-like of shape (n,)
-            Their classes, None or NaN where not observed.
         name : str or None, default=None
             What the legend calls the curve, by default the name of the model's class.
         **options : dict
             Further options, ``classes`` excepted: see :meth:`from_predictions`.
-
-        Raises
-        ------
-        NotFittedError
-            If the model is not fitted.
-        TypeError
-            If it has no ``predict_proba``.
         """
-        model = fitted_model(estimator)
-        if not hasattr(estimator, "predict_proba"):
-            raise TypeError(
-                f"{type(model).__name__} has no predict_proba, by which rows are rejected; give a model that "
-                "has, or draw probabilities with from_predictions."
-            )
+        model = fitted_model(estimator, ", by which rows are rejected; give a model that has")
         name = type(model).__name__ if name is None else name
         probabilities = estimator.predict_proba(X)
         return cls.from_predictions(y, probabilities, classes=estimator.classes_, name=name, **options)
@@ -124,8 +99,7 @@ class ErrorRejectDisplay:
         Raises
         ------
         ValueError
-            If the shapes disagree, a row is no distribution, a truth is not among
-            the classes or nothing was observed.
+            If shapes disagree, a row is no distribution, a truth is no class or nothing was observed.
         """
         curve = error_reject_curve(y_true, probabilities, classes, sample_weight=sample_weight)
         return cls(*curve, name).plot(**options)
@@ -134,12 +108,10 @@ class ErrorRejectDisplay:
     def plot(
         self, ax: Any = None, *, name: str | None = None, max_rejected: float = 0.5, **options: Any
     ) -> Self:
-        """Draw the curve.
+        """Draw the curve; for ``ax`` see :meth:`LabelQualityDisplay.plot`.
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; by default a new figure.
         name : str or None, default=None
             What the legend calls the curve, by default the display's name.
         max_rejected : float, default=0.5
@@ -147,16 +119,10 @@ class ErrorRejectDisplay:
             close to 1 the error is one of few rows.
         **options : dict
             Such as ``color`` and ``linestyle``: see :meth:`matplotlib.axes.Axes.plot`.
-
-        Raises
-        ------
-        ValueError
-            If ``max_rejected`` is not in its range.
         """
         if not 0.0 < max_rejected <= 1.0:
             raise ValueError(f"max_rejected is {max_rejected}; it must be above 0 and at most 1.")
-        self.ax_ = given_axes(ax, *_SIZE)
-        self.figure_ = self.ax_.figure
+        self._begin(ax, *_SIZE)
         name = self.name if name is None else name
         fractions, errors = self._shown(max_rejected)
         style = {} if "ls" in options else {"linestyle": _LINE_STYLES[len(self.ax_.lines) % 4]}

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.estimators.targets import has_many_labels
 from labelweave.foundation.arguments import shown
-from labelweave.foundation.array_types import Array, PerLabel, PerRow
+from labelweave.foundation.array_types import Array, Floats, PerLabel, PerRow
 from labelweave.foundation.arrays import numbers_of
 from labelweave.labels import LabelMatrix
 from labelweave.metrics._classes import NOT_A_CLASS, UNOBSERVED, class_codes, read_values
@@ -23,14 +23,19 @@ Names: TypeAlias = Sequence[str] | Array
 
 
 def last_step(estimator: Any) -> Any:
-    """Give the model itself, where it stands at the end of a Pipeline."""
+    """Return the model itself, where it stands at the end of a Pipeline."""
     return estimator[-1] if isinstance(estimator, Pipeline) else estimator
 
 
-def fitted_model(estimator: Any) -> Any:
-    """Give the model itself; NotFittedError if it is not fitted."""
+def fitted_model(estimator: Any, probabilities_for: str | None = None) -> Any:
+    """Return the model itself; NotFittedError if it is not fitted, TypeError if probabilities are needed."""
     model = last_step(estimator)
     check_is_fitted(model)
+    if probabilities_for is not None and not hasattr(estimator, "predict_proba"):
+        raise TypeError(
+            f"{type(model).__name__} has no predict_proba{probabilities_for}, or draw probabilities with "
+            "from_predictions."
+        )
     return model
 
 
@@ -41,7 +46,7 @@ def named_labels(
     labels = read_targets(Y, keeps_doubts=keeps_doubts)
     if names is None and labels.names is None:
         found = _names_of(other) or []
-        names = found if len(found) == labels.n_labels else names_of(labels)
+        names = found if len(found) == labels.n_labels else labels.words
     return labels if names is None else LabelMatrix.from_any(labels, names_list(names))
 
 
@@ -62,18 +67,13 @@ def names_list(names: Any) -> list[str]:
     return [str(name) for name in names]
 
 
-def names_of(labels: LabelMatrix) -> list[str]:
-    """Give the names of labels, or their numbers."""
-    return labels.words
-
-
 def model_truth(estimator: Any, y: Any) -> LabelMatrix:
     """Read the truth of rows in columns with names: labels, or classes, of two classes the second one."""
     model = fitted_model(estimator)
     if not has_many_labels(y):
         return one_hot(read_values(y, "y"), estimator.classes_, "y")
     labels = named_labels(y, model, keeps_doubts=True)
-    known, names = _names_of(model), names_of(labels)
+    known, names = _names_of(model), labels.words
     # other names altogether are another naming habit, not another order
     if known is not None and set(known) == set(names) and known != names:
         raise ValueError(
@@ -118,7 +118,18 @@ def score_table(scores: Any, labels: LabelMatrix) -> npt.NDArray[np.float64]:
     return np.asarray(table.toarray() if sp.issparse(table) else table, dtype=np.float64)
 
 
-def chosen_labels(labels: LabelMatrix, chosen: Sequence[Any] | Any) -> Array:
+def parts_to_draw(
+    labels: LabelMatrix, table: Floats, chosen: Any
+) -> list[tuple[str, LabelMatrix, Floats, Array]]:
+    """List what has a curve: its name, truth, scores and labels; all labels together if none is chosen."""
+    if chosen is None:
+        name = f"all {labels.n_labels} labels" if labels.n_labels > 1 else labels.words[0]
+        return [(name, labels, table, np.arange(labels.n_labels))]
+    numbers = chosen_labels(labels, chosen)
+    return [(labels.words[k], labels.select_labels([k]), table[:, [k]], np.array([k])) for k in numbers]
+
+
+def chosen_labels(labels: LabelMatrix, chosen: Any) -> Array:
     """Find the numbers of labels that are given by name or number."""
     if isinstance(chosen, (str, int, np.integer)):
         chosen = [chosen]
@@ -127,23 +138,19 @@ def chosen_labels(labels: LabelMatrix, chosen: Sequence[Any] | Any) -> Array:
     asked = list(chosen)
     if not asked:
         raise ValueError("No label was chosen; name at least one, or give None for all together.")
-    numbers = {name: k for k, name in enumerate(names_of(labels))}
-    return np.asarray([_number(label, numbers) for label in asked], dtype=np.intp)
-
-
-def _number(label: Any, numbers: dict[str, int]) -> int:
-    if isinstance(label, (int, np.integer)) and 0 <= label < len(numbers):
-        return int(label)
-    if str(label) not in numbers:
-        first = next(iter(numbers))
+    names, places = labels.words, dict[Any, int]()
+    for k, name in enumerate(names):
+        places |= {k: k, name: k}
+    keys = [label if isinstance(label, (int, np.integer)) else str(label) for label in asked]
+    numbers = [places.get(key, places.get(str(key), -1)) for key in keys]
+    if -1 in numbers:
         raise ValueError(
-            f"There is no label {label!r} among the {len(numbers)} labels (the first is {first!r}); give "
-            f"their names, or numbers from 0 to {len(numbers) - 1}."
+            f"There is no label {asked[numbers.index(-1)]!r} among the {len(names)} labels (the first is "
+            f"{names[0]!r}); give their names, or numbers from 0 to {len(names) - 1}."
         )
-    return numbers[str(label)]
+    return np.asarray(numbers, dtype=np.intp)
 
 
 def _names_of(source: Any) -> list[str] | None:
-    """Read the names of labels off a frame or a model."""
     found = getattr(source, "columns", getattr(source, "label_names_", None))
     return None if found is None else [str(name) for name in found]

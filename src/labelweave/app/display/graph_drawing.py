@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from labelweave.app.display.figures import letters_across, short_text, shortened
 from labelweave.app.display.given_labels import Names, one_name_a_label
-from labelweave.app.display.label_texts import letters_across, short_text, shortened
 from labelweave.foundation.array_types import Floats, PerLabel
 from labelweave.labels.clique_graph import CliqueGraph
 
@@ -64,7 +64,6 @@ def what_is_left_out(graph: CliqueGraph, shown: CliqueGraph, names: PerLabel) ->
 
 
 def line_widths(graph: CliqueGraph) -> npt.NDArray[np.float64]:
-    """Give strong cliques wide lines."""
     if graph.weights is None or graph.weights.max() <= 0:
         return np.full(graph.n_cliques, _USUAL_LINE)
     shares = np.maximum(graph.weights, 0) / graph.weights.max()
@@ -91,7 +90,7 @@ def lay_out(edges: Sequence[tuple[int, int]], boxes: Floats, least: Floats) -> t
 
 
 def _component(networkx: Any, graph: Any, nodes: list[int], boxes: Floats) -> Floats:
-    """Give the places of one component's nodes."""
+    """Return the places of one component's nodes."""
     ring = networkx.circular_layout(graph)  # the same start in every run
     found = networkx.kamada_kawai_layout(graph, pos=ring)
     places = np.array([found[node] for node in nodes])
@@ -147,7 +146,7 @@ def _in_rows(parts: list[list[int]], placed: list[Floats], boxes: Floats) -> tup
 
 
 def _corners(sizes: Floats, width: float) -> Floats:
-    """Give the upper left corners of rectangles, tallest first: down a column, across a row, row by row."""
+    """Return the upper left corners of rectangles, tallest first: down a column, across a row, row by row."""
     corners = np.zeros_like(sizes)
     row_top = row_height = column_left = column_width = column_end = 0.0
     for part in np.lexsort((-sizes[:, 0], -sizes[:, 1])):
@@ -186,7 +185,6 @@ class GraphDrawing(NamedTuple):
 
 
 def graph_drawing(graph: CliqueGraph, names: Any) -> GraphDrawing:
-    """Find places for all cliques of a graph, as large as that needs to be."""
     labels, lines, hubs = _nodes_and_lines(graph)
     texts = [shortened(names[label], LONGEST_NAME) for label in labels]
     font = next((size for most, size in _FONTS if len(texts) <= most), _SMALL_FONT)
@@ -196,11 +194,11 @@ def graph_drawing(graph: CliqueGraph, names: Any) -> GraphDrawing:
     return GraphDrawing(graph, labels, texts, boxes, lines, places, size, font)
 
 
-def fitting_drawing(graph: CliqueGraph, names: Any, room: tuple[float, float]) -> GraphDrawing:
+def fitting_drawing(graph: CliqueGraph, names: Any, room: Floats) -> GraphDrawing:
     """Find places for as many of the strongest cliques, which come first, as can be read in some room."""
     while True:
         drawing = graph_drawing(graph, names)
-        font = drawing.font * min(1.0, float((np.array(room) / drawing.size).min()))
+        font = drawing.font * min(1.0, float((room / drawing.size).min()))
         if font >= _LEAST_FONT or graph.n_cliques == 1:
             return drawing._replace(font=max(font, _LEAST_FONT))
         share = min(_MOST_CUT, (font / _LEAST_FONT) ** 2)  # the area that a drawing takes grows with it
@@ -208,7 +206,6 @@ def fitting_drawing(graph: CliqueGraph, names: Any, room: tuple[float, float]) -
 
 
 def _nodes_and_lines(graph: CliqueGraph) -> tuple[list[int], list[tuple[tuple[int, int], int]], int]:
-    """List the labels, the lines between nodes with their cliques, and count the points of larger cliques."""
     labels = sorted({label for clique in graph.cliques for label in clique})
     place = {label: number for number, label in enumerate(labels)}
     lines: list[tuple[tuple[int, int], int]] = []

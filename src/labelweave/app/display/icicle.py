@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelweave.app.display.figures import size_in_points
-from labelweave.app.display.label_texts import short_text, spread
+from labelweave.app.display.figures import short_text, size_in_points, spread
 from labelweave.foundation.array_types import Array, Floats
 from labelweave.labels import Taxonomy
 
@@ -42,7 +41,6 @@ class Icicle:
 
     @property
     def n_columns(self) -> int:
-        """The number of levels."""
         return int(self.columns.max()) + 1
 
     def corners(self) -> Floats:
@@ -64,7 +62,9 @@ def icicle_of(taxonomy: Taxonomy, leaf_sizes: Floats | None = None) -> Icicle:
     sizes = np.ones(len(taxonomy)) if leaf_sizes is None else leaf_sizes
     edges = np.concatenate([[0.0], np.cumsum(np.where(is_leaf, sizes, 0.0))])
     whole = edges[-1] if edges[-1] > 0 else 1.0
-    depths, ends = taxonomy.depth(taxonomy.nodes), _ends(taxonomy)
+    # in the depth-first order those below a node follow it
+    below = np.asarray(taxonomy.membership(taxonomy.nodes).sum(axis=0), dtype=np.intp).ravel()
+    depths, ends = taxonomy.depth(taxonomy.nodes), np.arange(len(taxonomy)) + below
     shown = np.arange(len(taxonomy))
     if len(taxonomy.roots) == 1 and len(taxonomy) > 1:
         shown, depths = shown[1:], depths - 1
@@ -88,23 +88,13 @@ def rarest_parents(taxonomy: Taxonomy, rows: Array) -> Taxonomy:
     return Taxonomy(pairs, nodes=taxonomy.nodes)
 
 
-def _ends(taxonomy: Taxonomy) -> Array:
-    """Find where the nodes below each one end, in the depth-first order."""
-    sizes = taxonomy.membership(taxonomy.nodes).sum(axis=0)
-    return np.arange(len(taxonomy)) + np.asarray(sizes, dtype=np.intp).ravel()
-
-
 def tail_names(taxonomy: Taxonomy) -> list[str]:
     """Shorten the names of nodes that begin with their parent's name and a separator, such as paths."""
-    parents = taxonomy.parents_of(taxonomy.nodes)
-    return [_tail(name, parent) for name, parent in zip(taxonomy.nodes, parents, strict=True)]
-
-
-def _tail(name: str, parent: str | None) -> str:
-    if parent is None or not name.startswith(parent):
-        return name
-    rest = name[len(parent) :]
-    return rest[1:] if len(rest) > 1 and not rest[0].isalnum() else name
+    found = []
+    for name, parent in zip(taxonomy.nodes, taxonomy.parents_of(taxonomy.nodes), strict=True):
+        rest = name[len(parent) :] if parent is not None and name.startswith(parent) else ""
+        found.append(rest[1:] if len(rest) > 1 and not rest[0].isalnum() else name)
+    return found
 
 
 @dataclass(frozen=True)
@@ -128,7 +118,6 @@ class NodeTexts:
         return (self.layout.bottom - self.layout.top) * size_in_points(self.ax)[1]
 
     def write_inside(self, colors: Array) -> None:
-        """Write into every cell what fits."""
         column = size_in_points(self.ax)[0] / float(np.ptp(self.ax.get_xlim()))
         heights = self.heights()
         for k in np.flatnonzero(heights >= _LINE_HEIGHT).tolist():

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
-from labelweave.app.display.figures import given_axes, settle_layout, size_in_points
+from labelweave.app.display.figures import Display, settle_layout, short_text, size_in_points, wrapped_text
 from labelweave.app.display.given_labels import Names, fitted_model, one_name_a_label
 from labelweave.app.display.label_order import (
     beyond_common_share,
@@ -16,7 +16,6 @@ from labelweave.app.display.label_order import (
     is_mostly_common,
     most_related,
 )
-from labelweave.app.display.label_texts import short_text, wrapped_text
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array
 from labelweave.labels import LabelCovariance
@@ -36,7 +35,7 @@ _MOST_WRITTEN = 12  # labels up to which the numbers are written into the cells
 
 
 def _cell_size(ax: Any, n_labels: int) -> float:
-    """Give the side of a label's cell in points, or a little more before the figure is laid out."""
+    """Return the side of a label's cell in points, or a little more before the figure is laid out."""
     return max(1.0, min(size_in_points(ax))) / max(1, n_labels)
 
 
@@ -59,7 +58,7 @@ def draw_heat_map(ax: Any, matrix: Array, limit: float, cmap: Any, together: int
 
 
 def _strongest(matrix: Array, together: int) -> Array:
-    """Give the entry of the largest size in every square block, those of a label with itself left out."""
+    """Return the entry of the largest size in every square block, those of a label with itself left out."""
     count = math.ceil(len(matrix) / together)
     padded = np.pad(matrix, (0, count * together - len(matrix)))
     np.fill_diagonal(padded, 0.0)
@@ -100,11 +99,11 @@ def _set_names(ax: Any, names: list[str]) -> None:
         ax.set_xticks([])
 
 
-class LabelCovarianceDisplay:
+class LabelCovarianceDisplay(Display):
     """A heat map of the correlations, or covariances, between labels.
 
-    Make one with :meth:`from_covariance` or :meth:`from_estimator`; both draw it.  Where labels are so many
-    that single cells could not be seen, several share a square, which has the colour of its strongest value.
+    Where labels are so many that single cells could not be seen, several share a square, which has the colour
+    of its strongest value.  The coloured cells are ``image_``, in the axes ``ax_`` of ``figure_``.
 
     Parameters
     ----------
@@ -116,13 +115,6 @@ class LabelCovarianceDisplay:
         What the values are.
     note : str, default=""
         A remark to stand below the picture.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib.axes.Axes and matplotlib.figure.Figure
-        Where the picture is.
-    image_ : matplotlib.image.AxesImage
-        The coloured cells.
 
     Examples
     --------
@@ -176,7 +168,12 @@ class LabelCovarianceDisplay:
             If there are no labels, the names are not one a label, covariances are to be centred, or the
             order or number of labels is not allowed.
         """
-        _check_choices(covariance, order, max_labels)
+        if covariance.n_labels == 0:
+            raise ValueError("The covariance is over no labels; there is nothing to draw.")
+        if order not in ("cluster", "given"):
+            raise ValueError(f"order is {order!r}; it must be 'cluster' or 'given'.")
+        if max_labels < 1:
+            raise ValueError(f"max_labels is {max_labels}; it must be at least 1.")
         if centered and not correlations:
             raise ValueError("centered=True takes correlations; leave correlations=False out.")
         names = covariance.label_names if label_names is None else label_names
@@ -189,7 +186,9 @@ class LabelCovarianceDisplay:
             notes = [f"{max_labels} of {covariance.n_labels} labels: those with the strongest correlations"]
         part = covariance.columns(shown)
         related = part.correlations()
-        if correlations and _is_centered(related, centered):
+        if centered is None:
+            centered = len(related) > _MOST_WRITTEN and is_mostly_common(related)
+        if correlations and centered and len(related) > 1:
             typical = np.median(related[np.triu_indices(len(related), 1)])
             notes.append(f"without what all labels share: correlations around {typical:+.2f}")
             related = beyond_common_share(related)
@@ -202,21 +201,10 @@ class LabelCovarianceDisplay:
     @classmethod
     @checked
     def from_estimator(cls, estimator: Any, **options: Any) -> Self:
-        """Draw the label covariance that a fitted model used.
+        """Draw the ``label_covariance_`` of a fitted model, TypeError if it has none.
 
-        Parameters
-        ----------
-        estimator : estimator or Pipeline
-            Fitted, with a ``label_covariance_``.
-        **options : dict
-            Further options: see :meth:`from_covariance`.
-
-        Raises
-        ------
-        NotFittedError
-            If the model is not fitted.
-        TypeError
-            If such a model has no label covariance.
+        For the model see :meth:`LabelQualityDisplay.from_estimator`; the options are those of
+        :meth:`from_covariance`.
         """
         model = fitted_model(estimator)
         covariance = getattr(model, "label_covariance_", None)
@@ -234,12 +222,10 @@ class LabelCovarianceDisplay:
     def plot(
         self, ax: Any = None, *, cmap: Any = "RdBu_r", limit: float | None = None, colorbar: bool = True
     ) -> Self:
-        """Draw the picture; what all displays return or raise: see :meth:`LabelQualityDisplay.plot`.
+        """Draw the picture; for ``ax`` see :meth:`LabelQualityDisplay.plot`.
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; by default a new figure of a size that suits the number of labels.
         cmap : str or Colormap, default="RdBu_r"
             Colours from the most negative value to the most positive one.
         limit : float or None, default=None
@@ -250,8 +236,7 @@ class LabelCovarianceDisplay:
         """
         owned = ax is None
         side = min(max(4.5, 3.0 + 0.11 * len(self.matrix)), 10.0)  # inches
-        self.ax_ = given_axes(ax, side * 1.15, side)
-        self.figure_ = self.ax_.figure
+        self._begin(ax, side * 1.15, side)
         limit = self._limit() if limit is None else limit
         together = max(1, math.ceil(_LEAST_SQUARE / _cell_size(self.ax_, len(self.matrix))))
         self.image_ = draw_heat_map(self.ax_, self.matrix, limit, cmap, together)
@@ -276,18 +261,3 @@ class LabelCovarianceDisplay:
             between = float((sizes - np.diag(sizes.diagonal())).max(initial=0.0))
             strongest = between if 0.0 < between < _WEAK else 1.0
         return strongest if strongest > 0 else 1.0
-
-
-def _is_centered(correlations: Array, centered: bool | None) -> bool:
-    if centered is None:
-        return len(correlations) > _MOST_WRITTEN and is_mostly_common(correlations)
-    return centered and len(correlations) > 1
-
-
-def _check_choices(covariance: LabelCovariance, order: str, max_labels: int) -> None:
-    if covariance.n_labels == 0:
-        raise ValueError("The covariance is over no labels; there is nothing to draw.")
-    if order not in ("cluster", "given"):
-        raise ValueError(f"order is {order!r}; it must be 'cluster' or 'given'.")
-    if max_labels < 1:
-        raise ValueError(f"max_labels is {max_labels}; it must be at least 1.")

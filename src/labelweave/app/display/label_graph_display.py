@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from labelweave.app.display.figures import axes_of_size, checked_axes, size_in_points
+from labelweave.app.display.figures import Display, checked_axes, short_text, size_in_points, wrapped_text
 from labelweave.app.display.given_labels import Names, fitted_model
 from labelweave.app.display.graph_drawing import (
     LONGEST_NAME,
@@ -19,7 +19,6 @@ from labelweave.app.display.graph_drawing import (
     strongest,
     what_is_left_out,
 )
-from labelweave.app.display.label_texts import short_text, wrapped_text
 from labelweave.foundation.arguments import checked
 from labelweave.labels.clique_graph import CliqueGraph
 
@@ -33,11 +32,10 @@ _KINDS: dict[int, tuple[str, Any, str]] = {
 }
 
 
-class LabelGraphDisplay:
+class LabelGraphDisplay(Display):
     """Labels as names and their cliques as lines, wide for strong ones.
 
-    Make one with :meth:`from_graph` or :meth:`from_estimator`; both draw it.  A clique of more than two
-    labels is a point with a line to each of them.
+    A clique of more than two labels is a point with a line to each of them.
 
     Parameters
     ----------
@@ -50,12 +48,10 @@ class LabelGraphDisplay:
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes and matplotlib.figure.Figure
-        Where the picture is.
+    ax_, figure_, lines_ : matplotlib.axes.Axes, Figure and list of Line2D
+        Where the picture is, and the lines of the cliques.
     texts_ : dict of int to matplotlib.text.Text
         The name of every label that is drawn.
-    lines_ : list of matplotlib.lines.Line2D
-        The lines of the cliques.
 
     Examples
     --------
@@ -107,21 +103,10 @@ class LabelGraphDisplay:
     @classmethod
     @checked
     def from_estimator(cls, estimator: Any, **options: Any) -> Self:
-        """Draw the graph of a fitted model.
+        """Draw the ``label_graph_`` of a fitted model, TypeError if it has none.
 
-        Parameters
-        ----------
-        estimator : estimator or Pipeline
-            Fitted, with a ``label_graph_``.
-        **options : dict
-            Further options: see :meth:`from_graph`.
-
-        Raises
-        ------
-        NotFittedError
-            If the model is not fitted.
-        TypeError
-            If it has no label graph.
+        For the model see :meth:`LabelQualityDisplay.from_estimator`; the options are those of
+        :meth:`from_graph`.
         """
         model = fitted_model(estimator)
         graph = getattr(model, "label_graph_", None)
@@ -134,24 +119,22 @@ class LabelGraphDisplay:
 
     @checked
     def plot(self, ax: Any = None, *, legend: bool = True) -> Self:
-        """Draw the picture; what all displays return or raise: see :meth:`LabelQualityDisplay.plot`.
+        """Draw the picture; for ``ax`` see :meth:`LabelQualityDisplay.plot`.
+
+        Axes that are too small for all names show the strongest cliques alone, and say so.
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; by default a new figure of a size that suits the number of labels.  Axes that
-            are too small for all names show the strongest cliques alone, and say so.
         legend : bool, default=True
             Whether to explain lines and widths.
         """
         if ax is None:
             drawing = graph_drawing(self.graph, self.label_names)
             size = drawing.size + _MARGINS
-            self.ax_ = axes_of_size(*(size / 72))
         else:
-            drawing = fitting_drawing(self.graph, self.label_names, size_in_points(checked_axes(ax)))
-            self.ax_, size = ax, np.array(size_in_points(ax))
-        self.figure_ = self.ax_.figure
+            size = np.array(size_in_points(checked_axes(ax)))
+            drawing = fitting_drawing(self.graph, self.label_names, size)
+        self._begin(ax, *(size / 72))
         self.ax_.set(xlim=(0.0, drawing.size[0]), ylim=(0.0, drawing.size[1]), xticks=[], yticks=[])
         self.ax_.spines[:].set_visible(False)
         self._draw_lines(drawing)

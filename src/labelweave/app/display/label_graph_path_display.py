@@ -7,9 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from labelweave.app.display.figures import given_axes, place_legend
+from labelweave.app.display.figures import Display, place_legend, short_text
 from labelweave.app.display.given_labels import Names, fitted_model
-from labelweave.app.display.label_texts import short_text
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array
 
@@ -20,11 +19,11 @@ _LONGEST_NAME = 18
 _OBJECTIVE, _LOSS = "#14538f", "#c0392b"
 
 
-class LabelGraphPathDisplay:
+class LabelGraphPathDisplay(Display):
     """The objective and the held-out Hamming loss against the number of cliques.
 
-    Make one with :meth:`from_estimator`, which draws it.  Where the rounds are few the axis says which
-    cliques each of them added; a vertical line is where the model stopped.
+    Where the rounds are few the axis says which cliques each of them added; a vertical line is where the
+    model stopped.
 
     Parameters
     ----------
@@ -37,12 +36,8 @@ class LabelGraphPathDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes
-        The axes of the objective.
-    loss_ax_ : matplotlib.axes.Axes or None
-        The axes of the loss, over the same ones; None where no rows were held out.
-    figure_ : matplotlib.figure.Figure
-        Their figure.
+    ax_, loss_ax_, figure_ : matplotlib.axes.Axes, Axes or None, and Figure
+        The axes of the objective, and those of the loss over them; None where no rows were held out.
     objective_line_, loss_line_ : matplotlib.lines.Line2D or None
         The two curves.
 
@@ -64,21 +59,9 @@ class LabelGraphPathDisplay:
     @classmethod
     @checked
     def from_estimator(cls, estimator: Any, **options: Any) -> Self:
-        """Draw how the graph of a fitted model was learned.
+        """Draw how the graph of a fitted model was learned, TypeError if it was not.
 
-        Parameters
-        ----------
-        estimator : estimator or Pipeline
-            Fitted, with a ``graph_trace_``.
-        **options : dict
-            Further options: see :meth:`plot`.
-
-        Raises
-        ------
-        NotFittedError
-            If the model is not fitted.
-        TypeError
-            If its graph was not learned.
+        For the model see :meth:`LabelQualityDisplay.from_estimator`; the options are those of :meth:`plot`.
         """
         model = fitted_model(estimator)
         rounds = getattr(model, "graph_trace_", None)
@@ -92,43 +75,25 @@ class LabelGraphPathDisplay:
 
     @checked
     def plot(self, ax: Any = None) -> Self:
-        """Draw the picture; what all displays return or raise: see :meth:`LabelQualityDisplay.plot`.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; by default a new figure.
-        """
+        """Draw the picture; see :meth:`LabelQualityDisplay.plot`."""
         width = min(_MOST_WIDTH, max(_LEAST_WIDTH, 2.5 + _WIDTH_A_ROUND * len(self.rounds)))
-        self.ax_ = given_axes(ax, width, _HEIGHT)
-        self.figure_ = self.ax_.figure
+        self._begin(ax, width, _HEIGHT)
         counts = np.cumsum([len(record.cliques) for record in self.rounds])
         objectives = [record.primal for record in self.rounds]
-        options = {"color": _OBJECTIVE, "markersize": 4, "label": "objective"}
-        (self.objective_line_,) = self.ax_.plot(counts, objectives, "o-", **options)
-        self.ax_.set_ylabel("Objective")
-        self._draw_loss(counts)
-        self._name_rounds(counts)
-        self._mark_end(counts)
-        return self
-
-    def _draw_loss(self, counts: Array) -> None:
+        self.objective_line_ = _curve(self.ax_, counts, objectives, "o-", _OBJECTIVE, "Objective")
         losses = np.array([record.held_out_loss for record in self.rounds])
         self.loss_ax_ = self.loss_line_ = None
-        if np.isnan(losses).all():
-            return
-        self.loss_ax_ = self.ax_.twinx()
-        options = {"color": _LOSS, "markersize": 4, "label": "held-out Hamming loss"}
-        (self.loss_line_,) = self.loss_ax_.plot(counts, losses, "s--", **options)
-        self.loss_ax_.set_ylabel("Held-out Hamming loss")
-
-    def _mark_end(self, counts: Array) -> None:
+        if not np.isnan(losses).all():
+            self.loss_ax_ = self.ax_.twinx()
+            self.loss_line_ = _curve(self.loss_ax_, counts, losses, "s--", _LOSS, "Held-out Hamming loss")
+        self._name_rounds(counts)
         curves = [line for line in (self.objective_line_, self.loss_line_) if line is not None]
         lines = list(curves)
         if self.n_kept < counts[-1]:
             label = f"model: {self.n_kept} clique{'' if self.n_kept == 1 else 's'}"
             lines.append(self.ax_.axvline(self.n_kept, color="#777777", linestyle=":", label=label))
         place_legend(self.loss_ax_ or self.ax_, curves, handles=lines)
+        return self
 
     def _name_rounds(self, counts: Array) -> None:
         if len(self.rounds) > _MOST_NAMED or any(len(record.cliques) > 1 for record in self.rounds):
@@ -141,3 +106,10 @@ class LabelGraphPathDisplay:
     def _words(self, record: Any) -> str:
         labels = record.cliques[0] if record.cliques else ()
         return ", ".join(short_text(self.label_names[label], _LONGEST_NAME) for label in labels) or "none"
+
+
+def _curve(ax: Any, counts: Array, values: Any, style: str, color: str, name: str) -> Any:
+    label = name[0].lower() + name[1:]
+    (line,) = ax.plot(counts, values, style, color=color, markersize=4, label=label)
+    ax.set_ylabel(name)
+    return line

@@ -8,15 +8,8 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from labelweave.app.display.figures import panel_axes, read_choices
-from labelweave.app.display.given_labels import (
-    Names,
-    model_truth,
-    named_labels,
-    names_of,
-    predicted_labels,
-)
-from labelweave.app.display.label_texts import name_points
+from labelweave.app.display.figures import Display, name_points, read_choices
+from labelweave.app.display.given_labels import Names, model_truth, named_labels, predicted_labels
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array, Floats
 from labelweave.foundation.arrays import numbers_of
@@ -52,12 +45,12 @@ def running_quartiles(frequency: Floats, values: Floats) -> tuple[Floats, Floats
     return places, low, middle, high
 
 
-class LabelQualityDisplay:
+class LabelQualityDisplay(Display):
     """Precision, recall and F1 of every label against its number of positive rows.
 
-    Make a display with :meth:`from_estimator` or :meth:`from_predictions`; both draw it.  Unobserved
-    entries are not counted.  From 20 labels on, a line shows the running median and a band the middle half
-    of the labels of like frequency; the labels farthest below the median, in standard errors, are named.
+    Unobserved entries are not counted.  From 20 labels on, a line shows the running median and a band the
+    middle half of the labels of like frequency; the labels farthest below the median, in standard errors, are
+    named.
 
     Parameters
     ----------
@@ -72,8 +65,6 @@ class LabelQualityDisplay:
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes, or ndarray of them for several panels, and Figure
-        Where the picture is.
     named_ : list of list of str
         What is written beside points of each panel: a label's name; of points that lie on each other all
         names, or one and how many more.
@@ -105,7 +96,7 @@ class LabelQualityDisplay:
         Parameters
         ----------
         estimator : estimator or Pipeline
-            Fitted.
+            Fitted.  For all displays, if it does not have what they draw, there is a TypeError.
         X : {array-like, sparse matrix, DataFrame} of n rows
             The rows.
         y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
@@ -161,7 +152,7 @@ class LabelQualityDisplay:
         values["f1"] = np.where(counts > 0, values["f1"], np.nan)  # F1 needs a positive to be found
         quantity = "Positive rows" if frequency is None else "Positive rows in training"
         known = counts if frequency is None else _read_frequency(frequency, truth.n_labels)
-        return cls(known, **values, label_names=names_of(truth), quantity=quantity).plot(**options)
+        return cls(known, **values, label_names=truth.words, quantity=quantity).plot(**options)
 
     @checked
     def plot(
@@ -173,7 +164,7 @@ class LabelQualityDisplay:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, array-like of them or None, default=None
-            Where to draw, one a measure; by default a new figure.
+            Where to draw, one a panel; by default a new figure of a size that suits what is drawn.
         measures : sequence of {"precision", "recall", "f1"}, default=("precision", "recall", "f1")
             What to draw.
         n_named : int, default=10
@@ -194,10 +185,7 @@ class LabelQualityDisplay:
             If a measure is something else, or axes are not one a measure.
         """
         chosen = read_choices("measure", measures, _METRICS)
-        axes = panel_axes(ax, len(chosen), *_SIZE)
-        self.figure_ = axes[0].figure
-        self.ax_ = axes[0] if len(axes) == 1 else np.asarray(axes, dtype=object)
-        panels = list(zip(axes, chosen, strict=True))
+        panels = list(zip(self._begin_panels(ax, len(chosen), *_SIZE), chosen, strict=True))
         for axis, measure in panels:
             self._draw_points(axis, measure, point_options)
         self.named_ = [self._name(axis, measure, n_named) for axis, measure in panels]

@@ -6,9 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from labelweave.app.display.figures import given_axes
+from labelweave.app.display.figures import Display, short_text, spread
 from labelweave.app.display.given_labels import fitted_model, names_list
-from labelweave.app.display.label_texts import short_text, spread
 from labelweave.app.display.taxonomy_display import taxonomy_of_model
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.arrays import numbers_of
@@ -24,12 +23,11 @@ _EDGE, _DIM = "0.35", "0.7"
 _STRONGEST = 0.75  # of the colours, so that letters can be read
 
 
-class PredictionPathDisplay:
+class PredictionPathDisplay(Display):
     """The nodes predicted of one row, from left to right, with their probabilities.
 
-    A box a node, darker where it is more probable; those that are not predicted have a dashed frame. Lines go
-    from a node to those right below it.  Make one with :meth:`from_estimator` or :meth:`from_predictions`,
-    which draw it.
+    A box a node, darker where it is more probable; those that are not predicted have a dashed frame.  Lines
+    go from a node to those right below it.
 
     Parameters
     ----------
@@ -39,11 +37,6 @@ class PredictionPathDisplay:
         The probability of each node that is drawn.
     predicted : set of str
         Those that are predicted.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib.axes.Axes and matplotlib.figure.Figure
-        Where the picture is.
 
     See Also
     --------
@@ -66,32 +59,18 @@ class PredictionPathDisplay:
 
     @classmethod
     @checked
-    def from_estimator(
-        cls, estimator: Any, X: Any, *, taxonomy: Any = None, others: int = 4, **options: Any
-    ) -> Self:
-        """Draw what a fitted model predicts of a row.
+    def from_estimator(cls, estimator: Any, X: Any, *, taxonomy: Any = None, **options: Any) -> Self:
+        """Draw what a fitted model with ``predict_proba``, else TypeError, predicts of a row.
+
+        For model and errors see :meth:`LabelQualityDisplay.from_estimator`; the options are those of
+        :meth:`from_predictions`.
 
         Parameters
         ----------
-        estimator : estimator or Pipeline
-            Fitted, with ``predict_proba``, of classes or labels that are nodes.
         X : {array-like, sparse matrix, DataFrame} of one row
             The row.
         taxonomy : Taxonomy, or what ``Taxonomy.from_any`` reads, or None, default=None
             The hierarchy, by default the one that the model was fitted with.
-        others : int, default=4
-            How many classes that are not predicted are drawn too, the most probable ones.
-        **options : dict
-            Further options: see :meth:`plot`.
-
-        Raises
-        ------
-        NotFittedError
-            If the model is not fitted.
-        TypeError
-            If it has no taxonomy and none is given, or no probabilities.
-        ValueError
-            If X has not one row.
         """
         model = fitted_model(estimator)
         graph = taxonomy_of_model(model, taxonomy)
@@ -103,7 +82,7 @@ class PredictionPathDisplay:
         if len(table) != 1:
             raise ValueError(f"X has {len(table)} rows; give the one row whose prediction is to be drawn.")
         names = [str(name) for name in estimator.classes_]
-        return cls.from_predictions(graph, estimator.predict(X), table, names, others=others, **options)
+        return cls.from_predictions(graph, estimator.predict(X), table, names, **options)
 
     @classmethod
     @checked
@@ -147,19 +126,15 @@ class PredictionPathDisplay:
             values[graph._numbers(names)] = shares
         else:  # of classes, of which there is one, they add up
             values = shares @ under
-        is_shown = _shown(under, chosen, shares, others)
         predicted = under[chosen].any(axis=0)
-        nodes = np.flatnonzero(is_shown)
-        drawn = {graph.nodes[k]: float(values[k]) for k in nodes}
+        drawn = {graph.nodes[k]: float(values[k]) for k in _shown(under, chosen, shares, others)}
         return cls(graph, drawn, {graph.nodes[k] for k in np.flatnonzero(predicted)}).plot(**options)
 
     def plot(self, ax: Any = None, *, cmap: Any = "Blues") -> Self:
-        """Draw the picture; what all displays return or raise: see :meth:`LabelQualityDisplay.plot`.
+        """Draw the picture; for ``ax`` see :meth:`LabelQualityDisplay.plot`.
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; by default a new figure of a size that suits it.
         cmap : str or Colormap, default="Blues"
             Colours from probability 0 to 1.
         """
@@ -168,33 +143,24 @@ class PredictionPathDisplay:
 
         places = self._places()
         columns, lines = (max((place[k] for place in places.values()), default=0) + 1 for k in (0, 1))
-        self.ax_ = given_axes(ax, max(4.0, _COLUMN * columns), max(1.6, 0.5 + _LINE * lines))
-        self.figure_ = self.ax_.figure
+        self._begin(ax, max(4.0, _COLUMN * columns), max(1.6, 0.5 + _LINE * lines))
         colors = colormaps[cmap] if isinstance(cmap, str) else cmap
         for above, below in self.taxonomy.pairs():
             if above in places and below in places:
-                (x, y), (x_below, y_below) = places[above], places[below]
-                both = {above, below} <= self.predicted
-                self.ax_.plot(
-                    [x + _BOX_WIDTH, x_below],
-                    [y, y_below],
-                    color=_EDGE if both else _DIM,
-                    linewidth=1,
-                    zorder=0,
-                )
+                (x, y), end = places[above], places[below]
+                color = _EDGE if {above, below} <= self.predicted else _DIM
+                self.ax_.plot([x + _BOX_WIDTH, end[0]], [y, end[1]], color=color, linewidth=1, zorder=0)
         for name, (x, y) in places.items():
-            share, is_predicted = self.probabilities[name], name in self.predicted
-            self.ax_.add_patch(
-                Rectangle(
-                    (x, y - _BOX_HEIGHT / 2), _BOX_WIDTH, _BOX_HEIGHT,
-                    facecolor=colors(_STRONGEST * min(max(share, 0.0), 1.0)),
-                    edgecolor=_EDGE if is_predicted else _DIM, linestyle="-" if is_predicted else "--",
-                )
-            )  # fmt: skip
-            self.ax_.text(
-                x + _BOX_WIDTH / 2, y, f"{short_text(name, _LETTERS)}\n{share:.2g}", ha="center", va="center",
-                fontsize="x-small", color="white" if share > _DARK else "black", linespacing=1.0,
-            )  # fmt: skip
+            share = self.probabilities[name]
+            color, style = (_EDGE, "-") if name in self.predicted else (_DIM, "--")
+            fill = colors(_STRONGEST * min(max(share, 0.0), 1.0))
+            low, look = y - _BOX_HEIGHT / 2, {"ha": "center", "va": "center", "linespacing": 1.0}
+            box = Rectangle(
+                (x, low), _BOX_WIDTH, _BOX_HEIGHT, facecolor=fill, edgecolor=color, linestyle=style
+            )
+            self.ax_.add_patch(box)
+            text, color = f"{short_text(name, _LETTERS)}\n{share:.2g}", "white" if share > _DARK else "black"
+            self.ax_.text(x + _BOX_WIDTH / 2, y, text, fontsize="x-small", color=color, **look)
         self.ax_.set(xlim=(-0.05, columns - 0.15), ylim=(lines - 0.4, -0.6), xticks=[], yticks=[])
         self.ax_.spines[:].set_visible(False)
         shown = sum(name in self.predicted for name in places)
@@ -203,59 +169,38 @@ class PredictionPathDisplay:
         return self
 
     def _places(self) -> dict[str, tuple[int, float]]:
-        """Give the column and line of every node: of its longest way from a root, near what is below it."""
-        parents = self.taxonomy.parents
+        """Find the column and line of every node: of its longest way from a root, near what is below it."""
         nodes = [name for name in self.taxonomy.nodes if name in self.probabilities]
         column: dict[str, int] = {}
-
-        def depth(name: str) -> int:
-            if name not in column:
-                column[name] = max((1 + depth(up) for up in parents.get(name, ()) if up in drawn), default=0)
-            return column[name]
-
-        drawn = set(nodes)
-        for name in nodes:
-            depth(name)
         below: dict[str, list[str]] = {name: [] for name in nodes}
-        for name in nodes:
-            for up in parents.get(name, ()):
-                if up in drawn:
-                    below[up].append(name)
+        for name in nodes:  # parents before their children
+            parents = [up for up in self.taxonomy.parents.get(name, ()) if up in below]
+            column[name] = max((column[up] + 1 for up in parents), default=0)
+            for up in parents:
+                below[up].append(name)
         line: dict[str, float] = {}
-        for name in self._in_order(nodes, below):
-            own = [line[down] for down in below[name] if down in line]
-            line[name] = float(np.mean(own)) if own else float(sum(not below[other] for other in line))
+
+        def place(name: str) -> float:
+            """Put leaves below one another, and other nodes in the middle of those below them."""
+            if name not in line:
+                own = [place(down) for down in below[name]]
+                line[name] = float(np.mean(own)) if own else float(sum(not below[other] for other in line))
+            return line[name]
+
+        for name in nodes:
+            if not column[name]:
+                place(name)
         for number in range(max(column.values(), default=-1) + 1):
             level = sorted((name for name in nodes if column[name] == number), key=line.__getitem__)
             ends = np.array([line[name] for name in level])
-            for name, place in zip(level, spread(ends, 1.0, 0.0, max(len(nodes), 1.0)), strict=True):
-                line[name] = float(place)
+            line |= zip(level, spread(ends, 1.0, 0.0, max(len(nodes), 1.0)).tolist(), strict=True)
         return {name: (column[name], line[name]) for name in nodes}
-
-    @staticmethod
-    def _in_order(nodes: list[str], below: dict[str, list[str]]) -> list[str]:
-        """List nodes after those below them, branch by branch."""
-        order: list[str] = []
-        seen: set[str] = set()
-
-        def visit(name: str) -> None:
-            if name not in seen:
-                seen.add(name)
-                for down in below[name]:
-                    visit(down)
-                order.append(name)
-
-        children = {down for downs in below.values() for down in downs}
-        for name in [name for name in nodes if name not in children]:
-            visit(name)
-        return order
 
 
 def _read_prediction(y_pred: Any, names: list[str]) -> tuple[str | None, np.ndarray]:
-    """Read a class, or a set of labels; give its name or None, and the places of what is predicted."""
-    if hasattr(y_pred, "to_dense") or hasattr(y_pred, "toarray"):
-        y_pred = y_pred.to_dense() if hasattr(y_pred, "to_dense") else y_pred.toarray()
-    values = np.asarray(y_pred, dtype=object).ravel()
+    """Read a class, or a set of labels; return its name or None, and the places of what is predicted."""
+    dense = getattr(y_pred, "to_dense", getattr(y_pred, "toarray", lambda: y_pred))
+    values = np.asarray(dense(), dtype=object).ravel()
     if len(values) == 1 and str(values[0]) in names and len(names) > 1:
         return str(values[0]), np.array([names.index(str(values[0]))])
     if len(values) != len(names):
@@ -266,7 +211,7 @@ def _read_prediction(y_pred: Any, names: list[str]) -> tuple[str | None, np.ndar
 
 
 def _shown(under: np.ndarray, chosen: np.ndarray, shares: np.ndarray, others: int) -> np.ndarray:
-    """Say which nodes are drawn: what is predicted, the most probable ones first, others, and all above."""
+    """Choose the nodes that are drawn: what is predicted, the most probable first, others, and all above."""
     rest = np.setdiff1d(np.argsort(-shares, kind="stable"), chosen, assume_unique=True)
     found = np.zeros(under.shape[1], np.bool_)
     for label in [*chosen[np.argsort(-shares[chosen], kind="stable")], *rest[:others]]:
@@ -274,4 +219,4 @@ def _shown(under: np.ndarray, chosen: np.ndarray, shares: np.ndarray, others: in
         if more.sum() > _MOST_NODES and found.any():
             break
         found = more
-    return found
+    return np.flatnonzero(found)

@@ -7,14 +7,8 @@ from typing import Any, Literal, Self
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.app.display.figures import given_axes, settle_layout, size_in_points
-from labelweave.app.display.given_labels import (
-    fitted_model,
-    model_truth,
-    named_labels,
-    names_of,
-    predicted_labels,
-)
+from labelweave.app.display.figures import Display, settle_layout, size_in_points
+from labelweave.app.display.given_labels import fitted_model, model_truth, named_labels, predicted_labels
 from labelweave.app.display.icicle import Icicle, NodeTexts, icicle_of, rarest_parents, tail_names
 from labelweave.decisions.layers import taxonomy_of
 from labelweave.estimators.targets import has_many_labels
@@ -46,7 +40,7 @@ def node_errors(taxonomy: Taxonomy, y_true: Any, y_pred: Any) -> tuple[Floats, F
 
 def _of_labels(taxonomy: Taxonomy, y_true: Any, y_pred: Any) -> tuple[sp.csr_array, sp.csr_array]:
     labels = named_labels(y_true, y_pred)
-    above = taxonomy.membership(names_of(labels))
+    above = taxonomy.membership(labels.words)
     return labels.positives @ above != 0, read_predictions(y_pred, labels) @ above != 0
 
 
@@ -64,14 +58,13 @@ def _of_classes(taxonomy: Taxonomy, y_true: Any, y_pred: Any) -> tuple[sp.csr_ar
     return taxonomy.membership(true[seen]), taxonomy.membership(predicted[seen])
 
 
-class TaxonomyDisplay:
+class TaxonomyDisplay(Display):
     """A hierarchy from left to right, every node coloured by the share of its rows predicted outside it.
 
     A row belongs to a node if its true label is the node or below it, and is wrong there if no predicted
     label is.  Errors grow from left to right.  A node's text is its name, the share and the number of its
-    rows.  Where leaves are too thin for text, those with the most wrong rows are named on the
-    right.  A node of several parents stands under the one with the fewest rows.  Make a display with
-    :meth:`from_estimator` or :meth:`from_predictions`; both draw it.
+    rows.  Where leaves are too thin for text, those with the most wrong rows are named on the right.  A node
+    of several parents stands under the one with the fewest rows.
 
     Parameters
     ----------
@@ -84,8 +77,6 @@ class TaxonomyDisplay:
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib.axes.Axes and matplotlib.figure.Figure
-        Where the picture is.
     errors_ : dict of str to float
         The share of wrong rows of every node that has rows.
 
@@ -114,29 +105,16 @@ class TaxonomyDisplay:
     @classmethod
     @checked
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, taxonomy: Any = None, **options: Any) -> Self:
-        """Draw the errors of a fitted model on some rows.
+        """Draw the errors of a fitted model on some rows, whose classes or labels are nodes.
+
+        For model, rows and errors see :meth:`LabelQualityDisplay.from_estimator`.
 
         Parameters
         ----------
-        estimator : estimator or Pipeline
-            Fitted, of classes or labels that are nodes.
-        X : {array-like, sparse matrix, DataFrame} of n rows
-            The rows.
-        y : array-like of shape (n,) or (n, L), sparse matrix, DataFrame or LabelMatrix
-            Their classes, None or NaN where not observed, or their labels.
         taxonomy : Taxonomy, or what ``Taxonomy.from_any`` reads, or None, default=None
             The tree, by default the one that the model was fitted with.
         **options : dict
             Further options: see :meth:`plot`.
-
-        Raises
-        ------
-        NotFittedError
-            If the model is not fitted.
-        TypeError
-            If it has no taxonomy and none is given.
-        ValueError
-            If labels are in another order than the model's.
         """
         tree = taxonomy_of_model(fitted_model(estimator), taxonomy)
         if not has_many_labels(y):
@@ -174,12 +152,10 @@ class TaxonomyDisplay:
         max_levels: int | None = None, cmap: Any = "YlOrRd", limit: float | None = None,
         colorbar: bool = True,
     ) -> Self:  # fmt: skip
-        """Draw the picture; what all displays return or raise: see :meth:`LabelQualityDisplay.plot`.
+        """Draw the picture; for ``ax`` see :meth:`LabelQualityDisplay.plot`.
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; by default a new figure of a size that suits the tree.
         leaf_height : {"auto", "equal", "rows"}, default="auto"
             Whether all leaves are equally tall, or as tall as they have rows, so that frequent ones can be
             read in a large tree; "auto" is "equal" up to 150 leaves.
@@ -191,37 +167,28 @@ class TaxonomyDisplay:
             The error with the strongest colour, by default the largest one and at least 0.1.
         colorbar : bool, default=True
             Whether to explain the colours.
-
-        Raises
-        ------
-        ValueError
-            If ``leaf_height`` is something else, or ``max_levels`` is below 1.
         """
         if leaf_height not in ("auto", "equal", "rows"):
             raise ValueError(f"leaf_height is {leaf_height!r}; it must be 'auto', 'equal' or 'rows'.")
         tree = rarest_parents(self.taxonomy, self.rows)
-        counts = self._in_order(tree)
+        order = self.taxonomy._numbers(tree.nodes)
+        counts = self.rows[order], self.wrong[order]
         is_large = len(tree.leaves) > _MOST_EQUAL_LEAVES and counts[0][tree.is_leaf(tree.nodes)].any()
         by_rows = leaf_height == "rows" or (leaf_height == "auto" and is_large)
         whole = icicle_of(tree, counts[0] if by_rows else None)
-        self.ax_ = given_axes(ax, *_size(whole))
-        self.figure_ = self.ax_.figure
+        self._begin(ax, *_size(whole))
         narrowest = _COLUMN_OF_LARGE if is_large else _NARROWEST_COLUMN
         layout = whole.upper(self._shown_levels(whole.n_columns, max_levels, narrowest))
         cells = self._draw_cells(layout, counts, cmap, limit)
         if colorbar:
-            self._explain_colors(cells)
+            from matplotlib.ticker import PercentFormatter
+
+            room = {"label": "Rows predicted outside the node", "fraction": 0.04, "pad": 0.02}
+            self.figure_.colorbar(cells, ax=self.ax_, format=PercentFormatter(1.0, decimals=0), **room)
         self._write(layout, cells, whole.n_columns, tree, counts)
         return self
 
-    def _in_order(self, tree: Taxonomy) -> tuple[Floats, Floats]:
-        """Give the rows and the wrong ones in the order of a tree of the same nodes."""
-        number = {name: k for k, name in enumerate(self.taxonomy.nodes)}
-        order = [number[name] for name in tree.nodes]
-        return self.rows[order], self.wrong[order]
-
     def _shown_levels(self, n_levels: int, most: int | None, narrowest: float) -> int:
-        """Take as many levels as have room for text."""
         if most is not None:
             if most < 1:
                 raise ValueError(f"max_levels is {most}; it must be at least 1, or None for what fits.")
@@ -248,12 +215,6 @@ class TaxonomyDisplay:
         self.ax_.spines[:].set_visible(False)
         return cells
 
-    def _explain_colors(self, cells: Any) -> None:
-        from matplotlib.ticker import PercentFormatter
-
-        options = {"label": "Rows predicted outside the node", "fraction": 0.04, "pad": 0.02}
-        self.figure_.colorbar(cells, ax=self.ax_, format=PercentFormatter(xmax=1.0, decimals=0), **options)
-
     def _write(
         self, layout: Icicle, cells: Any, n_levels: int, tree: Taxonomy, counts: tuple[Floats, Floats]
     ) -> None:
@@ -274,7 +235,6 @@ class TaxonomyDisplay:
 
 
 def _size(layout: Icicle) -> tuple[float, float]:
-    """Give a width and height in inches that suit a tree."""
     leaves = int(layout.is_end.sum())
     height = float(np.clip(1.0 + _LEAF_HEIGHT * leaves, *_HEIGHTS))
     width = float(np.clip(1.5 + _COLUMN_WIDTH * layout.n_columns, *_WIDTHS))

@@ -9,17 +9,15 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
-from labelweave.app.display.figures import given_axes, place_legend, read_choices
+from labelweave.app.display.figures import Display, legend_text, place_legend, read_choices
 from labelweave.app.display.given_labels import (
     Names,
-    chosen_labels,
     last_step,
     model_truth,
     named_labels,
-    names_of,
+    parts_to_draw,
     score_table,
 )
-from labelweave.app.display.label_texts import legend_text
 from labelweave.decisions.label_scores import decision_level
 from labelweave.decisions.layers import shown_thresholds
 from labelweave.estimators.targets import has_many_labels
@@ -88,14 +86,14 @@ class ThresholdCurve:
     chosen: float | None
 
     def at_chosen(self, measure: str) -> float:
-        """Give a measure at the chosen threshold; NaN if none is chosen."""
+        """Return a measure at the chosen threshold; NaN if none is chosen."""
         if self.chosen is None:
             return float("nan")
         values = getattr(self, measure)
         return float(values[min(np.searchsorted(self.thresholds, self.chosen), len(values) - 1)])
 
 
-def threshold_curve(labels: LabelMatrix, scores: Floats, chosen: float | None, name: str) -> ThresholdCurve:
+def threshold_curve(name: str, labels: LabelMatrix, scores: Floats, chosen: float | None) -> ThresholdCurve:
     """Count observed entries above thresholds: all that matter up to 1000 positives, and a chosen one."""
     rows = np.repeat(np.arange(len(labels)), np.diff(labels.positives.indptr))
     positives = scores[rows, labels.positives.indices]
@@ -124,17 +122,15 @@ def _cuts(positives: Floats, scores: Floats, chosen: float | None) -> Floats:
 
 
 def _above(cuts: Floats, scores: Floats) -> Floats:
-    """Count the scores above every cut."""
     places = np.bincount(np.searchsorted(cuts, scores, side="left"), minlength=len(cuts) + 1)
     return np.cumsum(places[:0:-1])[::-1].astype(np.float64)
 
 
-class ThresholdCurveDisplay:
+class ThresholdCurveDisplay(Display):
     """F1, precision and recall of label sets against the threshold on the scores.
 
-    Make a display with :meth:`from_estimator` or :meth:`from_predictions`; both draw it.  Unobserved
-    entries are not counted.  The legend gives F1 at the threshold that the model uses and the best one on
-    these rows.
+    Unobserved entries are not counted.  The legend gives F1 at the threshold that the model uses and the best
+    one on these rows.  The curves are ``lines_``, in the axes ``ax_`` of ``figure_``.
 
     Parameters
     ----------
@@ -142,13 +138,6 @@ class ThresholdCurveDisplay:
         One for all labels together, or one a label.
     quantity : str, default="Threshold"
         What the horizontal axis shows.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib.axes.Axes and matplotlib.figure.Figure
-        Where the picture is.
-    lines_ : list of matplotlib.lines.Line2D
-        The curves.
 
     See Also
     --------
@@ -174,12 +163,10 @@ class ThresholdCurveDisplay:
     ) -> Self:
         """Draw the curves of a fitted model on some rows.
 
-        For the rows and errors see :meth:`LabelQualityDisplay.from_estimator`.
+        For model, rows and errors see :meth:`LabelQualityDisplay.from_estimator`.
 
         Parameters
         ----------
-        estimator : estimator or Pipeline
-            Fitted, with ``decision_function`` or ``predict_proba``.
         response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
             The scores; "auto" takes those that the model's ``thresholds_`` are of: probabilities where it
             has them.
@@ -221,46 +208,28 @@ class ThresholdCurveDisplay:
             If shapes disagree, a label is not there, or nothing positive was observed.
         """
         truth = named_labels(Y_true, scores, label_names)
-        table, names = score_table(scores, truth), names_of(truth)
-        given = _read_thresholds(thresholds, truth.n_labels)
-        if labels is None:
-            return cls._together(truth, table, given).plot(**options)
-        curves = [
-            threshold_curve(truth.select_labels([k]), table[:, [k]], given[k], names[k])
-            for k in chosen_labels(truth, labels)
-        ]
-        return cls(curves).plot(**options)
-
-    @classmethod
-    def _together(cls, truth: LabelMatrix, table: Array, given: Sequence[float | None]) -> Self:
-        name = f"all {truth.n_labels} labels"
-        if len(set(given)) == 1:
-            return cls([threshold_curve(truth, table, given[0], name)])
-        curve = threshold_curve(truth, table - np.asarray(given), 0.0, name)
-        return cls([curve], "Threshold, from the label's own")
+        table, given = score_table(scores, truth), _read_thresholds(thresholds, truth.n_labels)
+        quantity = "Threshold"
+        if labels is None and len(set(given)) > 1:
+            table, given, quantity = table - np.asarray(given), [0.0], f"{quantity}, from the label's own"
+        parts = parts_to_draw(truth, table, labels)
+        curves = [threshold_curve(name, part, values, given[k[0]]) for name, part, values, k in parts]
+        return cls(curves, quantity).plot(**options)
 
     @checked
     def plot(self, ax: Any = None, *, measures: Measures | str | None = None, **options: Any) -> Self:
-        """Draw the curves.
+        """Draw the curves; for ``ax`` see :meth:`LabelQualityDisplay.plot`.
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes or None, default=None
-            Where to draw; by default a new figure.
         measures : sequence of {"f1", "precision", "recall"} or None, default=None
             What to draw, by default all three of one curve, and F1 of several.
         **options : dict
             Such as ``linewidth``: see :meth:`matplotlib.axes.Axes.plot`.
-
-        Raises
-        ------
-        ValueError
-            If a measure is something else.
         """
         several = len(self.curves) > 1
         chosen = read_choices("measure", measures or (("f1",) if several else _NAMES), _NAMES)
-        self.ax_ = given_axes(ax, *_SIZE)
-        self.figure_ = self.ax_.figure
+        self._begin(ax, *_SIZE)
         self.lines_ = list[Any]()
         for number, (curve, measure) in enumerate(product(self.curves, chosen)):
             color = f"C{(number // len(chosen) if several else number) % 10}"

@@ -1,25 +1,24 @@
 """What is to be said of a fitted model, once: command line, report and notebooks speak from these records."""
 
-from labelweave.app.facts.factor_geometry import FactorGeometry
-from labelweave.app.facts.label_structure import covariance_of, prior_covariances
+from labelweave.app.facts.label_structure import FactorGeometry, covariance_of, prior_covariances
 from labelweave.app.facts.lines import (
+    certificate_words,
     decision_lines,
     fact_lines,
     facts_html,
     label_lines,
+    origin_lines,
     parameter_words,
-    unobserved_words,
 )
 from labelweave.app.facts.model_facts import clique_facts, label_thresholds, model_facts
-from labelweave.app.facts.record import CliqueFacts, CombinationFacts, GraphFacts, ModelFacts
+from labelweave.app.facts.record import ModelFacts, Section, plain
 from labelweave.app.facts.words import class_words
 
 __all__ = [
-    "CliqueFacts",
-    "CombinationFacts",
     "FactorGeometry",
-    "GraphFacts",
     "ModelFacts",
+    "Section",
+    "certificate_words",
     "class_words",
     "clique_facts",
     "covariance_of",
@@ -29,7 +28,8 @@ __all__ = [
     "label_lines",
     "label_thresholds",
     "model_facts",
+    "origin_lines",
     "parameter_words",
+    "plain",
     "prior_covariances",
-    "unobserved_words",
 ]

@@ -1,15 +1,17 @@
-"""The facts about a model in lines of a name and words: for ``labelweave inspect``, and in notebooks."""
+"""The facts about a model in lines of a name and words: for ``labelweave inspect``, notebooks and reports."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 from typing import Any
 
+import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.app.facts.model_facts import model_facts
-from labelweave.app.facts.record import LearningFacts, ModelFacts
+from labelweave.app.facts.record import ModelFacts, Plain, Section
 from labelweave.decisions.layers import innermost
 from labelweave.estimators.base import LabelClassifier
 
@@ -22,40 +24,50 @@ _STYLE = (
 )
 
 
-def decision_lines(facts: ModelFacts, *, with_settings: bool = False) -> Lines:
-    """Say what decides on the scores of a model, what is inside that, and what is guaranteed."""
-    said = [
-        f"{layer.classifier}: {layer.summary}"
-        + (f" ({parameter_words(layer.parameters)})" if with_settings else "")
-        for layer in facts.decisions
-    ]
-    around = "; around ".join(said[1:])
-    lines = {"decides": "".join(said[:1]), "around": around, "guarantee": facts.guarantee}
+def _said(lines: Plain) -> Lines:
     return {name: text for name, text in lines.items() if text}
 
 
-def parameter_words(parameters: dict[str, Any]) -> str:
-    """Write parameters as in a call."""
-    return ", ".join(f"{name}={value}" for name, value in parameters.items())
+def parameter_words(parameters: Plain, chosen: Iterable[str] | None = None) -> str:
+    """Write parameters as in a call, all or some."""
+    return ", ".join(f"{name}={parameters[name]}" for name in (parameters if chosen is None else chosen))
+
+
+def decision_lines(facts: ModelFacts, settings: str = "none") -> Lines:
+    """Say what decides on the scores of a model, what is inside that, and what is guaranteed.
+
+    settings: the parameters that are said of each: "none", "changed" or "all".
+    """
+    said = []
+    for layer in facts.decisions:
+        chosen = {"none": (), "changed": layer.changed, "all": layer.parameters}[settings]
+        words = parameter_words(layer.parameters, chosen)
+        said.append(f"{layer.classifier}: {layer.summary}" + (f" ({words})" if words else ""))
+    around = "; around ".join(said[1:])
+    return _said({"decides": "".join(said[:1]), "around": around, "guarantee": facts.guarantee})
+
+
+def origin_lines(facts: ModelFacts) -> Lines:
+    """Say what features are made from: steps of a pipeline, and columns of a table."""
+    columns = {
+        name: ", ".join(part) if isinstance(part, list) else repr(part)
+        for name, part in (facts.columns or {}).items()
+    }
+    made = "; ".join(f"{name} {words}" for name, words in columns.items())
+    return _said({"steps before": ", ".join(facts.steps_before), "columns": made})
 
 
 def label_lines(facts: ModelFacts) -> Lines:
     """Name the first labels or classes, and count the features."""
-    count = f"{len(facts.labels)}: {_first(facts.labels)}"
-    lines = {"classes" if facts.one_class_a_row else "labels": count}
-    if facts.unobserved:
-        lines["unobserved"] = unobserved_words(facts.unobserved)
-    if facts.features is None:
-        return lines
-    return lines | {"features": f"{facts.features}, {'with' if facts.feature_names else 'without'} names"}
-
-
-def unobserved_words(names: list[str]) -> str:
-    """Name the labels that no training row told of, and say what their scores are worth."""
-    return (
-        f"{len(names)} by no training row: {_first(names)}; scores order rows by what relates these labels "
-        "to others, and how often they are there is a guess"
-    )
+    unobserved, features = facts.unobserved, facts.features
+    lines = {
+        "classes" if facts.one_class_a_row else "labels": f"{len(facts.labels)}: {_first(facts.labels)}",
+        "unobserved": unobserved
+        and f"{len(unobserved)} by no training row: {_first(unobserved)}; scores order rows by what relates "
+        "these labels to others, and how often they are there is a guess",
+        "features": features and f"{features}, {'with' if facts.feature_names else 'without'} names",
+    }
+    return _said(lines)
 
 
 def _first(names: list[str]) -> str:
@@ -68,30 +80,32 @@ def fact_lines(facts: ModelFacts, factor_lines: Lines | None = None) -> Lines:
     """Say what a model is like, with more lines on its factors if given, and how its fit went."""
     support = "" if facts.support_rows is None else f", {facts.support_rows} support rows"
     own = None if facts.thresholds is None else facts.thresholds.words
-    lines: dict[str, str | None] = {
-        "taxonomy": _summary(facts.taxonomy),
+    lines: Plain = {
+        "taxonomy": facts.taxonomy and facts.taxonomy.summary,
         "kernel": None if facts.combination else f"{facts.kernel}{support}",
-        "weights": _summary(facts.pruning),
+        "weights": facts.pruning and _pruning_words(facts.pruning),
         "missing": facts.imputed,
         "scaling": facts.scaling,
-        "rank": None if facts.factors is None else facts.factors.rank_summary,
+        "rank": facts.factors and facts.factors.rank_summary,
         **(factor_lines or {}),
         "threshold": facts.threshold if facts.factors is None else own,
-        "graph": _summary(facts.graph),
-        "penalty": f"regularization {facts.graph.regularization:.3g}" if facts.graph else None,
-        "chosen": _summary(facts.choice),
+        "graph": facts.graph and facts.graph.summary,
+        "penalty": facts.graph and f"regularization {facts.graph.regularization:.3g}",
+        "chosen": facts.choice and facts.choice.summary,
         **({} if facts.learning is None else _learning_lines(facts.learning, facts.prior is not None)),
-        **(facts.combination.lines if facts.combination else _end_lines(facts)),
+        **(_combination_lines(facts.combination) if facts.combination else _end_lines(facts)),
     }
-    return {name: text for name, text in lines.items() if text is not None}
+    return _said(lines)
 
 
-def _summary(part: Any) -> str | None:
-    return None if part is None else str(part.summary)
+def _pruning_words(found: Section) -> str:
+    return (
+        f"{found.weights:,} of {found.weights_before:,} kept ({found.share_kept:.1%}); gap "
+        f"{found.gap_before:.1e} before, {found.gap:.1e} after, of a block at most {found.largest_gap:.1e}"
+    )
 
 
 def _end_lines(facts: ModelFacts) -> Lines:
-    """Say how a fit ended, and what it took."""
     fit, steps, pruning = facts.fit, facts.steps, facts.pruning
     end = "converged" if fit.converged else "not converged"
     if fit.first_gap is not None and fit.gap is not None:
@@ -110,12 +124,46 @@ def _end_lines(facts: ModelFacts) -> Lines:
     return gap | {"fit": f"{spent}{course}"}
 
 
-def _learning_lines(learning: LearningFacts, has_prior: bool) -> Lines:
+def certificate_words(facts: ModelFacts) -> str:
+    """Say in a sentence what bounds the objective."""
+    gap = facts.fit.gap
+    if facts.combination is not None:
+        return "none: ridge regressions are solved in closed form, and trees have no bound"
+    if gap is None:
+        return "none: this method gives no bound of its objective"
+    if np.isnan(gap):
+        return "no bound with this penalty"
+    others = "any" if facts.factors is None or "any rank" in (facts.fit.gap_summary or "") else "this"
+    rivals = "its minimum" if facts.factors is None else f"that of factors of {others} rank"
+    return f"duality gap {gap:.1e}: the training objective is at most that share of itself above {rivals}"
+
+
+def _learning_lines(learning: Section, has_prior: bool) -> Lines:
     """Say what was learned; a model without a prior says nothing where that is nothing."""
     if not learning.evaluations:
         return {"prior": learning.values, "learning": learning.summary} if has_prior else {}
     words = f"{learning.summary} from {learning.first_loss:.4f} in {learning.seconds:.1f} s"
     return {"prior" if has_prior else "learned": learning.values, "learning": words}
+
+
+def _combination_lines(found: Section) -> Lines:
+    least = min(one["left_out_loss"] for one in found.members)
+    worth = f"loss {found.loss:.4f} of the labels' variance, the best member alone {least:.4f}"
+    if found.uncoupled_loss > found.loss:
+        worth += f", without what labels say of each other {found.uncoupled_loss:.4f}"
+    if found.value is not None:
+        worth += f"; {found.metric} {found.value:.4f}, standard error {found.error:.4f}"
+    names, seconds = found.plan["members"], sum(one["seconds"] for one in found.members)
+    taken = f"{len(found.members)} of {len(names)} members in {seconds:.1f} s"
+    return {"left out": worth, "fit": f"{taken}, {found.plan['seconds']:.0f} s foreseen"}
+
+
+def _member_lines(found: Section) -> Lines:
+    return {
+        f"member {one['name']}": f"weight {one['weight']:.2f}, left-out loss {one['left_out_loss']:.4f}, "
+        f"{one['seconds']:.1f} s: {one['words']}"
+        for one in found.members
+    }
 
 
 def facts_html(model: Any) -> str:
@@ -125,9 +173,10 @@ def facts_html(model: Any) -> str:
     except NotFittedError:
         return ""
     facts = model_facts(model)
-    lines = {"model": " around ".join(facts.names)} | decision_lines(facts) | label_lines(facts)
+    lines = {"model": " around ".join(facts.names)} | decision_lines(facts)
+    lines |= origin_lines(facts) | label_lines(facts)
     if isinstance(innermost(model), LabelClassifier):  # of others little is known
-        lines |= (facts.combination.member_lines if facts.combination else {}) | fact_lines(facts)
+        lines |= (_member_lines(facts.combination) if facts.combination else {}) | fact_lines(facts)
     rows = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>' for name, text in lines.items()
     )

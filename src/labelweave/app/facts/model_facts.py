@@ -12,22 +12,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
-from labelweave.app.facts.record import (
-    ChoiceFacts,
-    CliqueFacts,
-    CombinationFacts,
-    FactorFacts,
-    FitFacts,
-    GraphFacts,
-    LabelThresholds,
-    LayerFacts,
-    LearningFacts,
-    ModelFacts,
-    Plain,
-    PruningFacts,
-    TaxonomyFacts,
-    Thresholds,
-)
+from labelweave.app.facts.record import OF_SOME, ModelFacts, Plain, Section
 from labelweave.app.facts.words import (
     changed_parameters,
     kernel_words,
@@ -36,7 +21,7 @@ from labelweave.app.facts.words import (
     taxonomy_words,
 )
 from labelweave.decisions.automatic import AutoLabelClassifier
-from labelweave.decisions.layers import guarantee_words, innermost, layer_words, shown_thresholds
+from labelweave.decisions.layers import guarantee_words, innermost, layer_words, shown_thresholds, taxonomy_of
 from labelweave.estimators import (
     KernelLogisticClassifier,
     LabelGraphClassifier,
@@ -44,7 +29,7 @@ from labelweave.estimators import (
     LowRankClassifierCV,
     TableModel,
 )
-from labelweave.labels import CliqueGraph
+from labelweave.labels import CliqueGraph, Taxonomy
 
 _CHOICE_COLUMNS = ("rank", "regularization", "mean_test_score", "std_test_score")
 _COLUMNS = ("text", "categorical", "numeric", "labels", "label_separator", "id")
@@ -55,61 +40,60 @@ def model_facts(model: Any) -> ModelFacts:
 
     The classifier that scores may be any of scikit-learn's.
     """
-    outer, before = _outer(model)
+    outer, before = outer_classifier(model)
     inner = innermost(outer)
     if isinstance(inner, Pipeline):
         before, inner = [*before, *inner[:-1]], innermost(inner[-1])
-    support = getattr(inner, "support_", None)
-    own: Plain = {"kernel": _kernel(inner), "steps": "rounds"} | _own(inner)
+    support, tree = getattr(inner, "support_", None), taxonomy_of(outer)
+    names = [str(name) for name in outer.label_names_]
+    own: Plain = {"kernel": _kernel(inner), "steps": "rounds", **dict.fromkeys(OF_SOME)}
+    own["taxonomy"] = None if tree is None else _taxonomy(tree, names, outer._form.kind == "labels")
+    means = getattr(inner, "feature_means_", None)
+    words = "training means stand for missing features, of {} features"
     return ModelFacts(
-        classifier=type(inner).__name__,
-        parameters=plain_parameters(inner),
-        changed=changed_parameters(inner),
+        **_class_and_parameters(inner),
         one_class_a_row=outer._form.kind != "labels",
-        labels=[str(name) for name in outer.label_names_],
+        labels=names,
         features=getattr(outer, "n_features_in_", None),
         feature_names=feature_names(model) is not None,
         scaling=getattr(getattr(inner, "scaling_", None), "kind", None),
         support_rows=None if support is None else len(support),
         fit=_fit(inner),
         thresholds=_thresholds(inner),
-        decisions=[
-            LayerFacts(type(layer).__name__, plain_parameters(layer), changed_parameters(layer), words)
-            for layer, words in layer_words(outer)
-        ],
+        decisions=[Section(**_class_and_parameters(one), summary=words) for one, words in layer_words(outer)],
         guarantee=guarantee_words(outer),
         columns=_columns(model) if isinstance(model, TableModel) else None,
-        imputed=_imputed(inner),
-        unobserved=[str(outer.label_names_[label]) for label in outer._form.unobserved],
+        imputed=None if means is None else words.format(len(means)),
+        unobserved=[names[label] for label in outer._form.unobserved],
         pruning=_pruning(inner),
         steps_before=tuple(type(step).__name__ for step in before),
-        **own,
+        **own | _own(inner),
     )
 
 
-def _outer(model: Any) -> tuple[Any, list[Any]]:
-    """Give the classifier that decides, and the steps of a pipeline before it."""
+def _class_and_parameters(model: Any) -> Plain:
+    parameters, changed = plain_parameters(model), changed_parameters(model)
+    return {"classifier": type(model).__name__, "parameters": parameters, "changed": changed}
+
+
+def outer_classifier(model: Any) -> tuple[Any, list[Any]]:
+    """Return the classifier that decides, and the steps of a pipeline before it."""
     before = list(model[:-1]) if isinstance(model, Pipeline) else []
     last = model[-1] if isinstance(model, Pipeline) else model
     return last.classifier_ if isinstance(last, TableModel) else last, before
 
 
-def _imputed(model: Any) -> str | None:
-    means = getattr(model, "feature_means_", None)
-    return None if means is None else f"training means stand for missing features, of {len(means)} features"
-
-
-def _pruning(model: Any) -> PruningFacts | None:
+def _pruning(model: Any) -> Section | None:
     found = getattr(model, "pruning_", None)
     if found is None:
         return None
+    gaps = {name: found[name] for name in ("gap_before", "gap", "largest_gap")}
     before, after = (int(found[name]) for name in ("weights_before", "weights"))
-    counts = {"weights_before": before, "weights": after, "share_kept": after / max(1, before)}
-    return PruningFacts(**found | counts)
+    return Section(**gaps, weights_before=before, weights=after, share_kept=after / max(1, before))
 
 
 def feature_names(model: Any) -> Any:
-    """Give the names of the features of a classifier, or of what a table or steps become; None without."""
+    """Return the names of the features of a classifier, or of what a table or steps become; None without."""
     if isinstance(innermost(model), Pipeline):
         model = innermost(model)
         with suppress(AttributeError, ValueError, NotFittedError):  # of steps that do not name what they make
@@ -136,36 +120,37 @@ def _kernels(words: list[str]) -> str:
     return f"{len(words)} kernels, the first {words[0]}" if several else words[0]
 
 
-def label_thresholds(model: Any) -> LabelThresholds | None:
-    """Say from which probability, or score as ``predict`` prints it, labels are predicted; None without."""
-    outer, _ = _outer(model)
+def label_thresholds(model: Any) -> Section | None:
+    """Say from which probability, or score as ``predict`` prints it, labels are predicted; None without.
+
+    Returns the ``number`` that is compared, "probability" or "score", and its thresholds ``by_label``.
+    """
+    outer, _ = outer_classifier(model)
     found = shown_thresholds(outer) if outer._form.kind == "labels" else None
     if found is None:
         return None
-    names = [str(name) for name in outer.label_names_]
-    by_label = dict(zip(names, np.broadcast_to(found, len(names)).tolist(), strict=True))
-    return LabelThresholds("probability" if hasattr(outer, "predict_proba") else "score", by_label)
+    names = map(str, outer.label_names_)
+    by_label = dict(zip(names, np.broadcast_to(found, len(outer.label_names_)).tolist(), strict=True))
+    return Section(number="probability" if hasattr(outer, "predict_proba") else "score", by_label=by_label)
 
 
-def _thresholds(model: Any) -> Thresholds | None:
+def _thresholds(model: Any) -> Section | None:
     own = getattr(model, "thresholds_", None)
     found = getattr(model, "threshold_", None) if own is None else own
     if found is None:
         return None
+    low, high = float(np.min(found)), float(np.max(found))
+    words = f"{low:.4g}" if low == high else f"one a label, from {low:.4g} to {high:.4g}"
     is_probability = isinstance(model, (KernelLogisticClassifier, AutoLabelClassifier))
-    return Thresholds(
-        float(np.min(found)),
-        float(np.max(found)),
-        is_probability,
-        isinstance(model, AutoLabelClassifier) or getattr(model, "threshold", "auto") != "auto",
-    )
+    is_tuned = isinstance(model, AutoLabelClassifier) or getattr(model, "threshold", "auto") != "auto"
+    return Section(words=f"probability {words}" if is_probability else words, is_tuned=is_tuned)
 
 
-def _fit(model: Any) -> FitFacts:
+def _fit(model: Any) -> Section:
     trace, gap = getattr(model, "trace_", None) or [], getattr(model, "duality_gap_", None)
     first, last = (trace[0], trace[-1]) if trace else (None, None)
     rounds = getattr(model, "n_iter_", None)
-    return FitFacts(
+    return Section(
         converged=getattr(model, "converged_", None),
         status=getattr(model, "status_", None),
         rounds=len(trace) if rounds is None else int(np.max(rounds)),
@@ -188,7 +173,7 @@ def _gap_words(model: Any) -> str:
 
 
 def _own(model: Any) -> Plain:
-    """Give the facts that only some families have, as fields of :class:`ModelFacts`."""
+    """Return the facts that only some families have, as fields of :class:`ModelFacts`."""
     if isinstance(model, KernelLogisticClassifier):
         return _kernel_logistic(model)
     if isinstance(model, AutoLabelClassifier):
@@ -203,20 +188,20 @@ def _own(model: Any) -> Plain:
 
 def _kernel_logistic(model: KernelLogisticClassifier) -> Plain:
     kernels = [kernel_words(term.kernel) if term.kernel else "precomputed" for term in model.prior_.terms]
-    tree, names = model.taxonomy_, [str(name) for name in model.classes_]
     words, products = number_words(model.hyperparameters_), float(model.kernel_products_)
     prior = {"kernels": kernels, "prior": words, "kernel_products": products}
-    own = _learning(model) | {"kernel": _kernels(kernels), "steps": "Newton steps", "prior": prior}
-    if tree is None:
-        return own
-    sizes = len(tree), len(tree.roots), len(tree.leaves)
-    return own | {"taxonomy": TaxonomyFacts(*sizes, taxonomy_words(tree, names))}
+    return _learning(model) | {"kernel": _kernels(kernels), "steps": "Newton steps", "prior": prior}
 
 
-def _combination(model: AutoLabelClassifier) -> CombinationFacts:
+def _taxonomy(tree: Taxonomy, names: list[str], of_labels: bool) -> Section:
+    sizes = {"nodes": len(tree), "roots": len(tree.roots), "leaves": len(tree.leaves)}
+    return Section(**sizes, summary=taxonomy_words(tree, names, "labels" if of_labels else "classes"))
+
+
+def _combination(model: AutoLabelClassifier) -> Section:
     value, error = (float(x) for x in (model.left_out_value_, model.left_out_error_))
     is_known = not math.isnan(value)
-    return CombinationFacts(
+    return Section(
         members=[one | {"words": _short_numbers(one["words"])} for one in model.members_],
         loss=float(model.left_out_loss_),
         uncoupled_loss=float(model.uncoupled_loss_),
@@ -228,11 +213,10 @@ def _combination(model: AutoLabelClassifier) -> CombinationFacts:
 
 
 def _short_numbers(words: str) -> str:
-    """Write numbers with four digits."""
     return re.sub(r"\d+\.\d{5,}(e-?\d+)?", lambda found: f"{float(found[0]):.4g}", words)
 
 
-def _factors(model: Any) -> FactorFacts:
+def _factors(model: Any) -> Section:
     """Say which rank a model has, and which was asked for if that is another one."""
     rank, asked = int(model.label_factors_.shape[1]), getattr(model, "rank", None)
     words = f"{rank} (asked for {asked}; no product of factors has more)"
@@ -242,15 +226,15 @@ def _factors(model: Any) -> FactorFacts:
         words = f"{rank} (asked for {asked:g} of the labels)"
     elif asked == rank:
         words = str(rank)
-    return FactorFacts(rank, words)
+    return Section(rank=rank, rank_summary=words)
 
 
-def _choice(model: Any) -> ChoiceFacts:
+def _choice(model: Any) -> Section:
     table = [np.asarray(model.cv_results_[name]).tolist() for name in _CHOICE_COLUMNS]
     how = "the best of" if model.rule == "best" else "within a standard error of the best of"
     ending = " (interrupted)" if model.search_status_ == "interrupted" else ""
     score = -model.best_score_ if model.scoring == "loss" else model.best_score_
-    return ChoiceFacts(
+    return Section(
         rank=model.best_rank_,
         regularization=model.best_regularization_,
         score=model.best_score_,
@@ -270,7 +254,7 @@ def _learning(model: Any) -> Plain:
     summary = f"{count} evaluations, cross-validation loss {loss:.4f} ({status})"
     if not trace:
         summary = "none, hyper-parameters are as given" if status == "fixed" else f"none, {status}"
-    learning = LearningFacts(
+    learning = Section(
         status=model.learning_status_,
         evaluations=count,
         cross_validation_loss=loss,
@@ -283,14 +267,14 @@ def _learning(model: Any) -> Plain:
     return {"hyperparameters": model.hyperparameters_, "learning": learning}
 
 
-def _graph(model: Any) -> GraphFacts:
+def _graph(model: Any) -> Section:
     graph, rounds = model.label_graph_, model.graph_trace_
     kind = "learned" if rounds else model.graph if isinstance(model.graph, str) else "given"
     most = graph.n_labels * (graph.n_labels - 1) // 2
     larger = graph.n_cliques - len(graph.edges)
     size = f"{len(graph.edges)} of {most} pairs" + (f" and {larger} larger cliques" if larger else "")
     reason = f": {model.graph_reason_}" if model.graph_reason_ else ""
-    return GraphFacts(
+    return Section(
         summary=f"{kind}, {size}, width {graph.width}{reason}",
         reason=model.graph_reason_ or None,
         regularization=model.regularization_,
@@ -301,13 +285,17 @@ def _graph(model: Any) -> GraphFacts:
     )
 
 
-def clique_facts(graph: CliqueGraph, chosen: Iterable[int]) -> list[CliqueFacts]:
+def clique_facts(graph: CliqueGraph, chosen: Iterable[int]) -> list[Section]:
     """Name some cliques of a graph with their weights and signs, the strongest first."""
     names = graph.shown_labels()
     weights = np.zeros(graph.n_cliques) if graph.weights is None else graph.weights
     signs = np.zeros(graph.n_cliques, int) if graph.signs is None else graph.signs
     return [
-        CliqueFacts([str(names[k]) for k in graph.cliques[c]], float(f"{weights[c]:.6g}"), int(signs[c]))
+        Section(
+            labels=[str(names[k]) for k in graph.cliques[c]],
+            weight=float(f"{weights[c]:.6g}"),
+            sign=int(signs[c]),
+        )
         for c in sorted(chosen, key=lambda c: -weights[c])
     ]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ _MOST_VALUES = 6
 
 
 def class_words(model: Any) -> str:
-    """Write the class of a model with its article."""
     name = type(model).__name__
     return f"a{'n' if name[0] in 'AEIOU' else ''} {name}"
 
@@ -51,38 +49,35 @@ def number_words(values: dict[str, float]) -> str:
     kinds: dict[str, list[float]] = {}
     for name, value in values.items():
         kinds.setdefault(name.partition("[")[0], []).append(value)
-    return ", ".join(_range_words(kind, found) for kind, found in kinds.items())
+    return ", ".join(
+        f"{len(found)} x {kind} from {min(found):.4g} to {max(found):.4g}"
+        if len(found) > 1
+        else f"{kind} {found[0]:.4g}"
+        for kind, found in kinds.items()
+    )
 
 
-def _range_words(kind: str, values: Sequence[float]) -> str:
-    if len(values) == 1:
-        return f"{kind} {values[0]:.4g}"
-    return f"{len(values)} x {kind} from {min(values):.4g} to {max(values):.4g}"
-
-
-def taxonomy_words(taxonomy: Taxonomy, classes: Sequence[str]) -> str:
-    """Say how large a taxonomy is, and at what depths the classes are."""
-    depths = taxonomy.depth(list(classes))
+def taxonomy_words(taxonomy: Taxonomy, names: list[str], kind: str) -> str:
+    """Say how large a taxonomy is, and at what depths labels or classes are."""
+    depths = taxonomy.depth(names)
     low, high = int(depths.min()), int(depths.max())
     where = f"at depth {low}" if low == high else f"at depths {low} to {high}"
     roots = f" in {len(taxonomy.roots)} trees" if len(taxonomy.roots) > 1 else ""
-    return f"{len(taxonomy)} nodes{roots}, the {len(depths)} classes {where}"
+    return f"{len(taxonomy)} nodes{roots}, the {len(depths)} {kind} {where}"
 
 
 def plain_parameters(model: Any) -> dict[str, Any]:
-    """Give the parameters of a classifier as plain data, without the classifier inside."""
+    """Return the parameters of a classifier as plain data, without the classifier inside."""
     return {name: _plain(value) for name, value in _own_parameters(model).items()}
 
 
 def changed_parameters(model: Any) -> tuple[str, ...]:
-    """Name the parameters that are not as by default."""
     defaults = {name: p.default for name, p in inspect.signature(type(model)).parameters.items()}
     given = _own_parameters(model).items()
     return tuple(name for name, value in given if not _is_same(value, defaults.get(name)))
 
 
 def _own_parameters(model: Any) -> dict[str, Any]:
-    """Give the parameters without the classifier inside."""
     given = model.get_params(deep=False)
     return {name: value for name, value in given.items() if name != "estimator"}
 
@@ -95,7 +90,7 @@ def _is_same(value: Any, default: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Give numbers and words as they are, anything larger by its type and size."""
+    """Return numbers and words as they are, anything larger by its type and size."""
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, (bool, int, float, str)):
         return value

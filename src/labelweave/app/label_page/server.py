@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib import resources
 from typing import Any
@@ -28,8 +27,12 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-Receive = Callable[[], Awaitable[Any]]
-Send = Callable[[Any], Awaitable[None]]
+_WORDS = {
+    403: "The address is not the one that labelweave printed.",
+    413: "The request is too long.",
+    415: "Only JSON is taken.",
+    421: "This server answers to 127.0.0.1 and localhost alone.",
+}
 
 
 def label_app(session: LabelSession, token: str, port: int, title: str) -> Any:
@@ -63,25 +66,26 @@ class _Guarded:
     def __init__(self, app: Any, token: str, hosts: set[str]) -> None:
         self.app, self.token, self.hosts = app, token, hosts
 
-    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            if scope["type"] == "lifespan":
-                await self.app(scope, receive, send)
-            return
-        status = self._refused(scope)
-        if status is None:
-            body = await _whole_body(receive)
-            if body is None:
-                status = 413
-            else:
-                await self.app(scope, partial(_replayed, [body]), partial(_with_headers, send))
-                return
-        await _say(status, partial(_with_headers, send))
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        from starlette.responses import PlainTextResponse
+
+        async def with_headers(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                more = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+                message = {**message, "headers": [*message.get("headers", ()), *more]}
+            await send(message)
+
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+        elif scope["type"] == "http":
+            status = self._refused(scope)
+            refusal = status and PlainTextResponse(_WORDS[status], status, {"connection": "close"})
+            await (refusal or self.app)(scope, receive, with_headers)
 
     def _refused(self, scope: Any) -> int | None:
-        headers = {
-            name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
-        }
+        from starlette.datastructures import Headers
+
+        headers = Headers(scope=scope)
         if headers.get("host", "") not in self.hosts:
             return 421
         given = scope["path"].removeprefix("/").partition("/")[0]  # "*" has no slash
@@ -99,93 +103,58 @@ class _Guarded:
         return 413 if not length.isdecimal() or int(length[:9]) > MOST_BYTES else None
 
 
-async def _whole_body(receive: Receive) -> bytes | None:
-    """Read a body that is no longer than allowed; None for one that is."""
-    found = b""
-    while True:
-        message = await receive()
-        found += bytes(message.get("body", b""))
-        if len(found) > MOST_BYTES:
-            return None
-        if not message.get("more_body", False):
-            return found
-
-
-async def _replayed(bodies: list[bytes]) -> Any:
-    """Give the body once; after it the page is gone."""
-    if bodies:
-        return {"type": "http.request", "body": bodies.pop(), "more_body": False}
-    return {"type": "http.disconnect"}
-
-
-async def _with_headers(send: Send, message: Any) -> None:
-    if message["type"] == "http.response.start":
-        more = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
-        message = {**message, "headers": [*message.get("headers", ()), *more]}
-    await send(message)
-
-
-_WORDS = {
-    403: "The address is not the one that labelweave printed.",
-    413: "The request is too long.",
-    415: "Only JSON is taken.",
-    421: "This server answers to 127.0.0.1 and localhost alone.",
-}
-
-
-async def _say(status: int, send: Send) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": _WORDS[status].encode()})
-
-
-async def _page(title: str, request: Any) -> Any:
+def _page(title: str, request: Any) -> Any:
     from starlette.responses import HTMLResponse
 
-    loader = PackageLoader("labelweave.app.label_page")
+    loader = PackageLoader(__package__)
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     return HTMLResponse(environment.get_template("label.html").render(title=title))
 
 
-async def _file(name: str, request: Any) -> Any:
+def _file(name: str, request: Any) -> Any:
     from starlette.responses import Response
 
     text = (resources.files(__package__) / "templates" / name).read_text(encoding="utf-8")
     return Response(text, media_type=_FILES[name])
 
 
-async def _state(session: LabelSession, request: Any) -> Any:
-    from starlette.concurrency import run_in_threadpool
+def _trouble(words: str, status: int) -> Any:
     from starlette.responses import JSONResponse
 
-    return JSONResponse(await run_in_threadpool(session.state))
+    return JSONResponse({"trouble": words}, status_code=status)
+
+
+def _state(session: LabelSession, request: Any) -> Any:
+    from starlette.responses import JSONResponse
+
+    return JSONResponse(session.state())
 
 
 async def _answer(session: LabelSession, request: Any) -> Any:
     from starlette.concurrency import run_in_threadpool
-    from starlette.responses import JSONResponse
+    from starlette.exceptions import HTTPException
 
+    body = b""
+    async for part in request.stream():  # whose length need not be said before
+        body += part
+        if len(body) > MOST_BYTES:
+            raise HTTPException(413, _WORDS[413], {"connection": "close"})
     try:
-        given = json.loads(await request.body())
+        given = json.loads(body)
         row, label, said = (given[name] for name in ("row", "label", "said"))
         if not all(isinstance(part, str) for part in (row, label, said)):
             raise ValueError("Row, label and answer are texts.")
         await run_in_threadpool(session.answer, row, label, said)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        return JSONResponse({"trouble": f"That is no answer: {error}"}, status_code=400)
+        return _trouble(f"That is no answer: {error}", 400)
     except OSError as error:
-        trouble = f"The answer could not be written: {error.strerror}"
-        return JSONResponse({"trouble": trouble}, status_code=507)
-    return await _state(session, request)
+        return _trouble(f"The answer could not be written: {error.strerror}", 507)
+    return await run_in_threadpool(_state, session, request)
 
 
-async def _undo(session: LabelSession, request: Any) -> Any:
-    from starlette.concurrency import run_in_threadpool
-    from starlette.responses import JSONResponse
-
+def _undo(session: LabelSession, request: Any) -> Any:
     try:
-        await run_in_threadpool(session.undo)
+        session.undo()
     except OSError as error:
-        trouble = f"What was taken back could not be written: {error.strerror}"
-        return JSONResponse({"trouble": trouble}, status_code=507)
-    return await _state(session, request)
+        return _trouble(f"What was taken back could not be written: {error.strerror}", 507)
+    return _state(session, request)

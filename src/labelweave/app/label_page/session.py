@@ -14,19 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.app.active import next_queries
-from labelweave.app.active.answers import (
-    NO,
-    NOTHING,
-    UNKNOWN,
-    YES,
-    Answer,
-    AnswerFile,
-    last_answers,
-    merged,
-    read_answers,
-    row_places,
-)
+from labelweave.app.active import answers, next_queries
+from labelweave.app.active.answers import NO, NOTHING, UNKNOWN, YES, Answer, AnswerFile, last_answers, merged
 from labelweave.estimators import KernelLogisticClassifier, MaxMarginClassifier
 from labelweave.labels import LabelMatrix
 
@@ -63,12 +52,12 @@ class LabelSession:
         text_of: Callable[[int], str] = lambda row: "", model: Any = None,
     ) -> None:  # fmt: skip
         self.X, self.Y, self.path = X, Y, path
-        self.places = row_places(ids, len(Y), path)
+        self.places = answers.row_places(ids, len(Y), path)
         self.names = Y.words
         self._text_of = text_of
         self.model = _usual_model(X) if model is None else model
         self.file = AnswerFile(path)
-        self.history = read_answers(path)
+        self.history = answers.read_answers(path)
         merged(Y, self.places, self._said(), path)  # which refuses those of other data
         self.questions: list[Question] = []
         self.asked: dict[Entry, str] = {}  # of the row that is shown
@@ -85,7 +74,6 @@ class LabelSession:
         return self
 
     def close(self) -> None:
-        """End the thread, and close the file."""
         self._ends = True
         self._news.set()
         if self._thread.is_alive():
@@ -131,7 +119,7 @@ class LabelSession:
         return last_answers(self.history)
 
     def state(self) -> dict[str, Any]:
-        """Give what the page shows, as numbers, texts, lists and dictionaries."""
+        """Return what the page shows, as numbers, texts, lists and dictionaries."""
         with self._lock:
             said = self._said()
             known = self.Y.observed_counts().sum() if not said else self._known(said).observed_counts().sum()
@@ -152,7 +140,7 @@ class LabelSession:
             }
 
     def _row(self, row: str) -> dict[str, Any]:
-        """Give a row with the entries that are asked about, those that wait first to last."""
+        """Return a row with the entries that are asked about, those that wait first to last."""
         waiting = [one for one in self.questions if one.row == row]
         answered = [{"label": label, "said": said} for (of, label), said in self.asked.items() if of == row]
         entries = [{"label": one.label, "guess": one.guess, "why": one.why} for one in waiting]
@@ -175,7 +163,9 @@ class LabelSession:
                 warnings.simplefilter("ignore")
                 known = self._known(said)
                 model = self.model.fit(self.X, known) if _is_enough(known) else None
-                found = next_queries(model, self.X, _BATCH, self._closed(said))
+                # what nobody could say counts as known, so that it is not asked again
+                closed = {entry: NO if one == UNKNOWN else one for entry, one in said.items()}
+                found = next_queries(model, self.X, _BATCH, self._known(closed))
                 level = None if model is None else _expected_f1(model, self.X, found.cut)
         except Exception as error:  # whatever a model raises, the page goes on
             self.trouble = f"The model could not be fitted: {error}"
@@ -190,10 +180,6 @@ class LabelSession:
 
     def _known(self, said: dict[Entry, str]) -> LabelMatrix:
         return merged(self.Y, self.places, said, self.path)
-
-    def _closed(self, said: dict[Entry, str]) -> LabelMatrix:
-        """Count what nobody could say as known, so that it is not asked again."""
-        return self._known({entry: NO if one == UNKNOWN else one for entry, one in said.items()})
 
     def _questions(self, found: Any, has_model: bool) -> list[Question]:
         ids, questions = list(self.places), []
@@ -217,7 +203,6 @@ class LabelSession:
 
 
 def _why(guess: float | None, cut: float, informs: int) -> str:
-    """Say in words why an entry is asked about."""
     rows = f"{informs} other row{'' if informs == 1 else 's'}"
     tells = f"The answer says much about {rows}." if informs else "Few other rows are like this one."
     if guess is None:
@@ -233,7 +218,7 @@ def _is_enough(known: LabelMatrix) -> bool:
 
 
 def _expected_f1(model: Any, X: Any, cut: float) -> float | None:
-    """Give the micro-F1 that the model expects of its own label sets."""
+    """Return the micro-F1 that the model expects of its own label sets."""
     if not hasattr(model, "predict_proba"):
         return None
     shares = np.asarray(model.predict_proba(X))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
@@ -55,10 +55,10 @@ class CombinedAnswers:
 
     def __repr__(self) -> str:
         n, n_labels = self.labels.shape
-        lines = [f"CombinedAnswers({n} rows, {n_labels} labels, {len(self.annotators)} annotators)"]
-        for name, one, other in zip(self.annotators, self.sensitivity, self.specificity, strict=True):
-            lines.append(f"  {name}: sensitivity {one:.3f}, specificity {other:.3f}")
-        return "\n".join(lines)
+        lines = zip(self.annotators, self.sensitivity, self.specificity, strict=True)
+        words = [f"{name}: sensitivity {one:.3f}, specificity {other:.3f}" for name, one, other in lines]
+        size = f"{n} rows, {n_labels} labels, {len(self.annotators)} annotators"
+        return "\n  ".join([f"CombinedAnswers({size})", *words])
 
 
 @checked
@@ -102,23 +102,10 @@ def combine_annotators(answers: Any, *, smoothing: float = 5.0, max_iter: int = 
     names, given = _read_answers(answers)
     model = _Model([one.to_signs() for one in given], float(smoothing))
     found = model.solve(max_iter)
-    is_seen = model.counts > 0
-    probabilities = np.where(is_seen, found.probabilities, np.nan)
+    probabilities = np.where(model.counts > 0, found[0], np.nan)
     named = next((one.names for one in given if one.names is not None), None)
     labels = LabelMatrix.from_probabilities(probabilities, named)
-    sensitivity, specificity = found.right[0], found.right[1]
-    return CombinedAnswers(
-        labels, probabilities, names, sensitivity, specificity, found.prevalence, found.rounds
-    )
-
-
-class _Found(NamedTuple):
-    """right (2, A): sensitivities and specificities."""
-
-    probabilities: RowsByLabels
-    right: Floats
-    prevalence: PerLabel
-    rounds: int
+    return CombinedAnswers(labels, probabilities, names, *found[1:])
 
 
 class _Model:
@@ -134,16 +121,17 @@ class _Model:
         self.start: Array = (yes + 0.5) / (self.counts + 1.0)
         self.common = (float(yes.sum()) + 1.0) / (float(self.counts.sum()) + 2.0)
 
-    def solve(self, max_iter: int) -> _Found:
+    def solve(self, max_iter: int) -> tuple[RowsByLabels, Floats, Floats, PerLabel, int]:
+        """Return probabilities, sensitivities, specificities, prevalences and the number of rounds."""
         probabilities, rounds, change = self.start, 0, np.inf
         while rounds < max_iter and change > _CONVERGED:
             right, prevalence = self.maximised(probabilities)
             before, probabilities = probabilities, self.expected(right, prevalence)
             rounds, change = rounds + 1, float(np.abs(probabilities - before).max())
-        return _Found(probabilities, right, prevalence, rounds)
+        return probabilities, right[0], right[1], prevalence, rounds
 
     def maximised(self, probabilities: RowsByLabels) -> tuple[Floats, PerLabel]:
-        """Give shares of right answers, (2, A), and prevalences, (L,)."""
+        """Return shares of right answers, (2, A), and prevalences, (L,)."""
         right, extra = np.empty((2, len(self.answers))), self.smoothing
         for place, one in enumerate(self.answers):
             there, absent = probabilities[one != 0], 1.0 - probabilities[one != 0]
@@ -155,7 +143,6 @@ class _Model:
         return right, total / (seen.sum(axis=0) + extra)
 
     def expected(self, right: Floats, prevalence: PerLabel) -> RowsByLabels:
-        """Give the probability that each label is there."""
         odds = np.tile(logit(prevalence), (len(self.counts), 1))
         for one, sensitivity, specificity in zip(self.answers, *right, strict=True):
             yes, no = np.log(sensitivity / (1.0 - specificity)), np.log((1.0 - sensitivity) / specificity)

@@ -87,12 +87,8 @@ class LabelErrors:
 
     def __repr__(self) -> str:
         n, n_labels = self.probabilities.shape
-        lines = [
-            f"LabelErrors({len(self)} entries of {n} rows, {n_labels} labels; {self.expected:.3g} expected)"
-        ]
-        for place in range(min(len(self), 10)):
-            lines.append(f"  {self.words(place)}")
-        return "\n".join(lines)
+        size = f"{len(self)} entries of {n} rows, {n_labels} labels; {self.expected:.3g} expected"
+        return "\n  ".join([f"LabelErrors({size})", *map(self.words, range(min(len(self), 10)))])
 
     def ranked(self, top: int) -> LabelErrors:
         """Rank more entries, or fewer.
@@ -100,17 +96,12 @@ class LabelErrors:
         Parameters
         ----------
         top : int
-            How many entries to rank at most.
+            How many entries to rank at most, 0 or more.
 
         Returns
         -------
         LabelErrors
             The same findings with so many entries.
-
-        Raises
-        ------
-        ValueError
-            If ``top`` is no whole number, or below 0.
         """
         if not (_is_whole(top) and top >= 0):
             raise ValueError(f"top is {shown(top)}; give how many entries to rank, 0 or more.")
@@ -154,11 +145,6 @@ class LabelErrors:
         -------
         list of Reason
             Those that disagree, the strongest first; none where labels say nothing of each other.
-
-        Raises
-        ------
-        ValueError
-            If there is no entry at that place, or most is no whole number.
         """
         if not (_is_whole(place) and -len(self) <= place < len(self)):
             raise ValueError(f"place is {place!r}; give a whole number below the {len(self)} entries.")
@@ -200,7 +186,7 @@ class LabelErrors:
 
     @checked
     def corrected(self, least: float = 0.5, how: Literal["hide", "flip", "soft"] = "hide") -> LabelMatrix:
-        """Give the labels without the entries that are probably wrong, or all by their probabilities.
+        """Return the labels without the entries that are probably wrong, or all by their probabilities.
 
         Parameters
         ----------
@@ -214,11 +200,6 @@ class LabelErrors:
         -------
         LabelMatrix
             The labels of all rows.
-
-        Raises
-        ------
-        ValueError
-            If ``least`` is no probability, or ``how`` is another word.
         """
         if not 0 <= least <= 1:
             raise ValueError(f"least is {least}; give a probability, from 0 to 1.")
@@ -338,17 +319,16 @@ class _Findings(NamedTuple):
         wrong = np.where(np.isnan(targets), -1.0, np.abs(probabilities - targets)).ravel()
         expected, observed = float(wrong[wrong > 0].sum()), int(np.count_nonzero(wrong >= 0))
         count = min(observed, round(expected) if top is None else top)
-        places = (
-            np.argpartition(-wrong, count - 1)[:count] if 0 < count < len(wrong) else np.arange(len(wrong))
-        )
+        places = np.arange(len(wrong))
+        if 0 < count < len(wrong):
+            places = np.argpartition(-wrong, count - 1)[:count]
         order = places[np.lexsort((places, -wrong[places]))][:count]
         rows, columns = np.divmod(order, self.labels.n_labels)
         recorded = targets[rows, columns]
         alone = np.abs(self.alone.posterior(targets)[rows, columns] - recorded)
-        names = range(self.labels.n_labels) if self.labels.names is None else self.labels.names
         return LabelErrors(
             rows, columns, recorded == 1, wrong[order], alone, expected, self.found.rates, probabilities,
-            np.array([str(one) for one in names]), self,
+            np.array(self.labels.words), self,
         )  # fmt: skip
 
 

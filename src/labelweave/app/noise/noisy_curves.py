@@ -112,13 +112,12 @@ class _Problem:
         return np.stack([np.ones_like(share), np.zeros_like(share), logit(share), level, level]) + self.pull()
 
     def pull(self) -> Floats:
-        """Give the change of a start that lets evidence in."""
+        """Return the change of a start that lets evidence in."""
         change = np.zeros((5, len(self.scores)))
         change[1] = _PULL * self.is_free[1]
         return change
 
     def curves(self, numbers: Floats) -> Floats:
-        """Turn log-odds of rates into rates."""
         rates = np.where(self.is_free[3:], expit(numbers[3:]), self.known)
         return np.vstack([numbers[:3], rates])
 

@@ -46,7 +46,7 @@ class RelatedLabels(NamedTuple):
     folds: PerRow
 
     def effects(self, row: int, label: int) -> Array:
-        """Give what each label of a row adds to the expectation of one, (L,)."""
+        """Return what each label of a row adds to the expectation of one, (L,)."""
         fold = self.folds[row]
         effects: Array = (self.known[row] - self.means[fold]) * self.matrices[fold][:, label]
         return effects
@@ -150,13 +150,12 @@ class _Part:
         self.strengths = strengths
 
     def take(self, matrix: Array) -> None:
-        """Explain what is left by a matrix."""
         self.matrix = self.matrix + matrix
         self.moments = self.moments - self.gram @ matrix
         self.residuals = self.residuals - self.rows @ matrix
 
     def of_all(self) -> Callable[[float], Array]:
-        """Give the matrix of all labels at a penalty."""
+        """Return the matrix of all labels at a penalty."""
         values, vectors = sl.eigh(self.gram, check_finite=False)
 
         def at(penalty: float) -> Array:
@@ -169,7 +168,7 @@ class _Part:
         return at
 
     def among(self) -> Callable[[float], Array]:
-        """Give the matrix of related labels at a penalty."""
+        """Return the matrix of related labels at a penalty."""
         assert self.strengths is not None, "something is known of labels"
         lines = [self._line(label, strengths) for label, strengths in enumerate(self.strengths.T)]
 
@@ -182,7 +181,7 @@ class _Part:
         return at
 
     def _line(self, label: int, strengths: Array) -> tuple[Array, Array, Array, Array]:
-        """Give the labels most related to one, and its regression on them in their eigenvectors."""
+        """Return the labels most related to one, and its regression on them in their eigenvectors."""
         near = np.flatnonzero(strengths)
         near = near[np.argsort(-strengths[near], kind="stable")[:_MOST_RELATED]]
         scale = np.sqrt(strengths[near])

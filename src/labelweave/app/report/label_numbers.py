@@ -34,27 +34,22 @@ class Counts:
 
     @property
     def missed(self) -> Any:
-        """What is true and not predicted."""
         return self.positive - self.hits
 
     @property
     def wrong(self) -> Any:
-        """What is predicted and not true."""
         return self.predicted - self.hits
 
     @cached_property
     def precision(self) -> Array:
-        """The share of what is predicted that is true."""
         return ratios(self.hits, self.predicted, np.nan)
 
     @cached_property
     def recall(self) -> Array:
-        """The share of what is true that is predicted."""
         return ratios(self.hits, self.positive, np.nan)
 
     @cached_property
     def f1(self) -> Array:
-        """The harmonic mean of both."""
         return ratios(2 * self.hits, self.predicted + self.positive, np.nan)
 
 
@@ -75,12 +70,10 @@ class LabelNumbers(Counts):
 
     @property
     def frequency(self) -> Array:
-        """The share of observed rows that have the label."""
         return ratios(self.positive, self.observed, np.nan)
 
 
 def label_numbers(outcomes: Outcomes, probabilities: RowsByLabels | None = None) -> LabelNumbers:
-    """Count and divide."""
     truth = outcomes.truth
     hits, predicted, positive, observed = label_counts(truth, outcomes.predicted, np.ones(len(truth)))
     areas = np.full(truth.n_labels, np.nan)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from labelweave.app.display.label_order import beyond_common_share, is_mostly_common
-from labelweave.app.facts import CliqueFacts, FactorGeometry, covariance_of, model_facts, prior_covariances
+from labelweave.app.facts import FactorGeometry, Section, covariance_of, model_facts, prior_covariances
 from labelweave.decisions.layers import innermost
 from labelweave.estimators import LabelGraphClassifier
 from labelweave.foundation.array_types import Array
-from labelweave.labels import CliqueGraph, LabelCovariance
+from labelweave.labels import LabelCovariance
 
 _MOST_LABELS = 2000  # of which all pairs are looked at
 _FEW_LABELS = 12  # whose correlations are shown as they are
@@ -25,34 +24,22 @@ _DECIMALS = 9  # rounding must not choose among equal pairs
 
 
 class Tie(NamedTuple):
-    """Two labels and how strongly they are tied.
-
-    value: A correlation or a cosine.
-    """
+    """Two labels, and the correlation or cosine that ties them."""
 
     first: str
     second: str
     value: float
 
 
-@dataclass(frozen=True)
 class LabelStructure:
-    """What a model holds about its labels.
+    """What a model, perhaps in a wrapper, holds about its labels."""
 
-    classifier: the model, perhaps in a wrapper.
-    """
-
-    classifier: Any
-
-    @cached_property
-    def inner(self) -> Any:
-        """The classifier that scores."""
-        return innermost(self.classifier)
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the labels."""
-        return [str(name) for name in self.inner.label_names_]
+    def __init__(self, classifier: Any) -> None:
+        self.inner, facts = innermost(classifier), model_facts(classifier)
+        self.names = [str(name) for name in self.inner.label_names_]
+        self.graph = self.inner.label_graph_ if isinstance(self.inner, LabelGraphClassifier) else None
+        self.edges: list[Section] = [] if facts.graph is None else facts.graph.cliques[:_MOST_EDGES]
+        self.geometry = None if facts.factors is None else FactorGeometry(self.inner)
 
     @cached_property
     def covariance(self) -> LabelCovariance | None:
@@ -66,24 +53,22 @@ class LabelStructure:
         return found if found.n_labels == len(self.names) else None  # two classes are one label
 
     @cached_property
-    def _prior_correlations(self) -> Array | None:
+    def _correlations(self) -> tuple[Array | None, bool]:
         if self.covariance is None or self.covariance.n_labels > _MOST_LABELS:
-            return None
-        return self.covariance.correlations()
+            return None, False
+        found = self.covariance.correlations()
+        is_centered = len(found) > _FEW_LABELS and is_mostly_common(found)
+        return np.round(beyond_common_share(found) if is_centered else found, _DECIMALS), is_centered
 
-    @cached_property
-    def is_centered(self) -> bool:
-        """Whether what all labels share is taken out of the correlations, which would say nothing with it."""
-        found = self._prior_correlations
-        return found is not None and len(found) > _FEW_LABELS and is_mostly_common(found)
-
-    @cached_property
+    @property
     def correlations(self) -> Array | None:
         """The correlations of the labels, where there are any and not too many."""
-        found = self._prior_correlations
-        if found is None:
-            return None
-        return np.round(beyond_common_share(found) if self.is_centered else found, _DECIMALS)
+        return self._correlations[0]
+
+    @property
+    def is_centered(self) -> bool:
+        """Whether what all labels share is taken out of the correlations, which would say nothing with it."""
+        return self._correlations[1]
 
     def ties(self) -> list[Tie]:
         """List the strongest correlations of each sign, from the highest to the lowest."""
@@ -95,21 +80,6 @@ class LabelStructure:
         high = [k for k in order[:_MOST_TIES] if values[k] > _WEAKEST]
         low = [k for k in order[::-1][:_MOST_TIES][::-1] if values[k] < -_WEAKEST]
         return [Tie(self.names[rows[k]], self.names[columns[k]], float(values[k])) for k in [*high, *low]]
-
-    @property
-    def graph(self) -> CliqueGraph | None:
-        """The label graph, if the model has one."""
-        return self.inner.label_graph_ if isinstance(self.inner, LabelGraphClassifier) else None
-
-    def edges(self) -> list[CliqueFacts]:
-        """List the cliques of the label graph, the strongest first."""
-        graph = model_facts(self.classifier).graph
-        return [] if graph is None else graph.cliques[:_MOST_EDGES]
-
-    @cached_property
-    def geometry(self) -> FactorGeometry | None:
-        """The lengths and angles of labels, where they have factors."""
-        return None if model_facts(self.classifier).factors is None else FactorGeometry(self.inner)
 
     def neighbors(self, label: int) -> list[Tie]:
         """Find at most five labels whose weights in a model of two factors point most nearly the same way."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -57,26 +57,16 @@ _WORDS = {
     "false_discoveries": ("False discoveries", "mean share of a row's predicted labels that are wrong"),
     "label_ranking_average_precision": ("Ranking precision", "share of right labels above each right label"),
 }
-_LOSSES = (
-    "hamming_loss",
-    "log_loss",
-    "calibration_error",
-    "taxonomic_loss",
-    "ranking_loss",
-    "coverage_error",
-)
 OF_WHOLE_RANKINGS = {
-    "auc_label",
-    "auc_example",
-    "ranking_loss",
-    "coverage_error",
-    "label_ranking_average_precision",
-}
-_LOW_IS_GOOD = {*_LOSSES, "false_negatives", "false_discoveries"}
+    "auc_label", "auc_example", "ranking_loss", "coverage_error", "label_ranking_average_precision",
+}  # fmt: skip
+_LOW_IS_GOOD = {
+    "hamming_loss", "log_loss", "calibration_error", "taxonomic_loss", "ranking_loss", "coverage_error",
+    "false_negatives", "false_discoveries",
+}  # fmt: skip
 
 
 def metric_line(key: str, value: float) -> SimpleNamespace:
-    """Name a metric, and say what it is in a few words."""
     kind, _, size = key.partition("@")
     name, meaning = _WORDS.get(key, (key, ""))
     if size and kind == "precision":
@@ -111,7 +101,6 @@ class Measured:
 
 
 def measure(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: OnProgress) -> Measured:
-    """Predict, and compare with what is true."""
     return (_measure_classes if rows.has_classes else _measure_labels)(rows, y, unknown, on_progress)
 
 
@@ -135,8 +124,7 @@ def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: O
         found["log_loss"] = log_loss(truth[part], probabilities[part])
         return found | _calibration(truth[part], probabilities[part])
 
-    metrics = metrics_of(slice(None))
-    limits = shown_thresholds(rows.classifier)
+    metrics, limits = metrics_of(slice(None)), shown_thresholds(rows.classifier)
     limits = None if limits is None else limits[columns]
     outcomes = Outcomes(truth, predicted, scores, np.arange(len(rows)), columns, number, limits)
     notes = _label_notes(truth, len(rows.label_names))
@@ -144,11 +132,8 @@ def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: O
         notes.append(_search_note(outcomes, len(rows.label_names)))
     metrics |= _controlled_share(rows.classifier, outcomes)
     seen = np.flatnonzero(row_observed_counts(truth))
-
-    def metrics_of_seen(part: Array) -> dict[str, float]:
-        return metrics_of(seen[part])
-
-    return Measured(outcomes, metrics, notes, len(seen), metrics_of_seen, probabilities=probabilities)
+    found = Measured(outcomes, metrics, notes, len(seen), lambda part: metrics_of(seen[part]))
+    return replace(found, probabilities=probabilities)
 
 
 def _search_note(outcomes: Outcomes, n_labels: int) -> str:
@@ -235,19 +220,11 @@ def _measure_classes(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: 
         limits = np.array([float(has_probabilities) - limits[-1], limits[-1]])
     outcomes = Outcomes(truth, predicted, scores[exact], known[exact], np.arange(len(names)), number, limits)
 
-    def class_labels(classes: Array) -> LabelMatrix:
-        """Give inner nodes as rows of which nothing is observed."""
-        known = np.isin(classes, names)
-        positives = sp.lil_array((len(classes), len(names)), dtype=np.int8)
-        positives[np.flatnonzero(known), class_codes(classes[known], names)] = 1
-        seen = np.repeat(known[:, None], len(names), axis=1).astype(np.int8)
-        return LabelMatrix(sp.csr_array(positives), None if known.all() else sp.csr_array(seen))
-
     def metrics_of(part: Any) -> dict[str, float]:
         if has_probabilities:
             names_there = predicted_names[part]
             found = class_summary(true[part], scores[part], names, taxonomy=taxonomy, y_pred=names_there)
-            return found | _calibration(class_labels(true[part]), scores[part])
+            return found | _calibration(_as_labels(true[part], names), scores[part])
         accuracy = outcomes.hits[part].nnz / max(1, outcomes.truth[part].positives.shape[0])
         return {"accuracy": accuracy} | score_table(truth[part], outcomes.scores[part], predicted[part])
 
@@ -259,9 +236,12 @@ def _measure_classes(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: 
 
 
 def _as_labels(classes: Array, names: list[str]) -> LabelMatrix:
-    columns = class_codes(classes, names)
-    entries = (np.ones(len(columns), np.int8), columns, np.arange(len(columns) + 1))
-    return LabelMatrix(sp.csr_array(entries, shape=(len(columns), len(names))), None, names)
+    """Write classes as labels; of rows with a node above them nothing is observed."""
+    known = np.isin(classes, names)
+    places = (np.flatnonzero(known), class_codes(classes[known], names))
+    positives = sp.csr_array((np.ones(len(places[0]), np.int8), places), shape=(len(classes), len(names)))
+    seen = np.repeat(known[:, None], len(names), axis=1).astype(np.int8)
+    return LabelMatrix(positives, None if known.all() else sp.csr_array(seen), names)
 
 
 def class_notes(n_rows: int, n_known: int, n_exact: int) -> list[str]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from types import SimpleNamespace as Drawn
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from labelweave.app.display.figures import letters_across, shortened
 from labelweave.app.display.graph_drawing import GraphDrawing, graph_drawing, line_widths, strongest
 from labelweave.app.display.icicle import icicle_of, rarest_parents, tail_names
 from labelweave.app.display.label_order import cluster_order
-from labelweave.app.display.label_texts import letters_across, shortened
 from labelweave.app.report.label_numbers import LabelNumbers, NodeNumbers, count_words
 from labelweave.foundation.array_types import Array, Floats, LabelsByLabels, RowsByLabels
 from labelweave.labels import CliqueGraph, LabelMatrix, Taxonomy
@@ -27,6 +28,7 @@ _MOST_BARS, _BAR = 40, 22.0
 _LONGEST_NAME, _PHONE_LETTER = 24, 11.5  # phones have larger letters
 _WIDTH, _HEIGHT = 640.0, 280.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72.0, 12.0, 12.0, 52.0  # for words at the edges
+_WORDS = 200.0  # room beside the bars of members, on phones too
 _MARGIN = 10.0
 _ENOUGH_TICKS = 2
 _SHORTEST_AXIS = 0.3  # in powers of ten
@@ -50,19 +52,17 @@ _SMALLEST, _LARGEST_POINT = 2.5, 9.0
 def frequency_picture(numbers: LabelNumbers, names: list[str]) -> Drawn | None:
     """Place labels by their rows, on a logarithmic axis, and F1 scores; None if fewer than two have rows.
 
-    Where labels are about equally frequent, which would be one column of points, they stand in the order of
-    their F1 scores.
+    Those that are about equally frequent, which would be one column of points, stand in the order of F1.
     """
     shown = np.flatnonzero(numbers.positive > 0)
     if len(shown) < 2:
         return None
     shown = shown[np.argsort(numbers.positive[shown], kind="stable")]
     counts, f1 = numbers.positive[shown], numbers.f1[shown]
-    is_balanced = counts[-1] < _BALANCED * counts[0]
-    if is_balanced:
+    if counts[-1] < _BALANCED * counts[0]:
         return _ranked_picture(shown[np.argsort(f1, kind="stable")], numbers, names)
     x, y = _across(counts, counts), _down(f1)
-    kept = np.unique(np.linspace(0, len(shown) - 1, min(_MOST_POINTS, len(shown))).round().astype(np.intp))
+    kept = evenly(len(shown), _MOST_POINTS)
     points = [Drawn(x=x[k], y=y[k], name=names[shown[k]], n_rows=counts[k], f1=f1[k]) for k in kept.tolist()]
     ticks = _round_counts(math.ceil(counts[0]), int(counts[-1])) if counts[-1] >= 1 else []
     x_ticks = list(zip(_across(np.array(ticks), counts), [f"{count:,}" for count in ticks], strict=True))
@@ -96,27 +96,50 @@ def reliability_picture(truth: LabelMatrix, probabilities: RowsByLabels | None) 
                  least=CALIBRATION_FROM, n_entries=int(counts.sum()), **size)  # fmt: skip
 
 
+def evenly(count: int, most: int) -> Array:
+    """Choose at most so many of a count of things, at even steps."""
+    return np.unique(np.linspace(0, count - 1, min(most, count)).round().astype(np.intp))
+
+
+def _bars(left: float, scale: float, bars: Iterable[tuple[str, str, str, float, str]], **more: Any) -> Drawn:
+    """Place a bar a line: its name on the left, its words, a kind, a value, and what it says at length."""
+    drawn = []
+    for k, (name, words, kind, value, whole) in enumerate(bars):
+        place = {"y": _TOP + k * _BAR, "width": round(scale * value, 1)}
+        drawn.append(Drawn(name=name, words=words, kind=kind, whole=whole, **place))
+    height = 2 * _TOP + len(drawn) * _BAR
+    return Drawn(bars=drawn, width=_WIDTH, height=height, left=left, bar=_BAR, is_ranked=True, **more)
+
+
 def _ranked_picture(shown: Array, numbers: LabelNumbers, names: list[str]) -> Drawn:
     """Draw a bar a label from the lowest to the highest F1 score, its name along it where that has room."""
-    kept = shown[
-        np.unique(np.linspace(0, len(shown) - 1, min(_MOST_BARS, len(shown))).round().astype(np.intp))
-    ]
+    kept, counts = shown[evenly(len(shown), _MOST_BARS)].tolist(), numbers.positive[shown]
     longest = max(letters_across(names[label]) for label in kept)
     left = float(_PHONE_LETTER * min(longest, _LONGEST_NAME) + 2 * _MARGIN)
-    wide, bars = _WIDTH - left - _RIGHT - 5 * _PHONE_LETTER, []
-    for place, label in enumerate(kept.tolist()):
-        f1, y = float(numbers.f1[label]), _TOP + place * _BAR
-        text = shortened(names[label], _LONGEST_NAME)
-        bars.append(Drawn(y=y, width=round(f1 * wide, 1), name=names[label], text=text, f1=f1,
-                          n_rows=float(numbers.positive[label])))  # fmt: skip
-    size = {"width": _WIDTH, "height": _TOP * 2 + len(kept) * _BAR, "left": left, "bar": _BAR}
-    counts = numbers.positive[shown]
-    between = (float(counts.min()), float(counts.max()))
-    return Drawn(is_ranked=True, points=bars, left_out=len(shown) - len(kept), between=between, **size)
+    bars = []
+    for label in kept:
+        f1, rows = float(numbers.f1[label]), count_words(numbers.positive[label])
+        text, whole = shortened(names[label], _LONGEST_NAME), f"{names[label]}: {rows} rows, F1 {f1:.2f}"
+        bars.append((text, f"{f1:.2f}", "for", f1, whole))
+    more = {"left_out": len(shown) - len(kept), "between": (float(counts.min()), float(counts.max()))}
+    return _bars(left, _WIDTH - left - _RIGHT - 5 * _PHONE_LETTER, bars, **more)
+
+
+def combination_picture(found: Any) -> Drawn | None:
+    """Draw a bar a member of an automatic model, and one of the combination; None where there is none."""
+    if found is None:
+        return None
+    bars = []
+    for one in found.members:
+        loss, kind = one["left_out_loss"], "for" if one["weight"] > 0 else "unused"
+        bars.append((one["name"], f"{loss:.3f}, weight {one['weight']:.2f}", kind, loss, ""))
+    bars.append(("combination", f"{found.loss:.3f}", "against", found.loss, ""))
+    left = max(2 * _LEFT, 16 + _PHONE_LETTER * max(len(one["name"]) for one in found.members))
+    scale = (_WIDTH - left - _WORDS) / max(*(bar[3] for bar in bars), 1e-9)
+    return _bars(left, scale, bars, facts=found)
 
 
 def _across(counts: Array, all_counts: Array) -> list[float]:
-    """Place numbers of rows between the left and the right edge."""
     low, high = np.log10(all_counts.min()), np.log10(all_counts.max())
     share = (np.log10(counts) - low) / max(high - low, _SHORTEST_AXIS)
     places = _LEFT + _MARGIN + share * (_WIDTH - _LEFT - _RIGHT - 2 * _MARGIN)
@@ -129,7 +152,7 @@ def _down(f1: Array) -> list[float]:
 
 
 def _round_counts(low: int, high: int) -> list[int]:
-    """Give numbers for the axis: powers of ten, or finer ones where these are few."""
+    """Return numbers for the axis: powers of ten, or finer ones where these are few."""
     for steps in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8)):
         powers = range(int(math.log10(low)), int(math.log10(high)) + 1)
         chosen = [round(step * 10**power) for power in powers for step in steps]
@@ -140,7 +163,6 @@ def _round_counts(low: int, high: int) -> list[int]:
 
 
 def _running_median(x: list[float], y: list[float]) -> list[tuple[float, float]]:
-    """Summarise ten groups of labels of about one frequency."""
     if len(x) < _ENOUGH_FOR_MEDIAN:
         return []
     groups = zip(np.array_split(x, _GROUPS), np.array_split(y, _GROUPS), strict=True)

@@ -19,6 +19,17 @@ import numpy as np
 import numpy.typing as npt
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+import labelweave
+from labelweave.app.facts import (
+    certificate_words,
+    decision_lines,
+    fact_lines,
+    label_lines,
+    model_facts,
+    origin_lines,
+    parameter_words,
+)
+from labelweave.app.report import pictures
 from labelweave.app.report.label_numbers import (
     LabelNumbers,
     count_words,
@@ -28,24 +39,12 @@ from labelweave.app.report.label_numbers import (
 )
 from labelweave.app.report.label_structure import LabelStructure
 from labelweave.app.report.measured import Measured, measure, metric_line
-from labelweave.app.report.members import tried_members
-from labelweave.app.report.model_words import model_lines
-from labelweave.app.report.pictures import (
-    correlation_picture,
-    frequency_picture,
-    graph_picture,
-    reliability_picture,
-    tree_branches,
-    tree_picture,
-)
 from labelweave.app.report.reported_rows import ReportedRows, read_rows
 from labelweave.app.report.row_examples import RowExamples
-from labelweave.app.report.suspects import suspects
-from labelweave.app.report.weak_labels import chief_confusions, weak_labels
+from labelweave.app.report.weak_labels import chief_confusions, suspects, weak_labels
 from labelweave.app.report.yardstick import baseline_metrics, intervals, verdict
 from labelweave.decisions.layers import taxonomy_of
 from labelweave.foundation.arguments import checked
-from labelweave.labels import LabelMatrix
 from labelweave.model_files.safe_file import replacing_file
 
 
@@ -88,7 +87,6 @@ class ReportOptions:
 
 
 def rendered(content: Mapping[str, Any]) -> str:
-    """Write the page."""
     script = (resources.files(__package__) / "templates" / "report.js").read_text(encoding="utf-8")
     digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return _environment().get_template("report.html").render(content, script=script, digest=digest)
@@ -97,7 +95,7 @@ def rendered(content: Mapping[str, Any]) -> str:
 @cache
 def _environment() -> Environment:
     blocks: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True, "undefined": StrictUndefined}
-    environment = Environment(loader=PackageLoader("labelweave.app.report"), autoescape=True, **blocks)
+    environment = Environment(loader=PackageLoader(__package__), autoescape=True, **blocks)
     filters: dict[str, Callable[..., str]] = {
         "share": lambda value, digits=2: "–" if np.isnan(value) else f"{value:.{digits}f}",
         "decimal": lambda value: "undefined" if np.isnan(value) else f"{value:.4f}",
@@ -167,30 +165,27 @@ def write_report(
     options, tell = options or ReportOptions(), on_progress or (lambda words: None)
     rows = read_rows(model, X, row_names)
     measured = measure(rows, y, options.unknown_labels, tell)
-    _refuse_nothing(measured.outcomes.truth)
-    tell("looking into weak labels")
-    numbers = label_numbers(measured.outcomes, measured.probabilities)
-    content = _performance(rows, measured, numbers, options) | _structure(rows, measured, numbers)
-    tell("looking for wrong labels")
-    content["suspects"] = suspects(rows, measured)
-    tell("writing")
-    html = rendered(content | {"title": options.title, "facts": dict(options.facts) | model_lines(rows)})
-    with replacing_file(path) as file:
-        file.write(html.encode(errors="backslashreplace"))  # names of files may have bytes that are no text
-
-
-def _refuse_nothing(truth: LabelMatrix) -> None:
+    truth = measured.outcomes.truth
     if not truth.positives.nnz:
         raise ValueError(
             f"None of the {len(truth)} rows has a label; a report compares predictions with labels, so give "
             "data that have some."
         )
+    tell("looking into weak labels")
+    numbers = label_numbers(measured.outcomes, measured.probabilities)
+    content = _performance(rows, measured, numbers, options) | _structure(rows, measured, numbers)
+    tell("looking for wrong labels")
+    content["suspects"] = suspects(rows, measured, content["structure"])
+    tell("writing")
+    facts = dict(options.facts) | _model_lines(model, content["structure"])
+    html = rendered(content | {"title": options.title, "facts": facts})
+    with replacing_file(path) as file:
+        file.write(html.encode(errors="backslashreplace"))  # names of files may have bytes that are no text
 
 
 def _performance(
     rows: ReportedRows, measured: Measured, numbers: LabelNumbers, options: ReportOptions
 ) -> dict[str, Any]:
-    """Say how well the model does, on which labels not, and show rows."""
     outcomes, names = measured.outcomes, measured.outcomes.names
     examples = RowExamples(rows, outcomes)
     baseline, found = baseline_metrics(measured, taxonomy_of(rows.classifier)), intervals(measured)
@@ -207,8 +202,8 @@ def _performance(
         "numbers": numbers,
         "order": order.tolist(),
         "chief": chief_confusions(outcomes),
-        "picture": frequency_picture(numbers, names),
-        "reliability": reliability_picture(outcomes.truth, measured.probabilities),
+        "picture": pictures.frequency_picture(numbers, names),
+        "reliability": pictures.reliability_picture(outcomes.truth, measured.probabilities),
         "weak": weak,
         "weak_examples": {label.label: examples.of_label(label.label) for label in weak},
         "examples": examples.across(options.examples),
@@ -217,21 +212,36 @@ def _performance(
 
 
 def _structure(rows: ReportedRows, measured: Measured, numbers: LabelNumbers) -> dict[str, Any]:
-    """Say what the model holds about its labels."""
     structure, taxonomy = LabelStructure(rows.classifier), taxonomy_of(rows.classifier)
-    correlations, graph = structure.correlations, structure.graph
+    correlations, graph, names = structure.correlations, structure.graph, structure.names
     columns = measured.outcomes.columns
     frequent = np.argsort(-numbers.positive, kind="stable")[:_FREQUENT]
     is_closed = bool(getattr(rows.classifier, "_enforces", False))
     nodes = [] if taxonomy is None else node_numbers(taxonomy, measured, numbers, is_closed)
     return {
         "structure": structure,
-        "tried": tried_members(rows.classifier),
-        "correlations": None if correlations is None else correlation_picture(correlations, structure.names),
-        "graph_picture": None if graph is None else graph_picture(graph, structure.names),
+        "tried": pictures.combination_picture(model_facts(rows.classifier).combination),
+        "correlations": None if correlations is None else pictures.correlation_picture(correlations, names),
+        "graph_picture": None if graph is None else pictures.graph_picture(graph, names),
         "nodes": nodes,
         "is_closed": is_closed,
-        "branches": [] if taxonomy is None else tree_branches(taxonomy, nodes),
-        "tree_picture": None if taxonomy is None else tree_picture(taxonomy, nodes),
+        "branches": [] if taxonomy is None else pictures.tree_branches(taxonomy, nodes),
+        "tree_picture": None if taxonomy is None else pictures.tree_picture(taxonomy, nodes),
         "frequent": [structure.neighbors(int(columns[label])) for label in frequent],
     }
+
+
+def _model_lines(model: Any, structure: LabelStructure) -> dict[str, str]:
+    facts, covariance = model_facts(model), structure.covariance
+    lines = {
+        "model": " around ".join(facts.names),
+        **decision_lines(facts, "changed"),
+        "other than by default": parameter_words(facts.parameters, facts.changed),
+        **origin_lines(facts),
+        **label_lines(facts),
+        "a priori": "" if covariance is None else f"labels vary together ({covariance.kind})",
+        **fact_lines(facts),
+        "certificate": certificate_words(facts),
+        "written by": f"labelweave {labelweave.__version__}",
+    }
+    return {name[0].upper() + name[1:]: text for name, text in lines.items() if text}

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
-from labelweave.app.facts.model_facts import feature_names
+from labelweave.app.facts.model_facts import feature_names, outer_classifier
 from labelweave.decisions.label_scores import row_blocks, rows_of, score_blocks, take_rows
 from labelweave.decisions.layers import Shown, innermost, shown_labels
 from labelweave.estimators import TableModel
@@ -33,14 +31,11 @@ _MOST_COLUMNS = 12  # of a frame that goes into a pipeline
 
 @dataclass(frozen=True)
 class ReportedRows:
-    """A classifier, rows in its features, and what the rows are called.
+    """A classifier of the library, perhaps in a wrapper that decides, rows (n, d) in its features, and names.
 
-    classifier: one of the library's, perhaps in a wrapper that decides.
-    feature_names (d,): the names of the features.
     frame: the table that the features were made from.
     columns: those of its columns that are shown.
     text_columns: columns of text, of which features ``column:word`` were made.
-    Shapes: X (n, d).
     """
 
     classifier: Any
@@ -48,7 +43,6 @@ class ReportedRows:
     names: list[str]
     feature_names: Array | None
     frame: Any = None
-    vectorizer: Any = None
     columns: tuple[str, ...] = ()
     text_columns: tuple[str, ...] = ()
 
@@ -57,16 +51,14 @@ class ReportedRows:
 
     @property
     def label_names(self) -> list[str]:
-        """The names of the labels or classes."""
         return [str(name) for name in self.classifier.label_names_]
 
     @property
     def has_classes(self) -> bool:
-        """Whether the model picks one class a row."""
         return bool(self.classifier._form.kind != "labels")
 
     def cells(self, row: int) -> list[tuple[str, str]]:
-        """Give the columns that features were made from with their contents, long ones cut."""
+        """Return the columns that features were made from with their contents, long ones cut."""
         if self.frame is None:
             return []
         part = self.frame.iloc[[row]]
@@ -78,8 +70,7 @@ class ReportedRows:
 
 def read_rows(model: Any, X: Any, row_names: Sequence[Any] | Array | None) -> ReportedRows:
     """Turn what a user holds into rows of features, named by a frame's index or numbers if not as given."""
-    last = model[-1] if isinstance(model, Pipeline) else model
-    classifier = last.classifier_ if isinstance(last, TableModel) else last
+    last, (classifier, _) = model[-1] if isinstance(model, Pipeline) else model, outer_classifier(model)
     if not all(hasattr(classifier, name) for name in ("label_names_", "_form", "decision_function")):
         raise TypeError(
             f"A {type(last).__name__} was given; a report takes a fitted classifier of labelweave, one that "
@@ -93,8 +84,10 @@ def read_rows(model: Any, X: Any, row_names: Sequence[Any] | Array | None) -> Re
     if isinstance(last, TableModel):
         vectorizer, own = last.vectorizer_, np.asarray(last.feature_names_)
         columns = (*vectorizer.text, *vectorizer.categorical, *vectorizer.numeric)
-        rows = ReportedRows(classifier, vectorizer.transform(X), names, own, as_pandas(X), vectorizer)
-        return replace(rows, columns=columns, text_columns=tuple(vectorizer.text))
+        frame = as_pandas(X)
+        return ReportedRows(
+            classifier, vectorizer.transform(X), names, own, frame, columns, tuple(vectorizer.text)
+        )
     features = checked_csr(X, "X") if sp.issparse(X) else X if hasattr(X, "columns") else numbers_of(X, "X")
     means = getattr(innermost(classifier), "feature_means_", None)
     features = features if means is None or hasattr(X, "columns") else filled(features, means)
@@ -106,19 +99,16 @@ def read_rows(model: Any, X: Any, row_names: Sequence[Any] | Array | None) -> Re
 
 def _piped_rows(model: Pipeline, classifier: Any, X: Any, names: list[str]) -> ReportedRows:
     """Take rows through the steps before the classifier; texts and frames are shown as they came."""
-    before, own = model[:-1], None
-    with suppress(AttributeError, ValueError, NotFittedError):  # of steps that do not name what they make
-        own = np.asarray(before.get_feature_names_out(), dtype=object)
-    features = before.transform(X)
+    own, features = feature_names(model), model[:-1].transform(X)
     if hasattr(X, "iloc") and hasattr(X, "columns"):
-        return ReportedRows(classifier, features, names, own, X, None, tuple(X.columns[:_MOST_COLUMNS]))
+        return ReportedRows(classifier, features, names, own, X, tuple(X.columns[:_MOST_COLUMNS]))
     if not all(isinstance(row, str) for row in X):
         return ReportedRows(classifier, features, names, own)
     import pandas as pd
 
     own = None if own is None else np.char.add("text:", own)
     frame = pd.DataFrame({"text": list(X)})
-    return ReportedRows(classifier, features, names, own, frame, None, ("text",), ("text",))
+    return ReportedRows(classifier, features, names, own, frame, ("text",), ("text",))
 
 
 def _row_names(X: Any, row_names: Sequence[Any] | Array | None) -> list[str]:
@@ -126,11 +116,8 @@ def _row_names(X: Any, row_names: Sequence[Any] | Array | None) -> list[str]:
     if row_names is None:
         index = getattr(X, "index", None)
         row_names = range(n_rows) if index is None or callable(index) else list(index)
-    if (
-        isinstance(row_names, (str, bytes))
-        or not isinstance(row_names, Iterable)
-        or getattr(row_names, "ndim", 1) != 1
-    ):
+    is_list = isinstance(row_names, Iterable) and not isinstance(row_names, (str, bytes))
+    if not is_list or getattr(row_names, "ndim", 1) != 1:
         raise ValueError(f"row_names is {shown(row_names)}; give a list of names, one a row.")
     names = [str(name) for name in row_names]
     if len(names) != n_rows:
@@ -164,8 +151,7 @@ class Outcomes:
 
     @property
     def names(self) -> list[str]:
-        """The names of the labels."""
-        return [] if self.truth.names is None else self.truth.names.tolist()
+        return self.truth.words
 
     @property
     def is_searched(self) -> bool:
@@ -173,7 +159,7 @@ class Outcomes:
         return bool(sp.issparse(self.scores))
 
     def scores_of(self, labels: Any) -> Array:
-        """Give the scores of some labels, or of one; what was not found in a search is below all that was."""
+        """Return scores of labels, or of one; what was not found in a search is below all that was."""
         table = self.scores[:, labels]
         if not self.is_searched:
             return np.asarray(table)
@@ -184,7 +170,7 @@ class Outcomes:
         return filled
 
     def highest_score(self, label: int) -> float:
-        """Give the highest score of a label where it is observed; NaN where a search found none there."""
+        """Return the highest score of a label where it is observed; NaN where a search found none there."""
         observed, column = self.truth.observed, self.scores[:, [label]]
         column = column if observed is None else column[observed[:, [label]].nonzero()[0]]
         found = column.data if self.is_searched else column
@@ -198,17 +184,14 @@ class Outcomes:
 
     @cached_property
     def hits(self) -> sp.csr_array:
-        """The true labels that are predicted."""
         return _ones(self.truth.positives.multiply(self.predicted))
 
     @cached_property
     def missed(self) -> sp.csr_array:
-        """The true labels that are not predicted."""
         return _ones(self.truth.positives - self.hits)
 
     @cached_property
     def wrong(self) -> sp.csr_array:
-        """The predicted labels that are not true."""
         return _ones(self.counted - self.hits)
 
     @cached_property
@@ -238,17 +221,18 @@ def all_labels(rows: ReportedRows, columns: Array, on_progress: OnProgress) -> S
     n_labels, searches = len(rows.label_names), getattr(rows.classifier, "_searches", lambda k: False)
     if n_labels > _FEW_LABELS and len(rows) * n_labels > MOST_SCORES and searches(SEARCHED):
         return _searched_labels(rows, columns, on_progress)
-    parts, word = list[Shown](), "score"
+    parts, word, done = list[Any](), "score", 0
     for block in row_blocks(rows.classifier, rows.X, len(rows.label_names)):
         word, numbers, predicted = shown_labels(rows.classifier, block)
-        parts.append(Shown(word, numbers[:, columns], sp.csr_array(predicted[:, columns].astype(np.int8))))
-        on_progress(f"scored {sum(len(part.numbers) for part in parts)} of {len(rows)} rows")
-    predicted = sp.csr_array(sp.vstack([part.predicted for part in parts]))
-    return Shown(word, np.concatenate([part.numbers for part in parts]), predicted)
+        parts.append((numbers[:, columns], sp.csr_array(predicted[:, columns].astype(np.int8))))
+        done += len(numbers)
+        on_progress(f"scored {done} of {len(rows)} rows")
+    every, found = zip(*parts, strict=True)
+    return Shown(word, np.concatenate(every), sp.csr_array(sp.vstack(found)))
 
 
 def _searched_labels(rows: ReportedRows, columns: Array, on_progress: OnProgress) -> Shown:
-    n_labels, parts = len(rows.label_names), list[Shown]()
+    n_labels, parts = len(rows.label_names), list[Any]()
     for part in panels(len(rows), _ROWS_AT_ONCE):
         block = take_rows(rows.X, np.arange(part.start, part.stop))
         labels, scores = rows.classifier.predict_top(block, SEARCHED)
@@ -256,10 +240,9 @@ def _searched_labels(rows: ReportedRows, columns: Array, on_progress: OnProgress
         numbers = sp.csr_array(entries, shape=(len(labels), n_labels))
         deciding = rows.classifier._deciding_blocks(block)
         predicted = sp.vstack([sp.csr_array(one > 0).astype(np.int8) for one in deciding])
-        parts.append(Shown("score", numbers, sp.csr_array(predicted)))
+        parts.append((numbers, predicted))
         on_progress(f"scored {part.stop} of {len(rows)} rows")
-    tables = (sp.vstack(tables, format="csr") for tables in list(zip(*parts, strict=True))[1:])
-    numbers, predicted = (sp.csr_array(table)[:, columns] for table in tables)
+    numbers, predicted = (sp.csr_array(sp.vstack(tables))[:, columns] for tables in zip(*parts, strict=True))
     numbers.sort_indices()
     return Shown("score", numbers, predicted)
 

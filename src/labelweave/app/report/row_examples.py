@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import logit
 
+from labelweave.app.report.pictures import evenly
 from labelweave.app.report.reported_rows import Outcomes, ReportedRows
 from labelweave.decisions.label_scores import take_rows
 from labelweave.decisions.layers import innermost
@@ -59,10 +60,7 @@ class Explanation(NamedTuple):
 
 
 class LinearScores:
-    """The decisions of a fitted model, taken apart.
-
-    classifier: the model; of a wrapper the classifier in it, whose weights are looked at.
-    """
+    """The decisions of a fitted model, taken apart by the weights of the classifier that scores."""
 
     def __init__(self, classifier: Any) -> None:
         self.classifier = innermost(classifier)
@@ -81,11 +79,8 @@ class LinearScores:
             )
         if not (hasattr(inner, "feature_factors_") or hasattr(inner, "coef_")):
             return f"{kind} keeps no weights of features, so their contributions are not available."
-        kernel = getattr(inner, "kernel_", None)
-        if (
-            isinstance(kernel, Kernel)
-            and explicit_width(kernel, inner.n_features_in_) != inner.n_features_in_
-        ):
+        kernel, width = getattr(inner, "kernel_", None), inner.n_features_in_
+        if isinstance(kernel, Kernel) and explicit_width(kernel, width) != width:
             return f"The weights of this {kind} are of its kernel's explicit features, such as leaves."
         return None
 
@@ -139,13 +134,11 @@ class LinearScores:
         return Explanation(own + others + calibration - taken, intercept, parts, others, calibration, taken)
 
     def _features(self, row: Any) -> tuple[Array, Array]:
-        """Give the numbers and values of the features that a row has."""
+        """Return the numbers and values of the features that a row has."""
         features = FeatureMatrix(row).astype(np.float64)
         scaling = getattr(self.classifier, "scaling_", None)
         features = features if scaling is None else scaling(features)
-        kernel = (
-            getattr(self.classifier, "kernel_", None) if self._linear_sum is None else self._linear_sum[0]
-        )
+        kernel = self._linear_sum[0] if self._linear_sum else getattr(self.classifier, "kernel_", None)
         explicit = features if kernel is None else kernel.explicit_features(features)
         _, places, values = (features if explicit is None else explicit).sparse_rows(np.float64)
         present = values != 0
@@ -165,7 +158,7 @@ class LinearScores:
 
 
 class RowExamples:
-    """Make examples of rows, as the page shows them."""
+    """Rows as the page shows them."""
 
     def __init__(self, rows: ReportedRows, outcomes: Outcomes) -> None:
         self.rows, self.outcomes = rows, outcomes
@@ -186,11 +179,9 @@ class RowExamples:
         missed, wrong, hits = (np.diff(part.indptr) for part in parts)
         order = np.lexsort((-hits, -(missed + wrong)))
         order = order[(missed + wrong + hits)[order] > 0]
-        places = np.unique(np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(np.intp))
-        return [self._example(int(row), self._labels_of(int(row))) for row in order[places]]
+        return [self._example(row, self._labels_of(row)) for row in order[evenly(len(order), count)].tolist()]
 
     def _numbers(self, row: int) -> Array:
-        """Give what the model says of all labels in a row."""
         outcomes = self.outcomes
         if not outcomes.is_searched:
             return np.asarray(outcomes.scores[row])
@@ -215,10 +206,10 @@ class RowExamples:
         if self.linear.why_not is None:
             features = take_rows(self.rows.X, np.array([number]))
             explained = [self._explain(features, row, label) for label in labels]
-        marks = self._marks(explained[0]) if len(explained) == 1 and explained[0] is not None else {}
+        only = explained[0] if len(labels) == 1 else None
         return Shown(
             name=self.rows.names[number],
-            cells=[(column, self._pieces(column, text, marks)) for column, text in self.rows.cells(number)],
+            cells=[(column, self._pieces(column, text, only)) for column, text in self.rows.cells(number)],
             true=self._judged(row, outcomes.truth.positives, "missed", outcomes.missed),
             predicted=self._judged(row, outcomes.predicted, "wrong", outcomes.wrong),
             labels=[self._label(row, label, found) for label, found in zip(labels, explained, strict=True)],
@@ -231,7 +222,6 @@ class RowExamples:
         return self.linear.explain(features, int(outcomes.columns[label]), number, threshold)
 
     def _judged(self, row: int, labels: Any, word: str, errors: Any) -> list[tuple[str, str]]:
-        """Name labels of a row, those that are errors first."""
         bad = set(errors[[row]].indices.tolist())
         every = sorted(labels[[row]].indices.tolist(), key=lambda label: label not in bad)
         return [(self.outcomes.names[label], word if label in bad else "") for label in every]
@@ -239,12 +229,15 @@ class RowExamples:
     def _label(self, row: int, label: int, explained: Explanation | None) -> Shown:
         """Judge a label of a row, with the sum that decided it where that can be taken apart."""
         words = {"found": self.outcomes.hits, "missed": self.outcomes.missed, "wrong": self.outcomes.wrong}
-        verdict = next(word for word, matrix in words.items() if label in matrix[[row]].indices)
-        total, parts = (np.nan, []) if explained is None else (explained.margin, self._parts(explained))
-        name, number = self.outcomes.names[label], float(self._numbers(row)[label])
         limits = self.outcomes.thresholds
-        limit = np.nan if limits is None else float(limits[label])
-        return Shown(name=name, verdict=verdict, number=number, threshold=limit, total=total, parts=parts)
+        return Shown(
+            name=self.outcomes.names[label],
+            verdict=next(word for word, matrix in words.items() if label in matrix[[row]].indices),
+            number=float(self._numbers(row)[label]),
+            threshold=np.nan if limits is None else float(limits[label]),
+            total=np.nan if explained is None else explained.margin,
+            parts=[] if explained is None else self._parts(explained),
+        )
 
     def _parts(self, explained: Explanation) -> list[Shown]:
         """Write a score as lines: the strongest features for and against, all others, and the constants.
@@ -275,23 +268,18 @@ class RowExamples:
         columns = self.rows.text_columns
         return name.removeprefix(f"{columns[0]}:") if len(columns) == 1 else name
 
-    def _marks(self, explained: Explanation) -> dict[str, str]:
-        """Say which features pushed the label up or down."""
+    def _pieces(self, column: str, text: str, explained: Explanation | None) -> list[tuple[str, str]]:
+        """Cut a text at the words of features that pushed the label up or down."""
         names = self.rows.feature_names
-        if names is None:
-            return {}
-        shown = _strongest(explained)
-        return {str(names[part.feature]): "for" if part.amount > 0 else "against" for part in shown}
-
-    def _pieces(self, column: str, text: str, marks: dict[str, str]) -> list[tuple[str, str]]:
-        """Cut a text at the words that have marks."""
-        if column not in self.rows.text_columns or not marks:
+        if column not in self.rows.text_columns or explained is None or names is None:
             return [(text, "")]
+        shown = _strongest(explained)
+        marks = {str(names[part.feature]): "for" if part.amount > 0 else "against" for part in shown}
         return [(piece, marks.get(f"{column}:{piece.lower()}", "")) for piece in _WORD.split(text) if piece]
 
 
 def _log_odds(probability: float) -> float:
-    """Give finite log-odds, of probabilities that are 0 or 1 too."""
+    """Return finite log-odds, of probabilities that are 0 or 1 too."""
     return float(logit(np.clip(probability, _CERTAIN, 1 - _CERTAIN)))
 
 

@@ -1,15 +1,18 @@
-"""Labels that a model does badly on, what stands where they were missed, and what seems to be the reason."""
+"""Labels that a model does badly on, why, what stands where they were missed, and which may be wrong."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
+from labelweave.app.noise import find_label_errors
 from labelweave.app.report.label_numbers import LabelNumbers, count_words
-from labelweave.app.report.reported_rows import SEARCHED, Outcomes
+from labelweave.app.report.label_structure import LabelStructure
+from labelweave.app.report.measured import Measured
+from labelweave.app.report.reported_rows import SEARCHED, Outcomes, ReportedRows
 from labelweave.foundation.array_types import Array
 from labelweave.inference import choose_thresholds
 from labelweave.metrics import f1_score
@@ -20,6 +23,9 @@ _WELL_RANKED = 0.85
 _BADLY_RANKED = 0.7
 _WORTH_SAYING = 0.05
 _OFTEN = 0.25
+_MOST_ENTRIES = 2_000_000  # of rows by labels that are looked at
+_FEWEST_ROWS, _MOST_SUSPECTS = 50, 12
+_LEAST = 0.5  # probability that an entry is wrong
 
 
 class Companion(NamedTuple):
@@ -51,7 +57,6 @@ def companions(outcomes: Outcomes, labels: list[int]) -> list[SimpleNamespace]:
 
 
 def _best(counts: sp.csr_array, names: list[str], expected: Array, label: int) -> list[Companion]:
-    """Order other labels than one by their counts above what is expected."""
     # equal ones by number, however a sparse product orders them
     order = np.lexsort((counts.indices, expected[counts.indices] - counts.data))
     order = order[counts.indices[order] != label][:_MOST]
@@ -97,7 +102,6 @@ def _best_f1(outcomes: Outcomes, labels: list[int]) -> list[tuple[float, float]]
 
 
 def _counts(outcomes: Outcomes, numbers: LabelNumbers, label: int, has_classes: bool) -> list[str]:
-    """Say what the counts say."""
     counts = [count[label] for count in (numbers.positive, numbers.predicted, numbers.missed, numbers.wrong)]
     positive, predicted, missed, wrong = map(count_words, counts)
     said = []
@@ -143,7 +147,6 @@ def _ranking(
 
 
 def _confusions(numbers: LabelNumbers, label: int, beside: SimpleNamespace, has_classes: bool) -> list[str]:
-    """Say which other label it is taken for."""
     missed = numbers.missed[label]
     if not beside.instead or beside.instead[0].n_rows < max(2, _OFTEN * missed):
         return []
@@ -154,3 +157,34 @@ def _confusions(numbers: LabelNumbers, label: int, beside: SimpleNamespace, has_
 
 def _number(value: float) -> str:
     return f"{value:.2f}".replace("-", "−") if value else "0"
+
+
+def suspects(rows: ReportedRows, measured: Measured, structure: LabelStructure) -> list[SimpleNamespace]:
+    """Return the entries that are more likely wrong than right, the likeliest first, and why.
+
+    None are looked for where rows have one class, or are few, make more than two million entries, or have
+    scores of their best labels alone.
+    """
+    outcomes, truth = measured.outcomes, measured.outcomes.truth
+    if rows.has_classes or outcomes.is_searched or len(truth) < _FEWEST_ROWS:
+        return []
+    scores = outcomes.scores if measured.probabilities is None else measured.probabilities
+    if not 0 < outcomes.scores.size <= _MOST_ENTRIES or not np.isfinite(scores).all():
+        return []
+    if not truth.observed_counts().any():
+        return []
+    related: Any = structure.covariance if structure.graph is None else structure.graph
+    if related is None or related.n_labels != truth.n_labels or not getattr(related, "ties_labels", True):
+        related = True
+    found = find_label_errors(None, truth, scores=scores, related=related).ranked(_MOST_SUSPECTS)
+    return [
+        SimpleNamespace(
+            row=rows.names[outcomes.rows[found.rows[place]]],
+            label=outcomes.names[found.labels[place]],
+            recorded=bool(found.recorded[place]),
+            probability=float(found.probability[place]),
+            reasons=found.reasons(place),
+        )
+        for place in range(len(found))
+        if found.probability[place] >= _LEAST
+    ]

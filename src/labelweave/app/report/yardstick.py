@@ -71,7 +71,7 @@ def baseline_metrics(measured: Measured, taxonomy: Taxonomy | None) -> dict[str,
 
 
 def _same_in_all_rows(values: Array, labels: Array, n_rows: int) -> sp.csr_array:
-    """Give the values of some labels, as a sparse table whose rows are all the same."""
+    """Return the values of some labels, as a sparse table whose rows are all the same."""
     labels = np.sort(labels)
     ends = len(labels) * np.arange(n_rows + 1)
     parts = np.tile(values[labels], n_rows), np.tile(labels, n_rows), ends
@@ -92,19 +92,14 @@ def intervals(measured: Measured) -> dict[str, Interval]:
         values = np.array([draw.get(key, np.nan) for draw in draws])
         if np.isfinite(values).sum() > _DRAWS // 2:
             error = _ERRORS * float(np.nanstd(values, ddof=1)) * math.sqrt(size / n_rows)
-            found[key] = _around(key, measured.metrics[key], error)
+            value, highest = measured.metrics[key], math.inf if key in _UNBOUNDED else 1.0
+            found[key] = Interval(max(0.0, value - error), min(highest, value + error))
     return found
-
-
-def _around(key: str, value: float, error: float) -> Interval:
-    highest = math.inf if key in _UNBOUNDED else 1.0
-    return Interval(max(0.0, value - error), min(highest, value + error))
 
 
 def verdict(
     measured: Measured, numbers: LabelNumbers, found: dict[str, Interval], baseline: dict[str, float]
 ) -> list[str]:
-    """Say in sentences whether the model is of use, what it finds, and where it is weak."""
     has_classes = measured.true_nodes is not None
     key, label = ("accuracy", "class") if has_classes else ("micro_f1", "label")
     said = [_against_baseline(key, label, measured, found, baseline)]
@@ -136,11 +131,10 @@ def _against_baseline(
     value, other = measured.metrics[key], baseline.get(key, math.nan)
     interval = found.get(key, Interval(value, value))
     always = f"always predicting the most frequent {label}{'' if label == 'class' else 's'}"
+    said = f"not clearly better than {always}"
     if interval.low > other:
         said = f"better than {always}"
     elif interval.high < other:
         said = f"worse than {always}, which needs no model"
-    else:
-        said = f"not clearly better than {always}"
     shown = "" if key not in found else f" ({interval.low:.2f} to {interval.high:.2f})"
     return f"The model is {said}: {metric_line(key, value).name} {value:.2f}{shown} against {other:.2f}."

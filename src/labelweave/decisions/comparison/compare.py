@@ -207,7 +207,7 @@ def metrics_of_class_sets(estimator: Any, unseen: Any, truth: Any, predicted: An
 
 
 def size_of(estimator: Any) -> float:
-    """Give the bytes of the model's file, or of its pickle where it has no file of its own, or NaN."""
+    """Return the bytes of the model's file, or of its pickle where it has no file of its own, or NaN."""
     if hasattr(estimator, "save"):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model.lw")

@@ -16,11 +16,6 @@ from scipy.stats import t as student
 
 from labelweave.foundation.array_types import Floats
 
-_COLUMNS = {
-    "difference": "mean",
-    "low": "low",
-    "high": "high",
-}  # of a frame, and what a difference calls them
 _WIDTH = 79
 
 
@@ -57,7 +52,6 @@ class Comparison:
 
     @property
     def models(self) -> list[str]:
-        """The models' names."""
         return list(self.values)
 
     @property
@@ -66,7 +60,6 @@ class Comparison:
         return list(self.values[self.reference])
 
     def means(self) -> dict[str, dict[str, float]]:
-        """Average over the folds."""
         return {
             model: {metric: float(np.mean(folds)) for metric, folds in rows.items()}
             for model, rows in self.values.items()
@@ -83,23 +76,16 @@ class Comparison:
         Raises KeyError if a model or metric is unknown.
         Raises ValueError if the level is not between 0 and 1.
         """
-        if not 0 < level < 1:
-            raise ValueError(f"level is {level}; it needs to be between 0 and 1, as 0.95 is.")
         other = self.reference if reference is None else reference
         return self._around_mean(self.values[model][metric] - self.values[other][metric], level)
 
     def interval(self, model: str, metric: str, level: float = 0.95) -> Difference:
-        """Give the mean of a metric over the folds with its interval: the difference to 0.
-
-        level: the level of the interval.
-        Raises KeyError if the model or metric is unknown.
-        Raises ValueError if the level is not between 0 and 1.
-        """
-        if not 0 < level < 1:
-            raise ValueError(f"level is {level}; it needs to be between 0 and 1, as 0.95 is.")
+        """Return the mean of a metric over the folds with its interval, as :meth:`difference` does."""
         return self._around_mean(self.values[model][metric], level)
 
     def _around_mean(self, values: Floats, level: float) -> Difference:
+        if not 0 < level < 1:
+            raise ValueError(f"level is {level}; it needs to be between 0 and 1, as 0.95 is.")
         mean = float(np.mean(values))
         if len(values) < 2 or not np.isfinite(values).all():
             return Difference(mean, float("nan"), float("nan"))
@@ -120,7 +106,7 @@ class Comparison:
         }  # fmt: skip
 
     def to_frame(self) -> Any:
-        """Give the table as a frame: one row a metric, for every model the mean, and difference and interval.
+        """Return a frame of one row a metric: for every model the mean, and difference and interval.
 
         Returns columns (model, "mean"), and for all but the reference (model, "difference"), (model, "low")
             and (model, "high").
@@ -131,7 +117,8 @@ class Comparison:
         for model, means in self.means().items():
             columns[model, "mean"] = list(means.values())
             found = differences.get(model, {}).values()
-            for name, part in _COLUMNS.items() if found else ():
+            for name in ("difference", "low", "high") if found else ():
+                part = "mean" if name == "difference" else name
                 columns[model, name] = [getattr(one, part) for one in found]
         return pd.DataFrame(columns, index=pd.Index(self.metrics, name="metric"))
 

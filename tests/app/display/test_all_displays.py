@@ -1,0 +1,140 @@
+"""What every display promises: given axes, small and large; names as text; refusals in a sentence."""
+
+import inspect
+import sys
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.text import Text
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+
+from labelweave import AutoLabelClassifier, CliqueGraph, LabelGraphClassifier, MaxMarginClassifier, Taxonomy
+from labelweave import display as displays
+from labelweave.labels import LabelCovariance
+from labelweave.solvers import TraceRecord
+from pictures import new_axes, records
+
+NAMES = ["$x", "_b", "a label with a name that is far too long for a picture of any size", "$y$"]
+RANDOM = np.random.default_rng(0)
+P = RANDOM.random((60, 4))
+Y = np.where(RANDOM.random(P.shape) < 0.1, np.nan, (RANDOM.random(P.shape) < P).astype(float))
+TREE = Taxonomy([("all", name) for name in NAMES])
+TRACE = [TraceRecord(k, 0.1 * k, 5 / k, 1 - 1 / k, 1 / k, 1.0) for k in range(1, 9)]
+MEMBERS = [{"name": f"member {k}", "weight": 0.5, "left_out_loss": 0.4 + 0.1 * k} for k in range(2)]
+DRAWN = {
+    "CalibrationCurveDisplay": lambda kind, **ax: kind.from_predictions(
+        Y, P, labels=range(4), label_names=NAMES, **ax
+    ),
+    "CombinationDisplay": lambda kind, **ax: kind(MEMBERS, 0.3).plot(**ax),
+    "DualProgressDisplay": lambda kind, **ax: kind.from_traces(
+        dict.fromkeys(NAMES, TRACE), panels="gap", **ax
+    ),
+    "ErrorRejectDisplay": lambda kind, **ax: kind.from_predictions(
+        np.arange(60) % 4, P / P.sum(axis=1, keepdims=True), name=NAMES[0], **ax
+    ),
+    "LabelCovarianceDisplay": lambda kind, **ax: kind.from_covariance(
+        LabelCovariance.dense(np.eye(4) + 0.5), NAMES, **ax
+    ),
+    "LabelGraphDisplay": lambda kind, **ax: kind.from_graph(CliqueGraph(4, [(0, 1), (1, 2, 3)]), NAMES, **ax),
+    "LabelGraphPathDisplay": lambda kind, **ax: kind(records([0, 1, 1, 1], [0.3] * 4), NAMES, 1).plot(**ax),
+    "LabelQualityDisplay": lambda kind, **ax: kind.from_predictions(
+        Y, P > 0.5, measures="f1", label_names=NAMES, **ax
+    ),
+    "PredictionPathDisplay": lambda kind, **ax: kind.from_predictions(
+        TREE, NAMES[2], [0.1, 0.2, 0.6, 0.1], NAMES, **ax
+    ),
+    "TaxonomyDisplay": lambda kind, **ax: kind.from_predictions(TREE, NAMES * 5, NAMES[::-1] * 5, **ax),
+    "ThresholdCurveDisplay": lambda kind, **ax: kind.from_predictions(
+        Y, P, labels=range(4), thresholds=0.4, label_names=NAMES, **ax
+    ),
+}
+AGAIN = {"DualProgressDisplay": {"panels": "gap"}, "LabelQualityDisplay": {"measures": "f1"}}
+each_display = pytest.mark.parametrize("name", displays.__all__)
+
+
+def drawn(name, **ax):
+    return DRAWN[name](getattr(displays, name), **ax)
+
+
+@each_display
+@pytest.mark.parametrize("size", [(3.4, 3.0), (12, 8)])
+def test_it_draws_into_axes_of_any_size_and_can_draw_again(name, size):
+    first, second = new_axes(*size), new_axes(*size)
+    shown = drawn(name, ax=first)
+    assert shown.ax_ is first
+    assert shown.figure_ is first.figure
+    width = first.get_window_extent().width
+    shown.figure_.canvas.draw()
+    assert shown.plot(second, **AGAIN.get(name, {})) is shown
+    assert shown.ax_ is second
+    assert first.get_window_extent().width > 0.5 * width  # words keep to the room that there is
+
+
+@each_display
+def test_names_are_text_and_no_formulas(name):
+    shown = drawn(name)
+    shown.figure_.canvas.draw()
+    texts = [text.get_text() for text in shown.figure_.findobj(Text)]
+    assert all("$" not in text.replace(r"\$", "") for text in texts if "mathdefault" not in text)
+    assert all(NAMES[2] not in text for text in texts)
+    legends = [one.get_texts() for ax in shown.figure_.axes if (one := ax.get_legend()) is not None]
+    assert not any(text.get_text().startswith("_") for words in legends for text in words)
+
+
+@each_display
+def test_what_is_missing_is_said(name, monkeypatch):
+    with pytest.raises(ValueError, match="ax is 5; give matplotlib's axes"):
+        drawn(name, ax=5)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"install labelweave\[plot\]"):
+        drawn(name)
+
+
+UNFITTED = {
+    "CombinationDisplay": AutoLabelClassifier(),
+    "LabelGraphDisplay": LabelGraphClassifier(),
+    "LabelGraphPathDisplay": LabelGraphClassifier(),
+}
+REFUSED = {
+    "CombinationDisplay": "is no combination of models",
+    "DualProgressDisplay": "LogisticRegression has no trace_",
+    "LabelCovarianceDisplay": "has no label_covariance_ to draw",
+    "LabelGraphDisplay": "has no label_graph_ to draw",
+    "LabelGraphPathDisplay": "has no learned graph, so there are no rounds",
+    "PredictionPathDisplay": "was fitted without a taxonomy",
+    "TaxonomyDisplay": "was fitted without a taxonomy",
+}
+
+
+@each_display
+def test_models_that_do_not_fit_are_refused(name):
+    kind, y = getattr(displays, name), np.arange(60) % 2
+    taken = inspect.signature(kind.from_estimator).parameters
+    rows = {part: given for part, given in (("X", P), ("y", y)) if part in taken}
+    with pytest.raises(NotFittedError):
+        kind.from_estimator(UNFITTED.get(name, MaxMarginClassifier()), **rows)
+    if name in REFUSED:
+        with pytest.raises(TypeError, match=REFUSED[name]):
+            kind.from_estimator(LogisticRegression().fit(P, y), **rows)
+
+
+@pytest.mark.parametrize(
+    ("draw", "error", "words"),
+    [
+        (lambda: displays.DualProgressDisplay.from_traces({"a": 5}), TypeError, "The trace of a is 5"),
+        (lambda: displays.DualProgressDisplay.from_traces({}), ValueError, "There are no fits to draw"),
+        (lambda: displays.LabelQualityDisplay.from_predictions(np.eye(2), np.eye(2), label_names="ab"),
+         ValueError, "The label names are 'ab'"),
+        (lambda: displays.ThresholdCurveDisplay.from_predictions([[1], [0]], [[np.inf], [-np.inf]]),
+         ValueError, "no threshold between them"),
+        (lambda: displays.LabelQualityDisplay.from_predictions(Y, P > 0.5, ax=plt.gca()), ValueError,
+         "1 axes were given for 3 panels"),
+        (lambda: displays.DualProgressDisplay.from_traces(TRACE, ax=plt.gca()), ValueError,
+         "1 axes were given for 2 panels"),
+    ],
+)  # fmt: skip
+def test_what_is_no_picture_is_said(draw, error, words):
+    with pytest.raises(error, match=words):
+        draw()
