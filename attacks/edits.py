@@ -81,6 +81,9 @@ _OTHERS = [
     {"x": 1},
     {"__tuple__": []},
     {"__scalar__": "<f8", "value": 1e300},
+    {"__objects__": ["a", 1, None]},
+    {"__slice__": [0, 1, None]},
+    {"__type__": "|O"},
 ]
 _EXTREMES = [
     np.nan,

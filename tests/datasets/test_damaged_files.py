@@ -26,12 +26,13 @@ from labelweave.datasets import (
 )
 
 DATA = make_text_like(4, 20, 6, words_per_row=4, labels_per_row=2)
-FORMATS = ("mulan", "label xml", "hierarchical", "xmc", "svmlight", "csv", "json")
+FORMATS = ("mulan", "label xml", "hierarchical", "xmc", "xmc.gz", "svmlight", "csv", "json")
 
 
 def written(folder, kind):
     """Write a file; give its path and what reads it."""
-    path = folder / f"t.{'csv' if kind == 'csv' else 'jsonl' if kind == 'json' else 'txt'}"
+    endings = {"csv": "csv", "json": "jsonl", "parquet": "parquet", "xmc.gz": "txt.gz"}
+    path = folder / f"t.{endings.get(kind, 'txt')}"
     if kind in ("mulan", "label xml"):
         other = folder / "other"
         write_mulan(DATA, path if kind == "mulan" else other, other if kind == "mulan" else path)
@@ -39,27 +40,29 @@ def written(folder, kind):
     if kind == "hierarchical":
         write_hierarchical_arff(make_taxonomy(4, 3, depth=2, branching=2), path)
         return path, lambda: read_hierarchical_arff(path)
-    if kind == "xmc":
+    if kind in ("xmc", "xmc.gz"):
         write_xmc(DATA, path)
         return path, lambda: read_xmc(path)
     if kind == "svmlight":
         write_svmlight(DATA, path)
         return path, lambda: read_svmlight(path, n_features=20, n_labels=6, zero_based=True)
-    pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas")
     rows = [{"tags": "a|b", "text": f"word {row}", "size": row / 8} for row in range(4)]
     lines = [json.dumps(row) for row in rows]
     if kind == "csv":
         lines = ["tags,text,size", *(",".join(map(str, row.values())) for row in rows)]
     path.write_text("".join(line + "\n" for line in lines))
+    if kind == "parquet":
+        pandas.DataFrame(rows).to_parquet(path)
     return path, lambda: read_table(path, labels="tags", label_separator="|", text="text", numeric="size")
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", [*FORMATS, "parquet"])
 def test_cuts_at_every_byte(tmp_path, kind):
     path, read = written(tmp_path, kind)
     whole = read()
     content = path.read_bytes()
-    for cut in range(len(content)):
+    for cut in range(0, len(content), 7 if kind == "parquet" else 1):
         path.write_bytes(content[:cut])
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -73,7 +76,7 @@ def test_cuts_at_every_byte(tmp_path, kind):
         at_row_end = content[cut - 1 : cut] == b"\n" or content[cut : cut + 1] == b"\n"
         assert full or at_row_end or sure < len(part), cut
         np.testing.assert_array_equal(part.Y.to_dense()[:sure], whole.Y.to_dense()[:sure])
-        if kind not in ("csv", "json"):
+        if kind not in ("csv", "json", "parquet"):
             dense = [np.asarray(X.todense() if hasattr(X, "todense") else X) for X in (part.X, whole.X)]
             np.testing.assert_array_equal(dense[0], dense[1][: len(part)])
 

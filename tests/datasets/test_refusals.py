@@ -17,9 +17,7 @@ from labelweave.datasets import (
     read_table,
     read_taxonomy,
     read_xmc,
-    write_mulan,
 )
-from labelweave.datasets.csv_tokens import tokenized
 from labelweave.datasets.data_file import DataFileError
 from labelweave.datasets.table_columns import columns_of_frame
 from labelweave.labels import LabelMatrix
@@ -32,7 +30,6 @@ HEAD = "@relation r\n@attribute x numeric\n@attribute 'a b' {0,1}\n"
     ("text", "options", "words"),
     [
         ("@relation r\n@data\n1\n", {"n_labels": 1}, "no attributes"),
-        (HEAD + "@data\n1,0\n", {}, "Nothing says which columns"),
         (HEAD + "@data\n1,0\n", {"n_labels": 2}, "2 labels were asked of"),
         (HEAD + "@data\n1,0\n", {"n_labels": 1, "labels": "middle"}, "labels is 'middle'"),
         (HEAD.replace("{0,1}", "{red,blue}") + "@data\n1,red\n", {"n_labels": 1}, NUMBERED[0]),
@@ -46,18 +43,10 @@ def test_arff_files_without_labels(tmp_path, text, options, words):
         read_mulan(tmp_path / "r.arff", **options)
 
 
-@pytest.mark.parametrize(
-    ("xml", "words"),
-    [
-        ("<labels></labels>", "no labels"),
-        ('<labels><label name="other"/></labels>', "the label 'other'"),
-        ('<?xml version="1.0" encoding="none-such"?><labels/>', "cannot be read|broken XML"),
-    ],
-)
-def test_label_names_of_xml_files(tmp_path, xml, words):
+def test_label_names_of_xml_files(tmp_path):
     (tmp_path / "r.arff").write_text(HEAD + "@data\n1,?\n")
-    (tmp_path / "r.xml").write_text(xml)
-    with pytest.raises(DataFileError, match=words):
+    (tmp_path / "r.xml").write_text('<?xml version="1.0" encoding="none-such"?><labels/>')
+    with pytest.raises(DataFileError, match="cannot be read|broken XML"):
         read_mulan(tmp_path / "r.arff", xml=tmp_path / "r.xml")
     (tmp_path / "r.xml").write_text('<labels><label name="a b"/></labels>')
     with pytest.raises(ValueError, match="n_labels is 2 but"):
@@ -65,22 +54,11 @@ def test_label_names_of_xml_files(tmp_path, xml, words):
     assert np.isnan(read_mulan(tmp_path / "r.arff", xml=tmp_path / "r.xml").Y.to_dense()).all()
 
 
-def test_sparse_rows_with_unobserved_labels_come_back(tmp_path):
-    Y = LabelMatrix.from_any([[1, np.nan, 0], [np.nan, np.nan, 1]])
-    data = LabeledData(sp.csr_array([[0.0, 2.5], [0.0, 0.0]]), Y)
-    write_mulan(data, tmp_path / "s.arff", tmp_path / "s.xml")
-    again = read_mulan(tmp_path / "s.arff", xml=tmp_path / "s.xml")
-    np.testing.assert_array_equal(again.X.toarray(), data.X.toarray())
-    np.testing.assert_array_equal(again.Y.to_signs(), Y.to_signs())
-
-
 def test_data_hold_together():
     Y = LabelMatrix.from_any(np.eye(2))
     assert LabeledData(sp.lil_array(np.eye(2)), Y).X.format == "csr"
     with pytest.raises(ValueError, match="X is no table"):
         LabeledData(np.ones(2), Y)
-    with pytest.raises(ValueError, match="X has 3 rows but Y has 2"):
-        LabeledData(np.ones((3, 1)), Y)
     with pytest.raises(ValueError, match="hold no taxonomy"):
         _ = LabeledData(np.eye(2), Y).classes
     assert LabeledData(np.eye(2), Y).taxonomy is None
@@ -93,10 +71,8 @@ def test_data_hold_together():
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ({"x": 1, "y": {"a": 1}}, "a JSON object"),
         ({"x": 1, "y": ["a", ""]}, "the label ''"),
         ({"x": 1, "y": ["a", [1]]}, "the label"),
-        ({"x": 1, "y": ["a", None]}, "the label None"),
     ],
 )
 def test_label_cells_of_json_lines(tmp_path, row, words):
@@ -135,35 +111,12 @@ def test_label_columns_are_of_ones_and_zeros(tmp_path, text, words):
 
 
 def test_words_of_tables(tmp_path):
-    (tmp_path / "t.unknown").write_text("a,y\n1,2\n")
-    with pytest.raises(DataFileError, match="a name that says nothing of its kind"):
-        read_table(tmp_path / "t.unknown", labels="y")
     (tmp_path / "t.csv").write_text("a,y\n1,b\n")
     with pytest.raises(ValueError, match="unknown_labels is 'keep'"):
         read_table(tmp_path / "t.csv", labels="y", label_names=["b"], unknown_labels="keep")
     (tmp_path / "t.csv").write_text("id,a,y\n,1,b\n")
     with pytest.raises(DataFileError, match=r"t\.csv:2: found nothing in column 'id'"):
         read_table(tmp_path / "t.csv", labels="y", id="id")
-
-
-@pytest.mark.parametrize(
-    ("text", "width", "n_columns"),
-    [
-        (b"a,b\n1,2\n", None, 2), (b"a,b\n1,2", None, 2), (b"a,b\r\n1,2\r\n", None, 2),
-        (b'"a,c",b\n1,2\n', None, 2),
-        (b"\n\n", None, 0), (b"a,b\n1,2\n", 2, 2),
-    ],
-)  # fmt: skip
-def test_records_are_taken_apart(text, width, n_columns):
-    assert len(tokenized(text, ",", width).columns) == n_columns
-
-
-@pytest.mark.parametrize(
-    ("text", "width"),
-    [(b"a\rb\n", None), (b'a"b,c\n', None), (b'"a\n', None), (b"a,b\n1\n", None), (b"a,b\n1,2\n", 3)],
-)
-def test_records_that_are_unusual_are_left_to_others(text, width):
-    assert tokenized(text, ",", width) is None
 
 
 def test_other_arguments_and_files(tmp_path):

@@ -39,20 +39,6 @@ def test_round_trip_keeps_empty_rows_and_width(tmp_path, data, zipped):
     assert again.X.indices.dtype == np.int32
 
 
-@FILES
-@given(data=labeled_data(), where=st.floats(0, 1, exclude_max=True))
-def test_a_cut_file_is_refused_or_ends_after_a_row(tmp_path, data, where):
-    path = tmp_path / "t.svm"
-    write_svmlight(data, path)
-    content = path.read_bytes()
-    path.write_bytes(content[: int(where * len(content))])
-    try:
-        part = read_svmlight(path, data.X.shape[1], data.Y.n_labels)
-    except DataFileError:
-        return
-    np.testing.assert_array_equal(part.X.toarray(), data.X.toarray()[: len(part)])
-
-
 def test_one_based_and_comments(tmp_path):
     path = write(tmp_path / "t.svm", "# made by hand\n0,2 1:0.5 3:2 # row\n 2:1\n")
     data = read_svmlight(path)

@@ -311,53 +311,6 @@ def test_long_cells_are_read_and_the_limit_is_put_back(tmp_path):
     assert csv.field_size_limit() == before
 
 
-def test_a_column_has_one_role():
-    with pytest.raises(ValueError, match="'a' is given as text and as numeric"):
-        TableColumns(text="a", numeric=["a"])
-
-
-cells = st.text(st.characters(exclude_categories=("C",)), max_size=5)
-rows = st.lists(
-    st.fixed_dictionaries(
-        {
-            "id": st.just("i"),
-            "title": cells.map(lambda text: "word " + text),
-            "kind": cells,
-            "size": st.floats(allow_nan=False, allow_infinity=False, width=32),
-            "tags": st.lists(st.sampled_from(["x", "y", "a b"]), unique=True, min_size=1),
-        }
-    ),
-    min_size=1,
-    max_size=4,
-)
-
-
-@FILES
-@given(rows=rows, where=st.floats(0, 1), kind=st.sampled_from(["csv", "json", "parquet"]))
-@pytest.mark.filterwarnings("ignore:.*the last row has no line end")
-def test_a_cut_file_is_refused_or_a_shorter_whole_one(tmp_path, rows, where, kind):
-    columns = TableColumns(**ROLES, label_separator="|")
-    if kind == "csv":
-        path = csv_file(tmp_path / "t.csv", rows=rows)
-    else:
-        path = (
-            json_file(tmp_path / "t.jsonl", rows) if kind == "json" else parquet_file(tmp_path / "t.pq", rows)
-        )
-    whole = read_table_columns(path, columns)
-    assert list(whole.X["kind"]) == [row["kind"] for row in rows]
-    assert [float(value) for value in whole.X["size"]] == [row["size"] for row in rows]
-    content = path.read_bytes()
-    cut = content[: int(where * len(content))]
-    path.write_bytes(cut)
-    try:
-        part = read_table_columns(path, columns, label_names=whole.label_names)
-    except DataFileError:
-        return
-    if kind == "parquet":
-        assert len(part) == len(whole)
-    pd.testing.assert_frame_equal(part.X, whole.X[: len(part)])
-
-
 def test_whole_numbers_are_labels_and_categories_without_a_point(tmp_path):
     path = tmp_path / "t.parquet"
     pd.DataFrame({"f": [1.0, None], "y": [10.0, 20.5]}).to_parquet(path)

@@ -2,16 +2,92 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import sys
+import warnings
 from decimal import Decimal
+from functools import partial
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from labelweave.datasets import DataFileError, TableColumns, read_table, read_table_columns
+from labelweave.datasets import (
+    DataFileError,
+    TableColumns,
+    csv_files,
+    read_table,
+    read_table_columns,
+    table_files,
+)
+from labelweave.datasets.columns import as_array, number, numbers
+from labelweave.datasets.data_file import read_blocks
+from labelweave.datasets.table_files import raw_tables
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
+
+cells = st.one_of(
+    st.sampled_from(["", "?", "NA", "a", "1.5", " -3", "+1e3", '"', "'=1", "é\n", "a,b", "x|y", "\r\n"]),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.text(st.characters(exclude_categories=("Cs",)), max_size=6),
+)
+tables = st.integers(1, 4).flatmap(
+    lambda width: st.lists(st.lists(cells, min_size=width, max_size=width), min_size=1, max_size=8)
+)
+
+
+@settings(max_examples=100)
+@given(rows=tables, quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]), chunk=st.integers(1, 9))
+@pytest.mark.filterwarnings("ignore:.*the last row has no line end")
+def test_rows_that_were_written_are_read_with_their_lines(tmp_path, rows, quoting, chunk):
+    rows = [[cell.replace("\r", "") or "a" for cell in row] for row in rows]
+    path = tmp_path / "t.csv"
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream, quoting=quoting, lineterminator="\n")
+        writer.writerows([[f"c{place}" for place in range(len(rows[0]))], *rows])
+    parts = [*raw_tables(path, chunk)]
+    found = [list(row) for part in parts for row in zip(*part.columns.values(), strict=True)]
+    assert found == [[cell[1:] if cell == "'=1" else cell for cell in row] for row in rows]
+    heights = [1 + sum(cell.count("\n") for cell in row) for row in rows]
+    assert [parts[0].line_of(row) for row in range(len(rows))] == [
+        2 + sum(heights[:k]) for k in range(len(rows))
+    ]
+
+
+any_text = st.text(alphabet="a1é,;\"\n\r\t'=?x\x00", max_size=40)
+
+
+def outcome(path):
+    """Read a table; give its rows and their lines, or what the refusal says."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            (found,) = raw_tables(path)
+        except DataFileError as error:
+            return str(error)
+    return dict(found.columns), [found.line_of(row) for row in range(len(found))]
+
+
+@settings(max_examples=150)
+@given(text=any_text, block_bytes=st.sampled_from([7, 30, 1 << 22]), suffix=st.sampled_from(["csv", "tsv"]))
+def test_pyarrow_and_the_careful_reader_give_the_same(tmp_path, text, block_bytes, suffix):
+    path = tmp_path / f"t.{suffix}"
+    path.write_bytes(text.encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_files, "read_blocks", partial(read_blocks, block_bytes=block_bytes))
+        quick = outcome(path)
+        patch.setattr(table_files, "is_usual", lambda *_: False)
+        assert quick == outcome(path)
+
+
+def test_what_is_missing_without_pyarrow_is_said(tmp_path, monkeypatch):
+    (tmp_path / "t.csv").write_text("f,y\n1,a\n2,b\n")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"need pandas and pyarrow: install labelweave\[table\]"):
+        read_table(tmp_path / "t.csv", labels="y", numeric="f")
 
 
 def test_decimal_commas_may_have_an_exponent(tmp_path):
@@ -85,3 +161,64 @@ def test_truth_is_0_and_1_in_columns_of_numbers_of_every_format(tmp_path):
     (tmp_path / "t.csv").write_text("b,f,y\nTrue,1,p\nyes,2,q\n")
     with pytest.raises(DataFileError, match=r"t.csv:3: found 'yes' in column 'b' of row 1"):
         read_table(tmp_path / "t.csv", training.vectorizer, labels="y")
+
+
+@settings(max_examples=200)
+@given(texts=st.lists(cells, min_size=1, max_size=5))
+def test_numbers_all_at_once_are_those_of_one_by_one(texts):
+    found = numbers(as_array(texts))
+    if found is not None:
+        np.testing.assert_array_equal(found, [number(text) for text in texts])
+
+
+@pytest.mark.parametrize("column", [["1.5", "-2e3", ".5"], ["1", "?", "NA", "nan", ""], ["+1", "7."], ["?"]])
+def test_usual_numbers_are_read_at_once(column):
+    np.testing.assert_array_equal(numbers(as_array(column)), [number(text) for text in column])
+
+
+@pytest.mark.parametrize("column", [["inf"], ["nan", "-nan"], ["1_0"], ["0x1"], ["a"], ["1e999"], ["٣"]])
+def test_other_texts_are_no_numbers(column):
+    assert numbers(as_array(column)) is None
+
+
+def test_labels_are_the_same_however_a_file_holds_them(tmp_path):
+    names = ["a|b", " b |a|b", "", "?", "|", " ? ", "c", "?|a"]
+    frame = pd.DataFrame({"words": ["w"] * len(names), "tags": names})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    lists = [None if name.strip() == "?" else [part for part in name.split("|") if part] for name in names]
+    frame.assign(tags=lists).to_parquet(tmp_path / "t.parquet")
+    columns = TableColumns(labels="tags", label_separator="|", text="words")
+    one, other = (read_table_columns(tmp_path / name, columns) for name in ("t.csv", "t.parquet"))
+    assert list(one.label_names) == list(other.label_names) == ["?", "a", "b", "c"]
+    np.testing.assert_array_equal(one.Y.to_dense(), other.Y.to_dense())
+    np.testing.assert_array_equal(np.isnan(one.Y.to_dense()).all(axis=1), [k in (3, 5) for k in range(8)])
+
+
+def test_columns_of_parquet_files_keep_types_and_gaps(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "whole": pd.array([1, None, 3], "Int64"),
+            "part": [0.5, np.nan, 2.0],
+            "truth": [True, None, False],
+            "kind": pd.Categorical(["a", None, "b"]),
+            "tags": [["x", "y"], None, []],
+        }
+    )
+    frame.to_parquet(tmp_path / "t.parquet")
+    columns = TableColumns(labels="tags", categorical=["kind", "whole"], numeric=["part", "truth"])
+    data = read_table_columns(tmp_path / "t.parquet", columns)
+    assert data.X["kind"].tolist() == ["a", "", "b"]
+    assert data.X["whole"].tolist() == ["1", "", "3"]
+    np.testing.assert_array_equal(data.X[["part", "truth"]], [[0.5, 1], [np.nan, np.nan], [2, 0]])
+    np.testing.assert_array_equal(data.Y.to_dense(), [[1, 1], [np.nan, np.nan], [0, 0]])
+    frame.assign(tags=[["x", " "], None, []]).to_parquet(tmp_path / "bad.parquet")
+    with pytest.raises(DataFileError, match="the label ' ' in column 'tags' of row 0"):
+        read_table_columns(tmp_path / "bad.parquet", columns)
+
+
+@pytest.mark.parametrize("line", ['{"f": 1, "f": 2}', '{"f": "a:b", "f": ""}', '{"f": {"a": 1, "a": 1}}'])
+def test_names_that_come_twice_are_found_whatever_colons_there_are(tmp_path, line):
+    (tmp_path / "t.jsonl").write_text('{"f": "a:b"}\n' + line + "\n")
+    with pytest.raises(DataFileError, match="twice in one object") as caught:
+        read_table_columns(tmp_path / "t.jsonl", TableColumns(text="f"))
+    assert caught.value.line == 2

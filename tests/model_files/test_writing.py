@@ -22,20 +22,6 @@ def test_same_content_gives_same_bytes(tmp_path):
     assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
 
 
-@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt, MemoryError])
-@pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_an_interrupted_write_keeps_the_old_file(small_file, monkeypatch, error, step):
-    def fail(*arguments):
-        raise error
-
-    before = small_file.read_bytes()
-    monkeypatch.setattr(os, step, fail)
-    with pytest.raises(error):
-        write(small_file, {"new": True})
-    assert small_file.read_bytes() == before
-    assert os.listdir(small_file.parent) == [small_file.name]
-
-
 def test_refused_content_leaves_no_file(tmp_path):
     with pytest.raises(TypeError):
         write(tmp_path / "m", {"a": object()})

@@ -43,7 +43,6 @@ class Attribute:
 
     @cached_property
     def is_binary(self) -> bool:
-        """Whether the values are 0 and 1, in this order."""
         return self.values == ("0", "1")
 
     @cached_property
@@ -53,7 +52,6 @@ class Attribute:
 
     @cached_property
     def codes(self) -> dict[str, int]:
-        """The position of each nominal value."""
         return {value: code for code, value in enumerate(self.values)}
 
     def parse(self, cell: str) -> float:
@@ -125,7 +123,6 @@ def _distinct(attributes: list[Attribute]) -> tuple[tuple[Attribute, ...], tuple
 
 
 def warn_of_repeated(path: PathLike, header: ArffHeader) -> None:
-    """Warn of attributes that are called as earlier ones."""
     if header.repeated:
         last = header.attributes[header.repeated[-1][1]]
         said = (

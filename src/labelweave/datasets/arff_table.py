@@ -10,6 +10,7 @@ import math
 import re
 import warnings
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, pairwise
@@ -131,7 +132,6 @@ class ArffRows:
 
     @cached_property
     def _by_column(self) -> Any:
-        """The cells in a form whose columns are taken out in little time."""
         return sp.csc_array(self.table) if sp.issparse(self.table) else self.table
 
     def _codes(self, column: int) -> npt.NDArray[Any]:
@@ -204,15 +204,15 @@ def data_lines(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 
 def read_rows(path: PathLike, attributes: Sequence[Attribute], lines: Iterator[tuple[int, str]]) -> ArffRows:
-    """Read all rows after ``@data``."""
-    parser: DenseRowParser | SparseRowParser | None = None
+    parser, is_sparse, number = None, False, 0
     for number, row in data_lines(lines):
         if parser is None:
-            parser = (SparseRowParser if row.startswith("{") else DenseRowParser)(path, attributes)
+            is_sparse = row.startswith("{")
+            parser = RowParser(path, attributes, is_sparse)
         parser.add(number, row)
     if parser is None:
         raise DataFileError(path, None, "no rows after @data", "at least one row")
-    if isinstance(parser, DenseRowParser) and _may_be_cut(attributes[-1]):
+    if not is_sparse and _may_be_cut(attributes[-1]):
         warn_open_end(path, number)
     return parser.rows()
 
@@ -223,15 +223,65 @@ def _may_be_cut(attribute: Attribute) -> bool:
     return not values or any(later.startswith(value) for value, later in pairwise(values))
 
 
-class _RowParser:
-    """The numbers read so far, and the lines of their rows."""
+class RowParser:
+    """The numbers read so far of rows: cells between commas or, sparse, ``{column value, ...}`` from 0 on.
 
-    def __init__(self, path: PathLike, attributes: Sequence[Attribute]) -> None:
-        self._path = path
-        self._attributes = attributes
+    Lines of plain numbers take a short way; what it lets through is looked at in the end.
+    """
+
+    def __init__(self, path: PathLike, attributes: Sequence[Attribute], is_sparse: bool = False) -> None:
+        self._path, self._attributes, self._is_sparse = path, attributes, is_sparse
         self._all_direct = all(attribute.is_direct for attribute in attributes)
-        self._values: list[float] = []
-        self._lines: list[int] = []
+        self._values, self._columns = list[float](), list[int]()
+        self._counts, self._lines = list[int](), list[int]()
+
+    def add(self, number: int, line: str) -> None:
+        if not self._is_sparse:
+            self.add_cells(number, split_cells(self._path, number, line))
+            return
+        if line[0] != "{" or line[-1] != "}":
+            raise DataFileError(self._path, number, "a row that is not in braces", "{column value, ...}")
+        body = line[1:-1].strip(" \t")
+        columns, values = self._pairs(number, body) if body else ([], [])
+        if len(set(columns)) < len(columns):
+            repeated = next(column for column in columns if columns.count(column) > 1)
+            found = f"column {repeated} more than once"
+            raise DataFileError(self._path, number, found, "each column once a row")
+        self._columns.extend(columns)
+        self._keep(number, values)
+
+    def add_cells(self, number: int, cells: list[str]) -> None:
+        if len(cells) != len(self._attributes):
+            found, expected = f"a row of {len(cells)} cells", f"{len(self._attributes)}, one a column"
+            raise DataFileError(self._path, number, found, expected)
+        if self._is_plain(",".join(cells)):
+            with suppress(ValueError):
+                self._keep(number, list(map(float, cells)))
+                return
+        self._keep(number, [self._parsed(number, column, cell) for column, cell in enumerate(cells)])
+
+    def _keep(self, number: int, values: list[float]) -> None:
+        self._values.extend(values)
+        self._counts.append(len(values))
+        self._lines.append(number)
+
+    def rows(self) -> ArffRows:
+        """Give the cells as an ndarray, or as a CSR array without stored zeros."""
+        n_rows, width, data = len(self._lines), len(self._attributes), np.array(self._values, float)
+        columns = np.array(self._columns, np.int64) if self._is_sparse else np.tile(np.arange(width), n_rows)
+        is_binary = np.array([attribute.is_binary for attribute in self._attributes])[columns]
+        is_wrong = np.isinf(data) | (is_binary & (data != 0) & (data != 1) & ~np.isnan(data))
+        for place in np.flatnonzero(is_wrong)[:1]:
+            attribute = self._attributes[columns[place]]
+            line = self._lines[int(np.searchsorted(np.cumsum(self._counts), place, side="right"))]
+            expected = "0 or 1" if attribute.kind == "nominal" else "a finite number"
+            found = f"{data[place]:g} in attribute {attribute.name!r}"
+            raise DataFileError(self._path, line, found, expected)
+        if not self._is_sparse:
+            return ArffRows(self._path, self._attributes, data.reshape(n_rows, width), self._lines)
+        table = with_narrow_indices(csr_from_counts(data, columns, self._counts, width))
+        table.eliminate_zeros()
+        return ArffRows(self._path, self._attributes, table, self._lines)
 
     def _parsed(self, number: int, column: int, cell: str) -> float:
         attribute = self._attributes[column]
@@ -244,95 +294,13 @@ class _RowParser:
     def _is_plain(self, text: str) -> bool:
         return self._all_direct and not _NOT_PLAIN.search(text)
 
-    def _out_of_place(self, data: npt.NDArray[Any], columns: Any) -> npt.NDArray[np.intp]:
-        """Find what the short way lets through: overflow, and numbers a {0,1} attribute does not list."""
-        binary = np.array([attribute.is_binary for attribute in self._attributes])[columns]
-        return np.argwhere(np.isinf(data) | (binary & (data != 0) & (data != 1) & ~np.isnan(data)))
-
-    def _refuse(self, row: int, column: int, value: float) -> None:
-        attribute = self._attributes[column]
-        expected = "0 or 1" if attribute.kind == "nominal" else "a finite number"
-        found = f"{value:g} in attribute {attribute.name!r}"
-        raise DataFileError(self._path, self._lines[row], found, expected)
-
-
-class DenseRowParser(_RowParser):
-    """Collect rows of comma-separated cells."""
-
-    def add(self, number: int, line: str) -> None:
-        """Take one row."""
-        self.add_cells(number, split_cells(self._path, number, line))
-
-    def add_cells(self, number: int, cells: list[str]) -> None:
-        """Take one row already split into cells."""
-        if len(cells) != len(self._attributes):
-            found, expected = f"a row of {len(cells)} cells", f"{len(self._attributes)}, one a column"
-            raise DataFileError(self._path, number, found, expected)
-        self._values.extend(self._numbers(number, cells))
-        self._lines.append(number)
-
-    def rows(self) -> ArffRows:
-        """Give the cells, as a dense table."""
-        table = np.array(self._values).reshape(len(self._lines), len(self._attributes))
-        for row, column in self._out_of_place(table, slice(None))[:1]:
-            self._refuse(row, column, table[row, column])
-        return ArffRows(self._path, self._attributes, table, self._lines)
-
-    def _numbers(self, number: int, cells: list[str]) -> list[float]:
-        if self._is_plain(",".join(cells)):
-            try:
-                return list(map(float, cells))
-            except ValueError:
-                pass
-        return [self._parsed(number, column, cell) for column, cell in enumerate(cells)]
-
-
-class SparseRowParser(_RowParser):
-    """Collect rows of the form ``{column value, column value, ...}``, columns counted from zero."""
-
-    def __init__(self, path: PathLike, attributes: Sequence[Attribute]) -> None:
-        super().__init__(path, attributes)
-        self._columns: list[int] = []
-        self._counts: list[int] = []
-
-    def add(self, number: int, line: str) -> None:
-        """Take one row."""
-        if line[0] != "{" or line[-1] != "}":
-            raise DataFileError(self._path, number, "a row that is not in braces", "{column value, ...}")
-        body = line[1:-1].strip(" \t")
-        columns, values = self._pairs(number, body) if body else ([], [])
-        if len(set(columns)) < len(columns):
-            repeated = next(column for column in columns if columns.count(column) > 1)
-            raise DataFileError(
-                self._path, number, f"column {repeated} more than once", "each column once a row"
-            )
-        self._columns.extend(columns)
-        self._values.extend(values)
-        self._counts.append(len(columns))
-        self._lines.append(number)
-
-    def rows(self) -> ArffRows:
-        """Give the cells, as a CSR table without stored zeros."""
-        data, columns = np.array(self._values, float), np.array(self._columns, np.int64)
-        for (place,) in self._out_of_place(data, columns)[:1]:
-            row = int(np.searchsorted(np.cumsum(self._counts), place, side="right"))
-            self._refuse(row, columns[place], data[place])
-        table = with_narrow_indices(csr_from_counts(data, columns, self._counts, len(self._attributes)))
-        table.eliminate_zeros()
-        return ArffRows(self._path, self._attributes, table, self._lines)
-
     def _pairs(self, number: int, body: str) -> tuple[list[int], list[float]]:
         if self._is_plain(body):
-            try:
+            with suppress(ValueError):
                 pairs = [pair.split() for pair in body.split(",")]
                 columns, values = [int(column) for column, _ in pairs], [float(value) for _, value in pairs]
-            except ValueError:
-                return self._careful_pairs(number, body)
-            if min(columns) >= 0 and max(columns) < len(self._attributes):
-                return columns, values
-        return self._careful_pairs(number, body)
-
-    def _careful_pairs(self, number: int, body: str) -> tuple[list[int], list[float]]:
+                if min(columns) >= 0 and max(columns) < len(self._attributes):
+                    return columns, values
         columns, values, position, more = list[int](), list[float](), 0, ","
         while more:
             match = _PAIR.match(body, position)

@@ -1,4 +1,4 @@
-"""Columns of a table: lists of Python's objects, or arrays of pyarrow, whose cells are read all at once."""
+"""Columns of a table: arrays of pyarrow, whose cells are read all at once, or lists of Python's objects."""
 
 from __future__ import annotations
 
@@ -15,34 +15,13 @@ import numpy.typing as npt
 
 from labelweave.datasets.data_file import finite_number
 from labelweave.datasets.decimal_marks import DecimalMarks
-from labelweave.foundation.array_types import Array
-from labelweave.labels.label_names import as_text
-
-__all__ = [
-    "Columns",
-    "as_array",
-    "as_list",
-    "as_text",
-    "coded",
-    "filled",
-    "has_any",
-    "is_missing",
-    "is_plain",
-    "is_text",
-    "is_text_lists",
-    "joined",
-    "n_distinct",
-    "number",
-    "number_or_truth",
-    "numbers",
-    "says_missing",
-    "text_column",
-]
 
 # in lower case; not "-", by which spreadsheets and statistical offices write 0
 _MISSING_TEXT = frozenset({"", "?", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", r"\n"})
 
 _TRUTH = {"true": 1.0, "false": 0.0}
+_TEXT_LISTS = re.compile(r"(large_)?list<\w+: string( not null)?>")
+_PLAIN = re.compile(r"(large_)?string|u?int\d+|halffloat|float|double|bool|null")
 
 
 class Columns(Mapping[str, list[Any]]):
@@ -73,16 +52,16 @@ class Columns(Mapping[str, list[Any]]):
 
     @property
     def n_rows(self) -> int:
-        """How many cells a column has."""
         return len(next(iter(self._given.values()), ()))
 
     def given(self, name: str) -> Any:
-        """Give a column as it was read: a list or an array."""
+        """Return a column as an array where it is text, lists of text or was read as one; else as a list."""
+        self._given[name] = as_array(self._given[name])
         return self._given[name]
 
     def plain(self, name: str) -> Any:
-        """Give a column as it was read where it is an array of text, numbers or truth; else a list."""
-        column = self._given[name]
+        """Return a column as an array where it is one of text, numbers or truth; else as a list."""
+        column = self.given(name)
         return column if is_plain(column) else self[name]
 
     def expect_decimal_marks(self, marks: Mapping[str, str]) -> None:
@@ -91,14 +70,18 @@ class Columns(Mapping[str, list[Any]]):
             self._marks.expect(marks)
 
     def decimal_marks(self, names: Iterable[str]) -> dict[str, str]:
-        """Give the decimal marks of columns whose numbers were read, where it was to be found out."""
+        """Return the decimal marks of columns whose numbers were read, where it was to be found out."""
         return {} if self._marks is None else self._marks.found(names)
 
     def numbers(self, name: str) -> npt.NDArray[np.float64] | None:
-        """Give a column as numbers; see :func:`numbers`."""
+        """Read a column as :func:`numbers` does, and numbers such as 1,234.5 and 50 %."""
         if name not in self._numbers:
-            is_plain_number = self._marks is None or not _has_marks(self.plain(name))
-            found = numbers(self.plain(name)) if is_plain_number else None
+            column = self.plain(name)
+            found = (
+                None
+                if self._marks is not None and is_text(column) and has_any(column, "[.,]")
+                else numbers(column)
+            )
             self._numbers[name] = numbers(self.unformatted(name)) if found is None else found
             if self._marks is not None and self._numbers[name] is not None:
                 self._marks.warn(name)
@@ -107,7 +90,7 @@ class Columns(Mapping[str, list[Any]]):
     def all_numbers(
         self, name: str, refusal: Callable[[int, str, str], Exception]
     ) -> npt.NDArray[np.float64]:
-        """Give a column as numbers, NaN where a cell is missing.
+        """Read a column as numbers, NaN where a cell is missing.
 
         refusal: the error to raise, of the row, what was found there and what is expected.
         """
@@ -123,52 +106,29 @@ class Columns(Mapping[str, list[Any]]):
         return values
 
     def unformatted(self, name: str, most: int | None = None) -> Any:
-        """Give a column with 1,234.5 and 50 % and $3 as 1234.5 and 50 and 3, where it is text.
+        """Return a column with 1,234.5 and 50 % and $3 as 1234.5 and 50 and 3, where it is text.
 
-        most: give only so many cells, the first ones.
+        most: only so many cells, the first ones.
         """
-        column = as_array(self.plain(name)[:most])
-        if not isinstance(column, list) and not is_text(column):
+        column = self.plain(name)[:most]
+        if isinstance(column, list):
+            texts = as_array([cell if isinstance(cell, str) else None for cell in column])
+            bare = as_list(_unformatted(texts, ".", ",")) if is_text(texts) else [None] * len(column)
+            return [cell if text is None else text for cell, text in zip(column, bare, strict=True)]
+        if not is_text(column):
             return column
         has_points = self._marks is None or self._marks.are_points(name, column)
-        point, comma = ".," if has_points else ",."
-        return (_unformatted_list if isinstance(column, list) else _unformatted)(column, point, comma)
-
-
-def _has_marks(column: Any) -> bool:
-    """Say whether a point or a comma is in a column's text."""
-    if isinstance(column, list):
-        return any(isinstance(cell, str) and ("." in cell or "," in cell) for cell in column)
-    from pyarrow import compute
-
-    return is_text(column) and bool(compute.any(compute.match_substring_regex(column, "[.,]")).as_py())
-
-
-def _formats(point: str, comma: str) -> tuple[str, str]:
-    """Say what a formatted number is, and what is to be left out of it."""
-    digits = rf"([1-9]\d{{0,2}}(\{comma}\d{{3}})+|\d+)(\{point}\d+([eE][-+]?\d+)?)?"
-    return rf"^\s*[-+]?[$€£¥]?\s*{digits}\s*[%$€£¥]?\s*$", rf"[\{comma}%$€£¥\s]"
+        return _unformatted(column, *(".," if has_points else ",."))
 
 
 def _unformatted(column: Any, point: str, comma: str) -> Any:
     """Write numbers without signs of currencies and percent and without commas between thousands."""
     from pyarrow import compute
 
-    pattern, left_out = _formats(point, comma)
-    bare = compute.replace_substring_regex(column, left_out, "")
-    is_number = compute.match_substring_regex(column, pattern)
+    digits = rf"([1-9]\d{{0,2}}(\{comma}\d{{3}})+|\d+)(\{point}\d+([eE][-+]?\d+)?)?"
+    is_number = compute.match_substring_regex(column, rf"^\s*[-+]?[$€£¥]?\s*{digits}\s*[%$€£¥]?\s*$")
+    bare = compute.replace_substring_regex(column, rf"[\{comma}%$€£¥\s]", "")
     return compute.if_else(is_number, compute.replace_substring(bare, point, "."), column)
-
-
-def _unformatted_list(column: list[Any], point: str, comma: str) -> list[Any]:
-    """Do the same where pyarrow is not installed, or cells are of several types."""
-    pattern, left_out = (re.compile(words, re.ASCII) for words in _formats(point, comma))
-
-    def bare(cell: Any) -> Any:
-        is_number = isinstance(cell, str) and pattern.match(cell)
-        return left_out.sub("", cell).replace(point, ".") if is_number else cell
-
-    return [bare(cell) for cell in column]
 
 
 def is_missing(cell: Any) -> bool:
@@ -182,42 +142,23 @@ def says_missing(text: str) -> bool:
 
 
 def is_text(column: Any) -> bool:
-    """Say whether a column is an array of text."""
-    if isinstance(column, list):
-        return False
-    from pyarrow import types
-
-    return bool(types.is_string(column.type) or types.is_large_string(column.type))
+    return not isinstance(column, list) and str(column.type) in ("string", "large_string")
 
 
 def is_plain(column: Any) -> bool:
     """Say whether a column is an array of text, numbers, truth or nothing."""
-    if isinstance(column, list):
-        return False
-    from pyarrow import types
-
-    kinds = (types.is_integer, types.is_floating, types.is_boolean, types.is_null)
-    return is_text(column) or any(kind(column.type) for kind in kinds)
+    return not isinstance(column, list) and _PLAIN.fullmatch(str(column.type)) is not None
 
 
 def is_text_lists(column: Any) -> bool:
-    """Say whether a column is an array of lists of text."""
-    if isinstance(column, list):
-        return False
-    from pyarrow import types
-
-    is_list = types.is_list(column.type) or types.is_large_list(column.type)
-    return is_list and bool(types.is_string(column.type.value_type))
+    return not isinstance(column, list) and _TEXT_LISTS.fullmatch(str(column.type)) is not None
 
 
 def as_list(column: Any) -> list[Any]:
-    """Give the cells as Python's own objects."""
+    """Return the cells as Python's own objects."""
     if isinstance(column, list):
         return column
-    from pyarrow import types
-
-    kinds = (types.is_integer, types.is_floating, types.is_string, types.is_large_string)
-    if not column.null_count and any(kind(column.type) for kind in kinds):
+    if not column.null_count and is_plain(column):
         cells: list[Any] = column.to_numpy().tolist()  # twice as fast as to_pylist
         return cells
     return list(column.to_pylist())
@@ -226,75 +167,57 @@ def as_list(column: Any) -> list[Any]:
 def as_array(column: Any) -> Any:
     """Make a list of text, or of lists of text, an array; others stay as they are."""
     kinds = set(map(type, column)) - {type(None)} if isinstance(column, list) else set()
-    if kinds not in ({str}, {list}):
+    if kinds == {str}:
+        return text_column(column)
+    if kinds != {list}:
         return column
+    from pyarrow import ArrowException, array, chunked_array, list_, string
+
     try:
-        from pyarrow import ArrowException, array, chunked_array, list_, string
-    except ImportError:
-        return column
-    try:
-        made = array(column, string() if kinds == {str} else list_(string()))
+        return chunked_array([array(column, list_(string()))])
     except (ArrowException, ValueError):
         return column
-    return made if hasattr(made, "chunks") else chunked_array([made])
 
 
-def text_column(cells: Sequence[str]) -> Any:
-    """Make a column of text, a list where pyarrow is not there."""
+def text_column(cells: Sequence[str | None]) -> Any:
+    """Make a column of text; a list where pyarrow is not there, as for files of answers it need not be."""
     try:
         from pyarrow import array, chunked_array
     except ImportError:
         return list(cells)
     made = array(cells, "string")
-    return made if hasattr(made, "chunks") else chunked_array([made])
+    return made if hasattr(made, "chunks") else chunked_array([made])  # of more than 2 GB it has several
 
 
 def joined(parts: Sequence[Any]) -> Any:
-    """Put columns of text below one another."""
-    if len(parts) == 1:
-        return parts[0]
     if isinstance(parts[0], list):
         return [*chain.from_iterable(parts)]
     from pyarrow import chunked_array
 
-    return chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type)
+    return chunked_array(list(chain.from_iterable(part.chunks for part in parts)))
 
 
-def has_any(column: Any, text: str, *, at_start: bool = False) -> bool:
-    """Say whether a cell of an array of text is a text, or starts with it."""
+def has_any(column: Any, pattern: str) -> bool:
+    """Say whether a regular expression is found in a cell of an array of text."""
     from pyarrow import compute
 
-    found = compute.starts_with(column, text) if at_start else compute.equal(column, text)
-    return bool(compute.any(found).as_py())
-
-
-def are_equal(column: Any, text: str) -> Array:
-    """Say which cells of a column of text are a text."""
-    if isinstance(column, list):
-        return np.array([cell == text for cell in column], bool)
-    from pyarrow import compute
-
-    return np.asarray(compute.equal(column, text).to_numpy(), bool)
+    return bool(compute.any(compute.match_substring_regex(column, pattern)).as_py())
 
 
 def filled(column: Any) -> Any:
     """Leave out the cells that hold nothing or an empty string."""
     if isinstance(column, list):
-        if set(map(type, column)) == {str}:
-            return [*filter(None, column)]
         return [cell for cell in column if not is_missing(cell) and cell != ""]
-    from pyarrow import compute, types
+    from pyarrow import compute
 
-    column = column.drop_null() if column.null_count else column
+    column = column.drop_null()
     if is_text(column):
-        return column.filter(compute.not_equal(column, "")) if has_any(column, "") else column
-    if not types.is_floating(column.type):
-        return column
-    return column.filter(compute.invert(compute.is_nan(column)))
+        return column.filter(compute.not_equal(column, ""))
+    is_float = str(column.type) in ("halffloat", "float", "double")
+    return column.filter(compute.invert(compute.is_nan(column))) if is_float else column
 
 
 def n_distinct(column: Any) -> int:
-    """Count how many different texts the cells are."""
     if isinstance(column, list):
         return len(set(map(str, column)))
     from pyarrow import compute
@@ -322,17 +245,12 @@ def number_or_truth(cell: Any) -> float:
 
 def numbers(column: Any) -> npt.NDArray[np.float64] | None:
     """Read numbers as :func:`number` does, all at once; None if one of them is unusual or none."""
-    kinds = set(map(type, column)) if isinstance(column, list) else set()
     try:
-        if kinds == {str}:
-            column = text_column(column)
-            if isinstance(column, list):  # without pyarrow
-                return np.array([number(cell) for cell in column])
         if is_text(column):
             return _written_numbers(column)
         if not isinstance(column, list):
             values = column.cast("float64", safe=False).to_numpy()
-        elif kinds <= {int, float, bool, Decimal, type(None)}:
+        elif set(map(type, column)) <= {int, float, bool, Decimal, type(None)}:
             values = np.array(column, np.float64)
         else:
             return None
@@ -355,15 +273,3 @@ def _written_numbers(column: Any) -> npt.NDArray[np.float64] | None:
     rest = compute.if_else(is_nothing, scalar(None, column.type), column).cast("float64")
     values = rest.to_numpy()
     return values if np.isfinite(values).sum() + rest.null_count == len(values) else None
-
-
-def coded(texts: Any) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """Give each text as a place in a list of distinct ones."""
-    if isinstance(texts, list):
-        places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-        return np.fromiter(map(places.__getitem__, texts), np.int64, len(texts)), list(places)
-    if not len(texts):
-        return np.zeros(0, np.int64), []
-    encoded = texts.dictionary_encode().unify_dictionaries()
-    codes = [chunk.indices.to_numpy() for chunk in encoded.chunks]
-    return np.concatenate(codes).astype(np.int64), encoded.chunk(0).dictionary.to_pylist()

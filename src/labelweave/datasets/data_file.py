@@ -126,7 +126,6 @@ def opened(path: PathLike) -> Any:
 
 
 def is_gzip(path: PathLike) -> bool:
-    """Say whether the name marks a gzip-compressed file."""
     return Path(path).suffix.lower() == ".gz"
 
 
@@ -180,7 +179,6 @@ def ends_with_line_end(path: PathLike) -> bool:
 
 
 def warn_open_end(path: PathLike, last_line: int) -> None:
-    """Warn of a file whose last row may have been cut short."""
     if not ends_with_line_end(path):
         said = "the last row has no line end; if the file was cut short, its last cell is wrong"
         warnings.warn(f"{path}:{last_line}: {said}", UserWarning, stacklevel=2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -90,9 +89,6 @@ class DecimalMarks:
 
 
 def _matches(column: Any, pattern: str) -> Array:
-    if isinstance(column, list):
-        found = re.compile(pattern, re.ASCII)
-        return np.array([isinstance(cell, str) and bool(found.search(cell)) for cell in column], bool)
     from pyarrow import compute
 
     return np.asarray(compute.match_substring_regex(column, pattern).fill_null(False).to_numpy())

@@ -8,7 +8,6 @@ several joined by ``@``.  A row belongs to the nodes it names and to everything 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,7 +21,7 @@ from labelweave.datasets.arff_header import (
     unquoted,
     warn_of_repeated,
 )
-from labelweave.datasets.arff_table import DenseRowParser, data_lines, number_or_mark
+from labelweave.datasets.arff_table import RowParser, data_lines, number_or_mark
 from labelweave.datasets.csr_parts import row_of, rows_of_labels
 from labelweave.datasets.data_file import (
     DataFileError,
@@ -72,7 +71,7 @@ def read_hierarchical_arff(path: PathLike, feature_names: Collection[str] | None
     warn_of_repeated(path, header)
     position = _class_position(path, header)
     features = header.attributes[:position] + header.attributes[position + 1 :]
-    parser, classes, number = DenseRowParser(path, features), list[tuple[int, str]](), 0
+    parser, classes, number = RowParser(path, features), list[tuple[int, str]](), 0
     for number, line in data_lines(lines):
         if line.startswith("{"):
             raise DataFileError(path, number, "a sparse row", "dense rows in a hierarchical file")
@@ -101,8 +100,7 @@ def _labels(
         edges = tuple((name.partition("/")[0], name.partition("/")[2]) for name in attribute.values)
         names = tuple(dict.fromkeys(part for edge in edges for part in edge))
     else:
-        tree = _Tree.of(_listed_nodes(path, attribute))
-        names, edges = tree.names, tree.parents
+        names, edges = _tree(_listed_nodes(path, attribute))
     index = {name: position for position, name in enumerate(names)}
     rows = [_nodes(path, number, cell, index) for number, cell in classes]
     try:
@@ -130,22 +128,10 @@ def _listed_nodes(path: PathLike, attribute: Attribute) -> tuple[str, ...]:
     return attribute.values
 
 
-@dataclass(frozen=True)
-class _Tree:
-    """The nodes of a taxonomy, each named by its path from the root."""
-
-    names: tuple[str, ...]
-    ancestors: dict[str, tuple[int, ...]]
-    parents: Edges
-
-    @classmethod
-    def of(cls, listed: Sequence[str]) -> _Tree:
-        """Build the tree of the listed paths, adding ancestors the header leaves out."""
-        names = tuple(dict.fromkeys([*listed, *(above for path in listed for above in _path_upwards(path))]))
-        index = {name: position for position, name in enumerate(names)}
-        ancestors = {name: tuple(index[above] for above in _path_upwards(name)) for name in names}
-        parents = tuple((name.rpartition("/")[0], name) for name in names if "/" in name)
-        return cls(names, ancestors, parents)
+def _tree(listed: Sequence[str]) -> tuple[tuple[str, ...], Edges]:
+    """Give the nodes of the tree of listed paths, with ancestors that are not listed, and its edges."""
+    names = tuple(dict.fromkeys([*listed, *(above for path in listed for above in _path_upwards(path))]))
+    return names, tuple((name.rpartition("/")[0], name) for name in names if "/" in name)
 
 
 def _path_upwards(path: str) -> list[str]:
@@ -180,24 +166,24 @@ def write_hierarchical_arff(data: LabeledData, path: PathLike) -> None:
         If the names are not such paths, or a row has no class, has a class
         without its ancestors, or is observed in part.
     """
-    tree = _written_tree(data)
+    names = _written_names(data)
     X = np.asarray(data.X.toarray() if sp.issparse(data.X) else data.X, float)
-    cells = _class_cells(data.Y, tree)
+    cells = _class_cells(data.Y, names)
     with replaced_file(path) as stream:
         stream.write("@relation labelweave\n\n")
         stream.writelines(f"@attribute {quoted(name)} numeric\n" for name in data.written_feature_names)
-        stream.write(f"@attribute class hierarchical {','.join(tree.names)}\n\n@data\n")
+        stream.write(f"@attribute class hierarchical {','.join(names)}\n\n@data\n")
         for features, cell in zip(X.tolist(), cells, strict=True):
             stream.write(",".join([*map(number_or_mark, features), cell]) + "\n")
 
 
-def _written_tree(data: LabeledData) -> _Tree:
+def _written_names(data: LabeledData) -> list[str]:
     if data.parents is None or data.label_names is None:
         raise ValueError("A hierarchical ARFF file needs label names and parents; Mulan needs neither.")
     names = [str(name) for name in data.label_names]
     Taxonomy(data.parents, names).require_tree("A hierarchical ARFF file, as it is written,")
-    tree = _Tree.of(names)
-    if list(tree.names) != names or set(tree.parents) != set(data.parents):
+    nodes, edges = _tree(names)
+    if list(nodes) != names or set(edges) != set(data.parents):
         raise ValueError(
             "The label names are not the paths of the tree that parents describes; "
             "name a child parent/child, such as '1/2' under '1'."
@@ -205,23 +191,21 @@ def _written_tree(data: LabeledData) -> _Tree:
     bad = next((name for name in names if name != quoted(name) or "@" in name or "" in name.split("/")), None)
     if bad is not None:
         raise ValueError(f"The label name {bad!r} cannot be written: use no blanks, commas, quotes or '@'.")
-    return tree
+    return names
 
 
-def _class_cells(Y: LabelMatrix, tree: _Tree) -> Iterator[str]:
+def _class_cells(Y: LabelMatrix, names: list[str]) -> Iterator[str]:
     for row in range(len(Y)):
-        positive = set(row_of(Y.positives, row)[0])
-        _refuse_unwritable(Y, tree, row, positive)
-        above = {node for child in positive for node in tree.ancestors[tree.names[child]][1:]}
-        yield "@".join(tree.names[node] for node in sorted(positive - above)) or "?"
-
-
-def _refuse_unwritable(Y: LabelMatrix, tree: _Tree, row: int, positive: set[int]) -> None:
-    seen = Y.n_labels if Y.observed is None else int(Y.observed.indptr[row + 1] - Y.observed.indptr[row])
-    if seen not in (0, Y.n_labels):
-        raise ValueError(f"Row {row} is observed in part; a hierarchical ARFF row is observed or '?'.")
-    if seen and not positive:
-        raise ValueError(f"Row {row} has no positive label; a hierarchical ARFF row names at least one node.")
-    for node in positive:
-        if not positive.issuperset(tree.ancestors[tree.names[node]]):
-            raise ValueError(f"Row {row} has the label {tree.names[node]!r} without all its ancestors.")
+        positive = [names[node] for node in sorted(row_of(Y.positives, row)[0])]
+        seen = Y.n_labels if Y.observed is None else int(Y.observed.indptr[row + 1] - Y.observed.indptr[row])
+        if seen not in (0, Y.n_labels):
+            raise ValueError(f"Row {row} is observed in part; a hierarchical ARFF row is observed or '?'.")
+        if seen and not positive:
+            raise ValueError(
+                f"Row {row} has no positive label; a hierarchical ARFF row names at least one node."
+            )
+        above = {up: name for name in positive for up in _path_upwards(name)[1:]}
+        if not above.keys() <= set(positive):
+            child = next(name for up, name in above.items() if up not in positive)
+            raise ValueError(f"Row {row} has the label {child!r} without all its ancestors.")
+        yield "@".join(name for name in positive if name not in above) or "?"

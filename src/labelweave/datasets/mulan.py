@@ -228,7 +228,6 @@ class LabelTree:
 
 
 def read_label_xml(path: PathLike) -> LabelTree:
-    """Read the names and the nesting of the labels."""
     tree, opened, parser = LabelTree(path), list[str](), expat.ParserCreate(namespace_separator=" ")
 
     def start(tag: str, attributes: dict[str, Any]) -> None:

@@ -153,7 +153,6 @@ def _locate_fault(path: PathLike, n_features: int | None, n_labels: int | None, 
 
 
 def indexed_value(path: PathLike, line: int, what: str, word: str, allowed: range) -> tuple[int, float]:
-    """Read ``feature:value``."""
     feature, colon, text = word.partition(":")
     try:
         value = finite_number(text) if colon else None
@@ -165,7 +164,6 @@ def indexed_value(path: PathLike, line: int, what: str, word: str, allowed: rang
 
 
 def whole_number(path: PathLike, line: int, what: str, text: str, allowed: range) -> int:
-    """Read the index of a feature or a label."""
     value = int(text) if text.isascii() and text.isdigit() and len(text) < _LONGEST_INDEX else -1
     if value not in allowed:
         expected = f"an integer from {allowed.start} to {allowed.stop - 1}"

@@ -131,7 +131,6 @@ class _TextModel:
         return cls(seed, *sizes, topics, labels, words, label_words, topic_words)
 
     def block(self, number: int, n_rows: int, n_tokens: float) -> _Block:
-        """Draw the rows of a block."""
         key = (*self.seed.spawn_key, number)
         rng = np.random.default_rng(np.random.SeedSequence(self.seed.entropy, spawn_key=key))
         topic = _picked(self.topics, rng.random(n_rows))

@@ -7,7 +7,6 @@ last two only unless ``empty_labels="unknown"``.  In columns of 0 and 1 it is on
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from itertools import chain
@@ -18,46 +17,20 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.datasets.columns import (
-    as_array,
-    as_text,
-    coded,
-    has_any,
-    is_missing,
-    is_text,
-    is_text_lists,
-    number_or_truth,
-)
+from labelweave.datasets.columns import is_missing, is_text, number_or_truth
 from labelweave.datasets.csr_parts import ones_from_counts, targets_of_rows
 from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.labeled_data import LabeledData
 from labelweave.datasets.table_blocks import columns_of_blocks, completed_blocks
 from labelweave.datasets.table_columns import TableColumns, refuse_nested
 from labelweave.datasets.table_files import RawTable, raw_tables
-from labelweave.datasets.table_vectorizer import TableVectorizer
 from labelweave.datasets.written_lists import written_list
 from labelweave.foundation.arguments import ParameterMessage, checked
 from labelweave.labels import LabelMatrix
+from labelweave.labels.label_names import as_text
 
-_STRIPPED = re.compile(r"[\s?]")
 UnknownLabels = Literal["error", "ignore"]
 Known = tuple[Sequence[str] | None, UnknownLabels]  # the labels there are, and what to do with others
-
-
-def table_features(
-    table: RawTable, columns: TableColumns, vectorizer: TableVectorizer | None, known: Known = (None, "error")
-) -> LabeledData:
-    """Turn the columns of a table that was read into features; see :func:`read_table`."""
-    data = labeled_frame(table, columns, known)
-    if vectorizer is None:
-        vectorizer = TableVectorizer(columns.text, columns.categorical, columns.numeric)
-    if vectorizer.missing_numeric == "error":
-        refuse_missing_numbers(table, data.X, vectorizer.numeric)
-    if not vectorizer.is_fitted:
-        vectorizer.fit(data.X)
-        vectorizer.decimal_marks_ = table.columns.decimal_marks(vectorizer.numeric)
-    X = vectorizer.transform(data.X)
-    return LabeledData(X, data.Y, vectorizer.get_feature_names_out(), data.row_ids, vectorizer=vectorizer)
 
 
 def refuse_missing_numbers(table: RawTable, frame: Any, names: Sequence[str]) -> None:
@@ -144,8 +117,9 @@ def labeled_frame(
     """
     try:
         import pandas as pd
+        import pyarrow  # noqa: F401
     except ImportError:
-        raise ImportError("Tables need pandas: install labelweave[app].") from None
+        raise ImportError("Tables need pandas and pyarrow: install labelweave[app].") from None
     table.columns.expect_decimal_marks(columns.decimal_marks or {})
     strings = (*(columns.text or ()), *(columns.categorical or ()))
     cells: dict[str, Any] = {name: _strings(table, name) for name in strings}
@@ -158,16 +132,12 @@ def labeled_frame(
 def _strings(table: RawTable, name: str) -> Any:
     column = table.columns.plain(name)
     if is_text(column):
-        return (column.fill_null("") if column.null_count else column).to_pandas().array
-    cells = table.columns[name]
-    if set(map(type, cells)) == {str}:
-        return cells
+        return column.fill_null("").to_pandas().array
     refuse_nested(table, name, "a string")
-    return ["" if is_missing(cell) else as_text(cell) for cell in cells]
+    return ["" if is_missing(cell) else as_text(cell) for cell in table.columns[name]]
 
 
 def numbers_of(table: RawTable, name: str) -> npt.NDArray[np.float64]:
-    """Read a column of numbers, NaN where a cell is missing."""
     return table.columns.all_numbers(
         name, lambda row, found, expected: table.error(row, name, found, expected)
     )
@@ -176,13 +146,11 @@ def numbers_of(table: RawTable, name: str) -> npt.NDArray[np.float64]:
 def _row_ids(table: RawTable, name: str | None) -> npt.NDArray[Any] | None:
     if name is None:
         return None
-    column, cells = table.columns.given(name), table.columns[name]
-    if not is_text(column) or column.null_count or has_any(column, ""):
-        for row, cell in enumerate(cells):
-            if is_missing(cell) or cell == "":
-                raise table.error(row, name, "nothing", "the name of the row")
-    if not is_text(column):
-        refuse_nested(table, name, "the name of the row, text or a number")
+    cells = table.columns[name]
+    for row, cell in enumerate(cells):
+        if is_missing(cell) or cell == "":
+            raise table.error(row, name, "nothing", "the name of the row")
+    refuse_nested(table, name, "the name of the row, text or a number")
     names = np.empty(len(cells), object)  # none is rounded to the type, or as wide as the longest, of another
     names[:] = [cell if isinstance(cell, (str, int, float)) else str(cell) for cell in cells]
     return names
@@ -262,122 +230,83 @@ def _binary(table: RawTable, row: int, name: str) -> float:
 
 def names_in(table: RawTable, columns: TableColumns) -> list[str]:
     """List the labels that the cells of one column name, sorted."""
-    return _named(_written_labels(table, columns))
-
-
-def _named(written: _Written) -> list[str]:
-    is_used = np.bincount(written.codes, minlength=len(written.texts)) > 0
-    return sorted({text.strip() for text, used in zip(written.texts, is_used, strict=True) if used} - {""})
+    return sorted(_read_labels(table, columns).names)
 
 
 def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> LabelMatrix:
     label_names, unknown_labels = known
-    written = _written_labels(table, columns)
-    meant, found = [text.strip() for text in written.texts], _named(written)
-    names = found if label_names is None else list(label_names)
+    read = _read_labels(table, columns)
+    names = sorted(read.names) if label_names is None else list(label_names)
     if not names:
         raise DataFileError(table.path, None, f"no label in column {columns.labels!r}", "at least one label")
     index = {name: position for position, name in enumerate(names)}
-    places = np.array([index.get(name, -1) for name in meant], np.int64)
-    if unknown_labels == "error" and not index.keys() >= set(found):
-        is_unknown = np.array([bool(name) and name not in index for name in meant])
-        place = int(is_unknown[written.codes].argmax())
-        name = meant[written.codes[place]]
+    labels = np.array([index.get(name, -1) for name in read.names], np.int64)[read.codes]
+    is_named, rows = labels >= 0, np.repeat(np.arange(len(table)), read.counts)
+    if unknown_labels == "error" and not is_named.all():
+        place = int(np.argmin(is_named))
+        name = read.names[read.codes[place]]
         close = "".join(f", such as {like!r}" for like in get_close_matches(name, names, 1))
         expected = ParameterMessage(
             f"a label the model was trained with{close}; `unknown_labels='ignore'` passes over others"
         )
-        raise table.error(
-            int(written.rows[place]), columns.labels, f"the unknown label {name[:40]!r}", expected
-        )
-    labels = places[written.codes]
-    is_named = labels >= 0
-    counts = np.bincount(written.rows[is_named], minlength=len(table))
+        found = f"the unknown label {name[:40]!r}"
+        raise table.error(int(rows[place]), columns.labels, found, expected)
+    counts = np.bincount(rows[is_named], minlength=len(table))
     listed = ones_from_counts(labels[is_named], counts, len(names))
     listed.sum_duplicates()
-    return targets_of_rows(listed.indices, np.diff(listed.indptr), written.is_unknown, names)
+    return targets_of_rows(listed.indices, np.diff(listed.indptr), read.is_unknown, names)
 
 
-class _Written(NamedTuple):
-    """The labels of all cells: distinct texts, which of them stand in which rows, and unobserved rows."""
+class _ReadLabels(NamedTuple):
+    """The labels of all cells: distinct names, which of them stand in all rows, how many a row has."""
 
-    texts: list[str]
+    names: list[str]
     codes: npt.NDArray[np.int64]
-    rows: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
     is_unknown: npt.NDArray[np.bool_]
 
 
-def _written_labels(table: RawTable, columns: TableColumns) -> _Written:
-    """Split all label cells."""
-    column, separator = as_array(table.columns.given(columns.labels)), columns.label_separator
-    is_plain_text = is_text(column) and not has_any(column, "[", at_start=True)
-    if is_text_lists(column) or (is_plain_text and not (separator and _STRIPPED.search(separator))):
-        found = _written_in_array(column, separator, columns.empty_labels == "unknown")
-        if found is not None:
-            return found
-    lists = [_labels_of(table, row, columns) for row in range(len(table))]
-    is_unknown = np.array([names is None for names in lists])
-    codes, texts = coded([*chain.from_iterable(filter(None, lists))])
-    counts = np.array([len(names or ()) for names in lists], np.int64)
-    return _Written(texts, codes, np.repeat(np.arange(len(table)), counts), is_unknown)
+def _read_labels(table: RawTable, columns: TableColumns) -> _ReadLabels:
+    places, known, rows = dict[str, int](), dict[str, list[int] | None](), list[list[int] | None]()
+    for row, cell in enumerate(table.columns[columns.labels]):
+        is_text = isinstance(cell, str)  # each text is split once
+        if is_text and cell in known:
+            rows.append(known[cell])
+            continue
+        names = _labels_of(table, row, columns, cell)
+        rows.append(None if names is None else [places.setdefault(name, len(places)) for name in names])
+        if is_text:
+            known[cell] = rows[-1]
+    codes = np.fromiter(chain.from_iterable(filter(None, rows)), np.int64)
+    counts = np.array([len(row or ()) for row in rows], np.int64)
+    return _ReadLabels([*places], codes, counts, np.array([row is None for row in rows], bool))
 
 
-def _written_in_array(column: Any, separator: str | None, is_blank_unknown: bool) -> _Written | None:
-    """Split the cells of an array of text or of lists, all at once; None where a list has no text."""
-    from pyarrow import compute
-
-    is_list = not is_text(column)
-    lists = compute.split_pattern(column, separator) if separator and not is_list else column
-    is_split = is_list or separator
-    parts = compute.list_flatten(lists) if is_split else column.drop_null()
-    is_unknown = column.is_null().to_numpy()
-    counts = ~is_unknown if not is_split else compute.list_value_length(lists).fill_null(0).to_numpy()
-    if is_list and parts.null_count:
-        return None
-    codes, texts = coded(parts)
-    if is_list:
-        has_blank = not all(map(str.strip, texts))
-        return (
-            None
-            if has_blank
-            else _Written(texts, codes, np.repeat(np.arange(len(column)), counts), is_unknown)
-        )
-    # no part of a cell that is split is the whole cell, as the separator is neither blank nor "?"
-    spellings = {"?", ""} if is_blank_unknown else {"?"}
-    is_nothing = np.array([text.strip() in spellings for text in texts], bool)
-    rows = np.repeat(np.arange(len(column)), counts)
-    unknown_parts = is_nothing[codes] & (counts[rows] == 1)
-    is_unknown[rows[unknown_parts]] = True
-    return _Written(texts, codes[~unknown_parts], rows[~unknown_parts], is_unknown)
-
-
-def _labels_of(table: RawTable, row: int, columns: TableColumns) -> list[str] | None:
-    """Split a label cell; None means that the row was not observed."""
-    cell = _with_list(table, row, columns.labels)
-    if is_missing(cell) or (isinstance(cell, str) and cell.strip() == "?"):
-        return None
+def _labels_of(table: RawTable, row: int, columns: TableColumns, cell: Any) -> list[str] | None:
+    if isinstance(cell, str) and cell.startswith("["):
+        try:
+            listed = written_list(cell.strip())
+        except ValueError as error:
+            raise table.error(row, columns.labels, repr(cell[:40]), str(error)) from None
+        cell = cell if listed is None else listed
     if isinstance(cell, str):
-        if columns.empty_labels == "unknown" and not cell.strip():
-            return None
         names = cell.split(columns.label_separator) if columns.label_separator else [cell]
-        return [name.strip() for name in names if name.strip()]
+        names = [text for name in names if (text := name.strip())]
+        is_unknown = not cell.strip() and columns.empty_labels == "unknown"
+        return None if is_unknown or cell.strip() == "?" else names
+    if is_missing(cell):
+        return None
     if isinstance(cell, dict):
         raise table.error(row, columns.labels, "a JSON object", "a list of labels or a string")
     if not isinstance(cell, list):
         return [as_text(cell)]
-    for name in cell:
-        if is_missing(name) or isinstance(name, (list, dict)) or not str(name).strip():
-            raise table.error(row, columns.labels, f"the label {name!r}", "names that are not empty")
-    return [str(name).strip() for name in cell]
+    names = [name.strip() if isinstance(name, str) else _as_name(name) for name in cell]
+    if "" in names:
+        found = f"the label {cell[names.index('')]!r}"
+        raise table.error(row, columns.labels, found, "names that are not empty")
+    return names
 
 
-def _with_list(table: RawTable, row: int, name: str) -> Any:
-    """Give a cell, as a list where it is the text of one."""
-    cell = table.columns[name][row]
-    if not isinstance(cell, str) or not cell.startswith("["):
-        return cell
-    try:
-        found = written_list(cell.strip())
-    except ValueError as error:
-        raise table.error(row, name, repr(cell[:40]), str(error)) from None
-    return cell if found is None else found
+def _as_name(name: Any) -> str:
+    """Write a label in a list as text, empty where it is none."""
+    return "" if is_missing(name) or isinstance(name, (list, dict)) else str(name).strip()

@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from labelweave.datasets.columns import Columns, filled
+from labelweave.datasets.columns import Columns
 from labelweave.datasets.data_file import PathLike
-from labelweave.datasets.table_columns import (
-    TableColumns,
-    kind_of,
-    refuse_absent,
-    with_kinds,
-    with_label_columns,
-)
+from labelweave.datasets.table_columns import TableColumns, refuse_absent, resolved_in
 from labelweave.datasets.table_files import RawTable, raw_tables, table_kind
 
 _ROWS_AT_ONCE = 10_000
@@ -31,7 +25,6 @@ def column_names(path: PathLike) -> list[str]:
 
 
 def has_column(path: PathLike, name: str) -> bool:
-    """Say whether any row of a table has a column."""
     return any(name in table.columns for table in telling_blocks(path))
 
 
@@ -52,20 +45,7 @@ def columns_of_blocks(path: PathLike, columns: TableColumns, block_rows: int) ->
     has_patterns = columns.labels is not None and not isinstance(columns.labels, str)
     if columns.are_resolved and not has_patterns:
         return columns
-    names = column_names(path)
-    columns = with_label_columns(columns, names)
-    refuse_absent(columns, names, path)
-    if columns.are_resolved:
-        return columns
-    others = set(names).difference(name for _, name in columns.named())
-    kinds, most = dict[str, str](), dict[str, int]()
-    for table in telling_blocks(path, block_rows):
-        table.columns.expect_decimal_marks(columns.decimal_marks or {})
-        counts = {name: len(filled(table.columns.plain(name))) for name in table.columns if name in others}
-        more = {name: count for name, count in counts.items() if count > most.get(name, -1)}
-        kinds |= {name: kind_of(table, name) for name in more}
-        most |= more
-    return with_kinds(columns, kinds, path)
+    return resolved_in(columns, path, lambda: telling_blocks(path, block_rows))
 
 
 def completed_blocks(path: PathLike, columns: TableColumns, block_rows: int) -> Iterator[RawTable]:
@@ -89,4 +69,4 @@ def completed(table: RawTable, columns: TableColumns) -> RawTable:
         return table
     cells = {name: table.columns.given(name) for name in table.columns}
     cells |= {name: [None] * len(table) for name in absent}
-    return RawTable(table.path, Columns(cells), table.lines, table.first_row)
+    return RawTable(table.path, Columns(cells), table.line_of, table.first_row)

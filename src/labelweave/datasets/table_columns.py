@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import re
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
 from difflib import get_close_matches
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.datasets.columns import Columns, as_list, filled, is_text, n_distinct, number
-from labelweave.datasets.csv_header import ROW_INDEX
+from labelweave.datasets.csv_files import ROW_INDEX
 from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.table_files import RawTable
 from labelweave.foundation.arguments import ParameterError, ParameterMessage, checked
@@ -139,17 +139,32 @@ class TableColumns:
         DataFileError
             If a named column is not there, or nothing is left to learn from.
         """
-        columns = with_label_columns(self, table.columns)
-        table.columns.expect_decimal_marks(self.decimal_marks or {})
-        kinds = columns._kinds_of_others(table)
-        return columns if self.are_resolved else with_kinds(columns, kinds, table.path)
+        return resolved_in(self, table.path, lambda: [table])
 
-    def _kinds_of_others(self, table: RawTable) -> dict[str, str]:
-        """Guess the kinds of columns that are named nowhere, if no features are; refuse absent ones."""
-        refuse_absent(self, table.columns, table.path)
-        named = {name for _, name in self.named()}
-        others = [] if self.are_resolved else set(table.columns).difference(named)
-        return {name: kind_of(table, name) for name in table.columns if name in others}
+
+def resolved_in(
+    columns: TableColumns, path: PathLike, tables: Callable[[], Iterable[RawTable]]
+) -> TableColumns:
+    """Do so for a table in blocks of rows; kinds are those of the block that has most cells of a column."""
+    names = list(dict.fromkeys(name for table in tables() for name in table.columns))
+    columns = with_label_columns(columns, names)
+    refuse_absent(columns, names, path)
+    if columns.are_resolved:
+        return columns
+    return with_kinds(columns, _kinds_of_others(columns, tables()), path)
+
+
+def _kinds_of_others(columns: TableColumns, tables: Iterable[RawTable]) -> dict[str, str]:
+    """Guess the kinds of columns that are named nowhere."""
+    named = {name for _, name in columns.named()}
+    kinds, most = dict[str, str](), dict[str, int]()
+    for table in tables:
+        table.columns.expect_decimal_marks(columns.decimal_marks or {})
+        for name in (name for name in table.columns if name not in named):
+            count = len(filled(table.columns.plain(name)))
+            if count > most.get(name, -1):
+                kinds[name], most[name] = kind_of(table, name), count
+    return kinds
 
 
 def with_label_columns(columns: TableColumns, names: Iterable[str]) -> TableColumns:
@@ -165,7 +180,6 @@ def with_label_columns(columns: TableColumns, names: Iterable[str]) -> TableColu
 
 
 def refuse_absent(columns: TableColumns, names: Collection[str], path: PathLike) -> None:
-    """Refuse columns that are named and not there."""
     needed = (*(name for _, name in columns.named()), *(columns.decimal_marks or ()))
     absent = next((name for name in needed if name not in names), None)
     if absent is not None:
@@ -205,7 +219,9 @@ def kinds_of_frames(frames: Sequence[Any], columns: TableColumns) -> dict[str, s
     """Guess the kinds of columns from all rows of pandas frames, as :func:`columns_of_frame` does of one."""
     parts = [_cells(frame, columns) for frame in frames]
     cells = {name: [cell for part in parts for cell in part.get(name, ())] for name in parts[0]}
-    kinds = columns._kinds_of_others(RawTable("X", Columns(cells), None, 0))
+    refuse_absent(columns, cells, "X")
+    others = [] if columns.are_resolved else [RawTable("X", Columns(cells), None, 0)]
+    kinds = _kinds_of_others(columns, others)
     for name, kind in kinds.items():
         if kind in ("text", "numeric") and str(frames[0][name].dtype) == "category":
             kinds[name] = "categorical"
@@ -235,7 +251,6 @@ def _cells(frame: Any, columns: TableColumns) -> dict[str, list[Any]]:
 
 
 def refuse_repeated(frame: Any, names: Iterable[Any]) -> None:
-    """Refuse names that several columns of a pandas frame have."""
     twice = set(frame.columns[frame.columns.duplicated()])
     found = next((name for name in names if name in twice), None)
     if found is not None:
@@ -296,8 +311,7 @@ def kind_of(table: RawTable, name: str) -> str:
         warnings.warn(f"{table.path}: {said}", UserWarning, stacklevel=2)
     _warn_of_numbers(table, name)
     most = min(_MOST_CATEGORIES, len(cells) // 2)
-    are_few = n_distinct(cells[:_GLANCE]) <= most and n_distinct(cells) <= most
-    return "categorical" if are_few else "text"
+    return "categorical" if n_distinct(cells) <= most else "text"
 
 
 def _warn_of_numbers(table: RawTable, name: str) -> None:
@@ -351,7 +365,7 @@ def _are_identifiers(name: str, cells: Any, found: npt.NDArray[np.float64] | Non
         return False
     if found is None and not _CODE.fullmatch(str(as_list(cells[:1])[0])):
         return False
-    if n_distinct(cells[:_GLANCE]) < min(_GLANCE, n_rows) or n_distinct(cells) < n_rows:
+    if n_distinct(cells) < n_rows:
         return False
     if found is None:
         words = [*map(str, as_list(cells))]

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
-from sklearn.feature_extraction.text import CountVectorizer
 
-from labelweave.datasets.table_vectorizer import TableVectorizer, cells_of, refuse_no_scale
+from labelweave.datasets.table_vectorizer import TableVectorizer, refuse_no_scale
 
 
 @dataclass(frozen=True)
@@ -42,12 +41,10 @@ class TableCounts:
         with np.errstate(over="ignore", invalid="ignore"):  # which is refused by name in the end
             means = np.where(is_there, table, 0).sum(axis=0) / np.maximum(counts, 1)
             squares = np.where(is_there, np.square(table - means), 0).sum(axis=0)
-        return cls(
-            len(frame),
-            [_rows_by_word(vectorizer, cells_of(frame, name)) for name in vectorizer.text],
-            [set(cells_of(frame, name)) for name in vectorizer.categorical],
-            np.array([counts, means, squares], np.float64).reshape(3, -1),
-        )
+        words, values, _ = vectorizer._nothing_seen()
+        vectorizer._see(frame, words, values)
+        numbers = np.array([counts, means, squares], np.float64).reshape(3, -1)
+        return cls(len(frame), words, values, numbers)
 
     def __add__(self, other: TableCounts) -> TableCounts:
         (count, mean, squares), (more, its_mean, its_squares) = self.numbers, other.numbers
@@ -71,21 +68,6 @@ class TableCounts:
         count, means, squares = self.numbers
         refuse_no_scale(vectorizer.numeric, count, squares)
         scales = np.sqrt(squares / np.maximum(count, 1))
+        scales = np.where(scales > 10 * np.finfo(np.float64).eps * np.abs(means), scales, 1.0)
         made: TableVectorizer = clone(vectorizer)
-        texts = zip(vectorizer.text, self.words, strict=True)
-        made.text_vectorizers_ = [made._fitted_text(name, counts, self.n_rows) for name, counts in texts]
-        made.categories_ = [sorted(values) for values in self.values]
-        made.decimal_marks_ = {}
-        made.means_ = means
-        made.scales_ = np.where(scales > 10 * np.finfo(np.float64).eps * np.abs(means), scales, 1.0)
-        return made
-
-
-def _rows_by_word(vectorizer: TableVectorizer, cells: list[str]) -> Counter[str]:
-    counting = CountVectorizer(ngram_range=vectorizer.ngram_range, binary=True)
-    try:
-        found = counting.fit_transform(cells)
-    except ValueError:  # no words at all
-        return Counter()
-    names = counting.get_feature_names_out()
-    return Counter(dict(zip(names.tolist(), np.asarray(found.sum(axis=0)).ravel().tolist(), strict=True)))
+        return made._keep(self.words, self.values, self.n_rows, means, scales)

@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from labelweave.datasets.columns import (
     Columns,
     as_list,
-    has_any,
     is_plain,
-    is_text,
     is_text_lists,
     joined,
     text_column,
 )
-from labelweave.datasets.csv_header import delimiter_of, named_columns, refuse_header_again, with_row_index
-from labelweave.datasets.csv_tokens import tokenized
+from labelweave.datasets.csv_files import (
+    CsvRecord,
+    csv_records,
+    delimiter_of,
+    is_usual,
+    named_columns,
+    usual_batches,
+    with_row_index,
+)
 from labelweave.datasets.data_file import (
     DataFileError,
     PathLike,
+    ends_with_line_end,
     finite_number,
     lines_of_blocks,
     numbered_lines,
@@ -40,13 +44,12 @@ from labelweave.datasets.data_file import (
     warn_open_end,
 )
 from labelweave.datasets.decimal_marks import DecimalMarks
-from labelweave.foundation.array_types import Array
 
 _KINDS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "json", ".ndjson": "json",
           ".parquet": "parquet", ".pq": "parquet"}  # fmt: skip
 _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
-_LONGEST_CELL = min(sys.maxsize, 2**31 - 1)
 _ROWS_AT_ONCE = 10_000
+_HEADER_BYTES = 1 << 16  # decoded to see a header
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _FEW_CELLS = 10**7
 _MOST_EMPTY = 100  # times as many cells of a table as those that its rows have
@@ -57,22 +60,22 @@ _MOST_REPEATED = 1000  # times as many cells of a Parquet file as it has bytes
 class RawTable:
     """Some rows of a table, cells as the file holds them.
 
-    lines: the line of every row; None where the file has no lines.
+    line_of: finds the line of a row by its number in the file; None where the file has no lines.
     first_row: the number of the first row, from zero.
     """
 
     path: PathLike
     columns: Columns
-    lines: Array | None
+    line_of: Callable[[int], int] | None
     first_row: int
 
     def __len__(self) -> int:
         return self.columns.n_rows
 
     def error(self, row: int, column: str, found: str, expected: str) -> DataFileError:
-        """Make the error for a cell, in a row of this chunk."""
-        place = f"{found} in column {column!r} of row {self.first_row + row}"
-        return DataFileError(self.path, None if self.lines is None else int(self.lines[row]), place, expected)
+        row += self.first_row
+        place = f"{found} in column {column!r} of row {row}"
+        return DataFileError(self.path, None if self.line_of is None else self.line_of(row), place, expected)
 
 
 def table_kind(path: PathLike) -> str | None:
@@ -144,8 +147,12 @@ def _json_tables(path: PathLike, chunk_rows: int | None) -> Iterator[RawTable]:
             name: [*map(itemgetter(name), found)] if has_all else [row.get(name) for row in found]
             for name in names
         }
-        yield RawTable(path, Columns(cells), np.array([line for line, _ in chunk]), first_row)
+        yield RawTable(path, Columns(cells), partial(_json_line, path), first_row)
         first_row += len(chunk)
+
+
+def _json_line(path: PathLike, row: int) -> int:
+    return next(islice((number for number, line in numbered_lines(path) if line.strip()), row, None))
 
 
 def _json_rows(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -177,7 +184,6 @@ def distinct_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def json_fault(error: ValueError | RecursionError) -> str:
-    """Say what is wrong with JSON that Python cannot read."""
     if isinstance(error, RecursionError):
         return "JSON nested too deep"
     if isinstance(error, json.JSONDecodeError):
@@ -189,65 +195,97 @@ def json_fault(error: ValueError | RecursionError) -> str:
     return str(error)
 
 
-class _Records(NamedTuple):
-    """Records of a CSV file that are not blank: their first lines, the columns, what parts them."""
-
-    lines: Array
-    columns: list[Any]
-    delimiter: str
-
-    def part(self, start: int, end: int | None = None) -> _Records:
-        columns = [column[start:end] for column in self.columns]
-        return self._replace(lines=self.lines[start:end], columns=columns)
-
-
 def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None) -> Iterator[RawTable]:
-    batches = _csv_batches(path, kind)
-    first = next(batches, _Records(np.ones(1, np.int64), [], ","))
-    written = [as_list(column[:1])[0] for column in first.columns]
+    delimiter, skipped, records = _csv_file(path, kind)
+    line, written = next(records, (1, []))
     header = with_row_index([*map(_unescaped, written)])
-    line = int(first.lines[0])
     _check_header(path, line, [*filter(None, header)])
     # as spreadsheets write where commas are no delimiters
-    marks = DecimalMarks(path) if first.delimiter == ";" else None
-    first_row, rest = 0, _with_warning(path, chain([first.part(1)], batches))
-    for records in _chunks_of_records(rest, chunk_rows):
-        refuse_header_again(path, written, records.columns, records.lines)
-        cells = named_columns(path, line, header, [*map(_without_escapes, records.columns)])
-        yield RawTable(path, Columns(cells, marks), records.lines, first_row)
-        first_row += len(records.lines)
+    marks = DecimalMarks(path) if delimiter == ";" else None
+    first_row, line_of = 0, partial(_csv_line, path, kind)
+    batches = _csv_batches(path, kind, delimiter, skipped, len(written))
+    for columns in _chunks(batches, chunk_rows):
+        for row in _rows_like(written, columns):
+            found = "the names of the columns again"  # as files that were joined to one have
+            raise DataFileError(path, line_of(first_row + row), found, "rows; leave out such lines")
+        cells = named_columns(path, line, header, [*map(_without_escapes, columns)])
+        yield RawTable(path, Columns(cells, marks), line_of, first_row)
+        first_row += len(columns[0])
 
 
-def _with_warning(path: PathLike, batches: Iterator[_Records]) -> Iterator[_Records]:
-    """Warn after the last record where nothing closes it."""
-    last = 0
+def _csv_file(path: PathLike, kind: str) -> tuple[str, int, Iterator[CsvRecord]]:
+    """Give what parts the cells of a file, how many lines only say so, and its records, the header first."""
+    lines = lines_of_blocks(path, read_blocks(path, _HEADER_BYTES))
+    first = next(lines)
+    delimiter, skipped = delimiter_of(first[1]) if kind == "csv" else ("\t", 0)
+    first = next(lines, (1, "")) if skipped else first
+    return delimiter, skipped, csv_records(path, chain([first], lines), delimiter)
+
+
+def _csv_line(path: PathLike, kind: str, row: int) -> int:
+    return next(islice(_csv_file(path, kind)[2], row + 1, None))[0]
+
+
+def _csv_batches(path: PathLike, kind: str, delimiter: str, skipped: int, width: int) -> Iterator[list[Any]]:
+    """Give the columns of a file, many rows at a time.
+
+    pyarrow takes it apart; what is unusual, and from what is wrong on, Python's slower reader does, which
+    names lines.
+    """
+    usual = is_usual(path, delimiter)
+    n_given = (yield from usual_batches(path, delimiter, skipped, width)) if usual else 0
+    if n_given is not None:
+        rows = islice(_of_width(path, _csv_file(path, kind)[2], width), n_given + 1, None)
+        while batch := [*islice(rows, _ROWS_AT_ONCE)]:
+            yield [*map(text_column, zip(*batch, strict=True))]
+    if not ends_with_line_end(path):
+        warn_open_end(path, 1 + sum(block.count(b"\n") for _, block in read_blocks(path)))
+
+
+def _of_width(path: PathLike, records: Iterator[CsvRecord], width: int) -> Iterator[list[str]]:
+    for line, record in records:
+        if len(record) != width:
+            found, expected = f"a row of {len(record)} cells", f"{width}, as the header has"
+            raise DataFileError(path, line, found, expected)
+        yield record
+
+
+def _chunks(batches: Iterator[list[Any]], n_rows: int | None) -> Iterator[list[Any]]:
+    """Give the columns of so many rows at a time, the last time those that are left; all at once if None."""
+    held, n_held = list[list[Any]](), 0
     for batch in batches:
-        last = int(batch.lines[-1]) if len(batch.lines) else last
-        yield batch
-    if last:
-        warn_open_end(path, last)
+        while n_rows is not None and n_held + len(batch[0]) >= n_rows:
+            held.append([column[: n_rows - n_held] for column in batch])
+            batch = [column[n_rows - n_held :] for column in batch]  # noqa: PLW2901
+            yield [*map(joined, zip(*held, strict=True))]
+            held, n_held = [], 0
+        held += [batch] if len(batch[0]) else []
+        n_held += len(batch[0])
+    if held:
+        yield [*map(joined, zip(*held, strict=True))]
 
 
-def _chunks_of_records(batches: Iterator[_Records], chunk_rows: int | None) -> Iterator[_Records]:
-    """Give so many records at a time, the last time those that are left; all at once if None."""
-    held, n_held = list[_Records](), 0
-    for batch in batches:
-        held.append(batch)
-        n_held += len(batch.lines)
-        if chunk_rows is not None and n_held >= chunk_rows:
-            records = _joined(held)
-            n_held %= chunk_rows
-            whole = len(records.lines) - n_held
-            for start in range(0, whole, chunk_rows):
-                yield records.part(start, start + chunk_rows)
-            held = [records.part(whole)]
-    if n_held:
-        yield _joined(held)
+def _rows_like(written: list[str], columns: list[Any]) -> Iterator[int]:
+    """Give the rows that are the header, unless it has only one cell."""
+    first = columns[0]
+    if isinstance(first, list):
+        rows = [row for row, cell in enumerate(first) if cell == written[0]]
+    else:
+        from pyarrow import compute
+
+        rows = compute.indices_nonzero(compute.equal(first, written[0])).to_pylist()
+    same = (row for row in rows if [str(column[row]) for column in columns] == written)
+    return same if len(written) > 1 else iter(())
 
 
-def _joined(batches: list[_Records]) -> _Records:
-    columns = [joined(parts) for parts in zip(*(batch.columns for batch in batches), strict=True)]
-    return batches[0]._replace(lines=np.concatenate([batch.lines for batch in batches]), columns=columns)
+def _without_escapes(column: Any) -> Any:
+    """Take the apostrophes of :func:`escaped` off a column."""
+    if not isinstance(column, list):
+        from pyarrow import compute
+
+        if not compute.any(compute.starts_with(column, "'")).as_py():
+            return column
+    return text_column([*map(_unescaped, as_list(column))])
 
 
 def _check_header(path: PathLike, line: int | None, header: list[str]) -> None:
@@ -273,85 +311,6 @@ def escaped(cell: str) -> str:
 def _unescaped(cell: str) -> str:
     is_escaped = cell.startswith("'") and cell.lstrip("'").startswith(_FORMULA_SIGNS)
     return cell[1:] if is_escaped else cell
-
-
-def _without_escapes(column: Any) -> Any:
-    """Take the apostrophes of :func:`escaped` off a column."""
-    if is_text(column) and not has_any(column, "'", at_start=True):
-        return column
-    return text_column([*map(_unescaped, as_list(column))])
-
-
-def _csv_batches(path: PathLike, kind: str) -> Iterator[_Records]:
-    """Give the records of a file, many at a time; the delimiter of a CSV file is what its header has most.
-
-    pyarrow takes them apart; from what is unusual on Python's slower reader does, which names lines.
-    """
-    blocks, delimiter, width, line, rest = read_blocks(path), "\t", None, 1, b""
-    for first_line, block in blocks:
-        start = 0
-        if first_line == 1 and kind == "csv":
-            delimiter, start = delimiter_of(block)
-            line += start > 0
-        text = rest + block[start:]
-        if not text:
-            continue
-        found = tokenized(text, delimiter, width)
-        if found is None:
-            yield from _careful_batches(path, chain([(line, text)], blocks), delimiter, width)
-            return
-        if found.columns:
-            width = len(found.columns)
-            yield _Records(line + found.lines, found.columns, delimiter)
-        line, rest = line + found.n_lines, found.rest
-    if rest:
-        yield from _careful_batches(path, iter([(line, rest)]), delimiter, width)
-
-
-def _careful_batches(
-    path: PathLike, blocks: Iterator[tuple[int, bytes]], delimiter: str, width: int | None
-) -> Iterator[_Records]:
-    """Give records from a block on, one of which may go on in the next block.
-
-    width: how many cells a record has; None where the first one is the header.
-    """
-    numbered = lines_of_blocks(path, blocks)
-    before, text = next(numbered)
-    lines = chain([text + "\n"], (line + "\n" for _, line in numbered))
-    reader, is_more = csv.reader(lines, delimiter=delimiter, strict=True), True
-    while is_more:
-        found, line, usual_limit = list[tuple[int, list[str]]](), 0, csv.field_size_limit(_LONGEST_CELL)
-        try:
-            for _ in range(_ROWS_AT_ONCE if width else 1):  # the header is checked before rows are
-                line = before + reader.line_num
-                record = next(reader, None)
-                is_more = record is not None
-                if record is None:
-                    break
-                if record:
-                    found.append((line, record))
-        except csv.Error as error:
-            raise DataFileError(path, line, *_fault_of_record(error)) from None
-        finally:
-            csv.field_size_limit(usual_limit)
-        if found:
-            width = len(found[0][1]) if width is None else width
-            _refuse_other_widths(path, found, width)
-            columns = [*map(text_column, zip(*(row for _, row in found), strict=True))]
-            yield _Records(np.array([line for line, _ in found]), columns, delimiter)
-
-
-def _fault_of_record(error: csv.Error) -> tuple[str, str]:
-    """Say what is wrong with a record that Python cannot read, and what is expected."""
-    if "new-line character" in str(error):
-        return "a line end CR alone", "line ends LF or CRLF; save the file with these"
-    return f"a broken record ({error})", "closed quotation marks"
-
-
-def _refuse_other_widths(path: PathLike, records: list[tuple[int, list[str]]], width: int) -> None:
-    for line, record in records:
-        if len(record) != width:
-            raise DataFileError(path, line, f"a row of {len(record)} cells", f"{width}, as the header has")
 
 
 def _parquet_tables(

@@ -6,7 +6,7 @@ and labels of all rows, and the cells of one block.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -22,11 +22,10 @@ from labelweave.datasets.table import (
     labeled_frame,
     names_in,
     refuse_missing_numbers,
-    table_features,
 )
 from labelweave.datasets.table_blocks import columns_of_blocks, completed_blocks
 from labelweave.datasets.table_columns import ColumnRoles, TableColumns
-from labelweave.datasets.table_files import raw_tables
+from labelweave.datasets.table_files import RawTable, raw_tables
 from labelweave.datasets.table_vectorizer import TableVectorizer
 from labelweave.foundation.arguments import checked
 from labelweave.labels import LabelMatrix
@@ -86,7 +85,6 @@ def read_table(
         table = next(raw_tables(path))
         return table_features(table, columns.resolved(table), vectorizer, known)
     columns = columns_of_blocks(path, columns, block_rows)
-    vectorizer = vectorizer or TableVectorizer(columns.text, columns.categorical, columns.numeric)
     return features_in_blocks(path, columns, vectorizer, known, block_rows)
 
 
@@ -102,31 +100,62 @@ def _columns(roles: ColumnRoles, vectorizer: TableVectorizer | None) -> TableCol
     return replace(columns, **kinds, decimal_marks=known)
 
 
+def table_features(
+    table: RawTable, columns: TableColumns, vectorizer: TableVectorizer | None, known: Known = (None, "error")
+) -> LabeledData:
+    """Turn the columns of a table that was read into features; see :func:`read_table`."""
+    return _features(lambda: [table], columns, vectorizer, known, lambda number, rows: None)
+
+
 def features_in_blocks(
-    path: PathLike, columns: TableColumns, vectorizer: TableVectorizer, known: Known, block_rows: int,
-    on_rows: OnRows | None = None,
+    path: PathLike, columns: TableColumns, vectorizer: TableVectorizer | None, known: Known, block_rows: int,
+    on_rows: OnRows = lambda number, rows: None,
 ) -> LabeledData:  # fmt: skip
-    """Turn a table into features, as :func:`labelweave.datasets.table.table_features` does.
+    """Turn a table into features, a block of rows at a time.
 
     columns: with all feature columns named.
     on_rows: called after every block with the number of the pass, from 1, and of the rows read in it.
     """
-    told = on_rows or (lambda number, rows: None)
+    return _features(lambda: completed_blocks(path, columns, block_rows), columns, vectorizer, known, on_rows)
+
+
+def _features(
+    tables: Callable[[], Iterable[RawTable]], columns: TableColumns, vectorizer: TableVectorizer | None,
+    known: Known, on_rows: OnRows,
+) -> LabeledData:  # fmt: skip
+    if vectorizer is None:
+        vectorizer = TableVectorizer(columns.text, columns.categorical, columns.numeric)
     label_names, unknown_labels = known
-    is_new = not vectorizer.is_fitted
-    if is_new or (label_names is None and isinstance(columns.labels, str)):
-        found: set[str] = set()
-        _learn(_first_pass(path, columns, vectorizer, found, block_rows, told), vectorizer)
-        if label_names is None and isinstance(columns.labels, str):
-            label_names = sorted(found)
+    is_new, finds_names = not vectorizer.is_fitted, label_names is None and isinstance(columns.labels, str)
+    found, codings = set[str](), set[str]()
+    first = replace(columns, labels=None) if finds_names else columns  # wrong labels are said before features
+
+    def frames() -> Iterator[Any]:
+        for table in tables():
+            if finds_names:
+                found.update(names_in(table, columns))
+            frame = labeled_frame(table, first, known, codings).X
+            if vectorizer.missing_numeric == "error":
+                refuse_missing_numbers(table, frame, vectorizer.numeric)
+            yield frame
+            on_rows(1, table.first_row + len(table))
+
+    if is_new:
+        vectorizer.fit_blocks(frames())
+    elif finds_names:
+        for _ in frames():
+            continue
+    if finds_names:
+        label_names = sorted(found)
     parts: dict[str, list[Any]] = {"X": [], "Y": [], "ids": []}
-    codings = set[str]()
-    for table in completed_blocks(path, columns, block_rows):
+    for table in tables():
         one = labeled_frame(table, columns, (label_names, unknown_labels), codings)
+        if vectorizer.missing_numeric == "error":
+            refuse_missing_numbers(table, one.X, vectorizer.numeric)
         parts["X"].append(vectorizer.transform(one.X))
         parts["Y"].append(one.Y)
         parts["ids"].append(one.row_ids)
-        told(2, table.first_row + len(table))
+        on_rows(2, table.first_row + len(table))
     if is_new:
         vectorizer.decimal_marks_ = table.columns.decimal_marks(vectorizer.numeric)
     ids = None if columns.id is None else np.concatenate(parts["ids"])
@@ -136,31 +165,10 @@ def features_in_blocks(
     )
 
 
-def _learn(frames: Iterator[Any], vectorizer: TableVectorizer) -> None:
-    if vectorizer.is_fitted:
-        for _ in frames:  # for the names of labels
-            continue
-    else:
-        vectorizer.fit_blocks(frames)
-
-
-def _first_pass(
-    path: PathLike, columns: TableColumns, vectorizer: TableVectorizer, found: set[str], block_rows: int,
-    told: OnRows,
-) -> Iterator[Any]:  # fmt: skip
-    """Give the cells of features of every block, and collect the names of labels."""
-    for table in completed_blocks(path, columns, block_rows):
-        if isinstance(columns.labels, str):
-            found.update(names_in(table, columns))
-        frame = labeled_frame(table, replace(columns, labels=None), (None, "error")).X
-        if vectorizer.missing_numeric == "error":
-            refuse_missing_numbers(table, frame, vectorizer.numeric)
-        yield frame
-        told(1, table.first_row + len(table))
-
-
 def _stacked(parts: list[sp.csr_array]) -> sp.csr_array:
     """Put blocks of rows below each other, and let go of them."""
+    if len(parts) == 1:
+        return parts[0]
     width, ends = parts[0].shape[1], np.cumsum([0, *(part.nnz for part in parts)], dtype=np.int64)
     starts = [part.indptr[:-1] + end for part, end in zip(parts, ends, strict=False)]
     indptr = np.concatenate([*starts, ends[-1:]])
@@ -170,7 +178,6 @@ def _stacked(parts: list[sp.csr_array]) -> sp.csr_array:
 
 
 def _joined_labels(parts: list[LabelMatrix]) -> LabelMatrix:
-    """Put the labels of blocks of rows below each other."""
     if any(part.has_missing for part in parts):
         refuse_large_mask(sum(len(part) for part in parts), parts[0].n_labels)
     return LabelMatrix.stacked(parts)

@@ -9,7 +9,7 @@ import inspect
 import re
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -21,12 +21,13 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.datasets.columns import Columns, as_text
+from labelweave.datasets.columns import Columns
 from labelweave.datasets.csr_parts import ones_from_counts, with_narrow_indices
 from labelweave.datasets.table_columns import column_names, listed_columns, refuse_repeated
 from labelweave.features.feature_matrix import LARGEST_FEATURE
 from labelweave.foundation.arguments import ParameterError, checked
 from labelweave.foundation.frames import as_pandas
+from labelweave.labels.label_names import as_text
 from labelweave.model_files.schema import (
     FLAG,
     TEXT,
@@ -50,7 +51,6 @@ def _has_own_words(state: dict[str, Any]) -> bool:
 
 
 def _words_in(kept: npt.NDArray[np.uint8]) -> list[str]:
-    """Read words from lines of UTF-8."""
     return kept.tobytes().decode().split("\n")[:-1]
 
 
@@ -193,34 +193,48 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ValueError
             If a column is absent, a number is missing, or a text column has no words.
         """
-        counts, n_rows = [Counter[str]() for _ in self.text], 0
-        categories: list[set[str]] = [set() for _ in self.categorical]
+        words, values, n_rows = self._nothing_seen()
         numbers = [np.empty((0, len(self.numeric)))]
-        words_of = self._text_vectorizer().build_analyzer()
         for frame in map(self._table, frames):
             n_rows += len(frame)
-            for name, found in zip(self.text, counts, strict=True):
-                for cell in cells_of(frame, name):
-                    found.update(set(words_of(cell)))
-            for name, values in zip(self.categorical, categories, strict=True):
-                values.update(cells_of(frame, name))
+            self._see(frame, words, values)
             numbers.append(self._numbers(frame))
-        texts = zip(self.text, counts, strict=True)
-        self.text_vectorizers_ = [self._fitted_text(name, found, n_rows) for name, found in texts]
-        self.categories_ = [sorted(values) for values in categories]
+        table = np.concatenate(numbers)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaler = StandardScaler().fit(table) if self.numeric else None  # it passes over NaN
+        if scaler is not None:
+            refuse_no_scale(self.numeric, (~np.isnan(table)).sum(axis=0), scaler.var_)
+        means, scales = (np.zeros(0), np.ones(0)) if scaler is None else (scaler.mean_, scaler.scale_)
+        return self._keep(words, values, n_rows, means, scales)
+
+    def _nothing_seen(self) -> tuple[list[Counter[str]], list[set[str]], int]:
+        """Begin to count: in how many rows each word of a text column is, values of categories, rows."""
+        return [Counter() for _ in self.text], [set() for _ in self.categorical], 0
+
+    def _see(self, frame: Any, words: list[Counter[str]], values: list[set[str]]) -> None:
+        """Count the words and values of some more rows."""
+        words_of = self._text_vectorizer().build_analyzer()
+        for name, counts in zip(self.text, words, strict=True):
+            for cell in cells_of(frame, name):
+                counts.update(set(words_of(cell)))
+        for name, seen in zip(self.categorical, values, strict=True):
+            seen.update(cells_of(frame, name))
+
+    def _keep(
+        self, words: list[Counter[str]], values: list[set[str]], n_rows: int, means: Any, scales: Any
+    ) -> Self:
+        """Be fitted to the rows that were counted.
+
+        Raises ParameterError if a text column has no word that is frequent enough.
+        """
+        self.text_vectorizers_ = [
+            self._fitted_text(name, counts, n_rows) for name, counts in zip(self.text, words, strict=True)
+        ]
+        self.categories_ = [sorted(seen) for seen in values]
         self.__dict__.pop("_category_places", None)
-        self._fit_numbers(np.concatenate(numbers))
+        self.means_, self.scales_ = np.asarray(means), np.asarray(scales)
         self.decimal_marks_: dict[str, str] = {}
         return self
-
-    def _fit_numbers(self, numbers: npt.NDArray[np.float64]) -> None:
-        # scikit-learn's scaler passes over NaN
-        with np.errstate(over="ignore", invalid="ignore"):
-            scaler = StandardScaler().fit(numbers) if self.numeric else None
-        if scaler is not None:
-            refuse_no_scale(self.numeric, (~np.isnan(numbers)).sum(axis=0), scaler.var_)
-        self.means_ = np.zeros(0) if scaler is None else np.asarray(scaler.mean_)
-        self.scales_ = np.ones(0) if scaler is None else np.asarray(scaler.scale_)
 
     def transform(self, frame: Any) -> sp.csr_array:
         """Make features.
@@ -326,13 +340,13 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @cached_property
     def _category_places(self) -> list[dict[str, int]]:
-        """The place of each value among those of its column."""
         return [{value: place for place, value in enumerate(values)} for values in self.categories_]
 
     def _scaled(self, frame: Any) -> npt.NDArray[np.float64]:
         numbers = self._numbers(frame)
         with np.errstate(over="ignore"):
-            scaled = (np.where(np.isnan(numbers), self.means_, numbers) - self.means_) / self.scales_
+            scaled: npt.NDArray[np.float64] = np.where(np.isnan(numbers), self.means_, numbers) - self.means_
+            scaled /= self.scales_
         far = np.argwhere(np.abs(scaled) > LARGEST_FEATURE)
         if len(far):
             row, column = far[0]
@@ -357,7 +371,6 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return numbers
 
     def _table(self, frame: Any) -> Any:
-        """Give rows as a frame of pandas that has all columns."""
         if not hasattr(frame := as_pandas(frame), "columns"):
             raise TypeError(f"A {type(frame).__name__} was given; a TableVectorizer takes a DataFrame.")
         names = (*self.text, *self.categorical, *self.numeric)
@@ -402,7 +415,7 @@ def _one_hot(cells: list[str], places: Mapping[str, int]) -> sp.csr_array:
 
 def _known_cells(frame: Any, name: str, known: Mapping[str, Any]) -> list[str]:
     """Give categories as the training rows spell them; warn where none of them is known."""
-    cells = cells_of(frame, name, known)
+    cells = cells_of(frame, name)
     strange = set(cells) - known.keys()
     others = {text: other for text in strange if (other := _other_spelling(text)) in known}
     if len(cells) >= _FEWEST_STRANGE and not known.keys() & cells and not others:
@@ -420,14 +433,10 @@ def _other_spelling(text: str) -> str:
     return text.removesuffix(".0") if found[1] else f"{text}.0"
 
 
-def cells_of(frame: Any, name: str, known: Collection[str] = ()) -> list[str]:
-    """Give the cells of a column as strings, empty where missing.
-
-    known: texts such as 10.0, as earlier versions wrote whole numbers, that are to be kept.
-    """
+def cells_of(frame: Any, name: str) -> list[str]:
+    """Give the cells of a column as strings, empty where missing."""
     column = frame[name]
     cells: list[Any] = column.to_numpy(object).tolist()
     if set(map(type, cells)) == {str}:
         return cells
-    cells = column.astype(object).mask(column.isna(), "").tolist()
-    return [text if (text := str(cell)) in known else as_text(cell) for cell in cells]
+    return [*map(as_text, column.astype(object).mask(column.isna(), "").tolist())]

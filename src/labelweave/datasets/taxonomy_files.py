@@ -6,7 +6,6 @@ of its terms those are read that are not obsolete, with the relations that are a
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from labelweave.datasets.csv_header import DELIMITERS
+from labelweave.datasets.csv_files import DELIMITERS, csv_records
 from labelweave.datasets.data_file import DataFileError, PathLike, numbered_lines
 from labelweave.datasets.table_files import distinct_names, json_fault
 from labelweave.datasets.thesaurus_files import FORMATS, thesaurus_terms
@@ -108,22 +107,13 @@ def lines_of_cells(path: PathLike, delimiters: str = ",") -> Iterator[Line]:
 
     delimiters: of which the first in the first line parts the cells, else a comma; tabs by the file's name.
     """
-    lines = (text + "\n" for _, text in numbered_lines(path))
+    lines = numbered_lines(path)
     first = next(lines)
-    found = re.search(f"[{re.escape(delimiters)}]", _QUOTED.sub("", first))
+    found = re.search(f"[{re.escape(delimiters)}]", _QUOTED.sub("", first[1]))
     delimiter = "\t" if suffix_of(path) in _TAB_SUFFIXES else found[0] if found else ","
-    reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
-    while True:
-        line = reader.line_num + 1
-        try:
-            record = next(reader, None)
-        except csv.Error as error:
-            expected = "closed quotation marks and short cells"
-            raise DataFileError(path, line, f"a broken line ({error})", expected) from None
-        if record is None:
-            return
+    for line, record in csv_records(path, chain([first], lines), delimiter):
         cells = [cell.strip() for cell in record]
-        if cells not in ([], [""]):
+        if cells != [""]:
             yield line, cells
 
 

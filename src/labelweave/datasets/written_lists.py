@@ -8,7 +8,7 @@ import re
 import warnings
 from typing import Any
 
-from labelweave.datasets.columns import as_text
+from labelweave.labels.label_names import as_text
 
 _NAME = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?(?:0|[1-9]\d*)(?:\.\d+)?"""
 _LIST = re.compile(rf"\[\s*(?:(?:{_NAME})\s*(?:,\s*(?:{_NAME})\s*)*)?\]", re.ASCII | re.DOTALL)

@@ -2,14 +2,14 @@
 
 The first line is ``rows features labels``; every other line is a row, ``label,label,... feature:value
 feature:value ...``, all indices from zero (http://manikvarma.org/downloads/XC/XMLRepository.html).  Blocks of
-lines are parsed as one array of bytes or, with the same result or what is wrong, line by line.
+lines are parsed by scikit-learn or, with the same result or what is wrong, line by line.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-import warnings
+from io import BytesIO
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
@@ -35,9 +35,6 @@ from labelweave.foundation.arguments import checked
 from labelweave.labels import LabelMatrix
 
 _ROWS = re.compile(rb"(?:(?:\d++(?:,\d++)*+)?+(?: ++\d++:[-+.\deE]++)*+ *+\n)*+")  # of labels and features
-_TO_BLANKS = bytes.maketrans(b",:\n", b"   ")
-_COLON, _LINE_END = b":\n"
-_IS_DELIMITER = np.isin(np.arange(256), list(b" ,:\n"))
 
 Integers = npt.NDArray[np.int64]
 
@@ -80,15 +77,17 @@ def read_xmc(path: PathLike, dtype: npt.DTypeLike = np.float64) -> LabeledData:
     parts = [[np.empty(0, kind)] for kind in (np.int64, np.int32, dtype, np.int64, np.int32)]
     found, line = 0, 2
     for line, body in chain([(2, body)], blocks):  # noqa: B020 (the first body belongs to the first block)
-        rows, rest = _split_after(body if not body or body.endswith(b"\n") else body + b"\n", n_rows - found)
-        if rows:
+        body = body if not body or body.endswith(b"\n") else body + b"\n"  # noqa: PLW2901
+        *lines, rest = body.split(b"\n", n_rows - found)
+        if lines:
+            rows = body[: len(body) - len(rest)]
             parsed = parse_block(path, line, rows, (limits[0], limits[1]))
             found += len(parsed.feature_counts)
             for part, items in zip(parts, parsed, strict=True):
                 part.append(_narrow(items, part[0].dtype))
         if rest.strip():
             expected = f"the end after the {n_rows} rows of the header"
-            raise DataFileError(path, line + rows.count(b"\n"), "another row", expected)
+            raise DataFileError(path, line + len(lines), "another row", expected)
     if found < n_rows:
         raise DataFileError(path, None, f"{found} rows", f"{n_rows}, as the header says")
     refuse_open_end(path, line)
@@ -104,13 +103,6 @@ def _header(path: PathLike, text: str) -> list[int]:
     limits = {"rows": sys.maxsize, "features": MOST_FEATURES, "labels": MOST_LABELS}
     sizes = zip(limits.items(), words, strict=True)
     return [size_in_header(path, 1, what, word, most) for (what, most), word in sizes]
-
-
-def _split_after(block: bytes, n_lines: int) -> tuple[bytes, bytes]:
-    """Split a block after so many lines."""
-    ends = np.flatnonzero(np.frombuffer(block, np.uint8) == _LINE_END)
-    cut = 0 if n_lines == 0 else len(block) if len(ends) <= n_lines else int(ends[n_lines - 1]) + 1
-    return block[:cut], block[cut:]
 
 
 def _narrow(items: npt.NDArray[Any], kind: Any) -> npt.NDArray[Any]:
@@ -164,56 +156,25 @@ def parse_block(path: PathLike, first_line: int, block: bytes, limits: tuple[int
 
 
 def parse_quickly(block: bytes, limits: tuple[int, int]) -> ParsedRows | None:
-    """Parse whole lines as one array of bytes, or give None if anything is unusual, wrong or not."""
-    numbers = _numbers(block) if _ROWS.fullmatch(block) else None
-    letters = np.frombuffer(block, np.uint8)
-    edges = np.flatnonzero(np.diff(_IS_DELIMITER[letters], prepend=True))
-    starts, ends = edges[0::2], edges[1::2]
-    if numbers is None or len(numbers) != len(starts):
+    """Parse whole lines by scikit-learn; give None if anything is unusual, wrong or not."""
+    from sklearn.datasets import load_svmlight_file
+
+    if not _ROWS.fullmatch(block):
         return None
-    # a number at the very beginning has the last line end before it
-    is_index, is_value = letters[ends] == _COLON, letters[starts - 1] == _COLON
-    is_label = ~(is_index | is_value)
-    values, line_ends = numbers[is_value], np.flatnonzero(letters == _LINE_END)
-    features = _grouped(starts[is_index], numbers[is_index], line_ends, limits[0])
-    labels = _grouped(starts[is_label], numbers[is_label], line_ends, limits[1])
-    if features is None or labels is None or not np.isfinite(values).all():
+    try:
+        X, listed = load_svmlight_file(BytesIO(block), multilabel=True, zero_based=True, n_features=limits[0])
+    except (ValueError, OverflowError):
         return None
-    return ParsedRows(*features[:2], values[features[2]], *labels[:2])
-
-
-def _grouped(
-    starts: npt.NDArray[np.intp],
-    numbers: npt.NDArray[np.float64],
-    line_ends: npt.NDArray[np.intp],
-    limit: int,
-) -> tuple[Integers, Integers, Any] | None:
-    """Group indices by line and sort them within it; None unless they are distinct there and below the limit.
-
-    Returns how many a line has, the indices, and the order in which they come.
-    """
-    counts = np.diff(np.searchsorted(starts, line_ends), prepend=0)
+    counts = np.array([len(row) for row in listed], np.int64)
+    labels = np.fromiter(chain.from_iterable(listed), float)
+    if len(listed) != block.count(b"\n") or labels.max(initial=-1) >= limits[1]:
+        return None
     rows = np.repeat(np.arange(len(counts)), counts)
-    items = np.minimum(numbers, float(1 << 62)).astype(np.int64)
-    same_row = rows[1:] == rows[:-1]
-    order: Any = slice(None)
-    if (same_row & (items[1:] <= items[:-1])).any():
-        order = np.lexsort((items, rows))
-        items = items[order]
-    is_repeated = (same_row & (items[1:] == items[:-1])).any()
-    return None if is_repeated or items.max(initial=-1) >= limit else (counts, items, order)
-
-
-def _numbers(block: bytes) -> npt.NDArray[np.float64] | None:
-    text = block.translate(_TO_BLANKS)
-    if not text.strip():
-        return np.empty(0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        try:
-            return np.fromstring(text, sep=" ")
-        except (DeprecationWarning, ValueError):
-            return None
+    labels = labels[np.lexsort((labels, rows))].astype(np.int64)
+    is_repeated = (labels[1:] == labels[:-1]) & (rows[1:] == rows[:-1])
+    if is_repeated.any() or not np.isfinite(X.data).all():
+        return None
+    return ParsedRows(np.diff(X.indptr), X.indices, X.data, counts, labels)
 
 
 def parse_carefully(path: PathLike, first_line: int, block: bytes, limits: tuple[int, int]) -> ParsedRows:

@@ -62,7 +62,6 @@ class Seals(NamedTuple):
     signature: str | None = None
 
     def blank(self) -> Seals:
-        """Put zeros in their place."""
         return Seals(signature=None if self.signature is None else NO_CHECKSUM)
 
 
@@ -264,7 +263,6 @@ def _views(memory: memoryview, start: int, header: Header) -> dict[str, Tensor]:
 
 
 def is_stored(dtype: npt.DTypeLike) -> bool:
-    """Say whether a model file holds a NumPy type, of any byte order."""
     return _little_endian(dtype) in _SAFETENSORS_TYPES
 
 
@@ -284,12 +282,10 @@ class TensorShape:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The NumPy type, little-endian."""
         return _NUMPY_TYPES[self.type_name]
 
     @property
     def n_bytes(self) -> int:
-        """The number of bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 

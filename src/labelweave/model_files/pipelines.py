@@ -39,6 +39,7 @@ from labelweave.model_files.schema import (
     count,
     reads_numbers,
 )
+from labelweave.model_files.state import encode
 from labelweave.model_files.storable import storable, storable_name
 from labelweave.model_files.transformer_kinds import (
     FITTED,
@@ -58,7 +59,7 @@ from labelweave.model_files.trial_rows import check_width, try_out
 _WITH_WORDS = (CountVectorizer, TfidfVectorizer, DictVectorizer)
 _WITH_CATEGORIES = (OneHotEncoder, OrdinalEncoder)
 _COMPOSITES = {kind.__name__: kind for kind in (Pipeline, FeatureUnion, ColumnTransformer)}
-_MARK = "__kept__"
+_PLAIN = (bool, int, float, str, slice, type, np.dtype, np.generic, np.ndarray)
 _NOT_KEPT = {"memory", "steps", "transformer_list", "transformers", "vocabulary", "remainder", "n_jobs"}
 
 
@@ -91,23 +92,24 @@ def save(model: Any, path: str | PathLike[str], *, key: bytes | None = None) -> 
     save_object(path, kept, key=key, name=type(model).__name__)
 
 
-def kept_form(model: Any) -> Any:
-    """Give what a model file keeps of an estimator: itself, or the record of one of scikit-learn's."""
-    if type(model) in FITTED or type(model) in _COMPOSITES.values():
-        return KeptStep(model)
-    return model
+def kept_form(model: Any, place: str = "") -> Any:
+    """Give what a model file keeps of an estimator: itself, or the record of one of scikit-learn's.
+
+    place: how messages call it, by default by its class.
+    """
+    is_kept = type(model) in FITTED or type(model) in _COMPOSITES.values()
+    return KeptStep(model, place) if is_kept else model
 
 
 @storable("ScikitLearn")
 class KeptStep:
     """The record of a fitted estimator of scikit-learn; reading it gives the estimator itself."""
 
-    def __init__(self, step: Any) -> None:
-        self.step = step
+    def __init__(self, step: Any, place: str = "") -> None:
+        self.step, self.place = step, place or type(step).__name__
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps."""
-        return _described(self.step, type(self.step).__name__)
+        return _described(self.step, self.place)
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Any:
@@ -149,9 +151,11 @@ def _refused(step: Any, place: str) -> TypeError:
 
 
 def _plain_parameters(step: Any, place: str) -> dict[str, Any]:
-    given = step.get_params(deep=False)
-    kept = {name: value for name, value in given.items() if name not in _NOT_KEPT}
-    return {name: _packed(value, f"The parameter {name} of {place}") for name, value in kept.items()}
+    given = {name: value for name, value in step.get_params(deep=False).items() if name not in _NOT_KEPT}
+    name = getattr(given.get("score_func"), "__name__", "")
+    if name in FUNCTIONS and given["score_func"] is FUNCTIONS[name]:
+        given["score_func"] = name
+    return {name: _kept_value(value, f"The parameter {name} of {place}") for name, value in given.items()}
 
 
 def _fitted(step: Any, place: str) -> dict[str, Any]:
@@ -164,7 +168,7 @@ def _fitted(step: Any, place: str) -> dict[str, Any]:
         found = {"categories": list(step.categories_), "infrequent": infrequent_of(step)}
     else:
         found = fitted_of(step)
-    return {name: _packed(value, f"{name} of {place}") for name, value in found.items()}
+    return {name: _kept_value(value, f"{name} of {place}") for name, value in found.items()}
 
 
 def _kept_part(part: Any, place: str) -> Any:
@@ -173,14 +177,14 @@ def _kept_part(part: Any, place: str) -> Any:
         return part
     if isinstance(part, FunctionTransformer) and part.func is None and part.inverse_func is None:
         return "passthrough"
-    if type(part) in FITTED or type(part) in _COMPOSITES.values():
-        return {"step": _described(part, place)}
+    kept = kept_form(part, place)
     try:
-        storable_name(part)
+        storable_name(kept)
     except TypeError:
         raise _refused(part, place) from None
-    check_is_fitted(part)
-    return {"own": part}
+    if kept is part:
+        check_is_fitted(part)
+    return kept
 
 
 def _parts(step: Any, place: str) -> dict[str, Any]:
@@ -191,7 +195,9 @@ def _parts(step: Any, place: str) -> dict[str, Any]:
         parts = [(name, part if places[name] else "drop", at) for name, part, at in step.transformers_]
         return {
             "parts": [[name, _kept_part(part, f"{place}'s {name}")] for name, part, _ in parts],
-            "columns": [_packed(_listed(columns), f"The columns of {name}") for name, _, columns in parts],
+            "columns": [
+                _kept_value(_listed(columns), f"The columns of {name}") for name, _, columns in parts
+            ],
             "places": places,
             "outputs": {name: [at.start, at.stop] for name, at in step.output_indices_.items()},
             "is_sparse": bool(step.sparse_output_),
@@ -201,85 +207,25 @@ def _parts(step: Any, place: str) -> dict[str, Any]:
     return {"parts": [[name, _kept_part(part, f"{place}'s {name}")] for name, part in pairs]}
 
 
-def _is_plain(value: Any) -> bool:
-    """Say whether a value is one that a model file holds as it is."""
-    if isinstance(value, np.ndarray):
-        return bool(value.dtype.kind != "O")
-    return value is None or isinstance(value, (bool, int, float, str, np.bool_, np.number))
-
-
-def _packed(value: Any, place: str) -> Any:
-    """Turn a value into what a model file holds; what it cannot hold is refused by name."""
-    if _is_plain(value):
-        return value
-    if isinstance(value, (list, tuple)):
-        return type(value)(_packed(entry, place) for entry in value)
-    if isinstance(value, dict) and all(isinstance(key, str) for key in value) and _MARK not in value:
-        return {key: _packed(entry, place) for key, entry in value.items()}
+def _kept_value(value: Any, place: str) -> Any:
+    """Give what is kept of a value; what a model file cannot hold is refused by name."""
     if isinstance(value, np.random.RandomState):
         return None  # a generator's state has no use after the fit
-    kind, content = _marked(value, place)
-    if kind == "none":
-        raise TypeError(f"{place} is a {type(value).__name__}, which no model file holds; give plain values.")
-    return {_MARK: kind, "value": content}
+    kept = kept_form(value, place)
+    try:
+        encode(kept, {})
+    except TypeError:
+        said = "which no model file holds; give plain values"
+        raise TypeError(f"{place} is a {type(value).__name__}, {said}.") from None
+    return kept
 
 
-def _marked(value: Any, place: str) -> tuple[str, Any]:
-    """Say of what kind a value is that is not plain, and write it plainly."""
-    if isinstance(value, np.ndarray) and value.ndim == 1:
-        plain = [entry.item() if isinstance(entry, np.generic) else entry for entry in value.tolist()]
-        return "objects", [_packed(entry, place) for entry in plain]
-    if isinstance(value, slice):
-        return "slice", [_packed(part, place) for part in (value.start, value.stop, value.step)]
-    if isinstance(value, (type, np.dtype)) and np.dtype(value).kind in "biufO":
-        return "dtype" if isinstance(value, np.dtype) else "type", np.dtype(value).str
-    if type(value) in FITTED:
-        return "step", _described(value, place)
-    name = getattr(value, "__name__", "")
-    return ("function", name) if FUNCTIONS.get(name) is value else ("none", None)
-
-
-def _unpacked(value: Any) -> Any:
-    """Read what was packed, and nothing else."""
-    if isinstance(value, (list, tuple)):
-        return type(value)(map(_unpacked, value))
-    if type(value) is dict and _MARK in value:
-        return _unmarked(value[_MARK], value["value"])
-    if type(value) is dict:
-        return {key: _unpacked(entry) for key, entry in value.items()}
-    if not _is_plain(value):
+def _require_plain(value: Any) -> None:
+    if isinstance(value, (list, tuple, dict)):
+        for part in value.values() if isinstance(value, dict) else value:
+            _require_plain(part)
+    elif value is not None and not isinstance(value, _PLAIN):
         raise ModelFileError(f"a step of it has a {type(value).__name__} where plain values are expected.")
-    return value
-
-
-def _unmarked(kind: str, content: Any) -> Any:
-    if kind == "objects":
-        found = np.empty(len(content), object)
-        found[:] = [_scalar(entry) for entry in content]
-        return found
-    if kind == "slice":
-        return slice(*map(_scalar, content))
-    if kind in ("dtype", "type"):
-        return _type(str(content), is_dtype=kind == "dtype")
-    if kind == "function":
-        return FUNCTIONS[content]
-    if kind == "step":
-        return _made(content)
-    raise ModelFileError(f"a step of it has a value of the unknown kind {kind!r}.")
-
-
-def _type(name: str, *, is_dtype: bool) -> Any:
-    dtype = np.dtype(name)
-    if dtype.kind not in "biufO":
-        raise ModelFileError(f"a step of it has the type {name!r}.")
-    kind = object if dtype.kind == "O" else dtype.type
-    return dtype if is_dtype else kind
-
-
-def _scalar(entry: Any) -> Any:
-    if entry is None or isinstance(entry, (bool, int, float, str)):
-        return entry
-    raise ModelFileError(f"a step of it has a {type(entry).__name__} among numbers and text.")
 
 
 _FITTED = Named(Anything())
@@ -311,13 +257,15 @@ def _are_distinct(names: Any) -> bool:
 
 
 def _made(state: dict[str, Any]) -> Any:
-    """Make a step from what a file says of it."""
     _STEP.check(state, "step", {})
     name, fitted = state["class"], state["fitted"]
     kind = (_COMPOSITES | NAMES).get(name)
     if kind is None:
         raise ModelFileError(f"a step of it is of the kind {str(name)!r}, which is not known here.")
-    parameters = {key: _unpacked(value) for key, value in state["parameters"].items() if key != "n_jobs"}
+    parameters = {key: value for key, value in state["parameters"].items() if key != "n_jobs"}
+    _require_plain(parameters)
+    if "score_func" in parameters:
+        parameters["score_func"] = FUNCTIONS[parameters["score_func"]]
     strange = parameters.keys() - (set(inspect.signature(kind).parameters) - _NOT_KEPT)
     if strange:
         raise ModelFileError(f"a step of it, a {name}, has the parameters {', '.join(sorted(strange))}.")
@@ -327,7 +275,7 @@ def _made(state: dict[str, Any]) -> Any:
     if isinstance(step, ColumnTransformer):
         _put_columns(step, fitted)
     elif name in NAMES:
-        _put_fitted(step, {key: _unpacked(value) for key, value in fitted.items()})
+        _put_fitted(step, fitted)
     if state["output"] is not None:
         step.set_output(transform=state["output"])
     return step
@@ -360,20 +308,16 @@ def _put_fitted(step: Any, fitted: dict[str, Any]) -> None:
             setattr(step, key, value)
 
 
-def _made_part(part: Any) -> Any:
-    if part is None or part in ("passthrough", "drop"):
-        return part
-    if isinstance(part, dict) and part.keys() == {"step"}:
-        return _made(part["step"])
-    own = part["own"] if isinstance(part, dict) and part.keys() == {"own"} else None
-    if not callable(getattr(own, "transform", getattr(own, "predict", None))):
+def _checked_part(part: Any) -> Any:
+    is_step = callable(getattr(part, "transform", getattr(part, "predict", None)))
+    if part not in (None, "passthrough", "drop") and not is_step:
         raise ModelFileError("a step of it neither transforms nor predicts.")
-    return own
+    return part
 
 
 def _composite(kind: Any, parameters: dict[str, Any], fitted: dict[str, Any]) -> Any:
     Record(_COLUMNS if kind is ColumnTransformer else _PARTS).check(fitted, kind.__name__, {})
-    parts = [(name, _made_part(part)) for name, part in fitted["parts"]]
+    parts = [(name, _checked_part(part)) for name, part in fitted["parts"]]
     names = [name for name, _ in parts]
     if not all(type(name) is str and "__" not in name for name in names) or len(set(names)) < len(names):
         raise ModelFileError("steps of it are not named, each otherwise.")
@@ -383,8 +327,8 @@ def _composite(kind: Any, parameters: dict[str, Any], fitted: dict[str, Any]) ->
     _require_transformers([part for _, part in parts])
     if kind is FeatureUnion:
         return FeatureUnion(parts, **parameters)
-    columns = [_unpacked(entry) for entry in fitted["columns"]]
-    triples = [(name, part, at) for (name, part), at in zip(parts, columns, strict=True)]
+    _require_plain(fitted["columns"])
+    triples = [(name, part, at) for (name, part), at in zip(parts, fitted["columns"], strict=True)]
     given = [(name, _unfitted(part), at) for name, part, at in triples]
     remainder = given.pop()[1] if fitted["has_remainder"] is True else "drop"
     step = ColumnTransformer(given, remainder=remainder, **parameters)

@@ -46,7 +46,6 @@ def unread_numbers() -> Iterator[None]:
 
 
 def reads_numbers() -> bool:
-    """Say whether the numbers of float arrays are to be looked at."""
     return _checks_numbers.get()
 
 
@@ -59,7 +58,6 @@ class Field(Protocol):
 
 
 def refuse(where: str, allowed: str) -> NoReturn:
-    """Refuse what stands somewhere."""
     raise ModelFileError(f"its {where} is not {allowed}.")
 
 
@@ -97,7 +95,6 @@ class Numbers:
     sparse: bool = False
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        """See :meth:`Field.check`."""
         is_sparse = self.sparse and sp.issparse(value)
         numbers = value.data if is_sparse else value
         if not is_sparse and type(value) is not np.ndarray:
@@ -138,7 +135,6 @@ class Texts:
     shape: str
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        """See :meth:`Field.check`."""
         if type(value) is not np.ndarray or value.dtype.kind != "U" or value.ndim != 1:
             refuse(where, "a list of texts")
         same_length(self.shape, len(value), where, sizes)
@@ -155,7 +151,6 @@ class Number:
     may_be_nan: bool = False
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        """See :meth:`Field.check`."""
         value = value.item() if isinstance(value, np.number) else value  # limits overflow float32
         is_number = isinstance(value, Integral if self.is_whole else Real) and not isinstance(value, bool)
         if not is_number:
@@ -167,7 +162,6 @@ class Number:
 
 
 def count(letter: str = "", least: int = 0, most: float = _MOST) -> Number:
-    """Make the field of a count."""
     return Number(least, most, is_whole=True, letter=letter)
 
 
@@ -182,7 +176,6 @@ class OneOf:
     values: tuple[Any, ...]
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        """See :meth:`Field.check`."""
         if not any(type(value) is type(one) and value == one for one in self.values):
             refuse(where, f"one of {', '.join(map(repr, self.values))}")
 
@@ -201,7 +194,6 @@ class Made:
     lengths: Mapping[str, str] = field(default_factory=dict)
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        """See :meth:`Field.check`."""
         if not isinstance(value, self.kind):
             kinds = self.kind if isinstance(self.kind, tuple) else (self.kind,)
             refuse(where, f"an object of {' or '.join(kind.__name__ for kind in kinds)}")
@@ -214,7 +206,6 @@ class Text:
     """A text."""
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        """See :meth:`Field.check`."""
         if type(value) is not str:
             refuse(where, "a text")
 
@@ -226,7 +217,7 @@ class Anything:
     """What is checked where it is used."""
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        """See :meth:`Field.check`."""
+        return
 
 
 class Maybe:
@@ -236,7 +227,6 @@ class Maybe:
         self.fields, self.none = fields, none
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        """See :meth:`Field.check`."""
         if value is None and self.none:
             return
         for one in self.fields[:-1]:
@@ -265,7 +255,6 @@ class Items:
     least: int = 0
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        """See :meth:`Field.check`."""
         if not isinstance(value, self.kind):
             refuse(where, "a list")
         items: Any = value
@@ -284,7 +273,6 @@ class Names:
     letter: str
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        """See :meth:`Field.check`."""
         Items(TEXT, self.letter).check(value, where, sizes)
         lengths = [len(text) for text in value]
         if not is_bounded(4 * len(lengths) * max(lengths, default=0), sum(lengths) + len(lengths)):
@@ -298,7 +286,6 @@ class Named:
     item: Field
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        """See :meth:`Field.check`."""
         if type(value) is not dict:
             refuse(where, "a dictionary")
         for name, one in value.items():
@@ -312,7 +299,6 @@ class Optional:
     item: Field
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        """See :meth:`Field.check`."""
         self.item.check(value, where, sizes)
 
 
@@ -326,7 +312,6 @@ class Record:
         self.fields, self.relations = fields, relations or {}
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        """See :meth:`Field.check`."""
         if type(value) is not dict:
             refuse(where, "a dictionary")
         unknown = next((name for name in value if name not in self.fields), None)

@@ -29,10 +29,15 @@ _KEYS = {
     "__scalar__": {"__scalar__", "value"},
     "__object__": {"__object__", "state"},
     "__dict__": {"__dict__"},
+    "__objects__": {"__objects__"},
+    "__slice__": {"__slice__"},
+    "__dtype__": {"__dtype__"},
+    "__type__": {"__type__"},
 }
 _MARKERS = _KEYS.keys()
 _DEEPEST = 30  # a level here may take three of the 100 that the JSON text may have
 _SCALAR_TYPES = ("|b1", "|i1", "|u1", *(f"<{kind}{size}" for kind in "iuf" for size in (2, 4, 8)), "<U")
+_DTYPE_KINDS = "biufO"
 _FLOAT = "__float__"
 _NON_FINITE = ("inf", "-inf", "nan")
 _DEEPEST_JSON = 100
@@ -65,12 +70,12 @@ class _Encoder:
             return items if kind is list else {"__tuple__": items}
         if kind is dict:
             return self._dict(value, path)
+        marked = _marked(value)
+        if marked is not None:
+            return marked
         if isinstance(value, np.ndarray) or sp.issparse(value):
             return {"__array__": self._kept(value, path)}
         if isinstance(value, np.generic):
-            scalar_kind = "<U" if value.dtype.kind == "U" else value.dtype.newbyteorder("<").str
-            if scalar_kind in _SCALAR_TYPES:
-                return {"__scalar__": scalar_kind, "value": value.item()}
             raise TypeError(
                 f"The number {_place(path)} is of dtype {value.dtype}, which cannot be stored; convert it."
             )
@@ -95,6 +100,24 @@ class _Encoder:
         self.arrays[name] = array
         self.names[id(array)] = name
         return name
+
+
+def _marked(value: Any) -> dict[str, Any] | None:
+    """Write a number of NumPy's, a type, a slice or an array of plain objects; None where it is none."""
+    if isinstance(value, np.generic):
+        kind = "<U" if value.dtype.kind == "U" else value.dtype.newbyteorder("<").str
+        return {"__scalar__": kind, "value": value.item()} if kind in _SCALAR_TYPES else None
+    is_number = isinstance(value, type) and issubclass(value, (np.generic, bool, int, float))
+    if (value is object or is_number or isinstance(value, np.dtype)) and np.dtype(value).kind in _DTYPE_KINDS:
+        return {"__type__" if isinstance(value, type) else "__dtype__": np.dtype(value).str}
+    if isinstance(value, slice):
+        marker, entries = "__slice__", [value.start, value.stop, value.step]
+    elif isinstance(value, np.ndarray) and value.dtype.kind == "O" and value.ndim == 1:
+        marker, entries = "__objects__", value.tolist()
+    else:
+        return None
+    entries = [entry.item() if isinstance(entry, np.generic) else entry for entry in entries]
+    return {marker: entries} if all(map(_is_entry, entries)) else None
 
 
 def _place(path: tuple[str, ...]) -> str:
@@ -136,13 +159,35 @@ def _decoded(marker: str, value: dict[str, Any], arrays: Mapping[str, Any]) -> A
             return tuple(decode(item, arrays) for item in content)
         case "__dict__":
             return {key: decode(item, arrays) for key, item in content.items()}
-        case "__scalar__":
-            return _decoded_scalar(content, value["value"])
         case "__object__":
             return _decoded_object(content, decode(value["state"], arrays))
-    if content not in arrays:
-        raise ModelFileError(f"its state asks for the array {content!r}, which is not in it.")
-    return arrays[content]
+        case "__array__":
+            if content not in arrays:
+                raise ModelFileError(f"its state asks for the array {content!r}, which is not in it.")
+            return arrays[content]
+    return _unmarked(marker, content, value)
+
+
+def _unmarked(marker: str, content: Any, value: dict[str, Any]) -> Any:
+    """Read what :func:`_marked` wrote."""
+    if marker == "__scalar__":
+        return _decoded_scalar(content, value["value"])
+    if marker in ("__dtype__", "__type__"):
+        dtype = np.dtype(content if type(content) is str else "V")
+        if dtype.kind not in _DTYPE_KINDS:
+            raise ModelFileError(f"its state has the type {content!r}.")
+        return dtype if marker == "__dtype__" else object if dtype.kind == "O" else dtype.type
+    if type(content) is not list or not all(map(_is_entry, content)):
+        raise ModelFileError(f"its state has a malformed {marker}: not all are numbers and texts.")
+    if marker == "__slice__":
+        return slice(*content)
+    found = np.empty(len(content), object)
+    found[:] = content
+    return found
+
+
+def _is_entry(value: Any) -> bool:
+    return value is None or type(value) in (bool, int, float, str)
 
 
 def _decoded_scalar(kind: str, value: Any) -> Any:
@@ -177,7 +222,6 @@ def to_json(value: Any, where: str = "state") -> str:
 
 
 def from_json(text: str, where: str = "state") -> Any:
-    """Read back what :func:`to_json` wrote, and nothing else."""
     try:
         value = _restored(json.loads(text))
         same = to_json(value, where) == text

@@ -94,7 +94,6 @@ def storable_name(value: Any) -> str:
 
 
 def registered_class(name: str) -> type[Storable] | None:
-    """Look a class up by its registered name; None if the name is unknown."""
     return _CLASSES.get(name)
 
 
@@ -106,7 +105,6 @@ def made_of_state(name: str, cls: type[Storable], state: Any) -> Any:
 
 
 def checked_state(value: Any) -> dict[str, Any]:
-    """Ask an object for its state, a dict."""
     state = value.to_state()
     if type(state) is not dict:
         raise TypeError(

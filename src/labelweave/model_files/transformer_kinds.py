@@ -47,7 +47,6 @@ class Cells:
     shape: str
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        """See :meth:`Field.check`."""
         if type(value) is not np.ndarray or value.ndim != 1 or value.dtype.kind not in "biufUO":
             refuse(where, "a list of values")
         if value.dtype.kind in "biuf":
@@ -215,7 +214,6 @@ def _present(step: Any) -> dict[str, Field]:
 
 
 def fitted_of(step: Any) -> Fitted:
-    """Give what was fitted of a step."""
     known = vars(step)
     if "_fit_dtype" in known:  # the type that scikit-learn before 1.7 fills in, and has no other
         known = {"_fill_dtype": step._fit_dtype} | known

@@ -145,6 +145,8 @@ def _documents(step: Any) -> list[Any]:
 def _table(step: Any, n_steps: int) -> Any:
     """Make rows of numbers; with missing ones for steps that are about these."""
     width = step._n_features if isinstance(step, MissingIndicator) else step.n_features_in_
+    if getattr(step, "_precomputed", False):  # a SimpleImputer's own, which takes what it found missing
+        return np.array([[True], [False]]).repeat(width, axis=1)
     if not isinstance(step, SimpleImputer | KNNImputer | MissingIndicator):
         return _ones(width, n_steps)
     dtype = getattr(step, "_fit_dtype", np.dtype(float))
@@ -162,7 +164,6 @@ def _ones(width: int, n_steps: int = 1) -> Any:
 
 
 def _made_by(step: Any) -> Any:
-    """Make two rows such as a step of this library gives; None if it does not say how many features."""
     return _ones(len(step.get_feature_names_out())) if hasattr(step, "get_feature_names_out") else None
 
 

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.datasets.columns import as_text
-from labelweave.datasets.csv_header import DELIMITERS
+from labelweave.datasets.csv_files import DELIMITERS
 from labelweave.datasets.data_file import DataFileError, PathLike, decoded, require_file
 from labelweave.datasets.table_files import escaped, raw_tables
 from labelweave.labels import LabelMatrix
+from labelweave.labels.label_names import as_text
 
 COLUMNS = ("id", "label", "answer")
 YES, NO, UNKNOWN, NOTHING = "yes", "no", "unknown", ""

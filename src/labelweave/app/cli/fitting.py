@@ -28,10 +28,10 @@ from labelweave.app.cli.progress import ReadLines, show_progress
 from labelweave.datasets import LabeledData, TableColumns, read_any
 from labelweave.datasets.columns import says_missing
 from labelweave.datasets.data_file import is_gzip
-from labelweave.datasets.table import Known, table_features
+from labelweave.datasets.table import Known
 from labelweave.datasets.table_blocks import columns_of_blocks, completed, first_block
 from labelweave.datasets.table_files import raw_tables
-from labelweave.datasets.table_reading import features_in_blocks
+from labelweave.datasets.table_reading import features_in_blocks, table_features
 from labelweave.decisions.automatic import LARGEST_TABLE
 from labelweave.estimators import UnobservedLabelWarning
 from labelweave.features.feature_matrix import column_means, filled

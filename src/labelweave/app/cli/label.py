@@ -20,8 +20,8 @@ from labelweave.app.cli.messages import note, refuse_input_as_output
 from labelweave.app.cli.queries import row_text
 from labelweave.app.label_page import LabelSession, label_app
 from labelweave.datasets import LabeledData, read_any, read_table_columns
-from labelweave.datasets.table import table_features
 from labelweave.datasets.table_files import raw_tables
+from labelweave.datasets.table_reading import table_features
 from labelweave.features.feature_matrix import column_means, filled
 
 _HOST = "127.0.0.1"

@@ -10,7 +10,7 @@ import numpy as np
 
 from labelweave import LabelCovariance, LabelMatrix
 from labelweave.datasets import DataFileError
-from labelweave.datasets.csv_header import DELIMITERS
+from labelweave.datasets.csv_files import DELIMITERS
 from labelweave.datasets.data_file import finite_number, require_file
 from labelweave.datasets.taxonomy_files import Line, lines_of_cells
 from labelweave.foundation.array_types import Array

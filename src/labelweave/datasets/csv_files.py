@@ -1,0 +1,139 @@
+"""Records of CSV files as other programs write them, with a delimiter's name and columns without one."""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from itertools import chain, count
+from typing import Any
+
+import numpy as np
+
+from labelweave.datasets.columns import as_list, filled
+from labelweave.datasets.data_file import DataFileError, PathLike, opened, read_blocks
+
+DELIMITERS = ",;\t|"  # of CSV files, whose header has most of one
+ROW_INDEX = "Unnamed: 0"
+"""What pandas calls a first column without a name, its own row index."""
+
+CsvRecord = tuple[int, list[str]]
+_LONGEST_CELL = min(sys.maxsize, 2**31 - 1)
+_QUOTE, _LINE_END = b'"\n'
+_DELIMITER_LINE = re.compile(r'"?sep=([\t -~])"?', re.IGNORECASE)
+
+
+def delimiter_of(first_line: str) -> tuple[str, int]:
+    """Say by its first line what parts the cells of a CSV file, and how many lines only say so.
+
+    Spreadsheets write, and read, a first line such as ``sep=;``.
+    """
+    found = _DELIMITER_LINE.fullmatch(first_line)
+    return (max(DELIMITERS, key=first_line.count), 0) if found is None else (found[1], 1)
+
+
+def csv_records(path: PathLike, lines: Iterator[tuple[int, str]], delimiter: str) -> Iterator[CsvRecord]:
+    """Give the records that are not blank with the lines that they begin at.
+
+    Raises DataFileError where quotation marks or line ends are not where they belong.
+    """
+    start, text = next(lines)
+    texts = chain([text + "\n"], (line + "\n" for _, line in lines))
+    reader = csv.reader(texts, delimiter=delimiter, strict=True)
+    record: list[str] | None = []
+    while record is not None:
+        line, usual_limit = start + reader.line_num, csv.field_size_limit(_LONGEST_CELL)
+        try:
+            record = next(reader, None)
+        except csv.Error as error:
+            is_line_end = "new-line character" in str(error)
+            found = "a line end CR alone" if is_line_end else f"a broken record ({error})"
+            save = "line ends LF or CRLF; save the file with these"
+            raise DataFileError(
+                path, line, found, save if is_line_end else "closed quotation marks"
+            ) from None
+        finally:
+            csv.field_size_limit(usual_limit)
+        if record:
+            yield line, record
+
+
+def with_row_index(header: Sequence[str]) -> list[str]:
+    """Name the first column where nothing does, as in tables that pandas and R write."""
+    if not header or header[0]:
+        return list(header)
+    names = chain([ROW_INDEX], (f"{ROW_INDEX}.{number}" for number in count(1)))
+    return [next(name for name in names if name not in header), *header[1:]]
+
+
+def named_columns(path: PathLike, line: int, header: Sequence[str], columns: Sequence[Any]) -> dict[str, Any]:
+    """Give columns by name; those without a name are left out, and refused if they have cells.
+
+    line: that of the header.
+    """
+    for place, (name, column) in enumerate(zip(header, columns, strict=True)):
+        strange = [] if name else [cell for cell in as_list(filled(column)) if cell.strip()]
+        if strange:
+            found = f"no name for the column at place {place + 1}, with cells such as {strange[0][:40]!r}"
+            expected = "a name for every column with cells; write one into this line, or delete the column"
+            raise DataFileError(path, line, found, expected)
+    return {name: column for name, column in zip(header, columns, strict=True) if name}
+
+
+def is_usual(path: PathLike, delimiter: str) -> bool:
+    """Say whether line ends are LF, or CRLF outside quotes, and quotes open or close cells or are doubled.
+
+    Of other files pyarrow takes some that are broken.
+    """
+    edges, is_open = [ord(delimiter), _LINE_END], False
+    for _, block in read_blocks(path):
+        text = block.replace(b"\r\n", b"\n")
+        if b"\r" in text:
+            return False
+        if b'"' not in text and not is_open:
+            continue
+        codes = np.frombuffer(b"\n" + text + b"\n", np.uint8)
+        quotes = np.flatnonzero(codes == _QUOTE)
+        opens = (np.arange(len(quotes)) % 2 == 0) ^ is_open
+        is_fine = np.isin(np.where(opens, codes[quotes - 1], codes[quotes + 1]), edges)
+        doubled = opens[1:] & (np.diff(quotes) == 1)
+        is_fine[1:] |= doubled
+        is_fine[:-1] |= doubled
+        n_before = np.searchsorted(quotes, np.flatnonzero(codes[1:-1] == _LINE_END))
+        if not is_fine.all() or (len(text) < len(block) and ((n_before + is_open) % 2).any()):
+            return False
+        is_open ^= len(quotes) % 2 == 1
+    return not is_open
+
+
+def usual_batches(
+    path: PathLike, delimiter: str, skipped: int, width: int
+) -> Generator[list[Any], None, int | None]:
+    """Give the columns of the records after the header by pyarrow, many records at a time.
+
+    skipped: lines before the header.  width: how many cells a record has.
+    Returns None at the end of the file, else after how many records pyarrow refused to go on.
+    """
+    n_given, is_header = 0, 1
+    try:
+        from pyarrow import ArrowException, chunked_array, csv, string
+    except ImportError:
+        return 0
+    types = {f"f{place}": string() for place in range(width)}  # pyarrow's own names
+    options = (
+        csv.ReadOptions(use_threads=False, skip_rows=skipped, autogenerate_column_names=True),
+        csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        csv.ConvertOptions(column_types=types, strings_can_be_null=False),
+    )
+    try:
+        with opened(path) as stream, csv.open_csv(stream, *options) as reader:
+            for batch in filter(len, reader):
+                if batch.num_columns != width:
+                    return 0
+                yield [chunked_array([column[is_header:]]) for column in batch.columns]
+                n_given += batch.num_rows - is_header
+                is_header = 0
+    except ArrowException:
+        return n_given
+    return None
