@@ -35,7 +35,7 @@ from labelweave.features import ForestKernel
 from labelweave.foundation import loops as compiled
 from labelweave.foundation.loops.sparse_products import WIDTH, cut_rows, multiply_table, sample_dots
 from labelweave.inference.map import map_inference
-from labelweave.labels.covariance.base import LabelCovariance
+from labelweave.labels.covariance import LabelCovariance
 
 _PROCESSES = 2  # nearly all the time is compiling
 

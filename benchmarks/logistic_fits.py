@@ -94,7 +94,8 @@ def fit(
 
 
 def _covariance(prior: Prior, n_classes: int, classes: list[str] | None) -> Any:
-    from labelweave.labels.covariance.factor import FactorCovariance
+    """Make the covariance of the classes as the classifier does."""
+    from labelweave.labels.covariance import FactorCovariance
 
     if prior.tree is None:
         return FactorCovariance(np.zeros((n_classes, 0)), prior.scale)

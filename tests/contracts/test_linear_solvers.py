@@ -6,7 +6,7 @@ import pytest
 from labelweave.features.gram import StoredGram
 from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance
-from labelweave.labels.covariance.factor import FactorCovariance
+from labelweave.labels.covariance import FactorCovariance
 from labelweave.problems.coupled_gram import CoupledGram, GramTerm
 from labelweave.problems.kernel_likelihood import KernelLikelihood
 from labelweave.problems.losses import EntrywiseLoss, SoftmaxLoss

@@ -46,7 +46,7 @@ def test_arff_files_without_labels(tmp_path, text, options, words):
 def test_label_names_of_xml_files(tmp_path):
     (tmp_path / "r.arff").write_text(HEAD + "@data\n1,?\n")
     (tmp_path / "r.xml").write_text('<?xml version="1.0" encoding="none-such"?><labels/>')
-    with pytest.raises(DataFileError, match="cannot be read|broken XML"):
+    with pytest.raises(DataFileError, match=r"cannot be read|broken XML"):
         read_mulan(tmp_path / "r.arff", xml=tmp_path / "r.xml")
     (tmp_path / "r.xml").write_text('<labels><label name="a b"/></labels>')
     with pytest.raises(ValueError, match="n_labels is 2 but"):

@@ -7,11 +7,18 @@ import pytest
 import scipy.sparse as sp
 
 from drawn import draw_labels
-from labelweave import LabelCovariance, LowRankClassifier, LowRankClassifierCV, Taxonomy, load
+from labelweave import (
+    LabelCovariance,
+    LowRankClassifier,
+    LowRankClassifierCV,
+    MaxMarginClassifier,
+    Taxonomy,
+    load,
+)
 from labelweave.extending import ContractError, EntryLoss, check_covariance, check_kernel, check_loss
 from labelweave.features import ForestKernel, make_kernel
 from labelweave.kernels import RBFKernel
-from labelweave.labels.covariance.dense import DenseCovariance
+from labelweave.labels.covariance import DenseCovariance
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.storable import _CLASSES as storable_classes
 from labelweave.problems.losses.entry_losses import ENTRY_LOSSES, LogisticEntryLoss, SquaredEntryLoss
@@ -243,3 +250,39 @@ def test_a_file_with_a_loss_that_is_not_known_here_is_refused(tmp_path):
             load(path)
     finally:
         storable_classes["tests.PlainLogistic"] = known
+
+
+class _OnACircle(LabelCovariance):
+    """``1 + cos(2 pi (k - l) / L)``, by its two methods."""
+
+    def __init__(self, n_labels):
+        self.n_labels = n_labels
+        self.factor = np.array([np.ones(n_labels), *(wave(self._angles()) for wave in (np.cos, np.sin))]).T
+
+    def _angles(self):
+        return 2.0 * np.pi * np.arange(self.n_labels) / self.n_labels
+
+    def diagonal(self):
+        return np.full(self.n_labels, 2.0)
+
+    def matmul(self, vectors, workers=None):
+        factor = self.factor.astype(np.result_type(vectors, np.float32))
+        return vectors @ factor @ factor.T
+
+
+def test_a_covariance_of_two_methods_does_all_that_the_same_matrix_does():
+    own = _OnACircle(7)
+    check_covariance(own)
+    matrix = LabelCovariance.dense(2.0 * np.cos((own._angles()[:, None] - own._angles()) / 2.0) ** 2)
+    np.testing.assert_allclose(own.to_dense(), matrix.to_dense(), atol=1e-12)
+    random = np.random.default_rng(0)
+    X, Y = random.normal(size=(60, 5)), (random.normal(size=(60, 7)) > 0.5).astype(float)
+    found, due = (
+        MaxMarginClassifier(label_covariance=covariance, tol=1e-6).fit(X, Y) for covariance in (own, matrix)
+    )
+    np.testing.assert_allclose(found.coef_, due.coef_, atol=1e-3)
+
+
+def test_a_covariance_of_two_methods_is_not_written_out_for_too_many_labels():
+    with pytest.raises(ValueError, match="spectrum of this covariance needs a matrix over 20001 x 20001"):
+        _OnACircle(20_001).spectrum()

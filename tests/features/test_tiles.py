@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelweave.features.gram.sparse_features import TILE, from_tiles, to_tiles
+from labelweave.features.gram.stored import TILE, from_tiles, to_tiles
 from labelweave.features.sparse_products import SparseProducts
 from labelweave.foundation.arrays import Workers
 

@@ -8,8 +8,8 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from labelweave.inference import IsotonicCalibration, SigmoidCalibration, calibrate_labels
-from labelweave.inference.calibration.sigmoid import fit_sigmoid
-from labelweave.inference.calibration.softmax import known_classes
+from labelweave.inference.calibration.calibrate import known_classes
+from labelweave.inference.calibration.maps import fit_sigmoid
 from labelweave.inference.labeled_scores import LabeledScores
 from labelweave.labels import LabelMatrix
 from labelweave.metrics import expected_calibration_error

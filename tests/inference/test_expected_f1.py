@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelweave.inference import expected_f1_sizes
-from labelweave.inference.expected_f1 import _LEFT_OUT, _told_apart
+from labelweave.inference.thresholds.top_k import _LEFT_OUT, _told_apart
 from reference import threshold_twin as twin
 
 PROBABILITIES = st.lists(st.sampled_from([0.0, 0.01, 0.2, 0.3, 0.5, 0.9, 1.0]), min_size=1, max_size=5)

@@ -11,7 +11,7 @@ from labelweave import LabelMatrix, metrics
 from labelweave.inference import choose_thresholds, choose_top_k, scores_above_top_k
 from labelweave.inference.labeled_scores import read_labeled_scores
 from labelweave.inference.thresholds import search
-from labelweave.inference.thresholds.floor import above_floor
+from labelweave.inference.thresholds.choice import above_floor
 from reference import threshold_twin as twin
 
 

@@ -11,7 +11,7 @@ from labelweave.features.gram import FeatureGram, StoredGram, StreamedGram
 from labelweave.features.gram.sources import KernelSource
 from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance
-from labelweave.labels.covariance.factor import FactorCovariance
+from labelweave.labels.covariance import FactorCovariance
 from labelweave.problems.coupled_gram import CoupledGram, GramTerm
 from reference.newton_twins import prior
 

@@ -6,7 +6,7 @@ import pytest
 from labelweave.features.gram import StoredGram
 from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance
-from labelweave.labels.covariance.factor import FactorCovariance
+from labelweave.labels.covariance import FactorCovariance
 from labelweave.problems.spectral_preconditioner import SpectralPreconditioner, label_modes, row_basis
 from reference.newton_twins import prior
 

@@ -4,7 +4,7 @@ from sklearn.model_selection import KFold, PredefinedSplit
 
 from labelweave.labels import LabelMatrix
 from labelweave.splits import IterativeStratifiedKFold
-from labelweave.splits.given_splits import read_splits, splits_by
+from labelweave.splits.splitters import read_splits, splits_by
 
 Y = np.array([[1.0, np.nan], [0, 1], [1, 1], [0, 0], [1, 0], [np.nan, 1]])
 

@@ -19,9 +19,9 @@ from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import check_sparse, panels
 from labelweave.foundation.sklearn_compat import _num_samples, _safe_indexing, _safe_split
 from labelweave.labels import LabelMatrix
-from labelweave.metrics.responses import as_score_table, label_probabilities, label_scores
+from labelweave.metrics.known_labels import as_score_table, label_probabilities, label_scores
 from labelweave.splits import IterativeStratifiedKFold
-from labelweave.splits.given_splits import splits_by
+from labelweave.splits.splitters import splits_by
 
 _SCORES_AT_ONCE = 16_000_000
 Split = tuple[Array, Array]

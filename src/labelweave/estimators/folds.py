@@ -14,7 +14,7 @@ from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
 from labelweave.labels import LabelMatrix
 from labelweave.splits import IterativeStratifiedKFold
-from labelweave.splits.given_splits import read_splits
+from labelweave.splits.splitters import read_splits
 
 _PARTS = 5
 

@@ -69,11 +69,11 @@ def check_covariance(covariance: LabelCovariance) -> None:
 
 
 def _check_parts(covariance: LabelCovariance, dense: Array, name: str) -> None:
-    """Check blocks and chosen labels, with their names."""
     every = np.arange(len(dense))
     rows, columns = every[::-2], every[1::2]
-    found = covariance.block(rows, columns)
-    require_close(found, dense[np.ix_(rows, columns)], f"{name}.block", "in the matrix it is")
+    twice = np.concatenate([rows, rows[:1]])
+    found = covariance.block(twice, columns)
+    require_close(found, dense[np.ix_(twice, columns)], f"{name}.block", "in the matrix it is")
     kept = covariance.columns(rows)
     what = f"{name}.columns"
     require(kept.n_labels == len(rows), f"{what} has n_labels {kept.n_labels} for {len(rows)} labels.")

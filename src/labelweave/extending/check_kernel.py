@@ -90,7 +90,6 @@ def _random_rows() -> Array:
 
 
 def _check_values(kernel: Kernel, rows: FeatureMatrix, name: str) -> Array:
-    """Check the matrix of all pairs, and give it."""
     n = len(rows)
     gram = kernel.block(rows, rows)
     require_array(gram, (n, n), f"{name}.block")
@@ -106,7 +105,6 @@ def _check_values(kernel: Kernel, rows: FeatureMatrix, name: str) -> Array:
 
 
 def _check_forms(kernel: Kernel, rows: FeatureMatrix, gram: Array, name: str) -> None:
-    """Check parts, sparse rows, single precision and no rows."""
     some, others = np.arange(len(rows))[::2], np.arange(len(rows))[1::3]
     part = kernel.block(rows.rows(some), rows.rows(others))
     due = gram[np.ix_(some, others)]
@@ -140,7 +138,6 @@ def _check_derivatives(kernel: Kernel, rows: FeatureMatrix, name: str) -> None:
 
 
 def _check_derivative(kernel: Kernel, rows: FeatureMatrix, which: int, slope: Array, what: str) -> None:
-    """Compare with central differences."""
     theta = kernel.log_parameters()
     moves = [theta + shift * np.eye(len(theta))[which] for shift in (-_STEP, 0.0, _STEP)]
     blocks = [kernel.with_log_parameters(moved).block(rows, rows) for moved in moves]

@@ -68,7 +68,6 @@ def check_loss(loss: EntryLoss) -> None:
 
 
 def _check_forms(loss: EntryLoss, signs: Numbers, scores: Numbers) -> None:
-    """Check shapes, types and that entries do not see each other."""
     name = type(loss).__name__
     wide = scores[:, None] * np.array([2.0, 1.0, 0.5])
     for method in ("value", "gradient", "curvature"):
@@ -111,7 +110,6 @@ def _check_slopes(loss: EntryLoss, signs: Numbers, scores: Numbers, scale: float
 def _between(
     what: str, signs: Numbers, scores: Numbers, difference: Numbers, around: list[Any], rounding: float
 ) -> None:
-    """Refuse derivatives between which a finite difference does not lie."""
     low, high = np.minimum.reduce(around), np.maximum.reduce(around)
     slack = 1e-5 * np.maximum(np.abs(low), np.abs(high)) + 1e-14 * rounding + 1e-10
     outside = np.flatnonzero((difference < low - slack) | (difference > high + slack))

@@ -16,7 +16,6 @@ class ContractError(AssertionError):
 
 
 def require(holds: Any, message: str) -> None:
-    """Refuse what does not hold."""
     if not holds:
         raise ContractError(message)
 
@@ -68,7 +67,7 @@ def require_semidefinite(matrix: npt.NDArray[Any], what: str) -> None:
 
 
 def through_file(value: Any) -> Any:
-    """Give an object as it comes back from a model file; None for one that model files cannot hold."""
+    """Return an object as it comes back from a model file; None for one that model files cannot hold."""
     arrays: dict[str, Any] = {}
     try:
         plain = encode(value, arrays) if is_registered(value) else None

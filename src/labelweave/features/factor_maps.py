@@ -56,7 +56,7 @@ class FactorMap:
         return derivatives
 
     def dual(self, factor: Array, image: Array) -> Array:
-        """Give what the entries of another factor are multiplied with in an inner product.
+        """Return what the entries of another factor are multiplied with in an inner product.
 
         Returns (m, k): ``<other, factor>`` is ``sum(other * dual)``.
         Shapes: factor (m, k), image (n, k).
@@ -77,14 +77,14 @@ class FactorMap:
         return weights[:, None]
 
     def axes(self, rank: int) -> tuple[Array, Array] | None:
-        """Give principal axes (m, m) and shares of squares (m,) on them, for a preconditioner.
+        """Return principal axes (m, m) and shares of squares (m,) on them, for a preconditioner.
 
         None where they take longer than they save for factors of a rank.
         """
         return None
 
     def under(self, loss: Any, workers: Workers) -> tuple[Any, FactorMap]:
-        """Give the entries of a loss of all rows, and the map from a factor to what they see of it.
+        """Return the entries of a loss of all rows, and the map from a factor to what they see of it.
 
         loss: a ``RowsLoss`` of ``labelweave.problems.label_entries``.
         """
@@ -173,7 +173,7 @@ class KernelMap(FactorMap):
 
 
 def explicit_map(table: Any, dtype: npt.DTypeLike, workers: Workers) -> FactorMap:
-    """Give the map of explicit features (n, d), dense or CSR; a map is one already."""
+    """Return the map of explicit features (n, d), dense or CSR; a map is one already."""
     if isinstance(table, FactorMap):
         return table
     if sp.issparse(table):

@@ -49,12 +49,10 @@ class FeatureMatrix:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and features, ``(n, d)``."""
         return int(self.data.shape[0]), int(self.data.shape[1])
 
     @property
     def is_sparse(self) -> bool:
-        """Whether the features are held as CSR."""
         return bool(sp.issparse(self.data))
 
     def __len__(self) -> int:
@@ -107,7 +105,7 @@ class FeatureMatrix:
         return of_rows(self)
 
     def matrix_apart(self, kernel: Any) -> Any:
-        """Give the kernel matrix of rows elsewhere, of which a factor can be made."""
+        """Return the kernel matrix of rows elsewhere, of which a factor can be made."""
         raise NotImplementedError
 
     def row_counts(self) -> npt.NDArray[Any] | None:
@@ -115,7 +113,6 @@ class FeatureMatrix:
         return np.diff(self.data.indptr) if self.is_sparse else None
 
     def largest_entry(self) -> float:
-        """Give the largest size of an entry."""
         entries = self.data.data if self.is_sparse else self.data
         return float(max(entries.max(initial=0.0), -entries.min(initial=0.0)))
 
@@ -126,7 +123,7 @@ class FeatureMatrix:
         return self._unchecked(self.data[which], self.names)
 
     def astype(self, dtype: npt.DTypeLike) -> FeatureMatrix:
-        """Give the features in another precision, not checked again."""
+        """Return the features in another precision, not checked again."""
         return self._unchecked(self.data.astype(dtype, copy=False), self.names)
 
     def with_constant(self, value: float) -> FeatureMatrix:
@@ -139,7 +136,7 @@ class FeatureMatrix:
     def sparse_rows(
         self, dtype: npt.DTypeLike
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], npt.NDArray[Any]]:
-        """Give the rows as the three CSR arrays that the compiled loops read.
+        """Return the rows as the three CSR arrays that the compiled loops read.
 
         dtype: the type of the values, float32 or float64.
         indices (nnz,): feature numbers; int64 only when there are more than 2^31 features.
@@ -154,7 +151,6 @@ class FeatureMatrix:
         )
 
     def squared_norms(self) -> npt.NDArray[np.float64]:
-        """Compute the squared Euclidean norm of every row."""
         if not self.is_sparse:
             return np.asarray(np.einsum("ij,ij->i", self.data, self.data, dtype=np.float64))
         squares = sp.csr_array(
@@ -164,7 +160,6 @@ class FeatureMatrix:
         return np.asarray(squares.sum(axis=1)).ravel()
 
     def matmul(self, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Multiply by a dense matrix of weights, of shape (d, L); contiguous ones are not copied."""
         dtype = np.result_type(self.data, weights, np.float32)
         if not self.is_sparse or len(weights) != self.shape[1]:
             return np.asarray(self.data.astype(dtype, copy=False) @ weights)
@@ -205,7 +200,6 @@ class Moments:
 
 
 def dense_rows(features: FeatureMatrix) -> npt.NDArray[Any]:
-    """Give features as a dense array."""
     table: npt.NDArray[Any] = features.data.toarray() if features.is_sparse else features.data
     return table
 

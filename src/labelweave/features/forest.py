@@ -105,7 +105,6 @@ class Forest(StoredParameters):
 
     @property
     def n_trees(self) -> int:
-        """The number of trees."""
         return len(self.roots)
 
     @cached_property
@@ -115,7 +114,6 @@ class Forest(StoredParameters):
 
     @property
     def n_leaves(self) -> int:
-        """The number of leaves of all trees."""
         return int(self.leaf_numbers[-1]) + 1
 
     def leaves(self, data: Any) -> Array:
@@ -149,7 +147,7 @@ class Forest(StoredParameters):
 
 
 def _fixed(array: Array, kind: type) -> Array:
-    """Give a view of one type that cannot be written: loops are compiled again for any other sort."""
+    """Return a view of one type that cannot be written: loops are compiled again for any other sort."""
     view: Array = array.astype(kind, copy=False).view()
     view.flags.writeable = False
     return view

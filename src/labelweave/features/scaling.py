@@ -114,7 +114,6 @@ class FeatureScaling(StoredParameters):
         return self.quantiles is not None or (self.center is not None and bool(self.center.any()))
 
     def takes(self, n_features: int) -> bool:
-        """Say whether rows of so many features can be scaled."""
         return self.factor is None or len(self.factor) == n_features
 
 

@@ -59,7 +59,7 @@ def multiply_rows(rows: tuple[Array, Array, Array], table: Array) -> Array:
 
 
 def _read_only(*arrays: Array) -> list[Array]:
-    """Give views that cannot be written to, as memory-mapped arrays are, so that loops have one type."""
+    """Return views that cannot be written to, as memory-mapped arrays are, so that loops have one type."""
     views = [array.view() for array in arrays]
     for view in views:
         view.flags.writeable = False
@@ -79,7 +79,6 @@ class _Side:
 
     @cached_property
     def counts(self) -> Array:
-        """Entries of each column, the largest number first."""
         return np.sort(np.bincount(self.indices, minlength=self.shape[1]))[::-1]
 
     def cuts(self, size: int) -> Array | None:
@@ -98,7 +97,6 @@ class _Side:
         return self._cuts[size]
 
     def csr(self, values: Array) -> sp.csr_array:
-        """Give the entries values (nnz,)."""
         return sp.csr_array((values, self.indices, self.indptr), shape=self.shape)
 
 
@@ -113,7 +111,6 @@ class _Pattern:
         self._by_columns: _Side | None = None
 
     def side(self, turned: bool) -> _Side:
-        """Give the pattern, or its transpose."""
         if not turned:
             return self.by_rows
         if self._by_columns is None:
@@ -169,27 +166,22 @@ class SparseProducts:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of rows and of columns."""
         return self._side.shape
 
     @property
     def nnz(self) -> int:
-        """Number of stored entries."""
         return len(self.values)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Type of the values and of the tables."""
         return self.values.dtype
 
     @property
     def indptr(self) -> Array:
-        """Where the entries of each row begin, shape (m + 1,)."""
         return self._side.indptr
 
     @property
     def indices(self) -> Array:
-        """The column of every stored entry, shape (nnz,)."""
         return self._side.indices
 
     def csr_of(self, values: Array) -> sp.csr_array:

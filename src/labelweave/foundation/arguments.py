@@ -93,7 +93,6 @@ def _a(noun: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """Show a value in a line of a message."""
     if hasattr(value, "shape"):
         return f"{_a(type(value).__name__)} of shape {value.shape}"
     try:
@@ -119,13 +118,8 @@ def _is_whole(value: Any) -> bool:
 
 
 def _limit(value: Any) -> str:
-    """Say how large a number may be that is too large."""
     is_large = isinstance(value, Integral) and not -_MOST <= int(value) < _MOST
     return ", and of at most 18 digits" if is_large else ""
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
 
 
 def _is_list(value: Any) -> bool:
@@ -143,7 +137,7 @@ _SIMPLE: dict[Any, Kind] = {
     ),
     int: (_is_whole, "a whole number"),
     float: (_is_number, "a number"),
-    str: (_is_text, "text"),
+    str: (lambda value: isinstance(value, str), "text"),
     bytes: (lambda value: isinstance(value, bytes), "bytes"),
 }
 _NAMED: dict[Any, str] = {os.PathLike: "a path", Mapping: "a dictionary", dict: "a dictionary"}

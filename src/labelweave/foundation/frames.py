@@ -18,7 +18,7 @@ def is_frame(table: Any) -> bool:
 
 
 def column_labels(table: Any) -> list[Any] | None:
-    """Give what a frame calls its columns, text or not; None if it is no frame."""
+    """Return what a frame calls its columns, text or not; None if it is no frame."""
     if not is_frame(table):
         return None
     # what pyarrow calls columns are the data
@@ -47,7 +47,7 @@ def column_entries(column: Any) -> list[Any]:
 
 
 def only_column(table: Any) -> Any:
-    """Give the column of a frame that has only one; else None."""
+    """Return the column of a frame that has only one; else None."""
     labels = None if hasattr(table, "collect") else column_labels(table)
     if labels is None or len(labels) != 1:
         return None
@@ -55,7 +55,7 @@ def only_column(table: Any) -> Any:
 
 
 def first_entry_of_no_number(table: Any) -> tuple[Any, Any] | None:
-    """Give the first column of a frame that holds other things than numbers, and what it holds."""
+    """Return the first column of a frame that holds other things than numbers, and what it holds."""
     for place, label in enumerate(column_labels(table) or ()):
         for entry in column_entries(table.iloc[:, place] if hasattr(table, "iloc") else table[label]):
             try:
@@ -66,7 +66,7 @@ def first_entry_of_no_number(table: Any) -> tuple[Any, Any] | None:
 
 
 def as_pandas(table: Any) -> Any:
-    """Give a frame of another library as one of pandas, the entries as Python has them."""
+    """Return a frame of another library as one of pandas, the entries as Python has them."""
     if hasattr(table, "iloc") or not is_frame(table):
         return table
     import pandas as pd
@@ -79,7 +79,6 @@ def as_pandas(table: Any) -> Any:
 
 
 def library_of(table: Any) -> str:
-    """Name the library that a frame or column is of."""
     return type(table).__module__.partition(".")[0]
 
 
@@ -98,7 +97,6 @@ class FrameForm:
 
     @classmethod
     def of(cls, table: Any) -> FrameForm:
-        """Look at a frame or a column."""
         columns: Any = getattr(table, "columns", None)
         if not hasattr(columns, "nlevels"):
             return cls(library_of(table))
@@ -156,7 +154,7 @@ class FrameForm:
 
 
 def _plain(label: Any) -> Any:
-    """Give NumPy's numbers and text as Python's, in tuples too."""
+    """Return NumPy's numbers and text as Python's, in tuples too."""
     if isinstance(label, tuple):
         return tuple(_plain(part) for part in label)
     return label.item() if isinstance(label, np.generic) else label

@@ -86,7 +86,6 @@ def _plainly(constraint: Any) -> str | None:
 
 
 def callbacks_of(estimator: Any) -> list[Any]:
-    """Give the callbacks that were set on an estimator."""
     return list(getattr(estimator, "_skl_callbacks", []))
 
 

@@ -19,7 +19,6 @@ def register(kind: str, find: Callable[[], Callable[..., Any]]) -> None:
 
 
 def view(kind: str, thing: Any, **options: Any) -> Any:
-    """Make a view of a thing by what is registered for the kind."""
     return _FINDERS[kind]()(thing, **options)
 
 

@@ -1,28 +1,28 @@
 """From scores and probabilities to decisions: classes, label sets, and rows left to a person."""
 
 from labelweave.inference.calibration.calibrate import (
+    SoftmaxCalibration,
     calibrate_classes,
     calibrate_labels,
     class_probabilities,
 )
-from labelweave.inference.calibration.isotonic import IsotonicCalibration
-from labelweave.inference.calibration.label_calibration import LabelCalibration
-from labelweave.inference.calibration.sigmoid import SigmoidCalibration
-from labelweave.inference.calibration.softmax import SoftmaxCalibration
+from labelweave.inference.calibration.maps import IsotonicCalibration, LabelCalibration, SigmoidCalibration
 from labelweave.inference.conformal import ConformalThreshold, adaptive_scores, control_mistakes
 from labelweave.inference.decisions import best_parent, least_expected_loss, most_probable, rejected
-from labelweave.inference.expected_f1 import ExpectedF1Sizes, expected_f1_sizes
-from labelweave.inference.hierarchy import enforce_hierarchy, h_loss_sets
+from labelweave.inference.hierarchy import enforce_hierarchy, h_loss_sets, term_lists
 from labelweave.inference.map import MapInference, MapResult
-from labelweave.inference.rare_labels import favour_rare_labels
-from labelweave.inference.terms import term_lists
 from labelweave.inference.thresholds.choice import (
     ThresholdChoice,
     TopKChoice,
     choose_thresholds,
     choose_top_k,
 )
-from labelweave.inference.thresholds.top_k import scores_above_top_k
+from labelweave.inference.thresholds.top_k import (
+    ExpectedF1Sizes,
+    expected_f1_sizes,
+    favour_rare_labels,
+    scores_above_top_k,
+)
 
 __all__ = [
     "ConformalThreshold",

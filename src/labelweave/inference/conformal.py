@@ -213,7 +213,6 @@ def p_values(risks: Array, n_rows: int, level: float) -> Array:
 
 
 def check_control(control: Any, level: Any, guarantee: Any, confidence: Any) -> None:
-    """Refuse limits of :func:`control_mistakes` that make no sense."""
     for name, value, known in (("control", control, Control), ("guarantee", guarantee, Guarantee)):
         if value not in get_args(known):
             raise ValueError(

@@ -210,7 +210,6 @@ def _read_losses(losses: Any, n_classes: int) -> npt.NDArray[np.float64]:
 
 
 def _group_numbers(parent_of_class: Sequence[Any] | Array, n_classes: int) -> Integers:
-    """Number the groups in the order of their first classes."""
     is_list = isinstance(parent_of_class, Iterable) and getattr(parent_of_class, "ndim", 1) == 1
     parents = list(parent_of_class) if is_list else [parent_of_class]
     if not is_list or not all(isinstance(parent, Hashable) for parent in parents):

@@ -1,10 +1,10 @@
-"""Scores that obey a hierarchy of labels: none above one of its ancestors."""
+"""Scores that obey a hierarchy of labels, none above one of its ancestors; label sets as lists of terms."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.foundation.arrays import numbers_of
 from labelweave.labels import LabelMatrix, Taxonomy
-from labelweave.labels.label_names import checked_names, columns_by_name, rows_by_name
+from labelweave.labels.label_names import checked_names, columns_by_name, places_by_name, rows_by_name
 
 Enforcement = Literal["max", "projection"]
 
@@ -93,26 +93,18 @@ def h_loss_sets(probabilities: Any, taxonomy: Taxonomy, label_names: Any) -> npt
     The loss is :func:`labelweave.metrics.h_loss`: a wrong class costs its share of its parents' costs where
     none above it is wrong.  In trees the sets are the best (Cesa-Bianchi, Gentile and Zaniboni 2006; Bi and
     Kwok 2011).  In graphs the sets are best for an upper bound: all parents of a class are as probable as the
-    least of them, and a missed class costs the mean over its parents that are predicted.
+    least of them, and a missed class costs the mean over its parents that are predicted.  For the other
+    parameters and errors see :func:`enforce_hierarchy`.
 
     Parameters
     ----------
     probabilities : array-like of shape (n, L)
-        Of the labels; made to obey first: a label has the greatest at or below it.
-    taxonomy : Taxonomy
-        What is above what.
-    label_names : sequence of str
-        The labels, each the name of a node; all nodes or some.
+        Of the labels, from 0 to 1; made to obey first: a label has the greatest at or below it.
 
     Returns
     -------
     ndarray of int8, shape (n, L)
         Ones where labels are predicted.
-
-    Raises
-    ------
-    ValueError
-        If a label is no node, shapes disagree, or a probability is not from 0 to 1.
 
     Examples
     --------
@@ -191,9 +183,16 @@ class LabelOrder:
         else:
             weights = np.ones(len(self.columns)) if weights is None else weights[self.columns]
             project(ordered, weights, self.parents.astype(np.uint32), self.owners.astype(np.uint32))
-        found = np.empty_like(ordered)
+        return self._put_back(ordered)
+
+    def _put_back(self, ordered: RowsByLabels) -> RowsByLabels:
+        """Undo the order of the columns."""
+        found = np.empty(ordered.shape, ordered.dtype)
         found[:, self.columns] = ordered
         return found
+
+    def _above(self, place: int) -> Array:
+        return self.parents[self.starts[place] : self.starts[place + 1]]
 
     def multiplied(self, probabilities: RowsByLabels) -> RowsByLabels:
         """Multiply probabilities, given what is right above, down: shape (n, L).
@@ -202,32 +201,28 @@ class LabelOrder:
         """
         lines = np.ascontiguousarray(probabilities.T[self.columns], dtype=np.float64)
         for place in range(len(lines)):
-            above = self.parents[self.starts[place] : self.starts[place + 1]]
+            above = self._above(place)
             if len(above):
                 lines[place] *= lines[above].min(axis=0)
-        found = np.empty_like(probabilities, dtype=np.float64)
-        found[:, self.columns] = lines.T
-        return found
+        return self._put_back(lines.T)
 
     def least_steps(self, probabilities: RowsByLabels) -> RowsByLabels:
-        """Give the least probable step on the way down to each label, itself the last one: shape (n, L).
+        """Return the least probable step on the way down to each label, itself the last one: shape (n, L).
 
         A step's probability is that of a label given what is right above it, of which the least counts.
         """
         lines = np.ascontiguousarray(probabilities.T[self.columns], dtype=np.float64)
         steps = lines.copy()
         for place in range(len(lines)):
-            above = self.parents[self.starts[place] : self.starts[place + 1]]
+            above = self._above(place)
             if len(above):
                 given = lines[above].min(axis=0)
                 share = np.divide(lines[place], given, out=np.zeros_like(given), where=given > 0)
                 steps[place] = np.minimum(share, steps[above].min(axis=0))
-        found = np.empty_like(steps.T)
-        found[:, self.columns] = steps.T
-        return found
+        return self._put_back(steps.T)
 
     def h_loss_gains(self, probabilities: RowsByLabels) -> RowsByLabels:
-        """Give what is above 0 for the labels of the set of least expected h-loss, obeying: shape (n, L).
+        """Return what is above 0 for the labels of the set of least expected h-loss, obeying: shape (n, L).
 
         The best set that has all above its labels is that of the positive ones in the projection of what each
         label gains (Picard 1976; see ``loops.isotonic``).
@@ -240,9 +235,7 @@ class LabelOrder:
         shares = self.costs[self.owners] / counts[self.owners]
         missed = sp.csr_array((shares, (self.owners, self.parents)), shape=(len(counts),) * 2)
         gains = self.costs * (2.0 * table - least) - table @ missed
-        unordered = np.empty_like(gains)
-        unordered[:, self.columns] = gains
-        found = self.enforced(unordered, "projection")
+        found = self.enforced(self._put_back(gains), "projection")
         return np.where(found > _ROUNDING * self.costs.max(), found, np.minimum(found, 0.0))
 
     def conditional(self, labels: LabelMatrix) -> LabelMatrix:
@@ -276,3 +269,104 @@ class LabelOrder:
             least[below] = np.minimum(least[below], expected[rows[below], above].A1)
         shares.data = shares.data / least
         return LabelMatrix._of_targets(sp.csr_array(shares), kept.observed, kept.names)
+
+
+Terms = Literal["predicted", "closed", "specific"]
+
+
+@overload
+def term_lists(
+    labels: Any, taxonomy: Taxonomy, label_names: Any = None, terms: Terms = "predicted",
+) -> list[list[str]]: ...  # fmt: skip
+@overload
+def term_lists(
+    labels: Any, taxonomy: Taxonomy, label_names: Any = None, terms: Terms = "predicted", *,
+    probabilities: Any,
+) -> list[list[tuple[str, float]]]: ...  # fmt: skip
+@checked
+def term_lists(
+    labels: Any, taxonomy: Taxonomy, label_names: Any = None, terms: Terms = "predicted", *,
+    probabilities: Any = None,
+) -> Any:  # fmt: skip
+    """Write label sets as lists of terms, one a row.
+
+    Parameters
+    ----------
+    labels : LabelMatrix, DataFrame or array-like of shape (n, L)
+        The label sets, such as what ``predict`` gives.
+    taxonomy : Taxonomy
+        What is above what; nodes may have several parents.
+    label_names : sequence of str or None, default=None
+        The labels, each the name of a node; None where ``labels`` has names.  Columns that have the same
+        names are put into this order.
+    terms : {"predicted", "closed", "specific"}, default="predicted"
+        Which of them: the sets as they are; with all labels above them; or those without another of the set
+        below them.
+    probabilities : DataFrame or array-like of shape (n, L), or None, default=None
+        Probabilities or scores of the labels, listed with them.
+
+    Returns
+    -------
+    list of n lists
+        The names, in the order of the labels; with ``probabilities`` pairs of a name and its number, the
+        greatest first.
+
+    Raises
+    ------
+    ValueError
+        If labels have no names, one is no node of the taxonomy, shapes disagree, or a number is not finite.
+
+    Examples
+    --------
+    >>> from labelweave import Taxonomy
+    >>> from labelweave.inference import term_lists
+    >>> tree = Taxonomy.from_nested({"animal": ["dog", "cat"]})
+    >>> names = ["animal", "dog", "cat"]
+    >>> term_lists([[1, 1, 0], [0, 0, 1]], tree, names, "specific")
+    [['dog'], ['cat']]
+    >>> term_lists([[0, 0, 1]], tree, names, "closed", probabilities=[[0.9, 0.1, 0.6]])
+    [[('animal', 0.9), ('cat', 0.6)]]
+    """
+    sets = LabelMatrix.from_any(labels)
+    names = checked_names(label_names, sets.n_labels) if label_names is not None else sets.names
+    if names is None:
+        raise ValueError("labels has no names, by which they are found in the taxonomy; give label_names.")
+    words = [str(name) for name in names]
+    taxonomy._numbers(words, "label")
+    places = None if sets.names is None else places_by_name(sets.words, words, "labels")
+    sets = sets if places is None else sets.select_labels(places)
+    if terms not in get_args(Terms):
+        raise ValueError(f"terms={terms!r}; give 'predicted', 'closed' or 'specific'.")
+    chosen = sp.csr_array(chosen_terms(sets.positives, taxonomy, names, terms))
+    rows = [chosen.indices[a:b] for a, b in zip(chosen.indptr, chosen.indptr[1:], strict=False)]
+    if probabilities is None:
+        return [[str(names[k]) for k in np.sort(row)] for row in rows]
+    own = words if sets.names is None else sets.words
+    numbers = numbers_of(columns_by_name(probabilities, own, "probabilities"), "probabilities")
+    if numbers.shape != sets.shape:
+        raise ValueError(
+            f"probabilities has shape {numbers.shape}, but labels {sets.shape}; give one a label."
+        )
+    if not np.isfinite(numbers).all():
+        row, label = np.argwhere(~np.isfinite(numbers))[0]
+        raise ValueError(
+            f"probabilities at row {row}, label {label} is {numbers[row, label]}; give finite ones."
+        )
+    lists = []
+    for row, values in zip(map(np.sort, rows), numbers, strict=True):
+        order = row[np.argsort(-values[row], kind="stable")]
+        lists.append([(str(names[k]), float(values[k])) for k in order])
+    return lists
+
+
+def chosen_terms(sets: sp.csr_array, taxonomy: Taxonomy, names: Any, terms: Terms) -> sp.csr_array:
+    """Change label sets (n, L) to those with all that is above, or to the most specific labels."""
+    if terms == "predicted":
+        return sets
+    above = taxonomy.at_or_above([str(name) for name in names])
+    sets = sp.csr_array(sets).astype(np.int32)
+    times = sp.csr_array(sets @ above)  # how many of the set are at or below a label
+    found = times > 0 if terms == "closed" else sets.multiply(times == 1)
+    found = sp.csr_array(found, dtype=np.int8)
+    found.eliminate_zeros()
+    return found

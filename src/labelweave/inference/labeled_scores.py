@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -63,11 +63,9 @@ class LabeledScores:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and labels."""
         return self.labels.shape
 
     def rows(self, which: Array) -> LabeledScores:
-        """Keep some rows."""
         return LabeledScores(self.labels[which], self.scores[which], self.weights[which])
 
     def drawn_labels(self, most_entries: int, least: int = 1) -> LabeledScores:
@@ -80,24 +78,21 @@ class LabeledScores:
         return LabeledScores(self.labels.select_labels(drawn), self.scores[:, drawn], self.weights)
 
     def label_blocks(self) -> Iterable[ScoreLines]:
-        """Hand out some labels at a time."""
-        return self._kept_label_blocks if self._is_small else self._made_label_blocks()
+        return self._kept_if_small(self._made_label_blocks)
 
     def row_blocks(self) -> Iterable[ScoreLines]:
-        """Hand out some rows at a time."""
-        return self._kept_row_blocks if self._is_small else self._made_row_blocks()
-
-    @property
-    def _is_small(self) -> bool:
-        return bool(self.scores.size <= BLOCK_ENTRIES)
+        return self._kept_if_small(self._made_row_blocks)
 
     @cached_property
-    def _kept_label_blocks(self) -> list[ScoreLines]:
-        return list(self._made_label_blocks())
+    def _kept(self) -> dict[str, list[ScoreLines]]:
+        return {}
 
-    @cached_property
-    def _kept_row_blocks(self) -> list[ScoreLines]:
-        return list(self._made_row_blocks())
+    def _kept_if_small(self, make: Callable[[], Iterator[ScoreLines]]) -> Iterable[ScoreLines]:
+        if self.scores.size > BLOCK_ENTRIES:
+            return make()
+        if make.__name__ not in self._kept:
+            self._kept[make.__name__] = list(make())
+        return self._kept[make.__name__]
 
     def _made_label_blocks(self) -> Iterator[ScoreLines]:
         n_rows, n_labels = self.shape
@@ -119,7 +114,6 @@ class LabeledScores:
         return np.asarray(self.labels.expected_positives.sum(axis=1))
 
     def positive_weights(self) -> PerLabel:
-        """Add the weights of every label's positive rows."""
         return np.asarray(self.labels.expected_positives.T @ self.weights, dtype=np.float64)
 
 

@@ -131,7 +131,7 @@ class ClassProbabilities:
         return ~np.isnan(self.table[:, 0])
 
     def likeliest(self) -> Array:
-        """Give the likeliest class of every row, the first of equals.
+        """Return the likeliest class of every row, the first of equals.
 
         Returns
         -------
@@ -145,7 +145,6 @@ class ClassProbabilities:
 
 
 def _distinct(classes: Any, n_columns: int) -> Array:
-    """Check names of classes, one a column, each once."""
     given = np.asarray(classes, dtype=None if hasattr(classes, "dtype") else object)
     if given.shape != (n_columns,):
         raise ValueError(

@@ -84,7 +84,7 @@ def _read_rate(rate: Any, names: Sequence[str]) -> Array:
 
 
 def corrected_targets(labels: LabelMatrix, missed: PerLabel, false: PerLabel) -> LabelMatrix:
-    """Give the targets whose losses and counts are those of the true labels, on average.
+    """Return the targets whose losses and counts are those of the true labels, on average.
 
     Raises ValueError if absent labels need targets of their own and are too many to be written out.
     """

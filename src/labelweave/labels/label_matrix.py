@@ -20,16 +20,19 @@ import scipy.sparse as sp
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import checked_csr, numbers_of, refuse_lazy, unmasked
 from labelweave.foundation.frames import frame_values, is_frame
-from labelweave.labels.doubts import checked_doubts, expected_positives, graded, split_targets
 from labelweave.labels.label_names import checked_names
 from labelweave.labels.label_tables import (
+    checked_doubts,
+    expected_positives,
     frame_names,
+    graded,
     label_places,
     or_probabilities,
     read_probabilities,
     row_index,
     shown_name,
     signed_pattern,
+    split_targets,
 )
 from labelweave.labels.tags import read_tags, tag_rows
 
@@ -228,7 +231,7 @@ class LabelMatrix:
         return [str(name) for name in (range(self.n_labels) if self.names is None else self.names)]
 
     def parts(self) -> list[Any]:
-        """Give the arrays that it is made of, but for names: positives, observed, and doubts if any.
+        """Return the arrays that it is made of, but for names: positives, observed, and doubts if any.
 
         Returns
         -------
@@ -238,13 +241,7 @@ class LabelMatrix:
         return [self.positives, self.observed, *([] if self.doubts is None else [self.doubts])]
 
     def observed_pattern(self) -> sp.csr_array:
-        """Give the pattern of what was observed, also where that is everything.
-
-        Returns
-        -------
-        csr_array of shape (n, L)
-            An entry where a label was observed.
-        """
+        """Return the pattern of what was observed, also where that is everything; see :meth:`parts`."""
         return sp.csr_array(np.ones(self.shape, np.int8)) if self.observed is None else self.observed
 
     @property
@@ -310,18 +307,7 @@ class LabelMatrix:
         return LabelMatrix(self.positives.multiply(mask), mask, self.names, doubts)
 
     def without_labels(self, labels: Any) -> LabelMatrix:
-        """Forget all entries of some labels, which stay as columns.
-
-        Parameters
-        ----------
-        labels : array-like of int
-            Label indices.
-
-        Returns
-        -------
-        LabelMatrix
-            The same rows and labels.
-        """
+        """Forget all entries of some labels, which stay as columns; see :meth:`select_labels`."""
         kept = np.setdiff1d(np.arange(self.n_labels), label_places(labels, self.n_labels))
         ends = len(kept) * np.arange(len(self) + 1)
         every = (np.ones(ends[-1], np.int8), np.tile(kept, len(self)), ends)
@@ -346,13 +332,7 @@ class LabelMatrix:
         return LabelMatrix(self.positives[:, labels], observed, names, doubts)
 
     def likelier(self) -> LabelMatrix:
-        """Forget doubts; entries that are as likely as not are unobserved.
-
-        Returns
-        -------
-        LabelMatrix
-            The same rows and labels.
-        """
+        """Forget doubts; entries that are as likely as not are unobserved; see :meth:`masked`."""
         if self.doubts is None:
             return self
         is_even = sp.csr_array(self.doubts == 0.5)
@@ -398,14 +378,9 @@ class LabelMatrix:
         return np.asarray(2 * self.positives.toarray() - 1, dtype=np.int8)
 
     def to_graded_signs(self) -> npt.NDArray[Any]:
-        """Write out 2 q - 1 of targets q and, for what is unobserved, 0.
+        """Write out 2 q - 1 of targets q and, for what is unobserved, 0; see :meth:`to_signs`.
 
         What is as likely as not has the least number that a loss tells from 0.
-
-        Returns
-        -------
-        ndarray of int8 or float64, shape (n, L)
-            The signs, as :meth:`to_signs` gives them where there are no doubts.
         """
         signs = self.to_signs()
         return signs if self.doubts is None else graded(signs, self.doubts.toarray())

@@ -118,22 +118,11 @@ class LabelMean(StoredParameters):
         return np.asarray(latent @ self.label_factors.T, dtype=np.float64)
 
     def scores(self, features: Any) -> RowsByLabels:
-        """Score rows: :meth:`products` and intercepts.
-
-        Parameters
-        ----------
-        features : ndarray or csr_array of shape (n, d)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n, L)
-            The scores.
-        """
+        """Score rows: :meth:`products` and intercepts; see :meth:`products`."""
         return self.products(features) + self.intercepts
 
     def factors(self, features: Any) -> tuple[Array, Array]:
-        """Give the scores of rows as a product, of as few columns as they can have.
+        """Return the scores of rows as a product, of as few columns as they can have.
 
         Parameters
         ----------
@@ -156,23 +145,12 @@ class LabelMean(StoredParameters):
         return np.hstack([rows, ones]), np.hstack([labels, self.intercepts[:, None]])
 
     def columns(self, labels: Array) -> Self:
-        """Keep some labels, in the given order.
-
-        Parameters
-        ----------
-        labels : ndarray of int, shape (k,)
-            Label numbers.
-
-        Returns
-        -------
-        LabelMean
-            The mean of these labels.
-        """
+        """Keep some labels, in the given order; see :meth:`labelweave.LabelCovariance.columns`."""
         names = None if self.label_names is None else self.label_names[labels]
         return type(self)(self.label_factors[labels], self.feature_factors, self.intercepts[labels], names)
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        """Return what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
         names = {} if self.label_names is None else {"label_names": self.label_names.tolist()}
         kept = ("label_factors", "feature_factors", "intercepts")
         return {name: getattr(self, name) for name in kept} | names

@@ -1,4 +1,9 @@
-"""Tables that users hold, read as labels or as probabilities of labels; masks and places of labels."""
+"""Tables that users hold, read as labels or as probabilities of labels; masks and places of labels.
+
+A target q that is not certain is the likelier of both values and a doubt, the probability of the other one:
+q is 1 - doubt where an entry is said to be positive, else doubt.  Doubts are at most one half; corrections
+for flipped labels make some that are below 0.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.foundation.arrays import checked_csr, refuse_lazy
+from labelweave.foundation.arrays import checked_csr, numbers_of, refuse_lazy
 from labelweave.foundation.frames import column_labels, is_frame
 from labelweave.labels.tags import tag_rows
 
@@ -23,7 +28,6 @@ def frame_names(table: Any) -> list[str] | None:
 
 
 def shown_name(names: Sequence[Any] | npt.NDArray[Any] | None, label: int) -> str:
-    """Say in a message which label is meant, by its quoted name or its index."""
     return str(label) if names is None else repr(str(names[label]))
 
 
@@ -89,7 +93,6 @@ def label_places(labels: Any, n_labels: int) -> npt.NDArray[np.int64]:
 
 
 def row_index(rows: Any) -> npt.NDArray[Any]:
-    """Read row numbers or a mask of rows; one number is a list of it."""
     if isinstance(rows, tuple):
         raise ValueError(
             f"Labels are asked for {rows!r}; give rows alone, and choose labels by select_labels."
@@ -101,7 +104,7 @@ def row_index(rows: Any) -> npt.NDArray[Any]:
 
 
 def signed_pattern(positives: sp.csr_array, observed: sp.csr_array) -> sp.csr_array:
-    """Give every observed entry its sign: +1 where positive, else -1."""
+    """Sign every observed entry: +1 where positive, else -1."""
     if observed.shape != positives.shape:
         raise ValueError(
             f"observed has shape {observed.shape} but the positives have shape {positives.shape}; "
@@ -119,3 +122,54 @@ def signed_pattern(positives: sp.csr_array, observed: sp.csr_array) -> sp.csr_ar
     signed.data = np.where(signed.data > 0, 1, -1).astype(np.int8)
     signed.sort_indices()
     return signed
+
+
+LEAST_GRADE = 1e-9  # of what is as likely as not, where 0 is what was not observed
+
+
+def split_targets(targets: sp.csr_array) -> tuple[sp.csr_array, sp.csr_array | None]:
+    """Return the positive entries of targets, 0 where not stored, and their doubts, None if none are."""
+    is_positive = targets.data > 0.5
+    doubts = np.where(is_positive, 1.0 - targets.data, targets.data)
+    parts = targets.indices, targets.indptr
+    positives = sp.csr_array((is_positive.astype(np.int8), *parts), shape=targets.shape)
+    return positives, sp.csr_array((doubts, *parts), shape=targets.shape) if doubts.any() else None
+
+
+def checked_doubts(
+    doubts: Any, positives: sp.csr_array, observed: sp.csr_array | None
+) -> sp.csr_array | None:
+    """Check doubts (n, L), which are kept where an entry was observed; None if none is left."""
+    given = doubts if sp.issparse(doubts) else np.atleast_2d(numbers_of(doubts, "doubts"))
+    if given.shape != positives.shape:
+        raise ValueError(
+            f"doubts has shape {given.shape} but the positives have shape {positives.shape}; both must be "
+            "(rows, labels)."
+        )
+    known = given if sp.issparse(given) else sp.csr_array(given)
+    table = sp.csr_array(checked_csr(known, "doubts"), dtype=np.float64)
+    if observed is not None:
+        table = sp.csr_array(table.multiply(abs(observed)))
+    if not table.data.all():
+        table = table.copy()
+        table.eliminate_zeros()
+    if not table.has_canonical_format:
+        table = table.copy()
+        table.sum_duplicates()
+    bad = np.flatnonzero(~((table.data <= 0.5) & (table.data > -np.inf)))
+    if len(bad):
+        raise ValueError(
+            f"doubts has {table.data[bad[0]]}; a doubt is the probability of the less likely value of an "
+            "entry, which is 0.5 at most."
+        )
+    return table if table.nnz else None
+
+
+def expected_positives(positives: sp.csr_array, doubts: sp.csr_array) -> sp.csr_array:
+    """Return the targets, 0 where not stored."""
+    return sp.csr_array(positives + doubts - 2.0 * positives.multiply(doubts))
+
+
+def graded(signs: npt.NDArray[np.int8], doubts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return 2 q - 1 of targets q by signs and doubts of the same shape, and 0 where the sign is."""
+    return np.asarray(signs * np.maximum(1.0 - 2.0 * doubts, LEAST_GRADE))

@@ -17,7 +17,7 @@ _ENTRIES = {"0", "1", "-1", "0.0", "1.0", "nan", "true", "false", "yes", "no"}  
 
 
 def tag_rows(Y: Any) -> list[Any] | None:
-    """Give the entries of targets that are lists of tags, one a row; None if they are something else.
+    """Return the entries of targets that are lists of tags, one a row; None if they are something else.
 
     In a Series or a column any lists are tags.  Nested Python lists are if a row is a set or has text in it,
     or none has anything; those of numbers are a table of 0 and 1.
@@ -111,7 +111,6 @@ def _is_unknown(row: Any) -> bool:
 
 
 def _tags_of(row: Any, number: int) -> list[Any]:
-    """List the distinct tags of a row, in their order."""
     if isinstance(row, str):
         raise ValueError(
             f"Y at row {number} is the text {row[:40]!r} where other rows are lists of tags; give a list, as "
@@ -160,7 +159,7 @@ def _refuse_table(lists: Sequence[list[Any] | None]) -> None:
 
 
 def numbered_tags(rows: Sequence[Any]) -> list[Any] | None:
-    """Give the tags of rows as they were given, where these are not all text."""
+    """Return the tags of rows as they were given, where these are not all text."""
     tags = read_tags(rows)[2]
     return None if all(isinstance(tag, str) for tag in tags) else tags
 

@@ -41,7 +41,6 @@ class ClassRows:
     weights: Floats
 
     def where(self, kept: npt.NDArray[np.bool_]) -> ClassRows:
-        """Keep some of the rows."""
         columns = {name: getattr(self, name)[kept] for name in ("numbers", "values", "codes", "weights")}
         return replace(self, **columns)
 
@@ -56,7 +55,7 @@ def read_class_rows(
 ) -> ClassRows:
     """Read truths, probabilities, classes and weights; only with a taxonomy may truths be no classes."""
     table = read_class_probabilities(probabilities)
-    names = _read_classes(classes, _column_names(probabilities), table.shape[1])
+    names = _read_classes(classes, column_labels(probabilities), table.shape[1])
     values = read_values(y_true, "y_true")
     if len(values) != len(table):
         raise ValueError(
@@ -81,12 +80,8 @@ def observed_rows(is_observed: Array, weights: Floats) -> Array:
     return np.asarray(counted)
 
 
-def _column_names(probabilities: Any) -> list[str] | None:
-    labels = column_labels(probabilities)
-    return None if labels is None else [str(as_text(label)) for label in labels]
-
-
-def _read_classes(classes: Classes, columns: list[str] | None, n_classes: int) -> list[Any]:
+def _read_classes(classes: Classes, labels: list[Any] | None, n_classes: int) -> list[Any]:
+    columns = None if labels is None else [str(as_text(label)) for label in labels]
     if classes is None:
         return columns or list(range(n_classes))
     names: list[Any] = read_values(classes, "classes").tolist()
@@ -130,7 +125,6 @@ def read_values(values: Any, given: str) -> Array:
 
 
 def read_predicted(values: Any, n_rows: int) -> Array:
-    """Read one predicted class a row; none may be missing."""
     read = read_values(values, "y_pred")
     if len(read) != n_rows:
         raise ValueError(f"y_pred has {len(read)} rows but y_true has {n_rows}; give one prediction a row.")
@@ -156,7 +150,6 @@ def class_codes(values: Array, classes: Sequence[Any] | Array) -> Codes:
 
 
 def one_column(y: Any) -> Any:
-    """Take the column of an array (n, 1); other targets stay."""
     return y[:, 0] if isinstance(y, np.ndarray) and y.shape[1:] == (1,) else y
 
 

@@ -127,7 +127,6 @@ def read_raw_weights(sample_weight: Any | None, targets: Sized) -> Floats:
 
 
 def check_k(k: Any, targets: LabelMatrix) -> int:
-    """Refuse a k that is not a whole number from 1 to the number of labels."""
     if isinstance(k, bool) or not isinstance(k, Integral) or not 1 <= int(k) <= targets.n_labels:
         raise ValueError(
             f"k is {k!r} but there are {targets.n_labels} labels; "
@@ -137,14 +136,12 @@ def check_k(k: Any, targets: LabelMatrix) -> int:
 
 
 def row_observed_counts(targets: LabelMatrix) -> npt.NDArray[np.int64]:
-    """Count the observed entries of every row."""
     if targets.observed is None:
         return np.full(len(targets), targets.n_labels, np.int64)
     return np.asarray(np.diff(targets.observed.indptr), np.int64)
 
 
 def stored_rows(matrix: sp.csr_array) -> npt.NDArray[np.int64]:
-    """Write out the row of every stored entry of a CSR array."""
     return np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
 
 

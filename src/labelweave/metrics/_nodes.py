@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -28,16 +28,15 @@ class NodeSets:
 
     @classmethod
     def read(cls, Y_true: Any, Y_pred: Any, taxonomy: Taxonomy) -> Self:
-        """Read and complete both."""
         labels = read_targets(Y_true, Y_pred)
         predicted = LabelMatrix(read_predictions(Y_pred, labels), None, labels.names)
         targets, graph = all_nodes(labels, taxonomy)
         return cls(graph, targets, all_nodes(predicted, taxonomy)[0].positives)
 
-    def without(self, leave_out: Sequence[str]) -> Self:
-        """Leave nodes out."""
+    def score(self, metric: Callable[..., Any], leave_out: Sequence[str], settings: dict[str, Any]) -> float:
+        """Compute a metric of label sets, some nodes left out."""
         kept = _kept(self.graph, leave_out)
-        return type(self)(self.graph, self.targets.select_labels(kept), self.predicted[:, kept])
+        return float(metric(self.targets.select_labels(kept), self.predicted[:, kept], **settings))
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,6 @@ class NodeScores:
     def read(
         cls, Y_true: Any, scores: Any, taxonomy: Taxonomy, sample_weight: Any, *, all_rows: bool = False
     ) -> Self:
-        """Read both; ``all_rows``: whether to keep rows without a true class."""
         labels = read_targets(Y_true)
         table, weights = read_scores(scores, labels), read_weights(sample_weight, labels)
         targets, graph = all_nodes(labels, taxonomy)

@@ -51,8 +51,6 @@ def mean_reciprocal_rank(
 
 
 def reciprocal_ranks(given: ClassRows) -> Floats:
-    """Compute 1 / rank of the true class of every row, whose truth is one of the classes."""
-
     def worst_ranks(block: Array, codes: Codes) -> Array:
         return np.asarray((block >= np.take_along_axis(block, codes[:, None], axis=1)).sum(axis=1))
 
@@ -102,28 +100,18 @@ def harmonic_mean_accuracy(
     """Compute the harmonic mean of the accuracies on seen and on unseen classes, told apart together.
 
     The measure of generalised zero-shot classification (Xian, Lampert, Schiele and Akata 2018): each accuracy
-    is the mean over its classes of the share of their rows that are right, among all classes.
+    is the mean over its classes of the share of their rows that are right, by weight, among all classes.  For
+    the other parameters and errors see :func:`taxonomic_loss`.
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        The classes, None or NaN where not observed; such rows are left out.
-    y_pred : array-like of shape (n,)
-        The predicted classes.
     seen_classes : array-like
         The classes that training rows had.
-    sample_weight : array-like of shape (n,) or None, default=None
-        Non-negative weights of the rows, in the share of each class.
 
     Returns
     -------
     float
         The mean, from 0 to 1 (best); NaN if no row is of a seen class, or none of an unseen one.
-
-    Raises
-    ------
-    ValueError
-        If the lengths disagree, a prediction is missing or nothing was observed.
 
     Examples
     --------
@@ -235,7 +223,6 @@ def _told_parent(name: str, taxonomy: Taxonomy) -> str | None:
 def _read_nodes(
     y_true: Any, y_pred: Any, taxonomy: Taxonomy, sample_weight: Any
 ) -> tuple[Array, Array, Floats]:
-    """Read names of nodes and weights, of the rows with a truth only."""
     truths = read_values(y_true, "y_true")
     predictions = read_predicted(y_pred, len(truths))
     weights = read_weights(sample_weight, truths)

@@ -43,18 +43,12 @@ def hierarchical_precision_score(
     zero_division: float = 0.0,
     sample_weight: Any = None,
 ) -> float:
-    """Compute the share of predicted classes, with all above them, that are right.
+    """Compute the share of predicted classes, with all above them, that are right, from 0 to 1 (best).
 
     For parameters and errors see :func:`hierarchical_f1_score`.
-
-    Returns
-    -------
-    float
-        The precision, from 0 to 1 (best).
     """
-    sets = NodeSets.read(Y_true, Y_pred, taxonomy).without(leave_out)
-    given: dict[str, Any] = {"average": average, "zero_division": zero_division}
-    return float(precision_score(sets.targets, sets.predicted, **given, sample_weight=sample_weight))
+    given = {"average": average, "zero_division": zero_division, "sample_weight": sample_weight}
+    return NodeSets.read(Y_true, Y_pred, taxonomy).score(precision_score, leave_out, given)
 
 
 @checked
@@ -68,18 +62,12 @@ def hierarchical_recall_score(
     zero_division: float = 0.0,
     sample_weight: Any = None,
 ) -> float:
-    """Compute the share of true classes, with all above them, that are predicted.
+    """Compute the share of true classes, with all above them, that are predicted, from 0 to 1 (best).
 
     For parameters and errors see :func:`hierarchical_f1_score`.
-
-    Returns
-    -------
-    float
-        The recall, from 0 to 1 (best).
     """
-    sets = NodeSets.read(Y_true, Y_pred, taxonomy).without(leave_out)
-    given: dict[str, Any] = {"average": average, "zero_division": zero_division}
-    return float(recall_score(sets.targets, sets.predicted, **given, sample_weight=sample_weight))
+    given = {"average": average, "zero_division": zero_division, "sample_weight": sample_weight}
+    return NodeSets.read(Y_true, Y_pred, taxonomy).score(recall_score, leave_out, given)
 
 
 @checked
@@ -134,9 +122,8 @@ def hierarchical_f1_score(
     >>> hierarchical_f1_score([["poodle"]], [["cat"]], tree, leave_out=["animal"])
     0.0
     """
-    sets = NodeSets.read(Y_true, Y_pred, taxonomy).without(leave_out)
-    given: dict[str, Any] = {"average": average, "zero_division": zero_division}
-    return float(f1_score(sets.targets, sets.predicted, **given, sample_weight=sample_weight))
+    given = {"average": average, "zero_division": zero_division, "sample_weight": sample_weight}
+    return NodeSets.read(Y_true, Y_pred, taxonomy).score(f1_score, leave_out, given)
 
 
 @checked

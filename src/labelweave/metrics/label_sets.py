@@ -61,14 +61,9 @@ def hamming_loss(Y_true: Any, Y_pred: Any, *, sample_weight: Any | None = None) 
 
 @checked
 def subset_accuracy(Y_true: Any, Y_pred: Any, *, sample_weight: Any | None = None) -> float:
-    """Compute the share of examples whose observed entries are all predicted correctly.
+    """Compute the share of examples whose observed entries are all predicted correctly, up to 1.
 
     Examples without an observed entry are left out.  For parameters and errors see :func:`hamming_loss`.
-
-    Returns
-    -------
-    float
-        The accuracy, from 0 to 1 (best).
     """
     targets = read_targets(Y_true, Y_pred)
     counts = row_counts(targets, Y_pred)
@@ -200,17 +195,14 @@ class EntryCounts(NamedTuple):
 
     @property
     def of_all(self) -> EntryCounts:
-        """Add all lines up, as one."""
         return EntryCounts(*(column.sum(keepdims=True) for column in self))
 
     @property
     def wrong(self) -> Floats:
-        """Count the entries predicted wrongly."""
         return self.predicted + self.positive - 2 * self.hit
 
 
 def row_counts(targets: LabelMatrix, Y_pred: Any) -> EntryCounts:
-    """Count by example."""
     counts: list[Array] = [
         np.diff(pattern.indptr) if pattern.dtype.kind == "i" else np.asarray(pattern.sum(axis=1))
         for pattern in _patterns(targets, Y_pred)

@@ -29,27 +29,18 @@ def average_precision_score(
 ) -> float | PerLabel:
     """Compute the area under the precision-recall curve of observed entries.
 
+    For the other parameters and errors see :func:`ranking_loss`.
+
     Parameters
     ----------
-    Y_true : LabelMatrix, DataFrame, sparse matrix or array-like of shape (n, L)
-        True labels, 0/1 or -1/1, NaN where not observed.
-    scores : DataFrame, sparse matrix or array-like of shape (n, L)
-        The higher the better; see :func:`ranking_loss`.
     average : {"micro", "macro", "weighted"} or None, default="micro"
         The curve of all entries; the mean over labels, or that weighted by their positive entries; or None
         for every label.  Labels without an observed positive entry are left out of means.
-    sample_weight : array-like of shape (n,) or None, default=None
-        One weight a row, by default ones.
 
     Returns
     -------
     float or ndarray of shape (L,)
         The areas, up to 1 (best); NaN without an observed positive entry.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, a score is NaN or nothing was observed.
 
     Notes
     -----

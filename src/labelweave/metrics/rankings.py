@@ -71,29 +71,19 @@ def coverage_error(Y_true: Any, scores: Any, *, sample_weight: Any = None) -> fl
     """Compute how far down the ranking one must go, on average, to meet every positive.
 
     A rank is the number of observed labels with the same or a higher score.  An example with no observed
-    positive counts 0, as in scikit-learn; one with no observed label is left out of the mean.  For parameters
-    and errors see :func:`ranking_loss`.
-
-    Returns
-    -------
-    float
-        The number of labels; the mean number of positives is the best.
+    positive counts 0, as in scikit-learn; one with no observed label is left out of the mean.  The mean
+    number of positives is the best.  For parameters and errors see :func:`ranking_loss`.
     """
     return _row_mean(Y_true, scores, sample_weight, coverage)
 
 
 @checked
 def label_ranking_average_precision(Y_true: Any, scores: Any, *, sample_weight: Any = None) -> float:
-    """Compute the mean, over an example's positives, of the precision down to that positive's rank.
+    """Compute the mean, over an example's positives, of the precision down to that positive's rank, up to 1.
 
     A rank is the number of observed labels with the same or a higher score.  An example with no observed
     positive counts 1, as in scikit-learn; one with no observed label is left out of the mean.  For parameters
     and errors see :func:`ranking_loss`.
-
-    Returns
-    -------
-    float
-        The precision, above 0 and at most 1 (best).
     """
     return _row_mean(Y_true, scores, sample_weight, average_precision)
 
@@ -167,7 +157,6 @@ class ScoreGroups:
         return np.repeat(self.line_sums(values), sizes) - self.below(values)
 
     def pairs(self) -> Counts:
-        """Count the pairs of a positive and a negative of every line."""
         return self.line_sums(self.positives) * self.line_sums(self.negatives)
 
     def where_observed(self, values: Floats) -> Floats:
@@ -179,7 +168,6 @@ Statistic = Callable[[ScoreGroups], Floats]
 
 
 def pairs_out_of_order(groups: ScoreGroups) -> Floats:
-    """Compute the ranking loss of every line."""
     lost = groups.line_sums(groups.positives * groups.at_or_above(groups.negatives))
     return groups.where_observed(ratios(lost, groups.pairs()))
 
@@ -219,7 +207,6 @@ def per_line(
 
 
 def transposed(targets: LabelMatrix, scores: Scores) -> tuple[LabelMatrix, Scores]:
-    """Turn labels into lines."""
     observed = None if targets.observed is None else targets.observed.T.tocsr()
     turned = scores.T.tocsr() if sp.issparse(scores) else scores.T
     return LabelMatrix(targets.positives.T.tocsr(), observed), turned

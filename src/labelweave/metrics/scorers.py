@@ -13,61 +13,51 @@ from typing import Any
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.sklearn_compat import _BaseScorer
 from labelweave.labels import LabelMatrix
-from labelweave.metrics.class_metrics import (
-    harmonic_mean_accuracy,
-    mean_reciprocal_rank,
-    parent_accuracy,
-    taxonomic_loss,
+from labelweave.metrics import (
+    class_metrics,
+    hierarchies,
+    label_sets,
+    precision_recall,
+    probabilities,
+    rankings,
+    top_k,
 )
-from labelweave.metrics.hierarchies import (
-    fmax_score,
-    h_loss,
-    hierarchical_f1_score,
-    hierarchical_precision_score,
-    hierarchical_recall_score,
-    smin_loss,
+from labelweave.metrics.known_labels import (
+    as_score_table,
+    label_probabilities,
+    label_scores,
+    tags_of_model,
+    truth_for,
 )
-from labelweave.metrics.known_labels import tags_of_model, truth_for
-from labelweave.metrics.label_sets import (
-    f1_score,
-    hamming_loss,
-    precision_score,
-    recall_score,
-    subset_accuracy,
-)
-from labelweave.metrics.precision_recall import average_precision_score
-from labelweave.metrics.probabilities import expected_calibration_error, has_many_labels, log_loss
-from labelweave.metrics.rankings import (
-    average_auc,
-    coverage_error,
-    label_ranking_average_precision,
-    ranking_loss,
-)
-from labelweave.metrics.responses import as_score_table, label_probabilities, label_scores
-from labelweave.metrics.top_k import ndcg_at_k, precision_at_k, propensity_scored_precision_at_k
 
 _LABELS, _SCORES, _PROBABILITIES = "predict", ("decision_function", "predict_proba"), "predict_proba"
-_METRICS: list[tuple[Any, list[Callable[..., Any]]]] = [
-    (_LABELS, [subset_accuracy, hamming_loss, taxonomic_loss, parent_accuracy, harmonic_mean_accuracy]),
-    (_SCORES, [average_auc, ranking_loss, coverage_error, label_ranking_average_precision]),
-    (_SCORES, [precision_at_k, ndcg_at_k, propensity_scored_precision_at_k]),
-    (_PROBABILITIES, [log_loss, expected_calibration_error, mean_reciprocal_rank]),
+_METRICS: list[tuple[Any, Any, str]] = [
+    (_LABELS, label_sets, "subset_accuracy hamming_loss"),
+    (_LABELS, class_metrics, "taxonomic_loss parent_accuracy harmonic_mean_accuracy"),
+    (_LABELS, hierarchies, "h_loss"),
+    (_SCORES, rankings, "average_auc ranking_loss coverage_error label_ranking_average_precision"),
+    (_SCORES, top_k, "precision_at_k ndcg_at_k propensity_scored_precision_at_k"),
+    (_PROBABILITIES, probabilities, "log_loss expected_calibration_error"),
+    (_PROBABILITIES, class_metrics, "mean_reciprocal_rank"),
+    (_PROBABILITIES, hierarchies, "smin_loss"),
 ]
 _CASES = dict[str, tuple[Callable[..., Any], Any, dict[str, Any]]]()
-for _response, _metrics in _METRICS:
-    for _metric in _metrics:
-        _sign = "neg_" if _metric.__name__.endswith(("_loss", "_error")) else ""
-        _CASES[_sign + _metric.__name__] = (_metric, _response, {})
-for _average in ("micro", "macro", "example"):
-    for _metric in (f1_score, precision_score, recall_score):
-        _name = f"{_average}_{_metric.__name__.removesuffix('_score')}"
-        _CASES[_name] = (_metric, _LABELS, {"average": _average})
-_HIERARCHICAL = (hierarchical_f1_score, hierarchical_precision_score, hierarchical_recall_score)
-_CASES |= {metric.__name__.removesuffix("_score"): (metric, _LABELS, {}) for metric in _HIERARCHICAL}
-_CASES |= {"neg_h_loss": (h_loss, _LABELS, {}), "fmax": (fmax_score, _PROBABILITIES, {})}
-_CASES["neg_smin_loss"] = (smin_loss, _PROBABILITIES, {})
+for _response, _home, _names in _METRICS:
+    for _name in _names.split():
+        _sign = "neg_" if _name.endswith(("_loss", "_error")) else ""
+        _CASES[_sign + _name] = (getattr(_home, _name), _response, {})
+for _name in ("f1", "precision", "recall"):
+    for _average in ("micro", "macro", "example"):
+        _CASES[f"{_average}_{_name}"] = (
+            getattr(label_sets, f"{_name}_score"),
+            _LABELS,
+            {"average": _average},
+        )
+    _CASES[f"hierarchical_{_name}"] = (getattr(hierarchies, f"hierarchical_{_name}_score"), _LABELS, {})
 for _average in ("micro", "macro", "weighted"):
-    _CASES[f"{_average}_average_precision"] = (average_precision_score, _SCORES, {"average": _average})
+    _metric = precision_recall.average_precision_score
+    _CASES[f"{_average}_average_precision"] = (_metric, _SCORES, {"average": _average})
+_CASES["fmax"] = (hierarchies.fmax_score, _PROBABILITIES, {})
 
 
 class LabelScorer(_BaseScorer):  # type: ignore[misc]
@@ -75,7 +65,7 @@ class LabelScorer(_BaseScorer):  # type: ignore[misc]
 
     def _score(self, method_caller: Any, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> float:
         settings = self._kwargs | kwargs
-        if has_many_labels(y_true):
+        if probabilities.has_many_labels(y_true):
             y_true = truth_for(y_true, estimator)
             response = self._of_labels(method_caller, estimator, X, LabelMatrix.from_any(y_true).n_labels)
         elif self._response_method == _PROBABILITIES:

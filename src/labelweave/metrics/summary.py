@@ -120,7 +120,10 @@ class TableSums:
         }
         if scores is not None:
             by_row |= _top_rows(likelier, scores, k) | _ranking_rows(likelier, scores)
-        sums = {name: _weighted_sum(values, weights) for name, values in by_row.items()}
+        sums = {}
+        for name, values in by_row.items():
+            defined = ~np.isnan(values)
+            sums[name] = float(values[defined] @ weights[defined]), float(weights[defined].sum())
         return cls(label_counts(targets, predicted, weights), sums)
 
     def __add__(self, other: TableSums) -> TableSums:
@@ -132,7 +135,6 @@ class TableSums:
         return TableSums(counts, sums)
 
     def without(self, names: Container[str]) -> TableSums:
-        """Leave metrics out."""
         return TableSums(self.counts, {name: sums for name, sums in self.sums.items() if name not in names})
 
     def table(self) -> dict[str, float]:
@@ -151,11 +153,6 @@ class TableSums:
         }
 
 
-def _weighted_sum(values: Floats, weights: Floats) -> tuple[float, float]:
-    defined = ~np.isnan(values)
-    return float(values[defined] @ weights[defined]), float(weights[defined].sum())
-
-
 def _top_rows(targets: LabelMatrix, scores: Scores, k: Iterable[int]) -> dict[str, Floats]:
     n_labels = targets.n_labels
     sizes = [check_k(j, targets) for j in k if not (isinstance(j, (int, np.integer)) and j > n_labels)]
@@ -167,7 +164,6 @@ def _top_rows(targets: LabelMatrix, scores: Scores, k: Iterable[int]) -> dict[st
 
 
 def _ranking_rows(targets: LabelMatrix, scores: Scores) -> dict[str, Floats]:
-    """Compute the metrics of whole rankings, which share one sort."""
     statistics = {
         "auc_example": area_under_curve,
         "ranking_loss": pairs_out_of_order,
@@ -231,7 +227,6 @@ def class_summary(
 
 
 def _predicted_codes(given: ClassRows, y_pred: Any) -> Codes:
-    """Number the predicted classes of the counted rows."""
     if y_pred is None:
         return given.per_row(lambda block, _: block.argmax(axis=1))
     values = read_predicted(y_pred, len(given.table))

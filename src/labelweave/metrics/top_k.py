@@ -209,7 +209,6 @@ class TopHits(NamedTuple):
     places: Integers
 
     def first(self, k: int) -> TopHits:
-        """Keep the hits at the first k places."""
         return TopHits(*(column[self.places < k] for column in self))
 
     def row_sums(self, n_rows: int, gains: Floats | None = None) -> Floats:

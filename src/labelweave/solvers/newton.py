@@ -11,8 +11,8 @@ is a certificate:
     Phi(a) - Phi* <= 1/2 <r, K r>,
 
 which is the duality gap between a and the dual point ``-loss'(u)``.  It takes a convex loss: where rows are
-known in part (:mod:`labelweave.problems.losses.softmax`), Phi* is the minimum at the present expectations of
-their classes, the M step's, and other minima of Phi may be lower.  A Newton step solves
+known in part (:mod:`labelweave.problems.losses.score_loss`), Phi* is the minimum at the present
+expectations of their classes, the M step's, and other minima of Phi may be lower.  A Newton step solves
 ``(I + W K) d = r`` with W the curvature of the loss (:mod:`labelweave.solvers.newton_system`).  The image
 K d comes with d, so a line search takes no products (the pair optimisation of section 5.1.2): lengths
 are sought until the derivative is small, as Newton's model is poor where scores are sure.

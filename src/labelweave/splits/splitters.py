@@ -1,14 +1,16 @@
-"""Folds, shuffled splits and one split of arrays, stratified by labels."""
+"""Folds, shuffled splits and one split of arrays, stratified by labels; splits that users give."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.model_selection import BaseShuffleSplit, KFold
 from sklearn.utils import indexable
 
+from labelweave.foundation.arguments import shown
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import check_sparse
 from labelweave.foundation.sklearn_compat import _num_samples, _safe_indexing
@@ -72,7 +74,7 @@ class IterativeStratifiedKFold(KFold):  # type: ignore[misc]
         self.order: int = order
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Array, Array]]:
-        """Give the rows of every fold.
+        """Return the rows of every fold.
 
         Parameters
         ----------
@@ -159,7 +161,7 @@ class IterativeStratifiedShuffleSplit(BaseShuffleSplit):  # type: ignore[misc]
         self.order: int = order
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Array, Array]]:
-        """Give the training and test rows of every split; see :meth:`IterativeStratifiedKFold.split`.
+        """Return the training and test rows of every split; see :meth:`IterativeStratifiedKFold.split`.
 
         Yields
         ------
@@ -236,3 +238,57 @@ def stratified_train_test_split(
         for table in tables
         for rows in parts
     ]
+
+
+Rows = npt.NDArray[np.intp]
+
+
+def splits_by(cv: Any, X: Any, y: Any) -> list[tuple[Rows, Rows]]:
+    """List the rows of both parts of every split that a splitter makes, or of those given.
+
+    cv: what scikit-learn takes as ``cv``, but no number.
+    y: the targets; of a LabelMatrix other libraries' splitters get the positive entries.
+    """
+    own = isinstance(cv, IterativeStratifiedKFold | IterativeStratifiedShuffleSplit)
+    if isinstance(y, LabelMatrix) and not own:
+        y = y.positives
+    is_splitter = hasattr(cv, "split") and not isinstance(cv, (str, bytes))
+    return read_splits(cv.split(X, y) if is_splitter else cv, _num_samples(X))
+
+
+def read_splits(splits: Iterable[Any], n_rows: int) -> list[tuple[Rows, Rows]]:
+    """List the rows of both parts of every split, given as row numbers or as marks of all rows."""
+    if isinstance(splits, (str, bytes)) or getattr(splits, "ndim", 1) == 0:
+        raise ValueError(f"cv is {shown(splits)}; give pairs of rows to train on and rows to hold out.")
+    found = [_parts(split, n_rows, number) for number, split in enumerate(splits)]
+    if not found:
+        raise ValueError("cv gives no folds; give at least one pair of rows to train on and to hold out.")
+    return found
+
+
+def _parts(split: Any, n_rows: int, number: int) -> tuple[Rows, Rows]:
+    try:
+        train, held = split
+    except (ValueError, TypeError):
+        raise ValueError(
+            f"Fold {number} of cv is no pair; give pairs of the rows to train on and the rows to hold out."
+        ) from None
+    train, held = _row_numbers(train, n_rows, number), _row_numbers(held, n_rows, number)
+    if not len(train) or not len(held):
+        counts = f"{len(train)} rows to train on and {len(held)} to hold out"
+        raise ValueError(f"Fold {number} of cv has {counts}; it needs both.")
+    return train, held
+
+
+def _row_numbers(part: Any, n_rows: int, number: int) -> Rows:
+    """Number the rows of a part, which lists or marks them."""
+    try:
+        rows = np.asarray(part if len(part) else np.empty(0, np.intp))
+        if rows.ndim == 1:
+            return np.asarray(np.arange(n_rows)[rows])
+    except (IndexError, TypeError, ValueError) as error:
+        raise ValueError(f"Fold {number} of cv names rows that are not there ({error}).") from None
+    raise ValueError(
+        f"Fold {number} of cv has rows of shape {rows.shape}; give one list of row numbers, or a mark for "
+        "every row."
+    )

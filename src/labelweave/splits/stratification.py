@@ -31,7 +31,7 @@ from labelweave.labels.tags import tag_rows
 def row_parts(
     columns: sp.csr_array, sizes: Array, extras: int, shares: Array, generator: np.random.Generator | None
 ) -> PerRow:
-    """Give every row a part.
+    """Assign every row to a part.
 
     columns (n, groups): which rows are in each group.
     sizes (parts,): rows of each part; ``extras`` parts get one more.
@@ -53,7 +53,6 @@ def row_parts(
 
 
 def make_generator(random_state: Any) -> np.random.Generator:
-    """Make a generator from what scikit-learn calls ``random_state``."""
     if isinstance(random_state, Integral) and not 0 <= int(random_state) < 2**32:
         raise ValueError(f"random_state is {random_state}; a seed is a whole number from 0 to {2**32 - 1}.")
     return np.random.default_rng(int(check_random_state(random_state).randint(2**31 - 1)))
@@ -161,13 +160,11 @@ def train_and_test_rows(
 
 
 def checked_count(n_splits: Any) -> int:
-    """Read a number of splits; refuse what is no whole number, or too small."""
     if isinstance(n_splits, bool) or not isinstance(n_splits, Integral) or int(n_splits) < 1:
         raise ValueError(f"n_splits is {n_splits!r}; it is a whole number, 1 or more.")
     return int(n_splits)
 
 
 def check_order(order: Any) -> None:
-    """Refuse what is no order of stratification."""
     if isinstance(order, bool) or not isinstance(order, Integral) or order not in (1, 2):
         raise ValueError(f"order is {order!r}; it is 1 to spread labels, or 2 to spread pairs of labels too.")

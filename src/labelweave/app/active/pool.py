@@ -21,8 +21,7 @@ from labelweave.foundation.array_types import Array, LabelsByLabels, RowsByLabel
 from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.metrics._inputs import row_observed_counts
-from labelweave.metrics.known_labels import known_labels
-from labelweave.metrics.responses import as_score_table, label_probabilities
+from labelweave.metrics.known_labels import as_score_table, known_labels, label_probabilities
 
 _MOST_ENTRIES = 4_000_000  # of the rows that are looked at
 _MOST_NUMBERS = 16_000_000  # of the covariances of all labels' coefficients, 128 MB

@@ -21,8 +21,8 @@ from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Floats
 from labelweave.labels import LabelMatrix
 from labelweave.metrics import expected_calibration_error
+from labelweave.metrics.known_labels import label_probabilities
 from labelweave.metrics.probabilities import CALIBRATION_FROM, calibration_bins
-from labelweave.metrics.responses import label_probabilities
 
 _SIZE = (5.2, 5.2)  # inches
 _MARKERS = "osD^vPX<>"

@@ -25,7 +25,7 @@ from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array, Floats
 from labelweave.foundation.arrays import numbers_of
 from labelweave.labels import LabelMatrix
-from labelweave.metrics.responses import label_scores
+from labelweave.metrics.known_labels import label_scores
 
 Measures: TypeAlias = Sequence[Literal["f1", "precision", "recall"]]
 Response: TypeAlias = Literal["auto", "decision_function", "predict_proba"]

@@ -16,7 +16,7 @@ from labelweave.foundation.array_types import PerRow, RowsByLabels
 from labelweave.foundation.arrays import checked_csr
 from labelweave.foundation.sklearn_compat import _safe_split
 from labelweave.labels import LabelMatrix
-from labelweave.metrics.responses import label_scores
+from labelweave.metrics.known_labels import label_scores
 
 _LEAST_PROBABILITY = 1e-4
 

@@ -27,9 +27,8 @@ from labelweave.labels import LabelMatrix
 from labelweave.metrics import class_summary, expected_calibration_error, log_loss, score_table
 from labelweave.metrics._classes import class_codes
 from labelweave.metrics._inputs import row_observed_counts
-from labelweave.metrics.known_labels import Unknown, known_classes, known_labels
+from labelweave.metrics.known_labels import Unknown, known_classes, known_labels, label_probabilities
 from labelweave.metrics.probabilities import CALIBRATION_FROM
-from labelweave.metrics.responses import label_probabilities
 
 _WORDS = {
     "accuracy": ("Accuracy", "share of rows whose class is right"),

@@ -29,10 +29,9 @@ from labelweave.labels import LabelMatrix
 from labelweave.labels.tags import tag_rows
 from labelweave.metrics import class_summary, score_table
 from labelweave.metrics._classes import read_values
-from labelweave.metrics.known_labels import truth_for
-from labelweave.metrics.responses import label_scores
+from labelweave.metrics.known_labels import label_scores, truth_for
 from labelweave.splits import IterativeStratifiedKFold
-from labelweave.splits.given_splits import splits_by
+from labelweave.splits.splitters import splits_by
 
 COSTS = ("fit_seconds", "predict_seconds", "megabytes")
 

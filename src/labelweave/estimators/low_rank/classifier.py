@@ -58,8 +58,8 @@ from labelweave.foundation.sklearn_compat import (
     StrOptions,
 )
 from labelweave.labels import LabelCovariance, LabelMatrix
+from labelweave.labels.covariance import DenseCovariance
 from labelweave.labels.covariance.base import read_covariance
-from labelweave.labels.covariance.dense import DenseCovariance
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Field, Maybe, Optional
 from labelweave.problems.label_entries import EntryWeights

@@ -26,7 +26,7 @@ from labelweave.features.gram.sources import GramSource, RowsOfSource
 from labelweave.foundation.array_types import Array, PerLabel, PerRow
 from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance, LabelMatrix
-from labelweave.labels.covariance.factor import FactorCovariance
+from labelweave.labels.covariance import FactorCovariance
 from labelweave.problems.label_entries import EntryWeights, LabelEntries
 from labelweave.problems.losses.entry_losses import EntryLoss
 from labelweave.problems.low_rank_factors import LowRankFactors, Penalty, RowsLoss

@@ -8,8 +8,7 @@ panel by panel in every product otherwise; who asks does not see the difference.
 
 from labelweave.features.gram.choose import choose_gram
 from labelweave.features.gram.low_rank import FactorGram, LowRankGram, incomplete_cholesky
-from labelweave.features.gram.sparse_features import SparseFeatureGram
-from labelweave.features.gram.stored import FeatureGram, Gram, StoredGram, StreamedGram
+from labelweave.features.gram.stored import FeatureGram, Gram, SparseFeatureGram, StoredGram, StreamedGram
 
 __all__ = [
     "FactorGram",

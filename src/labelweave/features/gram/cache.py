@@ -78,22 +78,18 @@ class CachedRows:
 
     @property
     def n_slots(self) -> int:
-        """The number of rows that the cache can hold."""
         return len(self._table)
 
     @property
     def is_held(self) -> npt.NDArray[np.bool_]:
-        """Which rows are in the cache, shape (n,)."""
         return np.asarray(self._slot_of >= 0)
 
     def content(self) -> CacheContent:
-        """Tell what is held."""
         self._drop_batches()
         slots = self._row_of.copy(), self._used.copy(), self._batch_of.copy()
         return CacheContent(*slots, list(self._batches.items()), self._time)
 
     def _drop_batches(self) -> None:
-        """Forget the batches of which nothing is held."""
         held = set(self._batch_of[self._row_of >= 0].tolist())
         self._batches = {number: rows for number, rows in self._batches.items() if number in held}
 
@@ -116,7 +112,7 @@ class CachedRows:
         self._slot_of[self._row_of[held]] = held
 
     def row(self, index: int) -> PerRow:
-        """Give one row, valid while fewer other rows are asked for than there are slots."""
+        """Return one row, valid while fewer other rows are asked for than there are slots."""
         slot = int(self._slot_of[index])
         if slot < 0:
             slot = int(self._fill(np.array([index]))[0])

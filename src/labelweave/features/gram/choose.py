@@ -25,8 +25,14 @@ import numpy.typing as npt
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.gram.low_rank import FactorGram
 from labelweave.features.gram.sources import GramSource
-from labelweave.features.gram.sparse_features import TILE, SparseFeatureGram
-from labelweave.features.gram.stored import FeatureGram, Gram, StoredGram, StreamedGram
+from labelweave.features.gram.stored import (
+    TILE,
+    FeatureGram,
+    Gram,
+    SparseFeatureGram,
+    StoredGram,
+    StreamedGram,
+)
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.costs import MULTIPLICATIONS, warn_of_time

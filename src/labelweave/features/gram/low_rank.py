@@ -48,7 +48,6 @@ class IncompleteFactor:
 
     @property
     def factor(self) -> Array:
-        """G, of rows in memory."""
         return np.asarray(self.features.data)
 
 
@@ -68,7 +67,7 @@ class GrowingRows(ABC):
 
     @abstractmethod
     def known(self, which: Array) -> Array:
-        """Give k rows of the factor, shape (k, r)."""
+        """Return k rows of the factor, shape (k, r)."""
 
     @abstractmethod
     def append(self, pivots: Array, triangle: Array, slack: float) -> npt.NDArray[np.float64]:
@@ -80,10 +79,10 @@ class GrowingRows(ABC):
 
     @abstractmethod
     def finished(self) -> FeatureMatrix:
-        """Give the factor."""
+        """Return the factor."""
 
     def of_rows(self, kept: Array) -> GramSource:
-        """Give the matrix of some rows, of which no factor has begun."""
+        """Return the matrix of some rows, of which no factor has begun."""
         raise NotImplementedError
 
 
@@ -128,15 +127,13 @@ class _GrowingFactor:
         self.most = min(rank, rows.n_rows)
 
     def odds(self) -> Array:
-        """Give the diagonal that is left, 0 where it is rounding."""
+        """Return the diagonal that is left, 0 where it is rounding."""
         return np.where(self.is_open & (self.left > self.smallest_pivot), self.left, 0.0)
 
     def is_wanted(self) -> bool:
-        """Tell whether another column may be added and would matter."""
         return bool(len(self.active) < self.most and self.odds().sum() > 0)
 
     def extend(self, candidates: Array, thresholds: Array) -> None:
-        """Add the columns of those candidates that are accepted."""
         known = self.rows.known(candidates).astype(np.float64)
         corner = self.rows.corner(candidates) - known @ known.T
         self.is_open[candidates[corner.diagonal() <= self.smallest_pivot]] = False
@@ -150,7 +147,7 @@ class _GrowingFactor:
         self.is_open[pivots] = False
 
     def finished(self) -> IncompleteFactor:
-        """Give the factor, with the diagonal that is left computed anew."""
+        """Return the factor, with the diagonal that is left computed anew."""
         triangle = self.rows.known(self.active)
         features = self.rows.finished()
         left = self.rows.diagonal() - features.squared_norms()
@@ -258,7 +255,6 @@ class FactorGram(Gram):
         return self._diagonal.copy()
 
     def _rows(self, which: Array) -> Array:
-        """Give some rows of G."""
         return np.asarray(self.features.mapped(dense_rows, which, max(1, len(which))))
 
     def columns(self, which: Array) -> Array:
@@ -296,7 +292,6 @@ class LowRankGram(FactorGram):
 
     @property
     def factor(self) -> Array:
-        """G, of rows in memory."""
         return np.asarray(self.features.data)
 
     @classmethod

@@ -57,7 +57,7 @@ class KernelSource:
 
 
 def kernel_source(kernel: Kernel, features: FeatureMatrix) -> GramSource:
-    """Give the entries of the kernel matrix of rows, wherever they are."""
+    """Return the entries of the kernel matrix of rows, wherever they are."""
     if features.is_apart:
         made: GramSource = features.matrix_apart(kernel)
         return made
@@ -103,7 +103,7 @@ def is_known_semidefinite(kernel: Kernel) -> bool:
 
 
 def checked_kernel_matrix(matrix: RowsByRows) -> RowsByRows:
-    """Give a kernel matrix; a ValueError if it is not square or not symmetric, naming an entry."""
+    """Return a kernel matrix; a ValueError if it is not square or not symmetric, naming an entry."""
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(
             f"X has shape {matrix.shape} but kernel='precomputed' needs the square kernel matrix of the "

@@ -68,7 +68,7 @@ def leading_spectrum(gram: Gram, rank: int, workers: Workers, seed: int) -> Gram
 
 
 def _after_a_step(gram: Gram, factor: Array, workers: Workers) -> Array:
-    """Give F with ``F F^T = K Q (Q^T K Q)^-1 Q^T K``, Q spanning the factor, which is overwritten."""
+    """Return F with ``F F^T = K Q (Q^T K Q)^-1 Q^T K``, Q spanning the factor, which is overwritten."""
     turn, _ = _whitening(workers.inner(factor, factor).astype(np.float64), _ROUNDING)
     span = workers.turn(factor, turn)  # orthonormal enough
     image = gram.product(np.ascontiguousarray(span))
@@ -78,14 +78,14 @@ def _after_a_step(gram: Gram, factor: Array, workers: Workers) -> Array:
 
 
 def _whitening(square: Array, negligible: float) -> tuple[Array, Array]:
-    """Give W with ``W^T square W = I`` and its eigenvalues, without those beneath a share of the largest."""
+    """Return W with ``W^T square W = I`` and its eigenvalues, but for those below a share of the largest."""
     values, vectors = np.linalg.eigh(square)
     kept = values > negligible * max(values.max(initial=0.0), np.finfo(float).tiny)
     return vectors[:, kept] / np.sqrt(values[kept]), values[kept]
 
 
 def _orthonormal(factor: Array, workers: Workers, negligible: float) -> tuple[Array, Array]:
-    """Give orthonormal U and e with ``factor factor^T = U diag(e) U^T``, in the place of the factor.
+    """Return orthonormal U and e with ``factor factor^T = U diag(e) U^T``, in the place of the factor.
 
     Parts beneath a share of the largest e are left out.  Rounding leaves the first U only nearly
     orthonormal; a second turn, by the least rotation, makes it so.

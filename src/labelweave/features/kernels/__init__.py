@@ -11,12 +11,11 @@ They are scikit-learn estimators, so that a search may name ``kernel__gamma`` or
 """
 
 from labelweave.features.kernels.ard import ARDKernel
-from labelweave.features.kernels.callable_kernel import CallableKernel
 from labelweave.features.kernels.distances import LaplacianKernel, RBFKernel
 from labelweave.features.kernels.dot_products import CosineKernel, LinearKernel, PolynomialKernel
 from labelweave.features.kernels.forest_kernel import ForestKernel
 from labelweave.features.kernels.kernel import ConstantKernel, Kernel, ProductKernel, ScaledKernel, SumKernel
-from labelweave.features.kernels.make_kernel import make_kernel
+from labelweave.features.kernels.make_kernel import CallableKernel, make_kernel
 
 __all__ = [
     "ARDKernel",

@@ -50,7 +50,7 @@ class ARDKernel(Kernel):
         return ["gamma", *(f"weights[{feature}]" for feature in range(features))]
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        """Return what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
         weights = None if self.weights is None else np.asarray(self.weights, np.float64)
         return {"gamma": self.gamma, "weights": weights}
 

@@ -45,7 +45,6 @@ def cache_slices(shape: tuple[int, int]) -> list[slice]:
 
 
 def memory_slices(shape: tuple[int, int]) -> list[slice]:
-    """Cut an array into runs of rows that take little memory."""
     return panels(shape[0], max(1, _MEMORY_ENTRIES // max(1, shape[1])))
 
 
@@ -174,7 +173,6 @@ def _exponential(exponents: Array) -> None:
 
 
 def _derivative(exponents: Array) -> None:
-    """Differentiate ``exp(-gamma D)`` by the logarithm of gamma."""
     exponents *= np.exp(exponents)
 
 

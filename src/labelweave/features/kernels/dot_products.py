@@ -56,7 +56,6 @@ class CosineKernel(Kernel):
 
 
 def _largest_sizes(features: FeatureMatrix) -> Array:
-    """Give the largest size of an entry of every row."""
     table, sizes = features.data, np.zeros(len(features))
     if features.is_sparse:
         has_entries = np.diff(table.indptr) > 0

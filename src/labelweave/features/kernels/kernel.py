@@ -18,11 +18,11 @@ from sklearn.base import BaseEstimator, clone
 from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import numbers_of
-from labelweave.model_files import storable
+from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import LARGEST, LARGEST_WIDTH, Made, Number
 
 
-class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classes carry no types
+class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classes carry no types
     """A positive semi-definite function of two rows of features; parameters are checked when it is used.
 
     Kernels are added and multiplied with each other and with numbers >= 0:
@@ -60,18 +60,7 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
             return self._checked(self._block(rows, columns))
 
     def diagonal(self, rows: FeatureMatrix) -> npt.NDArray[np.float64]:
-        """Compute the kernel of every row with itself.
-
-        Parameters
-        ----------
-        rows : FeatureMatrix of n rows
-            The rows.
-
-        Returns
-        -------
-        ndarray of float64, shape (n,)
-            The values.
-        """
+        """Compute the kernel of every row with itself, (n,) in float64; see :meth:`block`."""
         self._check_parameters()
         _check_pair(rows, rows)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -91,15 +80,7 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
     def derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
         """Differentiate :meth:`block` by the logarithm of every continuous parameter.
 
-        Parameters
-        ----------
-        rows, columns : FeatureMatrix of m and n rows
-            The rows and columns of the results.
-
-        Returns
-        -------
-        dict of str to ndarray of shape (m, n)
-            The derivatives by the names of :meth:`parameter_names`, in that order.
+        Returns arrays like the block by :meth:`parameter_names`, in that order; see :meth:`block`.
         """
         self._check_parameters()
         _check_pair(rows, columns)
@@ -108,30 +89,12 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
             return {name: self._checked(found[name]) for name in self._parameter_names()}
 
     def gradient(self, rows: FeatureMatrix, columns: FeatureMatrix, weights: Array) -> Array:
-        """Add the derivatives of :meth:`block`, each entry times a weight.
-
-        Parameters
-        ----------
-        rows, columns : FeatureMatrix of m and n rows
-            The rows and columns of the block.
-        weights : ndarray of shape (m, n)
-            One weight an entry.
-
-        Returns
-        -------
-        ndarray of float64, shape (p,)
-            One number for each of :meth:`parameter_names`.
-        """
+        """Add the derivatives, each entry times its weight (m, n): shape (p,); see :meth:`derivatives`."""
         found = self.derivatives(rows, columns)
         return np.array([np.vdot(derivative, weights) for derivative in found.values()])
 
     def log_parameters(self) -> npt.NDArray[np.float64]:
-        """Give the logarithms of the continuous parameters.
-
-        Returns
-        -------
-        ndarray of float64, shape (p,)
-            One for each of :meth:`parameter_names`.
+        """Return the logarithms of the continuous parameters, shape (p,); see :meth:`parameter_names`.
 
         Raises
         ------
@@ -186,7 +149,7 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
         return self._resolved(features)
 
     def explicit_features(self, features: FeatureMatrix) -> FeatureMatrix | None:
-        """Give features whose dot products are the kernel, where they are cheap.
+        """Return features whose dot products are the kernel, where they are cheap.
 
         Parameters
         ----------
@@ -200,15 +163,6 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
         """
         self._check_parameters()
         return features.transformed(self._explicit_features)
-
-    def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
-        return dict(self.get_params(deep=False))
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
-        return cls(**state)
 
     def __add__(self, other: Any) -> Kernel:
         term = _as_term(other)
@@ -242,7 +196,6 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn's classe
         return [number_of(self, name, parameters[name]) for name in self._parameter_names()]
 
     def _with_values(self, values: dict[str, float]) -> Self:
-        """Make the same kernel with other values of ``_parameter_names``."""
         other: Self = clone(self)
         other.set_params(**values)
         return other
@@ -274,7 +227,6 @@ def value_type(rows: FeatureMatrix, columns: FeatureMatrix) -> type[np.floating[
 
 
 def _as_term(other: Any) -> Kernel | None:
-    """Read what stands beside a plus sign."""
     if isinstance(other, Kernel):
         return other
     return ConstantKernel(cast(float, other)) if isinstance(other, Real) else None
@@ -305,7 +257,7 @@ def check_not_negative(kernel: Kernel, name: str) -> None:
 
 
 def number_of(kernel: Kernel, name: str, value: Any) -> float:
-    """Give the value of a parameter; a ValueError if it is yet to be found from data."""
+    """Return the value of a parameter; a ValueError if it is yet to be found from data."""
     if isinstance(value, str):
         raise ValueError(
             f"{type(kernel).__name__} has {name}={value!r}, which is to be found from data; "
@@ -315,7 +267,6 @@ def number_of(kernel: Kernel, name: str, value: Any) -> float:
 
 
 def is_number(value: Any) -> bool:
-    """Tell numbers from truth values and the rest."""
     value = value.item() if isinstance(value, np.number) else value  # the limit overflows float32
     is_real = isinstance(value, Real) and not isinstance(value, bool)
     return is_real and bool(abs(value) <= LARGEST_WIDTH)

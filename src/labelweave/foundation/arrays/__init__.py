@@ -1,6 +1,5 @@
 """Dense linear algebra of any array library, for NumPy in panels: the same bits for any number of threads."""
 
-from labelweave.foundation.arrays.index_gaps import from_gaps, to_gaps
 from labelweave.foundation.arrays.linear_algebra import (
     CholeskyFactor,
     RowPanels,
@@ -11,7 +10,7 @@ from labelweave.foundation.arrays.linear_algebra import (
     refuse_lazy,
     unmasked,
 )
-from labelweave.foundation.arrays.sparse_structure import check_sparse, checked_csr
+from labelweave.foundation.arrays.sparse_structure import check_sparse, checked_csr, from_gaps, to_gaps
 from labelweave.foundation.arrays.tables import aligned_empty, largest_columns, ratios
 
 __all__ = [

@@ -39,7 +39,7 @@ _TILE = 256  # columns of a Cholesky factor
 
 
 def namespace(table: Array) -> Any:
-    """Give the library of an array, with the functions of the standard."""
+    """Return the library of an array, with the functions of the standard."""
     if hasattr(table, "__array_namespace__"):
         return table.__array_namespace__()
     for name in _COMPAT:
@@ -52,17 +52,15 @@ def namespace(table: Array) -> Any:
 
 
 def is_numpy(table: Any) -> bool:
-    """Tell whether an array is NumPy's."""
     return isinstance(table, np.ndarray)
 
 
 def is_double(table: Array) -> bool:
-    """Tell whether an array is of float64."""
     return bool(table.dtype == namespace(table).float64)
 
 
 def as_type(table: Array, dtype: Any) -> Array:
-    """Give a table in another precision, NumPy's or its own library's; itself where it has it."""
+    """Return a table in another precision, NumPy's or its own library's; itself where it has it."""
     if is_numpy(table):
         return table.astype(dtype, copy=False)
     xp = namespace(table)
@@ -72,23 +70,21 @@ def as_type(table: Array, dtype: Any) -> Array:
 
 
 def copied(table: Array) -> Array:
-    """Copy a table."""
     copy: Array = table.copy() if is_numpy(table) else namespace(table).asarray(table, copy=True)
     return copy
 
 
 def contiguous(table: Array) -> Array:
-    """Give a table row after row in memory; other libraries see to that themselves."""
+    """Return a table row after row in memory; other libraries see to that themselves."""
     return np.ascontiguousarray(table) if is_numpy(table) else table
 
 
 def to_numpy(table: Array) -> Array:
-    """Give an array as NumPy's."""
     return table if is_numpy(table) else np.from_dlpack(table, device="cpu")
 
 
 def like(values: Array, table: Array) -> Array:
-    """Give NumPy's array in the library and precision of a table, where it is; float64 beside integers."""
+    """Return NumPy's array in the library and precision of a table, where it is; float64 beside integers."""
     if is_numpy(table):
         return values.astype(np.float32 if table.dtype == np.float32 else np.float64, copy=False)
     made: Array = namespace(table).asarray(values, dtype=table.dtype, device=table.device)
@@ -96,12 +92,10 @@ def like(values: Array, table: Array) -> Array:
 
 
 def columns_of(table: Array, which: Array) -> Array:
-    """Give some columns, numbers or a mask of NumPy's; in its own layout for NumPy."""
     return table[:, which] if is_numpy(table) else _taken(table, which, 1)
 
 
 def put_columns(table: Array, which: Array, part: Array) -> None:
-    """Set some columns."""
     if is_numpy(table):
         table[:, which] = part
     else:
@@ -110,12 +104,10 @@ def put_columns(table: Array, which: Array, part: Array) -> None:
 
 
 def rows_of(table: Array, which: Array) -> Array:
-    """Give some rows."""
     return table[which] if is_numpy(table) else _taken(table, which, 0)
 
 
 def block_of(table: Array, rows: Array, columns: Array) -> Array:
-    """Give the entries of some rows and columns."""
     return table[np.ix_(rows, columns)] if is_numpy(table) else _taken(_taken(table, rows, 0), columns, 1)
 
 
@@ -272,7 +264,7 @@ class Workers:
 
     @classmethod
     def of_library(cls) -> Workers:
-        """Give as many threads as the linear algebra library would use by itself."""
+        """Return as many threads as the linear algebra library would use by itself."""
         return cls(_LIBRARY.threads)
 
     @contextmanager
@@ -436,7 +428,7 @@ def _panels_from(start: int, stop: int, size: int) -> list[slice]:
 
 
 def _inverse_root(corner: Array) -> Array:
-    """Give the inverse of the lower triangular Cholesky factor of a tile."""
+    """Return the inverse of the lower triangular Cholesky factor of a tile."""
     if is_numpy(corner):
         root = sl.cholesky(corner, lower=True, check_finite=False)
         return np.asarray(sl.solve_triangular(root, np.eye(len(root), dtype=root.dtype), lower=True))
@@ -464,7 +456,7 @@ def numbers_of(values: Any, name: str) -> Array:
 
 
 def unmasked(table: Any) -> Any:
-    """Give a masked array as numbers, NaN where it is masked, or if of no numbers as objects, None there.
+    """Return a masked array as numbers, NaN where it is masked, or if of no numbers as objects, None there.
 
     Anything else is given as it is.
     """

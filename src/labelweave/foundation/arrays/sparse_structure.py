@@ -3,6 +3,8 @@
 SciPy compares the lengths of a CSR array's parts and the ends of its row starts, no more.  Where an index is
 out of range, or row starts go down, its loops and those of this library would read and write memory that is
 not the array's.
+
+Rising indices of sparse rows are also kept in a byte or two: the gap of each from the one before it.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ _NUMBERS = "biuf"
 
 
 def checked_csr(given: Any, name: str) -> sp.csr_array:
-    """Give a sparse array as CSR whose parts fit together; values may be NaN.
+    """Return a sparse array as CSR whose parts fit together; values may be NaN.
 
     given (n, m): of any of SciPy's formats; a CSR array of sound parts is not copied.
     name: what messages call it.
@@ -39,7 +41,7 @@ def check_sparse(given: Any, name: str) -> None:
 
 
 def _checked_parts(given: Any, name: str) -> tuple[Any, Any]:
-    """Give the parts of a sparse array, and the class that they are for."""
+    """Return the parts of a sparse array, and the class that they are for."""
     if given.ndim != 2:
         raise ValueError(f"{name} has {given.ndim} dimension(s); a sparse array needs two, (rows, columns).")
     if given.format == "csr":
@@ -109,7 +111,7 @@ def _numbers(part: Any, name: str) -> Array:
 
 
 def _native(part: Array, dtype: Any) -> Array:
-    """Give an array as loops read it, copied only where it is another type, strided or misaligned."""
+    """Return an array as loops read it, copied only where it is another type, strided or misaligned."""
     if part.dtype == dtype and part.flags.c_contiguous and part.flags.aligned:  # NumPy takes a while
         return part
     return np.require(part, dtype, ["C", "A"])
@@ -120,3 +122,30 @@ def _refuse(name: str, found: str) -> NoReturn:
         f"{name} is a damaged sparse array: {found}; make it again from its entries, such as with "
         "scipy.sparse.coo_array((values, (rows, columns)), shape)."
     )
+
+
+def to_gaps(indptr: Array, indices: Array, values: Array) -> tuple[Array, Array, Array]:
+    """Turn indices (nnz,), which rise in every row, into gaps of the type that takes the fewest bytes.
+
+    Returns new row pointers, gaps and values: what is too far for one gap has entries of value 0 on its way.
+    """
+    from labelweave.foundation.loops.index_gaps import count_gaps, write_gaps
+
+    found: list[tuple[int, Array, Any]] = []
+    for kind in (np.dtype(np.uint8), np.dtype(np.uint16)):
+        ends = np.empty(len(indptr), np.int64)
+        count_gaps(indptr, indices, np.int64(np.iinfo(kind).max), ends)
+        found.append((int(ends[-1]) * (kind.itemsize + values.itemsize), ends, kind))
+    _, ends, kind = min(found, key=lambda one: one[0])
+    gaps, spread = np.empty(ends[-1], kind), np.empty(ends[-1], values.dtype)
+    write_gaps(indptr, indices, values, np.int64(np.iinfo(kind).max), gaps, spread)
+    return ends, gaps, spread
+
+
+def from_gaps(indptr: Array, gaps: Array) -> Array:
+    """Return the index of every entry, int32."""
+    from labelweave.foundation.loops.index_gaps import read_gaps
+
+    indices = np.empty(len(gaps), np.int32)
+    read_gaps(indptr, gaps, indices)
+    return indices

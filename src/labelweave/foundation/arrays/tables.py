@@ -76,7 +76,6 @@ def add_multiple(target: Array, rate: float | Array, vector: Array, workers: Wor
 
 
 def multiply_and_add(target: Array, rate: float | Array, vector: Array, workers: Workers) -> None:
-    """Compute ``target = rate * target + vector``."""
     from labelweave.foundation.loops import tables as loops
 
     if is_numpy(target):
@@ -184,6 +183,6 @@ def _require_one_shape(left: Array, right: Array) -> None:
 
 
 def _pair(left: Array, right: Array, rows: slice) -> tuple[Array, Array]:
-    """Give a run of rows of both, contiguous and of one type, which keeps the compiled loops few."""
+    """Return a run of rows of both, contiguous and of one type, which keeps the compiled loops few."""
     wide = left.dtype if left.dtype == right.dtype == np.float32 else np.dtype(np.float64)
     return np.ascontiguousarray(left[rows], wide), np.ascontiguousarray(right[rows], wide)

@@ -77,13 +77,6 @@ class MapInference:
     max_iter : int, default=100
         The largest number of sweeps of message passing at a node.
 
-    Attributes
-    ----------
-    graph : CliqueGraph
-        The graph.
-    plan : MapPlan
-        The arrays for compiled loops, see ``labelweave.foundation.loops.map``.
-
     Raises
     ------
     ValueError
@@ -169,24 +162,10 @@ class MapInference:
     def max_marginals(
         self, unary: Any, tables: Any, clamp: Any | None = None, workers: Workers | None = None
     ) -> Floats:
-        """Score every label: the best score with the label at 1 less the best score with it at 0.
+        """Score every label (n, L) by the best score with it less the best without it; see :meth:`solve`.
 
-        Parameters
-        ----------
-        unary : array-like of shape (n, L)
-            See :meth:`solve`.
-        tables : array-like of shape (T,) or (n, T)
-            See :meth:`solve`.
-        clamp : array-like of shape (L,) or (n, L), or None, default=None
-            See :meth:`solve`.
-        workers : Workers or None, default=None
-            See :meth:`solve`.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, L)
-            Positive where the best labels have a 1, unless others are as good; infinite for a label that is
-            held.  Where the budget of a search is spent these are differences of the best scores found.
+        Positive where the best labels have a 1, unless others are as good; infinite for a label that is held.
+        Where the budget of a search is spent these are differences of the best scores found.
         """
         from labelweave.foundation.loops.map.solve import margins_of_rows
 
@@ -213,19 +192,15 @@ class MapInference:
     ) -> MapResult:
         """Find the labels of every row with the largest score plus loss against the truth.
 
+        For the scores and workers see :meth:`solve`.
+
         Parameters
         ----------
-        unary : array-like of shape (n, L)
-            See :meth:`solve`.
-        tables : array-like of shape (T,) or (n, T)
-            See :meth:`solve`.
         truth : LabelMatrix, or what it reads
             The true labels, columns with names found by name; what is unobserved, or as likely as not, costs
             nothing.
         costs : pair of float or of array-like that broadcasts to (n, L), default=(1.0, 1.0)
             The costs of saying 1 where the truth is 0, and of saying 0 where it is 1.
-        workers : Workers or None, default=None
-            See :meth:`solve`.
 
         Returns
         -------
@@ -384,7 +359,6 @@ def shift_by_costs(
 
 
 def _searched_labels(plan: MapPlan) -> npt.NDArray[np.int64]:
-    """List the labels of components that have no elimination order."""
     is_searched = np.diff(plan.components.bucket_starts) == 0
     return np.compress(np.repeat(is_searched, np.diff(plan.components.starts)), plan.components.labels)
 

@@ -38,7 +38,6 @@ class ComponentOrder(NamedTuple):
 
     @property
     def width(self) -> int:
-        """The largest number of neighbors in the order."""
         return max((len(around) for _, around in self.order or ()), default=0)
 
 
@@ -154,7 +153,6 @@ class BucketBuilder:
         return self._map_end - before, size
 
     def _owned(self, position: dict[int, int]) -> list[list[int]]:
-        """Give each clique to the bucket of its label that is eliminated first."""
         owned: list[list[int]] = [[] for _ in position]
         for label in position:
             for clique in self._cliques_of[label]:
@@ -162,7 +160,6 @@ class BucketBuilder:
         return owned
 
     def _append(self, label: int, separator: list[int], cliques: list[int], children: list[int]) -> None:
-        """Append a bucket with its cliques and the messages of earlier buckets."""
         start, factors = len(self.separators), len(self.factors)
         end = factors + len(cliques) + len(children)
         values = label, len(separator), self._beliefs, self._messages, factors, end, start, -1
@@ -191,7 +188,6 @@ class BucketBuilder:
         self._map_end += len(index)
 
     def arrays(self) -> Buckets:
-        """Give the buckets collected."""
         return Buckets(
             rows=_records((row.values() for row in self.rows), BUCKET),
             separators=np.array(self.separators, np.int64),

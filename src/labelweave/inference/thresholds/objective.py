@@ -18,7 +18,6 @@ _ROUNDING = 1e-12
 
 
 def f1_of_counts(hits: Array, predicted: Array, positives: Array | float) -> Array:
-    """Compute F1 = 2 hits / (predicted + positives), 0 where there is nothing."""
     return ratios(2.0 * hits, predicted + positives)
 
 
@@ -46,7 +45,6 @@ class Objective:
 
 
 def read_objective(name: Any, target: Any) -> Objective:
-    """Check an objective and its target."""
     if name not in get_args(ObjectiveName):
         known = ", ".join(map(repr, get_args(ObjectiveName)))
         raise ValueError(f"objective is {name!r}; it must be one of {known}.")
@@ -75,7 +73,6 @@ class SetCounts:
 
     @classmethod
     def together(cls, parts: Sequence[SetCounts]) -> SetCounts:
-        """Put counts of different rows together."""
         return cls(
             np.sum([part.of_labels for part in parts], axis=0),
             np.concatenate([part.of_rows for part in parts], axis=1),

@@ -33,7 +33,7 @@ _LEAST_GAIN = 1e-6
 _KEPT_ENTRIES = 2**24  # sorted once and kept, about 200 MB; of more, labels are sorted anew in every pass
 
 
-class LabelThresholds(NamedTuple):
+class PooledThresholds(NamedTuple):
     """The labels' own thresholds, the one of all, and the weight of every label's positive rows."""
 
     own: PerLabel
@@ -48,8 +48,7 @@ class LabelThresholds(NamedTuple):
         return np.asarray(trust * self.own + (1.0 - trust) * self.shared)
 
 
-def find_label_thresholds(table: LabeledScores, objective: Objective) -> LabelThresholds:
-    """Find the best threshold of every label, and of all."""
+def find_label_thresholds(table: LabeledScores, objective: Objective) -> PooledThresholds:
     shared, cuts = shared_threshold(table, objective), find_label_cuts(table)
     if objective.name in ("micro_f1", "example_f1"):  # for the rows' F1 scores they are starts
         chosen = _micro_f1_cuts(cuts, _predicted_anyway(table, cuts.positives, shared))
@@ -59,7 +58,7 @@ def find_label_thresholds(table: LabeledScores, objective: Objective) -> LabelTh
     own = np.where(cuts.positives > 0, cuts.thresholds(chosen), shared)
     if objective.name == "example_f1":
         own = best_for_example_f1(table, (own, np.full(table.shape[1], shared)))
-    return LabelThresholds(own, shared, cuts.positives)
+    return PooledThresholds(own, shared, cuts.positives)
 
 
 def _predicted_anyway(table: LabeledScores, positives: PerLabel, shared: float) -> float:
@@ -210,7 +209,6 @@ def _values(table: LabeledScores, objective: Objective, candidates: Array) -> Ar
 def _summed_f1(
     blocks: Iterable[ScoreLines], weights: Array, per_line: tuple[Array, Array], candidates: Array
 ) -> Array:
-    """Add the F1 scores of all lines, labels or rows, at every candidate."""
     positives, line_weights = per_line
     steps = np.zeros(len(candidates))
     for lines in blocks:
@@ -294,7 +292,6 @@ def _ascend(table: LabeledScores, start: PerLabel, kept: list[_Ranked] | None) -
 
 
 def _cut_at(ranked: _Ranked, moved: Array, above: Array) -> Array:
-    """Put thresholds below so many rows, or on the highest score."""
     place, stop = ranked.starts[moved] + above, ranked.starts[moved + 1]
     scores = np.append(ranked.scores, 0).astype(np.float64)
     lower, upper = np.where(place < stop, scores[place], -np.inf), scores[place - 1]

@@ -1,14 +1,24 @@
-"""The same number of labels for every row."""
+"""The k best labels of a row: one k for all, or that of the greatest expected F1 score; rare ones moved up.
+
+For independent labels the set of the greatest expected F1 score has a row's k most probable labels (Lewis,
+"Evaluating and optimizing autonomous text classification systems", SIGIR 1995), and the best k is found in
+time L^2 (Ye et al., ICML 2012, section 4).
+
+Jain, Prabhu and Varma, "Extreme multi-label loss functions" (KDD 2016, sections 4 and 5): labels that apply
+are written down with a probability, the propensity, that is low for rare labels.  The probability that a
+label applies is that of its being written down, divided by the propensity, by which PfastreXML ranks.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from labelweave.foundation.arguments import checked
-from labelweave.foundation.array_types import Array
-from labelweave.foundation.arrays import largest_columns, numbers_of
+from labelweave.foundation.array_types import Array, Floats
+from labelweave.foundation.arrays import largest_columns, numbers_of, panels
 from labelweave.inference.labeled_scores import LabeledScores, read_score_table
 from labelweave.inference.thresholds.objective import Objective, f1_of_counts
 
@@ -112,3 +122,156 @@ def _label_values(table: LabeledScores, most: int) -> Array:
         np.add.at(predicted, (labels, places), weights * seen)
     hits, predicted = np.cumsum(hits, axis=1), np.cumsum(predicted, axis=1)
     return np.asarray(f1_of_counts(hits, predicted, table.positive_weights()[:, None]).sum(axis=0))
+
+
+_MOST_TOLD_APART = 1000  # of a row that are told apart
+_LEFT_OUT = 1e-9  # probability mass that is not worth an operation
+_BLOCK_ENTRIES = 2**20
+
+
+class ExpectedF1Sizes(NamedTuple):
+    """How many of its most probable labels every row should get.
+
+    Parameters
+    ----------
+    sizes : ndarray of int64, shape (n,)
+        The numbers of labels.
+    values : ndarray of float64, shape (n,)
+        The expected F1 scores of these sets.
+    """
+
+    sizes: Array
+    values: Array
+
+
+@checked
+def expected_f1_sizes(probabilities: Any, *, empty_value: float = 0.0) -> ExpectedF1Sizes:
+    """Find the size of every row's label set of the greatest expected F1 score.
+
+    The set itself is ``scores_above_top_k(probabilities, sizes) > 0``.
+
+    Parameters
+    ----------
+    probabilities : array-like of shape (n, L)
+        Of the labels, each from 0 to 1; taken to be independent.
+    empty_value : float, default=0.0
+        The F1 score of an empty set where nothing is true.  With 0, as in
+        :func:`labelweave.metrics.f1_score`, no set is empty unless all probabilities are 0.
+
+    Returns
+    -------
+    ExpectedF1Sizes
+        Sizes and expected scores, exact up to rounding; of a row's labels beyond 1,000 that matter the
+        expected number is taken for the number.
+
+    Raises
+    ------
+    ValueError
+        If a probability is outside 0 to 1, naming its place.
+
+    Examples
+    --------
+    One label of probability 0.4 is better than none, and better than both.
+
+    >>> from labelweave.inference import expected_f1_sizes
+    >>> expected_f1_sizes([[0.4, 0.1]]).sizes.tolist()
+    [1]
+    """
+    from labelweave.foundation.loops.expected_f1 import best_sizes
+
+    if not 0 <= empty_value <= 1:
+        raise ValueError(f"empty_value is {empty_value}; it is a number from 0 to 1.")
+    table = read_score_table(probabilities)
+    n_rows, n_labels = table.shape
+    sizes, values = np.zeros(n_rows, np.int64), np.zeros(n_rows)
+    for rows in panels(n_rows, max(1, _BLOCK_ENTRIES // max(1, n_labels))):
+        block = table[rows].astype(np.float64)
+        outside = np.argwhere((block < 0) | (block > 1))
+        if len(outside):
+            row, label = outside[0]
+            raise ValueError(
+                f"The probability at row {rows.start + row}, label {label} is {block[row, label]}; "
+                "probabilities are from 0 to 1."
+            )
+        ranked, used, rest = _told_apart(block)
+        best_sizes(ranked, used, rest, float(empty_value), sizes[rows], values[rows])
+    return ExpectedF1Sizes(sizes, values)
+
+
+def _told_apart(block: Array) -> tuple[Array, Array, Array]:
+    """Sort the probabilities and tell how many of them matter, and what the others add up to."""
+    ranked = -np.sort(-block, axis=1)
+    tails = np.cumsum(ranked[:, ::-1], axis=1)[:, ::-1]
+    if not block.shape[1]:
+        raise ValueError("probabilities have no column; give one a label.")
+    used = np.clip((tails > _LEFT_OUT).sum(axis=1), 1, _MOST_TOLD_APART)
+    rest = np.append(tails, np.zeros((len(tails), 1)), axis=1)[np.arange(len(tails)), used]
+    return np.ascontiguousarray(ranked[:, : used.max(initial=1)]), used, rest
+
+
+@checked
+def favour_rare_labels(
+    labels: Array, scores: Array, propensity: Array, k: int = 5, *, power: float = 0.5, sharpness: float = 3.0
+) -> tuple[Array, Floats]:
+    """Choose the best k of more labels of each row by probability / propensity ** power.
+
+    Parameters
+    ----------
+    labels : ndarray of int, shape (n, m)
+        Labels of each row, such as the 50 best of ``predict_top``.
+    scores : ndarray of shape (n, m)
+        Their scores.
+    propensity : ndarray of shape (L,)
+        How likely each label is written down where it applies, above 0 and at most 1, as
+        :func:`labelweave.metrics.propensities` estimates it from the training labels.
+    k : int, default=5
+        How many labels, at most m.
+    power : float, default=0.5
+        0 leaves the order as it is; 1 is right where the probabilities are, and propensities too.
+    sharpness : float, default=3.0
+        A score s stands for the probability 1 / (1 + exp(-sharpness s)): 3 for margins, as label trees have
+        it, 1 for log-odds.
+
+    Returns
+    -------
+    labels : ndarray of int, shape (n, k)
+        Label numbers, best first; of equal ones in the order given.
+    scores : ndarray of shape (n, k)
+        Logarithms of probability / propensity ** power.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, a label has no propensity, or a number is out of its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from labelweave.inference import favour_rare_labels
+    >>> labels, scores = np.array([[0, 1, 2]]), np.array([[0.2, 0.1, -0.9]])
+    >>> favour_rare_labels(labels, scores, np.array([0.9, 0.5, 0.1]), 2)[0]
+    array([[1, 0]])
+    """
+    table, numbers = read_score_table(scores).astype(np.float64), np.asarray(numbers_of(labels, "labels"))
+    chances = np.asarray(numbers_of(propensity, "propensity"), np.float64)
+    if numbers.shape != table.shape or numbers.dtype.kind not in "iu":
+        raise ValueError(
+            f"labels have shape {numbers.shape} and type {numbers.dtype} but scores have shape "
+            f"{table.shape}; give one label number a score."
+        )
+    if chances.ndim != 1 or not ((chances > 0) & (chances <= 1)).all():
+        raise ValueError("propensity is no vector of numbers above 0 and at most 1, one a label.")
+    if numbers.size and not (numbers.min() >= 0 and numbers.max() < len(chances)):
+        raise ValueError(
+            f"labels have a number that is not from 0 to {len(chances) - 1}, the labels of propensity."
+        )
+    if not 1 <= k <= table.shape[1]:
+        raise ValueError(f"k is {k}; it must be between 1 and the labels of a row, {table.shape[1]}.")
+    if not (np.isfinite(power) and power >= 0 and np.isfinite(sharpness) and sharpness > 0):
+        raise ValueError(
+            f"power is {power} and sharpness {sharpness}; they are finite, 0 or more and above 0."
+        )
+    with np.errstate(over="ignore"):
+        found = -np.logaddexp(0.0, -sharpness * table) - power * np.log(chances)[numbers]
+    order = np.argsort(-found, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(numbers, order, axis=1), np.take_along_axis(found, order, axis=1)

@@ -64,7 +64,6 @@ def _parts(position: int, edge: Any) -> tuple[Any, ...]:
 
 
 def is_index(label: Any, n_labels: int) -> bool:
-    """Say whether something is the number of a label, from 0 to below ``n_labels``."""
     is_whole = isinstance(label, (int, np.integer)) and not isinstance(label, bool)
     return is_whole and 0 <= label < n_labels
 

@@ -40,7 +40,7 @@ def chow_liu(labels: LabelMatrix, smoothing: float = 1.0, sample_weight: Array |
 
 
 def _spanning_tree(counts: _PairCounts, smoothing: float) -> tuple[Array, Array]:
-    """Give the labels (L - 1,) that the edges of the maximum spanning tree join, the lower one first."""
+    """Return the labels (L - 1,) that the edges of the maximum spanning tree join, the lower one first."""
     n_labels = counts.n_labels
     starts = np.cumsum([0, *range(n_labels - 1, -1, -1)])
     distances, others = np.empty(starts[-1]), np.empty(starts[-1], np.int32)
@@ -108,7 +108,7 @@ class _PairCounts:
 def _mutual_information(
     both: Array, one: Array, other: Array, rows: Array, smoothing: float
 ) -> tuple[Array, Array]:
-    """Give the mutual information of every pair, in nats, and the covariance."""
+    """Return the mutual information of every pair, in nats, and the covariance."""
     total = rows + 4.0 * smoothing
     joint = np.stack([rows - one - other + both, one - both, other - both, both])
     joint = (joint + smoothing) / total

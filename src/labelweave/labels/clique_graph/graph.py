@@ -43,7 +43,8 @@ class CliqueGraph:
     """Labels and the cliques of them that a structured model scores together.
 
     Every label also has a score of its own, and so a graph without cliques stands for independent
-    labels.  A graph does not change once made.
+    labels.  A graph does not change once made.  It keeps its parameters under their names: ``cliques`` as a
+    tuple in the order given, labels ascending, ``weights`` and ``signs`` as arrays that are read-only.
 
     Parameters
     ----------
@@ -57,19 +58,6 @@ class CliqueGraph:
         How strong each clique is, in whatever measure made the graph.
     signs : array-like of shape (n_cliques,) or None, default=None
         1 where a clique's labels like to be on together, -1 where they exclude each other, 0 for neither.
-
-    Attributes
-    ----------
-    n_labels : int
-        The number of labels.
-    cliques : tuple of tuple of int
-        The cliques in the order given, labels ascending.
-    label_names : ndarray of str, shape (L,), or None
-        The label names.
-    weights : ndarray of float64, shape (n_cliques,), or None
-        The weights, read-only.
-    signs : ndarray of int8, shape (n_cliques,), or None
-        The signs, read-only.
 
     Examples
     --------
@@ -123,7 +111,7 @@ class CliqueGraph:
         ValueError
             If an edge names an unknown label or a label twice, or is given twice.
         """
-        if is_network(edges):
+        if hasattr(edges, "nodes") and hasattr(edges, "is_directed") and callable(edges.edges):
             return cls(**graph_of_network(edges, label_names, n_labels))
         if label_names is None and n_labels is None:
             raise ValueError("Neither label_names nor n_labels was given; say which labels the edges join.")
@@ -297,7 +285,7 @@ class CliqueGraph:
         return f"CliqueGraph({self.n_labels} labels, {cliques})"
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        """Return what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
         return {
             "n_labels": self.n_labels,
             "sizes": np.array([len(clique) for clique in self.cliques], np.int64),
@@ -314,11 +302,6 @@ class CliqueGraph:
         parts = np.split(np.asarray(state["members"]), ends[:-1]) if len(ends) else []
         cliques = [tuple(part.tolist()) for part in parts]
         return cls(state["n_labels"], cliques, state["label_names"], state["weights"], state["signs"])
-
-
-def is_network(edges: Any) -> bool:
-    """Say whether an object is a graph of networkx."""
-    return hasattr(edges, "nodes") and hasattr(edges, "is_directed") and callable(edges.edges)
 
 
 def graph_of_network(network: Any, label_names: Any | None, n_labels: int | None) -> dict[str, Any]:
@@ -344,7 +327,6 @@ def graph_of_network(network: Any, label_names: Any | None, n_labels: int | None
 def _places(
     nodes: list[Any], label_names: Any | None, n_labels: int | None
 ) -> tuple[list[str] | None, dict[Any, int]]:
-    """Give the names of the labels, and each node's index."""
     if label_names is None and n_labels is None:
         if set(nodes) == set(range(len(nodes))):
             return None, {node: node for node in nodes}
@@ -364,7 +346,7 @@ def _places(
 
 
 def _collected(found: list[tuple[list[Any], dict[str, Any]]], key: str) -> list[Any] | None:
-    """Give an attribute of all cliques; None unless all have it."""
+    """Return an attribute of all cliques; None unless all have it."""
     values = [data.get(key) for _, data in found]
     return values if values and all(value is not None for value in values) else None
 
@@ -406,7 +388,6 @@ def _strip_leaves(left: list[set[int]]) -> list[tuple[int, list[int]]]:
 
 
 def _packed(left: list[set[int]], core: list[int]) -> list[int]:
-    """Write the neighbors of the core's nodes as bits, in the core's own numbers."""
     place = {node: number for number, node in enumerate(core)}
     return [sum(1 << place[other] for other in left[node]) for node in core]
 

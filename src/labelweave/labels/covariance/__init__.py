@@ -6,7 +6,6 @@ models only ask for products, diagonals and small blocks, so a structured R is n
 """
 
 from labelweave.labels.covariance.base import IdentityCovariance, LabelCovariance
-from labelweave.labels.covariance.dense import DenseCovariance
-from labelweave.labels.covariance.factor import FactorCovariance
+from labelweave.labels.covariance.kinds import DenseCovariance, FactorCovariance
 
 __all__ = ["DenseCovariance", "FactorCovariance", "IdentityCovariance", "LabelCovariance"]

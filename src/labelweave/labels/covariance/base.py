@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -12,13 +12,22 @@ from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.views import view
 from labelweave.labels.covariance.constructors import CovarianceConstructors
-from labelweave.labels.covariance.printing import in_full, in_short
-from labelweave.labels.covariance.spectra import check_amount, check_writable
+from labelweave.labels.covariance.sources import check_amount, check_writable
 from labelweave.labels.label_names import checked_names, places_by_name
 from labelweave.labels.label_tables import shown_name
 from labelweave.labels.taxonomy import Taxonomy
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import MOST_LABELS, Names, Optional, count
+
+if TYPE_CHECKING:
+    from labelweave.labels.covariance import DenseCovariance
+
+_MOST_PRINTED = 2000  # labels, up to which all pairs are looked at
+_WEAKEST = 0.005  # what prints as 0.00 is left out
+_LONGEST_NAME = 32
+_DECIMALS = 9  # rounding must not choose among equal pairs
+
+Pair = tuple[str, str, float]
 
 
 class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
@@ -27,6 +36,9 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
     Make one with :meth:`identity`, :meth:`dense`, :meth:`low_rank`,
     :meth:`from_taxonomy`, :meth:`from_signatures` or :meth:`from_labels`.
     Printing it lists the strongest correlations, ``plot`` draws them.
+
+    A kind of your own sets ``n_labels`` and has the methods ``diagonal`` and ``matmul``; all others follow
+    from these two, by the matrix written out where they must be.
 
     Attributes
     ----------
@@ -48,11 +60,37 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         return not self.is_diagonal
 
     @property
-    @abstractmethod
     def kind(self) -> str:
         """The structure in a few words, for printing."""
+        return type(self).__name__
 
     @abstractmethod
+    def diagonal(self) -> Array:
+        """Return the prior variance of every label.
+
+        Returns
+        -------
+        ndarray of float64, shape (L,)
+            The diagonal.
+        """
+
+    @abstractmethod
+    def matmul(self, vectors: Array, workers: Workers | None = None) -> Array:
+        """Multiply on the right: ``vectors @ R``.
+
+        Parameters
+        ----------
+        vectors : ndarray of shape (..., L)
+            One value a label in the last axis.
+        workers : Workers or None, default=None
+            Threads that may share the rows.
+
+        Returns
+        -------
+        ndarray of shape (..., L)
+            The product, in float32 for float32.
+        """
+
     def columns(self, labels: Array) -> LabelCovariance:
         """Keep some labels, in the given order.
 
@@ -66,8 +104,8 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         LabelCovariance
             The covariance of these labels.
         """
+        return self._written_out().columns(labels)
 
-    @abstractmethod
     def block(self, rows: Array, columns: Array) -> Array:
         """Write out the covariances between some labels and others.
 
@@ -81,48 +119,18 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         ndarray of float64, shape (len(rows), len(columns))
             The entries.
         """
-
-    @abstractmethod
-    def diagonal(self) -> Array:
-        """Give the prior variance of every label.
-
-        Returns
-        -------
-        ndarray of float64, shape (L,)
-            The diagonal.
-        """
+        chosen = np.zeros((len(rows), self.n_labels))
+        chosen[np.arange(len(rows)), rows] = 1.0
+        return np.asarray(self.matmul(chosen)[:, columns])
 
     def variances(self) -> Array | None:
-        """Give the variances of labels that do not covary.
-
-        Returns
-        -------
-        ndarray of float64, shape (L,), or None
-            The diagonal; None where some labels covary.
-        """
+        """Return the variances of labels that do not covary, None where some do; see :meth:`diagonal`."""
         variances = self.diagonal()
         if self.is_diagonal:
             return variances
         probe = np.random.default_rng(0).normal(size=(1, len(variances)))
         is_all = np.allclose(self.matmul(probe), probe * variances, rtol=1e-9, atol=0)
         return variances if is_all else None
-
-    @abstractmethod
-    def matmul(self, vectors: Array, workers: Workers | None = None) -> Array:
-        """Multiply on the right: ``vectors @ R``.
-
-        Parameters
-        ----------
-        vectors : ndarray of shape (..., L)
-            One value a label in the last axis.
-        workers : Workers or None, default=None
-            Threads that share the rows.
-
-        Returns
-        -------
-        ndarray of shape (..., L)
-            The product, in float32 for float32.
-        """
 
     def around(self, product: Callable[[Array], Array], vectors: Array, workers: Workers) -> Array:
         """Compute ``K V R`` with as few columns in the product with K as R allows.
@@ -143,7 +151,6 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         """
         return self.matmul(product(vectors), workers)
 
-    @abstractmethod
     def shrink(self, amount: float) -> LabelCovariance:
         """Pull towards independent labels: ``(1 - a) R + a mean(diag R) I``.
 
@@ -158,15 +165,15 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         Returns
         -------
         LabelCovariance
-            The shrunk covariance, of the same kind.
+            The shrunk covariance, of the same kind or written out.
 
         Raises
         ------
         ValueError
             If the amount is not between 0 and 1.
         """
+        return self._written_out().shrink(amount)
 
-    @abstractmethod
     def scaled(self, scale: float) -> LabelCovariance:
         """Multiply all variances and covariances.
 
@@ -178,10 +185,10 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         Returns
         -------
         LabelCovariance
-            The scaled covariance.
+            The scaled covariance, of the same kind or written out.
         """
+        return self._written_out().scaled(scale)
 
-    @abstractmethod
     def spectrum(self) -> tuple[Array, Array]:
         """Compute the eigenvalues above rounding and their eigenvectors: ``R = V diag(e) V^T``.
 
@@ -197,10 +204,7 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         ValueError
             If it would need an L x L matrix of more than 20,000 labels.
         """
-
-    @abstractmethod
-    def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        return self._written_out("The spectrum of this covariance").spectrum()
 
     def to_dense(self) -> Array:
         """Write out the whole matrix.
@@ -214,13 +218,7 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         return self.block(every, every)
 
     def correlations(self) -> Array:
-        """Write out the covariances in units of the labels' standard deviations.
-
-        Returns
-        -------
-        ndarray of float64, shape (L, L)
-            Entries from -1 to 1; a label without variance has 0 with every label.
-        """
+        """Write out entries in units of standard deviations, 0 for a label without; see :meth:`to_dense`."""
         deviations = np.sqrt(np.maximum(self.diagonal(), 0.0))
         scales = np.divide(1.0, deviations, out=np.zeros(self.n_labels), where=deviations > 0)
         matrix = self.to_dense()
@@ -275,6 +273,12 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         """
         return view("picture", self, **options)
 
+    def to_state(self) -> dict[str, Any]:
+        """Return what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        state = super().to_state()
+        names = state.pop("label_names", None)
+        return state if names is None else state | {"label_names": names.tolist()}
+
     def __add__(self, other: LabelCovariance) -> LabelCovariance:
         """Add the entries: labels share what they share by either."""
         return self._combined(other, np.add)
@@ -301,21 +305,65 @@ class LabelCovariance(CovarianceConstructors, StoredParameters, ABC):
         return made._named(theirs if names is None else names)
 
     def __repr__(self) -> str:
-        return in_short(self)
+        parts = [f"{self.n_labels} labels", self.kind, f"variances {self._variance_range()}"]
+        for pairs in self._strongest_pairs(1):
+            parts += [f"{first} ~ {second} {value:+.2f}" for first, second, value in pairs]
+        return f"LabelCovariance({', '.join(parts)})"
 
     def __str__(self) -> str:
-        return in_full(self)
+        lines = [f"Label covariance over {self.n_labels} labels, {self.kind}"]
+        lines.append(f"variances: {self._variance_range()}")
+        if self.n_labels > _MOST_PRINTED:
+            lines.append(f"correlations: not listed for more than {_MOST_PRINTED} labels")
+        for title, pairs in zip(("positive", "negative"), self._strongest_pairs(5), strict=True):
+            if pairs:
+                lines.append(f"strongest {title} correlations:")
+                lines += [f"  {value:+.2f}  {first} ~ {second}" for first, second, value in pairs]
+        return "\n".join(lines)
+
+    def _variance_range(self) -> str:
+        if self.n_labels == 0:
+            return "none"
+        variances = self.diagonal()
+        lowest, highest = f"{variances.min():.3g}", f"{variances.max():.3g}"
+        return lowest if lowest == highest else f"{lowest} to {highest}"
+
+    def _strongest_pairs(self, count: int) -> tuple[list[Pair], list[Pair]]:
+        if self.is_diagonal or not 2 <= self.n_labels <= _MOST_PRINTED:
+            return [], []
+        correlations = self.correlations()
+        upper = np.triu(np.round(correlations, _DECIMALS, out=correlations), 1)
+        highest = self._take_highest(upper, 1.0, count)
+        return highest, self._take_highest(np.negative(upper, out=upper), -1.0, count)
+
+    def _take_highest(self, upper: Array, sign: float, count: int) -> list[Pair]:
+        pairs: list[Pair] = []
+        for _ in range(count):
+            row, column = divmod(int(upper.argmax()), len(upper))
+            if upper[row, column] < _WEAKEST:
+                break
+            first, second = (self._shown(label) for label in (row, column))
+            pairs.append((first, second, sign * float(upper[row, column])))
+            upper[row, column] = 0.0
+        return pairs
+
+    def _shown(self, label: int) -> str:
+        name = str(label if self.label_names is None else self.label_names[label])
+        is_short = self.label_names is None or len(name) <= _LONGEST_NAME
+        return name if is_short else name[: _LONGEST_NAME - 1] + "…"
+
+    def _written_out(self, what: str = "This label covariance") -> DenseCovariance:
+        from labelweave.labels.covariance import DenseCovariance
+
+        check_writable(self.n_labels, what)
+        return DenseCovariance.from_semidefinite(self.to_dense(), self.label_names)
 
     def _named(self, names: Array | None) -> Self:
-        """Carry names that were checked before."""
         self.label_names = names
         return self
 
     def _names_of(self, labels: Array) -> Array | None:
         return None if self.label_names is None else self.label_names[labels]
-
-    def _names_state(self) -> dict[str, Any]:
-        return {} if self.label_names is None else {"label_names": self.label_names.tolist()}
 
 
 @storable("IdentityCovariance", {"n_labels": count("L", 1, MOST_LABELS), "label_names": Optional(Names("L"))})
@@ -330,9 +378,6 @@ class IdentityCovariance(LabelCovariance):
             raise ValueError(f"n_labels is {n_labels!r}; give a number of labels from 0 to {MOST_LABELS}.")
         self.n_labels = int(n_labels)
         self.label_names = checked_names(label_names, self.n_labels)
-
-    def to_state(self) -> dict[str, Any]:
-        return {"n_labels": self.n_labels, **self._names_state()}
 
     def columns(self, labels: Array) -> LabelCovariance:
         return IdentityCovariance(len(labels))._named(self._names_of(labels))

@@ -24,20 +24,8 @@ if TYPE_CHECKING:
     from labelweave.labels.covariance import DenseCovariance, FactorCovariance, IdentityCovariance
 
 
-class _Kinds:
-    """The kinds, entered when they are defined: subclasses of what makes them, they are not imported."""
-
-    identity: type[IdentityCovariance]
-    dense: type[DenseCovariance]
-    factor: type[FactorCovariance]
-
-
 class CovarianceConstructors:
-    """The part of ``LabelCovariance`` that makes new ones."""
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        setattr(_Kinds, cls.__name__.removesuffix("Covariance").lower(), cls)
+    """The part of ``LabelCovariance`` that makes new ones; their kinds are subclasses of it."""
 
     @staticmethod
     def identity(n_labels: int, label_names: Sequence[str] | Array | None = None) -> IdentityCovariance:
@@ -55,7 +43,9 @@ class CovarianceConstructors:
         IdentityCovariance
             The identity.
         """
-        return _Kinds.identity(n_labels, label_names)
+        from labelweave.labels.covariance import IdentityCovariance
+
+        return IdentityCovariance(n_labels, label_names)
 
     @staticmethod
     def dense(matrix: Any, label_names: Sequence[str] | Array | None = None) -> DenseCovariance:
@@ -80,8 +70,10 @@ class CovarianceConstructors:
             If it is not square, finite, symmetric or positive semi-definite, or the rows
             of a frame have other names than its columns.
         """
+        from labelweave.labels.covariance import DenseCovariance
+
         table, names = matrix_and_names(matrix)
-        return _Kinds.dense(table, names if label_names is None else label_names)
+        return DenseCovariance(table, names if label_names is None else label_names)
 
     @staticmethod
     def low_rank(
@@ -108,8 +100,10 @@ class CovarianceConstructors:
         ValueError
             If the factor is no finite table, or a damaged sparse one, or the diagonal does not fit it.
         """
+        from labelweave.labels.covariance import FactorCovariance
+
         factor = checked_csr(factor, "The covariance factor") if sp.issparse(factor) else factor
-        made = _Kinds.factor(factor, diagonal, label_names)
+        made = FactorCovariance(factor, diagonal, label_names)
         if not np.isfinite(made.diagonal()).all():
             raise ValueError("The covariance factor gives infinite variances; scale it down.")
         return made
@@ -152,6 +146,8 @@ class CovarianceConstructors:
         array([[1.  , 0.41],
                [0.41, 1.  ]])
         """
+        from labelweave.labels.covariance import FactorCovariance
+
         given = variances or {}
         _check_node_variances(given, taxonomy)
         roots = np.sqrt([given.get(node, 1.0) for node in taxonomy.nodes])
@@ -159,7 +155,7 @@ class CovarianceConstructors:
         if normalized:
             lengths = np.sqrt(np.asarray((factor * factor).sum(axis=1)).ravel())
             factor = sp.diags_array(1 / np.where(lengths > 0, lengths, 1.0)) @ factor
-        return _Kinds.factor(factor, label_names=label_names)
+        return FactorCovariance(factor, label_names=label_names)
 
     @staticmethod
     @checked
@@ -194,8 +190,10 @@ class CovarianceConstructors:
         >>> LabelCovariance.from_signatures([[1, 1, 0], [0, 0, 1]], class_prior=[3, 1])
         LabelCovariance(3 labels, rank 2, variances 1, 0 ~ 1 +1.00, 0 ~ 2 -1.00)
         """
+        from labelweave.labels.covariance import FactorCovariance
+
         factor, names = signature_factor(signatures, class_prior)
-        return _Kinds.factor(factor, label_names=names)
+        return FactorCovariance(factor, label_names=names)
 
     @staticmethod
     @checked
@@ -244,13 +242,14 @@ class CovarianceConstructors:
                [ 0.58,  1.  ,  0.  ],
                [-0.58,  0.  ,  1.  ]])
         """
+        from labelweave.labels.covariance import DenseCovariance
+
         labels = LabelMatrix.from_any(Y).likelier()
         found = shrunk_correlations(labels, prior_count) if centered else mean_outer_product(labels)
-        return _Kinds.dense.from_semidefinite(found, labels.names)
+        return DenseCovariance.from_semidefinite(found, labels.names)
 
 
 def _check_node_variances(given: Mapping[str, float], taxonomy: Taxonomy) -> None:
-    """Refuse variances of unknown nodes, and negative ones."""
     known = set(taxonomy.nodes)
     for node, variance in given.items():
         if node not in known:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,42 @@ import scipy.sparse as sp
 
 from labelweave.foundation.array_types import Array, LabelsByLabels
 from labelweave.foundation.arrays import checked_csr, numbers_of
-from labelweave.labels.covariance.spectra import check_writable
 from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.labels.label_tables import frame_names, shown_name
 
+_LARGEST_WRITTEN_OUT = 20_000  # labels; an L x L matrix of these takes 3.2 GB
+_LARGEST_SCALE = 1e150
 _COLUMNS_AT_ONCE = 1024
 _CELLS_AT_ONCE = 4_000_000  # also bounds the rows, so that single precision counts exactly
 _DENSE_SHARE = 0.1  # stored share of entries from which products of dense rows are faster
 _ROUNDING = 1e-12
+
+
+def check_writable(n_labels: int, what: str) -> None:
+    """Refuse to write out a matrix over more than 20,000 labels.
+
+    what: what needs the matrix, the start of the message.
+    """
+    if n_labels > _LARGEST_WRITTEN_OUT:
+        raise ValueError(
+            f"{what} needs a matrix over {n_labels} x {n_labels} labels; at most {_LARGEST_WRITTEN_OUT} "
+            "labels are written out. Use LabelCovariance.low_rank(factor) with a factor of few columns."
+        )
+
+
+def check_scale(scale: Any) -> None:
+    is_real = isinstance(scale, Real)
+    if not is_real or not 0.0 <= scale < _LARGEST_SCALE:
+        raise ValueError(
+            f"The scale of a label covariance is {scale!r}; it must be a number >= 0 and "
+            f"below {_LARGEST_SCALE:g}, so that its square is one."
+        )
+
+
+def check_amount(amount: Any) -> None:
+    is_real = isinstance(amount, Real) and not isinstance(amount, bool)
+    if not is_real or not 0.0 <= amount <= 1.0:
+        raise ValueError(f"The amount to shrink is {amount!r}; it must be between 0 and 1.")
 
 
 def matrix_and_names(matrix: Any) -> tuple[Array, list[str] | None]:
@@ -72,7 +101,6 @@ def _numbers(signatures: Any) -> tuple[Array, Any]:
 
 
 def _signs(table: Array, classes: Any, names: Any) -> Array:
-    """Turn 0/1 or -1/1 into -1/1."""
     _refuse_first(~np.isin(table, (-1, 0, 1)), table, classes, names)
     if (table == 0).any():
         _refuse_first(table == -1, table, classes, names, "while other entries are 0")

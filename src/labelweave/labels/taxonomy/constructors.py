@@ -219,7 +219,6 @@ class TaxonomyConstructors(NodeGraph):
 
 
 def _branches(below: Any, path: tuple[str, ...]) -> list[tuple[Any, Any]]:
-    """List the names at one place, each with what is below it."""
     if below is None:
         return []
     if isinstance(below, Mapping):

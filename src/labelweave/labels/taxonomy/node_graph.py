@@ -115,13 +115,7 @@ class NodeGraph:
         return {below: above for above, below in self.pairs()}
 
     def pairs(self) -> list[tuple[str, str]]:
-        """List the edges.
-
-        Returns
-        -------
-        list of (str, str)
-            The (parent, child) pairs.
-        """
+        """Return the (parent, child) pairs of the edges; see :meth:`path`."""
         return [(self.nodes[above], self.nodes[below]) for above, below in self._edges.tolist()]
 
     def path(self, name: str) -> list[str]:
@@ -180,7 +174,6 @@ class NodeGraph:
         return [self.nodes[k] for k in self._numbers(below) if is_leaf[k]]
 
     def _reached(self, name: str, rows: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]) -> list[str]:
-        """Follow edges from a node as far as they lead."""
         starts, places = rows
         waiting, found = [int(self._numbers([name])[0])], set[int]()
         while waiting:
@@ -192,12 +185,12 @@ class NodeGraph:
 
     @cached_property
     def _rows_of_parents(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Give where each node's parents start in a list, and the list."""
+        """Return where each node's parents start in a list, and the list."""
         return np.searchsorted(self._edges[:, 1], np.arange(len(self) + 1)), self._edges[:, 0]
 
     @cached_property
     def _rows_of_children(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Give where each node's children start in a list, and the list."""
+        """Return where each node's children start in a list, and the list."""
         order = np.argsort(self._edges[:, 0], kind="stable")
         return np.searchsorted(self._edges[order, 0], np.arange(len(self) + 1)), self._edges[order, 1]
 
@@ -276,7 +269,6 @@ class NodeGraph:
         return self.nodes[above] if above >= 0 else None
 
     def _numbers(self, names: Any, what: str = "name") -> npt.NDArray[np.int64]:
-        """Find the places of names in ``nodes``."""
         asked = [str(name) for name in ([names] if _is_one(names) else names)]
         absent = [name for name in asked if name not in self._number]
         if absent:
@@ -290,7 +282,7 @@ class NodeGraph:
         return np.asarray(np.bincount(self._edges[:, 0], minlength=len(self)) == 0)
 
     def _ancestors_at(self, depth: int) -> npt.NDArray[np.int64]:
-        """Give each node's ancestor at a depth; the node itself where it is less deep."""
+        """Return each node's ancestor at a depth; the node itself where it is less deep."""
         heads = np.arange(len(self.nodes))
         for k in range(len(self.nodes)):
             if self._depths[k] > depth:

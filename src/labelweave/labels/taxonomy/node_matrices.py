@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.arrays import panels
-from labelweave.labels.doubts import split_targets
 from labelweave.labels.label_matrix import LabelMatrix
+from labelweave.labels.label_tables import split_targets
 from labelweave.labels.taxonomy.node_graph import Names, NodeGraph
 
 _GROUPINGS = ("shared", "class", "level", "subtree")
@@ -186,7 +186,6 @@ class NodeMatrices(NodeGraph):
         return np.array([place[keys[k]] for k in numbers], np.int64), list(found)
 
     def _group_keys(self, by: str) -> list[str]:
-        """Name the group of every node."""
         if by == "shared":
             return ["all"] * len(self.nodes)
         if by == "level":
@@ -288,22 +287,9 @@ class NodeMatrices(NodeGraph):
         return LabelMatrix(positives, seen, Y.names, doubts)
 
     def at_or_above(self, label_names: Names) -> sp.csr_array:
-        """Say which labels are at or above each label, by way of whatever nodes are between.
+        """Say which labels are at or above each label, by way of whatever nodes are between: (L, L), int32.
 
-        Parameters
-        ----------
-        label_names : sequence of str
-            The labels, each the name of a node.
-
-        Returns
-        -------
-        scipy.sparse.csr_array of int32, shape (L, L)
-            Ones where the label of the column is that of the row, or above it.
-
-        Raises
-        ------
-        ValueError
-            If a label is no node of the taxonomy.
+        Ones where the label of the column is that of the row, or above it; see :meth:`membership`.
         """
         numbers = self._numbers(label_names, "label")
         columns = sp.csr_array(self.membership(label_names))[:, numbers]
@@ -312,7 +298,7 @@ class NodeMatrices(NodeGraph):
         return sp.csr_array(tuple(part.astype(np.int32) for part in parts), shape=columns.shape)
 
     def sibling_shares(self) -> npt.NDArray[np.float64]:
-        """Give every node a cost: roots share 1, and each child has its share of its parents' costs.
+        """Assign costs to nodes: roots share 1, and each child has its share of its parents' costs.
 
         The costs of Cesa-Bianchi, Gentile and Zaniboni (2006), and of Bi and Kwok (2011) for graphs.
 
@@ -356,7 +342,7 @@ class NodeMatrices(NodeGraph):
 
 
 def _closed_doubts(Y: LabelMatrix, above: sp.csr_array) -> sp.csr_array | None:
-    """Give the doubts of targets that are the greatest of those at or below every label."""
+    """Return the doubts of targets that are the greatest of those at or below every label."""
     targets, below = sp.csc_array(Y.expected_positives), above.tocsc()
     parts = [
         sp.csc_array(targets[:, below.indices[start:stop]].max(axis=1).reshape(-1, 1))

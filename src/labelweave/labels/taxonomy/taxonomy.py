@@ -49,12 +49,6 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
     ----------
     nodes : list of str
         All names, every parent before its children; in a tree the nodes below a node stand right after it.
-    parents : dict of str to tuple of str
-        The parents of each node that has one.
-    parent : dict of str to str
-        The parent of each node that has one, in trees.
-    is_tree : bool
-        Whether no node has several parents.
 
     Raises
     ------
@@ -191,7 +185,7 @@ class Taxonomy(TaxonomyConstructors, NodeMatrices):
         return drawn(self)
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        """Return what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
         return {"pairs": [list(pair) for pair in self.pairs()], "roots": self.roots}
 
     @classmethod
@@ -224,7 +218,6 @@ def drawn(graph: NodeGraph, most: int = _LINES) -> str:
 
 
 def _also_under(graph: NodeGraph, number: int) -> str:
-    """Name the parents that a node is not drawn under."""
     starts, places = graph._rows_of_parents
     others = places[starts[number] : starts[number + 1]][:-1]
     return f" (also under {', '.join(graph.nodes[k] for k in others)})" if len(others) else ""

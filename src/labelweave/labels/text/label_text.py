@@ -14,12 +14,11 @@ from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import checked_csr, numbers_of
 from labelweave.foundation.frames import as_pandas, is_frame
 from labelweave.labels.covariance import DenseCovariance
-from labelweave.labels.covariance.spectra import check_writable
+from labelweave.labels.covariance.sources import check_writable
 from labelweave.labels.label_mean import LabelMean
 from labelweave.labels.label_names import checked_names
-from labelweave.labels.text.static_embeddings import static_embeddings
-from labelweave.labels.text.words import feature_words, label_words
-from labelweave.model_files import storable
+from labelweave.labels.text.static_embeddings import feature_words, label_words, static_embeddings
+from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import TEXT, Items, Names, Number, Numbers
 
 _LARGEST = 1e6  # of strengths and levels
@@ -91,7 +90,7 @@ class LabelText:
         return len(self.names)
 
     def directions(self) -> Array:
-        """Give the embeddings seen from their centre, brought to length 1.
+        """Return the embeddings seen from their centre, brought to length 1.
 
         Returns
         -------
@@ -179,18 +178,7 @@ class LabelText:
         return TextScores.of(self, features, rows, embedding).mean(self, strength, level)
 
     def columns(self, labels: Array) -> Self:
-        """Keep some labels, in the given order, seen from the same centre.
-
-        Parameters
-        ----------
-        labels : ndarray of int, shape (k,)
-            Label numbers.
-
-        Returns
-        -------
-        LabelText
-            These labels.
-        """
+        """Keep some labels, seen from the same centre; see :meth:`labelweave.LabelCovariance.columns`."""
         texts = [self.texts[label] for label in labels]
         return self._made(self.names[labels], texts, self.embeddings[labels], self.center)
 
@@ -232,7 +220,7 @@ class LabelText:
         return made
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
+        """Return what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
         return {
             "names": self.names.tolist(),
             "texts": list(self.texts),
@@ -248,7 +236,7 @@ class LabelText:
 
 
 @storable("TextScores", {"factors": Numbers("d k"), "middle": Numbers("k"), "spread": Number(0)})
-class TextScores:
+class TextScores(StoredParameters):
     """How near rows are to texts: factors of the features, and what scores of training rows were like.
 
     factors (d, k): embeddings of the features seen from their mean.
@@ -277,22 +265,13 @@ class TextScores:
         return cls(factors, middle, np.ldexp(np.sqrt(max(0.0, float(moments)) / max(1, len(text))), power))
 
     def mean(self, text: LabelText, strength: float, level: float) -> LabelMean:
-        """Give the known scores of labels; see :meth:`LabelText.mean`."""
+        """Return the known scores of labels; see :meth:`LabelText.mean`."""
         factors = text.directions() * (strength / self.spread if self.spread > 0 else 0.0)
         return LabelMean(factors, self.factors, level - factors @ self.middle, text.names)
 
-    def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps; see :meth:`labelweave.model_files.Storable.to_state`."""
-        return {"factors": self.factors, "middle": self.middle, "spread": self.spread}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
-        return cls(**state)
-
 
 def described(given: Any) -> dict[str, str]:
-    """Give the description of each label by its name, empty where there is none."""
+    """Return the description of each label by its name, empty where there is none."""
     if isinstance(given, str | bytes):
         raise ValueError(f"descriptions is the text {given!r}; give names of labels, or a dict of theirs.")
     if is_frame(given):
@@ -356,7 +335,7 @@ def _feature_embeddings(features: Any, embedding: Embedding | None) -> Array:
 
 
 def _power_of(table: Array) -> int:
-    """Give the power of two by which numbers are divided so that their squares are finite; bits stay."""
+    """Return the power of two by which numbers are divided so that their squares are finite; bits stay."""
     return int(np.frexp(np.abs(table).max(initial=0.0))[1])
 
 

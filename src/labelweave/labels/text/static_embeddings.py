@@ -6,7 +6,8 @@ are read where it is installed.  A mean of token vectors makes the embedding of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,22 +23,9 @@ _TEXTS_AT_ONCE = 4096
 
 
 def static_embeddings(texts: Sequence[str]) -> Array:
-    """Embed texts by the mean vector of their tokens.
+    """Embed texts by the mean vector of their tokens, one row a text: 0 for a text without tokens.
 
-    Parameters
-    ----------
-    texts : sequence of str
-        Words, names or sentences.
-
-    Returns
-    -------
-    ndarray of shape (len(texts), 256)
-        One row a text; 0 for a text without tokens.
-
-    Raises
-    ------
-    ImportError
-        If the package wordllama, or its files, are not there.
+    Raises ImportError if the package wordllama, or its files, are not there.
     """
     vectors, tokenizer = _model()
     found = np.zeros((len(texts), vectors.shape[1]))
@@ -67,3 +55,20 @@ def _model() -> tuple[Array, Any]:
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return vectors, tokenizer
+
+
+_JOINS = re.compile(r"[^\w+#]+|_+|(?<=[a-z])(?=[A-Z][a-z])")
+_PREFIX = re.compile(r"^[^:=]*(?:__|[:=])(?=.)", re.DOTALL)
+
+
+def label_words(name: str) -> str:
+    """Split a name into its words, such as ``role::shared-lib`` or ``sharedLib``.
+
+    Returns what is left of it in lower case, the name itself if that is nothing.
+    """
+    return " ".join(part for part in _JOINS.split(name) if part).lower() or name
+
+
+def feature_words(names: Iterable[str]) -> list[str]:
+    """Split names of features, without what says where the word was found: ``title:game`` is ``game``."""
+    return [label_words(_PREFIX.sub("", str(name))) for name in names]

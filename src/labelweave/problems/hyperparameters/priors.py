@@ -27,7 +27,7 @@ from labelweave.features import Kernel
 from labelweave.features.kernels import ARDKernel
 from labelweave.foundation.array_types import Array, Floats
 from labelweave.labels import LabelCovariance
-from labelweave.labels.covariance.factor import FactorCovariance
+from labelweave.labels.covariance import FactorCovariance
 from labelweave.problems.coupled_gram import PriorTerm, ScorePrior
 
 _WIDEST = np.log(1e6)  # how far a parameter may go from its start, as a factor

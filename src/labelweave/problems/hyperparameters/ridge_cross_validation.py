@@ -32,7 +32,7 @@ from labelweave.foundation.arrays.linear_algebra import (
     like,
     to_numpy,
 )
-from labelweave.labels.covariance.factor import FactorCovariance
+from labelweave.labels.covariance import FactorCovariance
 from labelweave.problems.coupled_gram import PriorTerm, ScorePrior
 from labelweave.problems.hyperparameters.cross_validation import Criterion, Evaluation, kernel_gradient
 from labelweave.problems.hyperparameters.priors import (

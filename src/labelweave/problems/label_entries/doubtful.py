@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.labels import LabelMatrix
-from labelweave.labels.doubts import LEAST_GRADE
+from labelweave.labels.label_tables import LEAST_GRADE
 from labelweave.problems.label_entries.base import EntryWeights
 from labelweave.problems.losses.entry_losses import (
     EntryLoss,

@@ -19,7 +19,7 @@ from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import namespace
 from labelweave.foundation.arrays.linear_algebra import as_type, group_products, is_numpy, like
 from labelweave.model_files import StoredParameters
-from labelweave.problems.losses.score_loss import Evaluation, Root
+from labelweave.problems.losses.score_loss import Root, ScoreEvaluation
 
 
 class EntryLoss(StoredParameters, ABC):
@@ -63,47 +63,17 @@ class EntryLoss(StoredParameters, ABC):
 
     @abstractmethod
     def gradient(self, signs: Array, scores: Array) -> Array:
-        """Compute the first derivatives by the scores.
-
-        Parameters
-        ----------
-        signs, scores : ndarray
-            The labels' signs and the scores.
-
-        Returns
-        -------
-        ndarray
-            The derivatives, which grow with the score, as the loss is convex.
-        """
+        """Compute the first derivatives by the scores, which grow with these; see :meth:`value`."""
 
     @abstractmethod
     def curvature(self, signs: Array, scores: Array) -> Array:
-        """Compute second derivatives by the scores, those of one side where the first ones have a kink.
+        """Compute the second derivatives by the scores, at least 0; see :meth:`value`.
 
-        Parameters
-        ----------
-        signs, scores : ndarray
-            The labels' signs and the scores.
-
-        Returns
-        -------
-        ndarray
-            The derivatives, >= 0.
+        Those of one side where the first ones have a kink.
         """
 
     def evaluate(self, signs: Array, scores: Array) -> tuple[Array, Array, Array]:
-        """Compute values and both derivatives, where they share work.
-
-        Parameters
-        ----------
-        signs, scores : ndarray
-            The labels' signs and the scores.
-
-        Returns
-        -------
-        value, gradient, curvature : ndarray
-            What the three methods give.
-        """
+        """Compute values and both derivatives, where they share work; see :meth:`value`."""
         return self.value(signs, scores), self.gradient(signs, scores), self.curvature(signs, scores)
 
     @abstractmethod
@@ -124,16 +94,8 @@ class EntryLoss(StoredParameters, ABC):
     def log_odds(self, scores: Array) -> Array:
         """Compute log(p / (1 - p)) of labels whose probabilities are in proportion to ``exp(-loss)``.
 
-        Parameters
-        ----------
-        scores : ndarray
-            The scores.
-
-        Returns
-        -------
-        ndarray
-            The losses of labels that are not there less those of labels that are; of the logistic loss the
-            scores themselves.
+        The losses of labels that are not there less those of labels that are; of the logistic loss the scores
+        themselves.  For the scores see :meth:`value`.
         """
         ones = namespace(scores).ones_like(scores)
         difference: Array = self.value(-ones, scores) - self.value(ones, scores)
@@ -221,7 +183,7 @@ class GradedEntryLoss(EntryLoss):
 
     @staticmethod
     def _parts(signs: Array) -> tuple[Array, Array]:
-        """Give the likelier signs, and what the score is multiplied with beside their loss."""
+        """Return the likelier signs, and what the score is multiplied with beside their loss."""
         likelier: Array = namespace(signs).sign(signs)
         return likelier, 0.5 * (likelier - signs)
 
@@ -247,7 +209,6 @@ class GradedEntryLoss(EntryLoss):
 
 
 def _expit(values: Array) -> Array:
-    """Compute ``1 / (1 + exp(-values))``."""
     if is_numpy(values):
         return np.asarray(special.expit(values))
     share: Array = namespace(values).exp(-_log_one_plus_exp(-values))
@@ -270,7 +231,6 @@ ENTRY_LOSSES: dict[str, type[EntryLoss]] = {
 
 
 def reads_targets(loss: EntryLoss) -> bool:
-    """Tell the losses whose values of both signs differ by the score, which targets q are exact for."""
     return type(loss) in (SquaredEntryLoss, LogisticEntryLoss)
 
 
@@ -310,7 +270,7 @@ class EntrywiseLoss:
         self.shape = (n, fits * labels, 1) if is_separate else (n, fits, labels)
 
     def _entries(self, rows: slice, groups: Array, scores: Array) -> tuple[Array, Array]:
-        """Give signs and weights in the library of the scores, of shapes that broadcast to theirs."""
+        """Return signs and weights in the library of the scores, of shapes that broadcast to theirs."""
         signs = self._grouped(self.signs[rows], groups).astype(np.float64)
         fits = groups // self.signs.shape[1] if self.is_separate else groups
         weights = self.weights[rows][:, fits, None] * (signs != 0)
@@ -321,10 +281,10 @@ class EntrywiseLoss:
     def _grouped(self, table: Array, groups: Array) -> Array:
         return table[:, groups % table.shape[1], None] if self.is_separate else table[:, None, :]
 
-    def evaluate(self, scores: Array, rows: slice, groups: Array) -> Evaluation:
+    def evaluate(self, scores: Array, rows: slice, groups: Array) -> ScoreEvaluation:
         signs, weights = self._entries(rows, groups, scores)
         losses, gradient, curvature = self.loss.evaluate(signs, scores)
-        return Evaluation(group_products(weights, losses), -weights * gradient, weights * curvature)
+        return ScoreEvaluation(group_products(weights, losses), -weights * gradient, weights * curvature)
 
     def curve(self, state: Array, vectors: Array, rows: slice, groups: Array) -> Array:
         return state * vectors

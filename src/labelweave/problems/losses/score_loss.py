@@ -1,19 +1,33 @@
-"""What a solver of Newton's kind asks of a loss.
+"""Losses of whole rows of scores, as a solver of Newton's kind asks for them, and the softmax loss.
 
 Scores come as arrays of shape (rows, groups, columns).  The groups are fits of their own, such as
 the folds of a cross-validation or labels that nothing ties together; the columns of a
 group belong together.  A fit whose weight for a row is 0 does not see that row.
+
+The softmax loss is of one class a row: ``-w log P(y | u)``, P(c | u) = exp(u_c) / sum exp(u) (Seeger 2008).
+A row may be known by probabilities q of the classes: its loss is the expected one,
+``-w sum_c q_c log P(c | u)``, with q as the target of the residuals and the same curvature.
+
+A row may be known to lie among several classes only, as one whose path in a taxonomy ends at an
+inner node (section 7.4.2).  Its likelihood is the sum over these.  The gradient of
+its loss is that of the E step's expected loss, with the target ``q_c = P(c | u, c allowed)``,
+and the curvature used is the M step's, so a Newton step is a step of expectation maximisation
+that renews the expectations at once.  Unlike all others, the loss of such a row is not convex; the expected
+loss at the target q is, touches it at u and lies above it elsewhere.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
 from labelweave.foundation.array_types import Array, RowsByLabels
-from labelweave.foundation.arrays.linear_algebra import like
+from labelweave.foundation.arrays import namespace
+from labelweave.foundation.arrays.linear_algebra import group_products, is_numpy, like
 
 
-class Evaluation(NamedTuple):
+class ScoreEvaluation(NamedTuple):
     """A loss at some scores.
 
     residuals (rows, groups, columns): minus the gradient: weight times target minus expectation.
@@ -47,7 +61,7 @@ class ScoreLoss(Protocol):
     least: float
     """What the loss is at least, 0 or minus infinity."""
 
-    def evaluate(self, scores: Array, rows: slice, groups: Array) -> Evaluation:
+    def evaluate(self, scores: Array, rows: slice, groups: Array) -> ScoreEvaluation:
         """Compute values, residuals and what curvatures need."""
 
     def curve(self, state: Array, vectors: Array, rows: slice, groups: Array) -> Array:
@@ -74,7 +88,7 @@ class ShiftedLoss:
         self.loss, self.known, self.is_separate, self.shape = loss, known, is_separate, loss.shape
         self.least = loss.least
 
-    def evaluate(self, scores: Array, rows: slice, groups: Array) -> Evaluation:
+    def evaluate(self, scores: Array, rows: slice, groups: Array) -> ScoreEvaluation:
         known = self.known[rows]
         shift = known[:, groups % known.shape[1], None] if self.is_separate else known[:, None, :]
         return self.loss.evaluate(scores + like(shift, scores), rows, groups)
@@ -90,3 +104,137 @@ class ShiftedLoss:
 
     def root(self, state: Array, rows: slice, groups: Array) -> Root:
         return self.loss.root(state, rows, groups)
+
+
+class SoftmaxLoss:
+    """Multinomial logistic model; all classes of a fit are one group.
+
+    codes (n,): the class of each row; for a row known in part, any class it may have.
+    n_classes: the number of classes C.
+    weights (n, fits): the weight of each row in each fit; 0 for a row of unknown class.
+    partial (k,): rows known in part, ascending.
+    allowed (k, C): which classes these may have.
+    shares (n, C): the probabilities of the classes, which are then the targets of all rows.
+    """
+
+    def __init__(
+        self,
+        codes: Array,
+        n_classes: int,
+        weights: Array,
+        partial: Array | None = None,
+        allowed: Array | None = None,
+        shares: Array | None = None,
+    ) -> None:
+        self.codes, self.weights, self.shares = codes, weights, shares
+        self.shape, self.least = (len(codes), weights.shape[1], n_classes), 0.0
+        self.partial = np.empty(0, np.intp) if partial is None else partial
+        self.allowed = np.empty((0, n_classes), bool) if allowed is None else allowed
+
+    def evaluate(self, scores: Array, rows: slice, groups: Array) -> ScoreEvaluation:
+        xp, weights = namespace(scores), like(self.weights[rows][:, groups], scores)
+        if self.shares is not None:
+            probabilities, log_sums = _softmax(scores)
+            residuals = probabilities * -weights[:, :, None]
+            shares = like(self.shares[rows][:, None, :], scores)
+            own = xp.sum(shares * scores, axis=2)
+            residuals = residuals + weights[:, :, None] * shares
+            return ScoreEvaluation(group_products(weights, log_sums - own), residuals, probabilities)
+        codes = self.codes[rows]
+        probabilities, sums, missing, losses = _of_classes(scores, codes)
+        residuals = probabilities * -weights[:, :, None]
+        missing *= weights
+        if not is_numpy(scores):
+            residuals = xp.where(_are_own(scores, codes), missing[:, :, None], residuals)
+            return ScoreEvaluation(group_products(weights, losses), residuals, probabilities)
+        which, allowed = self._partial_of(rows)
+        own = missing, codes, np.arange(len(scores))
+        if len(which):
+            own, some = tuple(np.delete(part, which, axis=0) for part in own), scores[which]
+            expected, log_sums = _softmax(np.where(allowed[:, None, :], some, -np.inf))
+            losses[which] = some.max(axis=2) + np.log(sums[which]) - log_sums
+            residuals[which] += weights[which][:, :, None] * expected
+        residuals[own[2], :, own[1]] = own[0]
+        return ScoreEvaluation(group_products(weights, losses), residuals, probabilities)
+
+    def _partial_of(self, rows: slice) -> tuple[Array, Array]:
+        """Find the rows known in part among some, and which classes they may have."""
+        first, last = np.searchsorted(self.partial, [rows.start, rows.stop])
+        return self.partial[first:last] - rows.start, self.allowed[first:last]
+
+    def curve(self, state: Array, vectors: Array, rows: slice, groups: Array) -> Array:
+        product = state * vectors
+        product -= state * namespace(product).sum(product, axis=2, keepdims=True)
+        product *= like(self.weights[rows][:, groups, None], product)
+        return product
+
+    def mean_curvature(self, state: Array, rows: slice, groups: Array) -> Array:
+        flat = state.reshape(-1, state.shape[2])
+        total = flat.T @ (flat * -self.weights[rows][:, groups].reshape(-1, 1))
+        # the rows of the sum add to 0: a difference from sum(w p) would round to nothing for sure classes
+        np.fill_diagonal(total, 0.0)
+        np.fill_diagonal(total, -total.sum(axis=1))
+        return np.asarray(total)
+
+    def row_curvatures(self, state: Array, rows: slice, groups: Array) -> Array:
+        """Compute ``w (1 - |p|^2)``; see :meth:`ScoreLoss.row_curvatures`.
+
+        It is ``w ((1 + p_1) r - |p_others|^2)``, 1 being the surest class and r the sum over the others,
+        which stays right where r is beneath the rounding of 1.
+        """
+        others = state.copy()
+        np.put_along_axis(others, state.argmax(axis=2, keepdims=True), 0.0, axis=2)
+        rest = others.sum(axis=2)
+        traces = (1.0 + state.max(axis=2)) * rest - np.einsum("ngc,ngc->ng", others, others)
+        return np.asarray(self.weights[rows][:, groups] * traces)
+
+    def root(self, state: Array, rows: slice, groups: Array) -> Root:
+        """Compute ``sqrt(w) diag(sqrt p) (I - sqrt(p) sqrt(p)^T)``; see :meth:`ScoreLoss.root`.
+
+        It is the paper's ``A D^(1/2)`` (section 5.1.1).
+        """
+        shares = np.sqrt(state)
+        return Root(shares * np.sqrt(self.weights[rows][:, groups, None]), shares)
+
+
+def _are_own(table: Array, codes: Array) -> Array:
+    """Mark the class of each row, in the library of a table: shape (n, 1, C)."""
+    marks = np.arange(table.shape[2]) == codes[:, None, None]
+    made: Array = namespace(table).asarray(marks, device=table.device)
+    return made
+
+
+def _of_classes(scores: Array, codes: Array) -> tuple[Array, Array, Array, Array]:
+    """Return probabilities, sums of powers, what the own class lacks of 1, and minus its log-probability.
+
+    The last two are right where they are beneath the rounding of 1.  Shapes: codes (n,), results
+    (n, groups, C) and (n, groups).
+    """
+    xp = namespace(scores)
+    powers = scores - xp.max(scores, axis=2, keepdims=True)
+    if is_numpy(scores):
+        places = np.arange(len(codes)), slice(None), codes
+        shifted = powers[places]
+        powers[places] = -np.inf
+        np.exp(powers, out=powers)
+        others, own = powers.sum(axis=2), np.exp(shifted)
+        powers[places] = own
+    else:
+        are_own, zero = _are_own(scores, codes), xp.zeros_like(scores)
+        shifted = xp.sum(xp.where(are_own, powers, zero), axis=2)
+        powers = xp.exp(powers)
+        others, own = xp.sum(xp.where(are_own, zero, powers), axis=2), xp.exp(shifted)
+    sums = others + own
+    powers /= sums[:, :, None]
+    losses = xp.log1p(xp.where(shifted < 0, sums - 1, others)) - shifted
+    return powers, sums, others / sums, losses
+
+
+def _softmax(scores: Array) -> tuple[Array, Array]:
+    """Return probabilities and log-sums, in the form that no score overflows."""
+    xp = namespace(scores)
+    largest = xp.max(scores, axis=2, keepdims=True)
+    probabilities = xp.exp(scores - largest)
+    sums = xp.sum(probabilities, axis=2, keepdims=True)
+    probabilities /= sums
+    return probabilities, (xp.log(sums) + largest)[:, :, 0]

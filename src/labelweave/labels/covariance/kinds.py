@@ -1,4 +1,4 @@
-"""A label covariance of low rank, plus a diagonal."""
+"""Label covariances as a matrix that is written out, or of low rank plus a diagonal."""
 
 from __future__ import annotations
 
@@ -9,20 +9,138 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.foundation.array_types import Array, PerLabel
+from labelweave.foundation.array_types import Array, LabelsByLabels, PerLabel
 from labelweave.foundation.arrays import RowPanels, Workers, namespace, numbers_of
 from labelweave.foundation.arrays.linear_algebra import is_numpy, like
 from labelweave.labels.covariance.base import LabelCovariance
-from labelweave.labels.covariance.spectra import (
-    check_amount,
-    check_scale,
-    check_writable,
-    dense_spectrum,
-    factor_spectrum,
-)
+from labelweave.labels.covariance.sources import check_amount, check_scale
 from labelweave.labels.label_names import checked_names
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Names, Numbers, Optional
+
+_TIE = 1e-6
+
+
+@storable("DenseCovariance", {"matrix": Numbers("L L"), "label_names": Optional(Names("L"))})
+class DenseCovariance(LabelCovariance):
+    """Any positive semi-definite matrix.
+
+    Shapes: matrix (L, L).
+    """
+
+    kind = "dense"
+
+    def __init__(self, matrix: Any, label_names: Sequence[str] | Array | None = None) -> None:
+        self.matrix = _checked_semidefinite(np.asarray(matrix, dtype=np.float64))
+        self.n_labels = len(self.matrix)
+        self.label_names = checked_names(label_names, self.n_labels)
+
+    @classmethod
+    def from_semidefinite(cls, matrix: LabelsByLabels, label_names: Array | None = None) -> DenseCovariance:
+        """Wrap a matrix that is known to be a covariance, without the cost of a check.
+
+        Shapes: label_names (L,).
+        """
+        made = cls.__new__(cls)
+        made.matrix, made.n_labels = matrix, len(matrix)
+        return made._named(label_names)
+
+    def columns(self, labels: Array) -> LabelCovariance:
+        return self.from_semidefinite(self.matrix[np.ix_(labels, labels)], self._names_of(labels))
+
+    def block(self, rows: Array, columns: Array) -> Array:
+        return np.asarray(self.matrix[np.ix_(rows, columns)])
+
+    def diagonal(self) -> Array:
+        return np.asarray(self.matrix.diagonal())
+
+    def matmul(self, vectors: Array, workers: Workers | None = None) -> Array:
+        matrix, xp = like(self.matrix, vectors), namespace(vectors)
+        if workers is None:
+            return vectors @ matrix
+        flat = workers.matmul(xp.reshape(vectors, (-1, self.n_labels)), matrix)
+        product: Array = xp.reshape(flat, vectors.shape)
+        return product
+
+    def shrink(self, amount: float) -> DenseCovariance:
+        check_amount(amount)
+        shrunk = (1.0 - amount) * self.matrix
+        shrunk.flat[:: self.n_labels + 1] += amount * self.diagonal().sum() / max(1, self.n_labels)
+        return self.from_semidefinite(shrunk, self.label_names)
+
+    def scaled(self, scale: float) -> DenseCovariance:
+        check_scale(scale)
+        return self.from_semidefinite(self.matrix * float(scale), self.label_names)
+
+    def spectrum(self) -> tuple[Array, Array]:
+        return dense_spectrum(self.matrix)
+
+
+def _checked_semidefinite(matrix: LabelsByLabels) -> LabelsByLabels:
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"A label covariance has shape {matrix.shape}; it must be square, (labels, labels).")
+    if not np.isfinite(matrix).all():
+        row, column = np.argwhere(~np.isfinite(matrix))[0]
+        raise ValueError(f"The label covariance at ({row}, {column}) is {matrix[row, column]}, not finite.")
+    scale = max(float(np.abs(matrix).max(initial=0.0)), np.finfo(float).tiny)
+    _refuse_asymmetry(matrix, 1e-8 * scale)
+    smallest = float(np.linalg.eigvalsh(matrix).min(initial=0.0))
+    if smallest < -1e-8 * scale * len(matrix):
+        raise ValueError(
+            f"The label covariance is not positive semi-definite: its smallest eigenvalue is {smallest:.3g}. "
+            "Add that much to the diagonal, or shrink the off-diagonal entries."
+        )
+    return matrix / 2 + matrix.T / 2
+
+
+def _refuse_asymmetry(matrix: Array, allowed: float) -> None:
+    asymmetry = np.abs(matrix - matrix.T)
+    if asymmetry.max(initial=0.0) > allowed:
+        row, column = np.unravel_index(int(asymmetry.argmax()), asymmetry.shape)
+        raise ValueError(
+            f"The label covariance is not symmetric: entry ({row}, {column}) is {matrix[row, column]} and "
+            f"({column}, {row}) is {matrix[column, row]}."
+        )
+
+
+def dense_spectrum(matrix: LabelsByLabels) -> tuple[Array, Array]:
+    """Compute the eigenvalues above rounding of a positive semi-definite matrix.
+
+    eigenvectors (L, r): orthonormal columns; the largest entry of each is positive.
+    Shapes: eigenvalues (r,).
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    # a negative eigenvalue shows how large the errors of the matrix are
+    noise = max(0.0, -float(values.min(initial=0.0)))
+    return _largest_first(values, vectors, noise)
+
+
+def factor_spectrum(factor: Array) -> tuple[Array, Array]:
+    """Compute the eigenvalues above rounding of a thin factor times its transpose.
+
+    factor (L, r): the factor F of F F^T.
+    eigenvectors (L, k): orthonormal columns; the largest entry of each is positive.
+    Shapes: eigenvalues (k,).
+    """
+    vectors, roots, _ = np.linalg.svd(factor, full_matrices=False)
+    return _largest_first(roots**2, vectors, 0.0)
+
+
+def _largest_first(values: Array, vectors: Array, noise: float) -> tuple[Array, Array]:
+    rounding = len(vectors) * np.finfo(np.float64).eps * values.max(initial=0.0)
+    order = np.argsort(-values, kind="stable")
+    order = order[values[order] > max(noise, rounding)]
+    return values[order], _with_fixed_signs(vectors[:, order])
+
+
+def _with_fixed_signs(vectors: Array) -> Array:
+    """Make the largest entry of every column positive; of nearly equal ones the first."""
+    if vectors.size == 0:
+        return vectors
+    sizes = np.abs(vectors)
+    largest = np.argmax(sizes >= (1.0 - _TIE) * sizes.max(axis=0), axis=0)
+    return np.asarray(vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])]))
+
 
 _SPARSE_WORK = 10  # of an entry of a sparse factor, in entries of a dense matrix
 
@@ -51,11 +169,11 @@ class FactorCovariance(LabelCovariance):
         self.label_names = checked_names(label_names, self.n_labels)
 
     def to_state(self) -> dict[str, Any]:
-        return {"factor": self.factor, "diagonal": self.own_variance, **self._names_state()}
+        names = {} if self.label_names is None else {"label_names": self.label_names.tolist()}
+        return {"factor": self.factor, "diagonal": self.own_variance} | names
 
     @property
     def kind(self) -> str:
-        """The structure in a few words."""
         return f"rank {self.factor.shape[1]}" + (" plus diagonal" if self.own_variance.any() else "")
 
     def columns(self, labels: Array) -> LabelCovariance:
@@ -78,7 +196,6 @@ class FactorCovariance(LabelCovariance):
 
     @cached_property
     def _holders(self) -> Array:
-        """How many labels have a share in each column of the factor."""
         is_sparse = sp.issparse(self.factor)
         return np.bincount(self.factor.indices) if is_sparse else np.count_nonzero(self.factor, axis=0)
 
@@ -171,12 +288,11 @@ class FactorCovariance(LabelCovariance):
         """
         if not self.own_variance.any() and self.factor.shape[1] < self.n_labels:
             return factor_spectrum(self.factor.toarray() if sp.issparse(self.factor) else self.factor)
-        check_writable(self.n_labels, "The spectrum of this covariance")
-        return dense_spectrum(self.to_dense())
+        return super().spectrum()
 
 
 def _factor_like(factor: Any, vectors: Array) -> Any:
-    """Give a factor, sparse or not, in the precision of some vectors; a sparse one stays with SciPy."""
+    """Return a factor, sparse or not, in the precision of some vectors; a sparse one stays with SciPy."""
     if sp.issparse(factor):
         return factor.astype(np.float32 if vectors.dtype == np.float32 else np.float64)
     return like(factor, vectors)
@@ -201,7 +317,6 @@ def _checked_factor(factor: Any) -> Any:
 
 
 def _checked_own_variance(diagonal: Any, n_labels: int) -> PerLabel:
-    """Read the variances that labels have alone."""
     own = numbers_of(diagonal, "The covariance diagonal").astype(np.float64)
     if own.shape not in ((), (1,), (n_labels,)):
         raise ValueError(
