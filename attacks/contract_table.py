@@ -23,6 +23,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 import labelweave as lw
+from attacks.own_solver import Fista
 from attacks.public_names import public_names
 from attacks.world import World
 from labelweave import datasets, display, inference, kernels, noise, report, splits
@@ -710,6 +711,7 @@ ARGUMENTS: dict[str, dict[str, Values | None]] = {
         "X": lambda world: [None, world.X, sp.csr_array(world.X)],
     },
     "extending.check_loss": {"loss": _of(ENTRY_LOSSES["logistic"]())},
+    "extending.check_solver": {"solver": _of(Fista())},
     "kernels.ARDKernel": {"gamma": _of(1.0, 0.5)},
     "kernels.CallableKernel": {"function": _of(lambda left, right: np.asarray(left) @ np.asarray(right).T)},
     "kernels.ConstantKernel": {"value": _of(1.0, 2)},

@@ -12,6 +12,7 @@ import pandas as pd
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
+from attacks.own_solver import Fista
 from labelweave import (
     AutoLabelClassifier,
     BinaryRelevance,
@@ -41,6 +42,7 @@ CHECKPOINTED: dict[str, Any] = {
     "margins, rbf": MaxMarginClassifier(kernel="rbf", solver="alternating_directions"),
     "margins, rbf blocks": MaxMarginClassifier(kernel="rbf", solver="block_ascent"),
     "margins, rbf pairs": MaxMarginClassifier(kernel="rbf", solver="working_set"),
+    "margins, own solver": MaxMarginClassifier(kernel="rbf", solver=Fista(), max_iter=3000),
     "margins, learned": MaxMarginClassifier(kernel="rbf", hyperparameters="learn", coupling=2),
     "logistic, fixed": KernelLogisticClassifier(hyperparameters="fixed"),
     "logistic, learned": KernelLogisticClassifier(max_learning_iter=7),

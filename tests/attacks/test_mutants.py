@@ -29,4 +29,4 @@ def test_a_sample_is_drawn_again():
 def test_loops_that_have_another_one_in_them_are_compiled_anew_with_it():
     needed = mutant_runs._loops_that_need("labelweave.foundation.loops.margin_steps")
     assert "labelweave.foundation.loops.coordinate_ascent" in needed
-    assert "labelweave.foundation.loops.expected_f1" not in needed
+    assert "labelweave.foundation.loops.f1_scores" not in needed

@@ -17,7 +17,7 @@ from labelweave.problems.label_entries import (
     ShiftedEntries,
 )
 from labelweave.problems.losses.entry_losses import ENTRY_LOSSES
-from labelweave.problems.low_rank_factors import choose_entries
+from labelweave.problems.low_rank_factors import RowsLoss
 from reference.entry_twins import EntriesTwin
 
 RANK = 3
@@ -261,7 +261,7 @@ def test_the_cheapest_form_is_chosen():
     ones, workers = np.ones(20), Workers(1)
 
     def kind(labels, loss):
-        return type(choose_entries(labels, loss, ones, 1.0, workers))
+        return type(RowsLoss(labels, ones, loss).entries(workers))
 
     assert kind(LabelMatrix(positives), "squared") is QuadraticEntries
     assert kind(LabelMatrix(positives), "logistic") is DenseEntries

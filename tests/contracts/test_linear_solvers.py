@@ -11,8 +11,7 @@ from labelweave.problems.coupled_gram import CoupledGram, GramTerm
 from labelweave.problems.kernel_likelihood import KernelLikelihood
 from labelweave.problems.losses import EntrywiseLoss, SoftmaxLoss
 from labelweave.solvers import symmetrized_gradients
-from labelweave.solvers.exact_directions import ExactDirections
-from labelweave.solvers.newton_system import FunctionGradients, NewtonPoint, NewtonSystem
+from labelweave.solvers.newton_system import ExactDirections, FunctionGradients, NewtonPoint, NewtonSystem
 from labelweave.solvers.symmetrized_gradients import SymmetrizedGradients
 from reference.newton_twins import block_diagonal
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from labelweave.features import FeatureMatrix
 from labelweave.features.feature_matrix import dense_rows
 from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean
-from labelweave.problems import MarginData, coupled_margins, make_margin_dual
+from labelweave.problems import MarginData, make_margin_dual, swept_margins
 from reference import margin_twins
 
 _FACTOR = np.random.default_rng(3).normal(size=(18, 2))
@@ -33,7 +33,7 @@ def _dual(form, *, intercept, seed=0, dtype=np.float64):
         random.uniform(0, 2, 20), random.uniform(0.5, 2, (2, 18)), intercept,
     )  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coupled_margins, "_LARGEST_DENSE", largest_dense)
+        patch.setattr(swept_margins, "_LARGEST_DENSE", largest_dense)
         return make_margin_dual(data, dtype)
 
 

@@ -1,10 +1,11 @@
-"""The public checks find what is wrong with a loss, a kernel or a covariance, and say it."""
+"""The public checks find what is wrong with a loss, a kernel, a covariance or a solver, and say it."""
 
 from functools import partial
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from attacks.own_solver import Fista
 
 from drawn import draw_labels
 from labelweave import (
@@ -15,13 +16,21 @@ from labelweave import (
     Taxonomy,
     load,
 )
-from labelweave.extending import ContractError, EntryLoss, check_covariance, check_kernel, check_loss
+from labelweave.extending import (
+    ContractError,
+    EntryLoss,
+    check_covariance,
+    check_kernel,
+    check_loss,
+    check_solver,
+)
 from labelweave.features import ForestKernel, make_kernel
 from labelweave.kernels import RBFKernel
 from labelweave.labels.covariance import DenseCovariance
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.storable import _CLASSES as storable_classes
 from labelweave.problems.losses.entry_losses import ENTRY_LOSSES, LogisticEntryLoss, SquaredEntryLoss
+from labelweave.solvers import AlternatingDirections, Status
 
 
 @storable("tests.PlainLogistic", {})
@@ -286,3 +295,86 @@ def test_a_covariance_of_two_methods_does_all_that_the_same_matrix_does():
 def test_a_covariance_of_two_methods_is_not_written_out_for_too_many_labels():
     with pytest.raises(ValueError, match="spectrum of this covariance needs a matrix over 20001 x 20001"):
         _OnACircle(20_001).spectrum()
+
+
+def test_a_solver_of_a_users_passes():
+    check_solver(Fista())
+
+
+class NoRound(Fista):
+    def round(self, problem, state):
+        return state
+
+
+class Elsewhere(Fista):
+    def round(self, problem, state):
+        found = super().round(problem, state)
+        return found._replace(answer=problem.targets.T, status=Status.CONVERGED)
+
+
+class NoState(Fista):
+    def start(self, problem, dual=None):
+        return np.zeros(3)
+
+
+class NoAnswer(Fista):
+    def certify(self, problem, state, status):
+        return None, status
+
+
+class Idle(Fista):
+    def round(self, problem, state):
+        return super().round(problem, state)._replace(state=state)
+
+
+class TooSure(Fista):
+    def round(self, problem, state):
+        found = super().round(problem, state)
+        return found._replace(status=Status.CONVERGED, answer=found.state.dual)
+
+
+class Remembers(Fista):
+    """Keeps in itself what belongs into the state."""
+
+    done = 0
+
+    def round(self, problem, state):
+        self.done += 1
+        found = super().round(problem, state)
+        return found._replace(answer=found.state.dual * (1 - 1e-9 * self.done))
+
+
+class NoNumber(Fista):
+    def round(self, problem, state):
+        found = super().round(problem, state)
+        return found._replace(status=Status.CONVERGED, answer=np.full((30, 3), np.nan))
+
+
+class ColdOnly(Fista):
+    def start(self, problem):
+        return super().start(problem)
+
+
+@pytest.mark.parametrize(
+    ("solver", "message"),
+    [
+        (NoRound(), "NoRound.round gave a FistaState; it must give Round"),
+        (Elsewhere(), r"gave \(3, 30\) as answer; it must be the dual variables, a float array \(30, 3\)"),
+        (NoState(), "NoState.start gave a ndarray; it must give a State"),
+        (Idle(), "gave a state with rounds=0 after 0; it must be one more"),
+        (ColdOnly(), "takes 2 positional arguments but 3 were given"),
+        (Remembers(), "ends elsewhere when it goes on from a state"),
+        (NoNumber(), "an answer with numbers that are not finite"),
+        (
+            AlternatingDirections(1e-3, 10),
+            "failed: 'SmallDual' object has no attribute 'first_penalty'",
+        ),
+    ],
+)
+def test_what_a_solver_gives_wrong_is_said(solver, message):
+    with pytest.raises(ContractError, match=message):
+        check_solver(solver)
+
+
+def test_a_solver_that_is_too_sure_goes_on_until_the_gap_is_small():
+    check_solver(TooSure())

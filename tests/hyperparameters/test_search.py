@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from labelweave.problems.hyperparameters.cross_validation import Evaluation
+from labelweave.problems.hyperparameters.cross_validation import CriterionValue
 from labelweave.problems.hyperparameters.search import SearchSettings, StagedSearch, _is_at_edge, learn
 
 FREE = np.array([[-np.inf, np.inf], [-np.inf, np.inf]])
@@ -15,10 +15,10 @@ def bowl(theta):
     """1 + a quadratic with its minimum at (1, -2)."""
     away = theta - np.array([1.0, -2.0])
     curvature = np.array([[3.0, 1.0], [1.0, 1.0]])
-    return Evaluation(1 + away @ curvature @ away / 2, curvature @ away, 0.0, 1.0, 0.0, True)
+    return CriterionValue(1 + away @ curvature @ away / 2, curvature @ away, 0.0, 1.0, 0.0, True)
 
 
-FAILED = Evaluation(np.nan, np.full(2, np.nan), 1.0, 1.0, 0.0, False)
+FAILED = CriterionValue(np.nan, np.full(2, np.nan), 1.0, 1.0, 0.0, False)
 
 
 def test_finds_the_minimum():
@@ -147,7 +147,7 @@ def test_an_interrupt_keeps_the_best(last):
 
 
 def test_a_criterion_that_does_not_depend_on_anything():
-    flat = Evaluation(1.0, np.zeros(2), 0.0, 1.0, 0.0, True)
+    flat = CriterionValue(1.0, np.zeros(2), 0.0, 1.0, 0.0, True)
     found = learn(lambda theta: flat, np.zeros(2), FREE)
     assert (found.status, found.value) == ("converged", 1.0)
 
@@ -201,7 +201,7 @@ class _Staged(SimpleNamespace):
     def __call__(self, theta):
         away = np.repeat(theta, 2 // len(theta)) - self.minimum
         gradient = away.reshape(len(theta), -1).sum(axis=1)
-        return Evaluation(1 + away @ away / 2, gradient, 0.0, 1.0, 0.0, True)
+        return CriterionValue(1 + away @ away / 2, gradient, 0.0, 1.0, 0.0, True)
 
     def start_from(self, states):
         self.started = states

@@ -19,7 +19,7 @@ from labelweave.problems.hyperparameters.ridge_cross_validation import (
     RidgePriors,
 )
 from labelweave.problems.losses import EntrywiseLoss
-from labelweave.solvers.exact_directions import ExactDirections
+from labelweave.solvers.newton_system import ExactDirections
 from reference.cross_validation_twin import TIGHT, slope_along
 
 N, L, FOLDS, CONSTANT = 24, 4, 3, 0.6

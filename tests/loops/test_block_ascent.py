@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelweave.foundation.loops.block_ascent import ascend_block, ascend_coupled_block, row_shares
+from labelweave.foundation.loops.kernel_ascent import ascend_block, ascend_coupled_block, row_shares
 from reference import block_twin as twin
 
 _GROUP = 16  # labels whose sweeps end together when labels are independent

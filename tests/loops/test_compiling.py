@@ -14,7 +14,7 @@ from labelweave.foundation import loops
 
 PROGRAM = """
 import json, numpy as np
-from labelweave.foundation.loops.visits import in_runs
+from labelweave.foundation.loops.coordinate_ascent import in_runs
 found = in_runs(np.array([3, 1, 2]), np.array([1, 0]), 2).tolist()
 stats = getattr(in_runs, "stats", None)
 print(json.dumps([found, str(stats and stats.cache_path), stats and len(stats.cache_hits)]))

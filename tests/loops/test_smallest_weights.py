@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from labelweave.foundation.loops.smallest_weights import drop_smallest
+from labelweave.foundation.loops.tables import drop_smallest
 
 _FEW = st.integers(-3, 3).map(float)  # with ties
 

@@ -7,10 +7,9 @@ from numba.core.errors import TypingError
 
 from labelweave.features import FeatureMatrix
 from labelweave.labels import LabelCovariance, LabelMatrix
-from labelweave.problems import MarginData, coupled_margins, make_margin_dual
-from labelweave.problems.coupled_margins import CoupledMargins
-from labelweave.problems.independent_margins import IndependentMargins
+from labelweave.problems import MarginData, make_margin_dual, swept_margins
 from labelweave.problems.margin_dual import MarginDual, OrderedRows
+from labelweave.problems.swept_margins import CoupledMargins, IndependentMargins
 from reference import margin_twins
 
 _CHANGED = "beta", "weights", "gains", "intercepts"
@@ -71,7 +70,7 @@ def test_coupled_sweeps_are_their_slow_twin(form, n_labels, monkeypatch):
     factor = np.random.default_rng(2).normal(size=(n_labels, 2))
     covariance = LabelCovariance.low_rank(sp.csr_array(factor), 0.5)
     if form == "factor":
-        monkeypatch.setattr(coupled_margins, "_LARGEST_DENSE", 0)
+        monkeypatch.setattr(swept_margins, "_LARGEST_DENSE", 0)
     X, data = _problem(n_labels, covariance, intercept=True)
     dual = CoupledMargins(data, np.float64)
     order = dual.label_order

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelweave.foundation.loops.visits import in_runs, rows_above
+from labelweave.foundation.loops.coordinate_ascent import in_runs, rows_above
 
 
 @given(st.integers(0, 70), st.integers(1, 20), st.randoms(use_true_random=False))

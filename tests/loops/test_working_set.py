@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from labelweave.foundation.loops.working_set import (
+from labelweave.foundation.loops.kernel_ascent import (
     begin_visit,
     choose_second,
     largest_gradients,

@@ -4,9 +4,7 @@ import pytest
 from labelweave.features.gram.sources import PrecomputedSource
 from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance, LabelMatrix
-from labelweave.problems.block_margins import BlockMargins
-from labelweave.problems.gram_margins import MarginBox
-from labelweave.problems.make_gram_margins import Resources
+from labelweave.problems.kernel_row_margins import BlockMargins, MarginBox, Resources
 
 _N, _L = 60, 20
 _FACTOR = np.random.default_rng(3).normal(size=(_L, 2))

@@ -7,9 +7,9 @@ import scipy.sparse as sp
 from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelMatrix
 from labelweave.problems.label_entries import DenseEntries, EntryTable, EntryWeights
-from labelweave.problems.label_entries.doubtful import listed_signs, read_doubts
+from labelweave.problems.label_entries.base import listed_signs, read_doubts
 from labelweave.problems.losses.entry_losses import GradedEntryLoss, SquaredEntryLoss, SquaredHingeEntryLoss
-from labelweave.problems.low_rank_factors import choose_entries
+from labelweave.problems.low_rank_factors import RowsLoss
 
 
 def _targets(seed=0):
@@ -24,7 +24,7 @@ def test_the_sparse_form_of_the_squared_loss_is_the_dense_one(negative_weight, s
     rng, table = _targets()
     labels = LabelMatrix._of_targets(sp.csr_array(scale * table), None, None)
     weights = rng.random(9)
-    quadratic = choose_entries(labels, "squared", weights, negative_weight, Workers(1))
+    quadratic = RowsLoss(labels, weights, "squared", negative_weight).entries(Workers(1))
     signs = labels.to_graded_signs()
     every = EntryTable(sp.csr_array(signs), True, weights, np.ones(5), negative_weight)
     dense = DenseEntries(GradedEntryLoss(SquaredEntryLoss()), every, Workers(1))

@@ -12,7 +12,7 @@ from labelweave.features.sparse_products import SparseProducts
 from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelMatrix
 from labelweave.problems.label_entries import DenseEntries
-from labelweave.problems.low_rank_factors import FactorStep, LowRankFactors, choose_entries
+from labelweave.problems.low_rank_factors import FactorStep, LowRankFactors, RowsLoss
 from labelweave.solvers import Status
 from labelweave.solvers.alternating_minimization import AlternatingMinimization, AlternatingState
 from labelweave.solvers.trust_region_newton import TrustRegionNewton
@@ -41,7 +41,7 @@ def _pair(
     else:
         source = PrecomputedSource(checked_kernel_matrix(X @ X.T))
         made = KernelMap(choose_gram(source, None, rank, 1e6, workers, dtype=np.dtype(dtype), constant=0.0))
-    entries = choose_entries(LabelMatrix.from_any(Y), loss, np.ones(len(Y), dtype), 1.0, workers)
+    entries = RowsLoss(LabelMatrix.from_any(Y), np.ones(len(Y)), loss, dtype=dtype).entries(workers)
     tied = () if root is None else (DenseMap(root.astype(dtype), workers),)
     size = Y.shape[1] if root is None else root.shape[1]
     return _Pair(entries, made, penalty, lam, random.normal(size=(size, rank)).astype(dtype), workers, *tied)
@@ -269,7 +269,7 @@ def test_the_labels_half_step_of_full_squared_labels_is_exact_in_one_iteration(i
     """H in closed form: (A^T D A + lambda)^-1 A^T D Y, transposed, with A = X W and weights D."""
     X, Y = _data()
     weights = np.arange(N) / N if is_weighted else np.ones(N)
-    entries = choose_entries(LabelMatrix.from_any(Y), "squared", weights, 1.0, Workers(1))
+    entries = RowsLoss(LabelMatrix.from_any(Y), weights, "squared").entries(Workers(1))
     start = np.random.default_rng(1).normal(size=(L, 3))
     pair = _Pair(entries, DenseMap(X, Workers(1)), "trace_norm", 0.5, start, Workers(1))
     pair.improve("improve_features", TrustRegionNewton(1e-3, 1, 100))

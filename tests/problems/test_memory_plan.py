@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labelweave.foundation.arrays import Workers
-from labelweave.problems.memory_plan import plan_gram
-from labelweave.problems.resources import Resources
+from labelweave.problems import Resources
+from labelweave.problems.make_gram_margins import plan_gram
 
 PLENTY = 1e12
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelweave.foundation.loops.structured.arrays import DualPoint
+from labelweave.foundation.loops.structured import DualPoint
 from labelweave.problems.structured_margin.structured_margin import joined
 
 

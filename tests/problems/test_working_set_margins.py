@@ -4,9 +4,7 @@ import pytest
 from labelweave.features.gram.sources import PrecomputedSource
 from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance, LabelMatrix
-from labelweave.problems.gram_margins import MarginBox
-from labelweave.problems.make_gram_margins import Resources
-from labelweave.problems.working_set_margins import WorkingSetMargins
+from labelweave.problems.kernel_row_margins import MarginBox, Resources, WorkingSetMargins
 from labelweave.solvers import Status, WorkingSetAscent
 
 _N, _L = 25, 4

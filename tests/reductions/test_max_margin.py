@@ -8,7 +8,7 @@ from sklearn.svm import LinearSVC
 from drawn import draw_labels
 from labelweave import MaxMarginClassifier
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
-from labelweave.problems import coupled_margins
+from labelweave.problems import swept_margins
 from reference import margin_twins
 
 
@@ -209,7 +209,7 @@ def test_a_taxonomy_is_its_dense_covariance(precision, monkeypatch):
     keep = {"tol": 1e-5, "C": 0.05, "precision": precision}
     dense = _fit(X, Y, label_covariance=covariance.to_dense(), **keep)
     _same(dense, _fit(X, Y, label_covariance=covariance, **keep), atol=1e-2)
-    monkeypatch.setattr(coupled_margins, "_LARGEST_DENSE", 0)
+    monkeypatch.setattr(swept_margins, "_LARGEST_DENSE", 0)
     _same(dense, _fit(X, Y, label_covariance=covariance, **keep), atol=1e-2)
     by_tree = _fit(
         X, LabelMatrix(sp.csr_array(Y), None, ["a", "b", "c", "d", "all"]), label_covariance=tree, **keep

@@ -6,7 +6,7 @@ from labelweave.features import FeatureMatrix
 from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
-from labelweave.problems.structured_margin import MarginData, RidgePenalty, StructuredMargin
+from labelweave.problems.structured_margin import RidgePenalty, StructuredMargin, StructuredRows
 
 TRIANGLE = ((0, 1), (1, 2), (0, 2))
 
@@ -27,7 +27,7 @@ def margin_data(X, Y, weights=None, costs=None, entries=1.0):
     costs = np.ones((2, Y.shape[1])) if costs is None else costs
     costs = np.where(Y == 1, costs[1], costs[0]) * entries
     weights = np.ones(len(Y)) if weights is None else weights
-    return MarginData(FeatureMatrix(X), LabelMatrix.from_any(Y), weights, costs)
+    return StructuredRows(FeatureMatrix(X), LabelMatrix.from_any(Y), weights, costs)
 
 
 def structured(data, cliques, regularization=0.05, penalty=None, capacity=16, inference=None):

@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 from labelweave.features.gram.sources import PrecomputedSource
 from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance, LabelMatrix
-from labelweave.problems.block_margins import BlockMargins
-from labelweave.problems.gram_margins import MarginBox
-from labelweave.problems.make_gram_margins import Resources, kernel_margins
-from labelweave.problems.working_set_margins import WorkingSetMargins
+from labelweave.problems.kernel_row_margins import BlockMargins, MarginBox, Resources, WorkingSetMargins
+from labelweave.problems.make_gram_margins import kernel_margins
 from labelweave.solvers import AlternatingDirections, BlockAscent, Status, WorkingSetAscent, block_ascent
-from labelweave.solvers.block_ascent import BlockState, _is_stalled, _n_visited
+from labelweave.solvers.block_ascent import BlockAscentState, _is_stalled, _n_visited
 from labelweave.solvers.frame import TraceRecord
 
 _L = 5
@@ -234,7 +232,7 @@ def test_a_run_that_is_stopped_and_goes_on_gives_the_same_bits(dtype, kind, room
     _, state = solver.solve(
         BlockMargins(*parts, resources), on_check=lambda record, _: record.iteration == stop
     )
-    again, _ = solver.solve(BlockMargins(*parts, resources), BlockState.from_plain(state.to_plain()))
+    again, _ = solver.solve(BlockMargins(*parts, resources), BlockAscentState.from_plain(state.to_plain()))
     assert [record[2:] for record in again.trace] == [record[2:] for record in whole.trace]
     np.testing.assert_array_equal(again.answer.boxed, whole.answer.boxed)
 
@@ -284,7 +282,7 @@ def test_a_certificate_that_fails_is_tried_again_after_more_and_more_rounds(monk
     monkeypatch.setattr(block_ascent, "_record", lambda *_: promised)
     problem = SimpleNamespace(drifts=False, measure=lambda *_: ())
     arrays = {name: np.zeros(1) for name in ("beta", "scores", "shares")}
-    state = BlockState(**arrays, generator=None, at_hand=None, best_gap=0.0)
+    state = BlockAscentState(**arrays, generator=None, at_hand=None, best_gap=0.0)
     for rounds in range(1, 32):
         state = solver._checked(problem, replace(state, rounds=rounds)).state
     assert met == [1, 3, 7, 15, 31]

@@ -10,9 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from labelweave import MaxMarginClassifier
-from labelweave.solvers import interior_point as interior
+from labelweave.solvers import box_ends as interior
 from labelweave.solvers.box_dual import box_loss
-from labelweave.solvers.interior_point import interior_point, interior_steps, interior_work
+from labelweave.solvers.box_ends import interior_point, interior_steps, interior_work
 
 STEPS = 188  # of 18 problems together; 182 were measured
 

@@ -17,9 +17,8 @@ from labelweave.problems.coupled_gram import CoupledGram, GramTerm
 from labelweave.problems.kernel_likelihood import KernelLikelihood
 from labelweave.problems.losses import EntrywiseLoss, SoftmaxLoss
 from labelweave.solvers import Status
-from labelweave.solvers.exact_directions import ExactDirections
 from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
-from labelweave.solvers.newton_system import FunctionGradients, NewtonSystem, _Iteration
+from labelweave.solvers.newton_system import ExactDirections, FunctionGradients, NewtonSystem, _Iteration
 from labelweave.solvers.symmetrized_gradients import SymmetrizedGradients
 from reference.newton_twins import LogisticTwin, SoftmaxTwin, objective, optimum, prior
 

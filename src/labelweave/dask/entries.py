@@ -28,8 +28,8 @@ from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.arrays.tables import WeighedColumns
 from labelweave.problems.label_entries import LabelEntries
+from labelweave.problems.label_entries.any_loss import BUDGET
 from labelweave.problems.label_entries.base import EntryPoint, GradientOperator
-from labelweave.problems.label_entries.dense_entries import BUDGET
 from labelweave.problems.low_rank_factors import RowsLoss
 
 MakeKept = Callable[[], list[Future]]

@@ -34,9 +34,9 @@ from labelweave.estimators.label_graph.choice import seconds_a_row
 from labelweave.estimators.label_graph.fit import GraphData
 from labelweave.foundation.array_types import Array, Floats, RowsByLabels
 from labelweave.foundation.arrays import Workers
-from labelweave.foundation.loops.structured.arrays import MarginRows
+from labelweave.foundation.loops.structured import MarginRows
 from labelweave.labels.clique_graph import CliqueGraph
-from labelweave.problems.structured_margin import CliquePenalty, MarginData, StructuredMargin
+from labelweave.problems.structured_margin import CliquePenalty, StructuredMargin, StructuredRows
 from labelweave.problems.structured_margin.margin_model import WorstLabelings
 from labelweave.problems.structured_margin.structured_margin import DualMarginPoint
 from labelweave.problems.travelling_margins import in_tree_order
@@ -130,7 +130,7 @@ class WorkerMargin(StructuredMargin):
 class HeldMargin(Sized):
     """The rows of a partition on a worker, and the problem that was asked for last."""
 
-    def __init__(self, data: MarginData) -> None:
+    def __init__(self, data: StructuredRows) -> None:
         self.data, self._lock = data, Lock()
         self._last: tuple[Question, WorkerMargin] | None = None
 
@@ -139,7 +139,7 @@ class HeldMargin(Sized):
         """Make it of what was read, and what the passes read beside the features."""
         features = rows.features.astype(np.float64)
         features = features.with_constant(constant) if constant else features
-        return cls(MarginData.part(features, MarginRows(*map(np.array, arrays))))
+        return cls(StructuredRows.part(features, MarginRows(*map(np.array, arrays))))
 
     def problem(self, asked: Question) -> WorkerMargin:
         """State the problem, once in a process."""
@@ -229,7 +229,7 @@ def _moment_sums(
         return np.asarray(getattr(moments, name)(*given))
 
 
-class PartitionedMarginData(MarginData):
+class PartitionedMarginData(StructuredRows):
     """What the client knows of rows on the cluster, and what workers hold of them."""
 
     def __init__(self, features: PartitionedFeatures, labels: Any, weights: Array, costs: RowsByLabels):

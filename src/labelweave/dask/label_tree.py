@@ -34,7 +34,7 @@ from labelweave.foundation.arrays import Workers
 from labelweave.labels import Taxonomy
 from labelweave.labels.label_tree import LabelTree
 from labelweave.problems.margin_blocks import KeptBlock
-from labelweave.problems.tree_blocks import Forest, ForestOutline, TreeOutline
+from labelweave.problems.tree_blocks import ForestBlocks, TreeOutline
 
 _RUN = 4  # neighbouring blocks, often of one node, a task
 
@@ -165,7 +165,7 @@ class HeldRows(Sized):
 
     def __init__(self, rows: TreeRows) -> None:
         self.rows, self._lock = rows, Lock()
-        self._forest: tuple[Request, Forest] | None = None
+        self._forest: tuple[Request, ForestBlocks] | None = None
 
     @classmethod
     def of(cls, reader: LocalLabelTreeClassifier, parts: Sequence[ReadRows]) -> HeldRows:
@@ -173,7 +173,7 @@ class HeldRows(Sized):
         rows = joined_rows(parts)
         return cls(reader._rows(rows.features, rows.targets, rows.weights, rows.entries))
 
-    def forest(self, request: Request) -> Forest:
+    def forest(self, request: Request) -> ForestBlocks:
         """State the problem of all nodes, once in a process."""
         with self._lock:
             if self._forest is None or self._forest[0] is not request:
@@ -228,7 +228,7 @@ class RowsApart:
         return ForestApart(parts, self, request)
 
 
-class ForestApart(ForestOutline):
+class ForestApart(ForestBlocks):
     """The nodes of trees whose rows are elsewhere."""
 
     def __init__(self, parts: Sequence[TreeOutline], rows: RowsApart, request: Future) -> None:

@@ -64,13 +64,13 @@ class Journal:
             self._read(self.path)
 
     def part(self, name: str) -> Journal:
-        """Give the journal of a fit that is a part of this one and is noted here, by a name."""
+        """Return the journal of a fit that is a part of this one and is noted here, by a name."""
         inner = copy.copy(self)
         inner.within = f"{self.within}{name}/"
         return inner
 
     def known(self, stage: str) -> State | None:
-        """Give the state of a stage that was noted."""
+        """Return the state of a stage that was noted."""
         return self.states.get(self.within + stage)
 
     def run(
@@ -106,6 +106,22 @@ class Journal:
             self.ends[name] = result.status.name
         return result, state
 
+    def model(
+        self,
+        stage: str,
+        solver: Solver[Any, AnyState],
+        problem: Any,
+        start: AnyState | None,
+        on_check: Callable[..., bool],
+        made: Callable[[SolverResult, AnyState], Any],
+    ) -> Any:
+        """Solve, and make a model of the end; callbacks get the records, and what makes the model there."""
+
+        def checked(record: Any, state: AnyState) -> bool:
+            return on_check(record, lambda: made(solver.stopped(problem, state), state))
+
+        return made(*self.run(stage, solver, problem, start, checked))
+
     @contextmanager
     def going_on(self) -> Iterator[None]:
         """Say of an error in a fit that goes on from the file that it may be the file's."""
@@ -125,7 +141,7 @@ class Journal:
             ) from error
 
     def recall(self, name: str, make: Callable[[], Any]) -> Any:
-        """Give a plain value that must be the same when the fit goes on, such as a seed that was drawn."""
+        """Return a plain value that must be the same when the fit goes on, such as a seed that was drawn."""
         name = self.within + name
         if name not in self.facts:
             self.facts[name] = make()

@@ -52,12 +52,10 @@ class ScorePrior:
 
     @property
     def n_labels(self) -> int:
-        """The number of labels."""
         return self.terms[0].covariance.n_labels
 
     @property
     def ties_labels(self) -> bool:
-        """Whether a term ties two labels together."""
         return any(term.covariance.ties_labels for term in self.terms)
 
     def operator(
@@ -71,7 +69,6 @@ class ScorePrior:
         return CoupledGram(terms, self.intercept_variance, workers, is_separate=not ties_labels)
 
     def to_state(self) -> dict[str, Any]:
-        """Give what a model file keeps."""
         return {
             "kernels": [term.kernel for term in self.terms],
             "covariances": [term.covariance for term in self.terms],
@@ -80,7 +77,6 @@ class ScorePrior:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> ScorePrior:
-        """Make the prior again."""
         pairs = zip(state["kernels"], state["covariances"], strict=True)
         return cls(tuple(PriorTerm(*pair) for pair in pairs), state["intercept_variance"])
 
@@ -152,7 +148,6 @@ class CoupledGram:
         return result
 
     def diagonal(self) -> RowsByLabels:
-        """Compute the prior variance of every score."""
         total = np.full((self.n_rows, self.n_labels), self.intercept_variance)
         for term in self.terms:
             total += np.multiply.outer(term.gram.diagonal(), term.covariance.diagonal())

@@ -9,7 +9,8 @@ the scores of the training rows being ``K B R``.  An unobserved entry has the bo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import cached_property
 from operator import is_
 
 import numpy as np
@@ -19,9 +20,9 @@ from labelweave.features.gram import FeatureGram, Gram, StoredGram
 from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.foundation.arrays import namespace
 from labelweave.foundation.arrays.linear_algebra import as_type, copied, inner_product, like, to_numpy
-from labelweave.labels.label_matrix import LabelMatrix
 from labelweave.problems.coupled_gram import CoupledGram
-from labelweave.solvers.box_dual import Settled, ShiftedSolves
+from labelweave.problems.kernel_row_margins import MarginBox
+from labelweave.solvers.box_dual import Settled, ShiftedSolves, dual_value, primal_value
 from labelweave.solvers.frame import relative_gap
 
 _LARGEST_SYSTEM = 6000  # variables: 288 MB
@@ -31,48 +32,12 @@ _SUPPORT_SHARE = 1e-8  # of the squared residual, at which a label is done
 _GATHERING = 100  # operations that fetching an entry from all over a matrix is worth
 
 
-@dataclass(frozen=True)
-class MarginBox:
-    """Targets and bounds of the dual variables, each of shape (n, L).
-
-    targets: T: sign times margin, 0 where unobserved.
-    lower, upper: the bounds; one of them is 0.
-    """
-
-    targets: Array
-    lower: Array
-    upper: Array
-
-    @classmethod
-    def make(
-        cls, labels: LabelMatrix, weights: Array, margins: Array, known: RowsByLabels | None = None
-    ) -> MarginBox:
-        """State the box of a label matrix.
-
-        weights: U, the weights of the losses, of rows or of entries.
-        margins (2, L): the margins asked of positives and of negatives.
-        known (n, L): scores known a priori, which targets lose.
-        Shapes: labels (n, L).
-        """
-        signs = labels.to_signs().astype(np.float64)
-        positive, negative = signs > 0, signs < 0
-        targets = np.where(positive, margins[0], 0.0) - np.where(negative, margins[1], 0.0)
-        if known is not None:
-            targets -= np.where(signs != 0, known, 0.0)
-        bound = weights if weights.ndim == 2 else weights[:, None]
-        return cls(targets, -bound * negative, bound * positive)
-
-    def parts(self, dtype: npt.DTypeLike = np.float64) -> tuple[Array, Array, Array]:
-        """Give targets and bounds in a precision."""
-        return as_type(self.targets, dtype), as_type(self.lower, dtype), as_type(self.upper, dtype)
-
-
 class GramMargins:
     """The dual on a kernel matrix, for solvers that take all variables at once.
 
     box: targets and bounds in float64.
     operator: K (x) R, or a sum of such products.
-    solves: solves with the operator plus ``rho I``, or near it.
+    make_solves: makes solves with the operator plus ``rho I``, or near it, for solvers that ask for them.
     is_linear: whether the model keeps weights on features, so that support rows do not matter.
     """
 
@@ -80,7 +45,7 @@ class GramMargins:
         self,
         box: MarginBox,
         operator: CoupledGram,
-        solves: ShiftedSolves,
+        make_solves: Callable[[], ShiftedSolves],
         dtype: npt.DTypeLike,
         *,
         is_linear: bool = False,
@@ -92,8 +57,12 @@ class GramMargins:
         self.is_semidefinite = all(isinstance(term.gram, FeatureGram) for term in operator.terms)
         self.dtype = np.dtype(dtype)
         self.targets, self.lower, self.upper = box.parts(dtype)
-        self.solves = solves
+        self._make_solves = make_solves
         self._last: tuple[Array, Array, Array | None, Settled] | None = None
+
+    @cached_property
+    def solves(self) -> ShiftedSolves:
+        return self._make_solves()
 
     def first_penalty(self) -> float:
         """Guess a penalty: scores are near the margins, variables near their bounds."""
@@ -103,12 +72,14 @@ class GramMargins:
         return max(guess, self.solves.smallest_penalty)
 
     def scores(self, *variables: RowsByLabels) -> tuple[Array, ...]:
-        """Compute the operator's product with every B."""
         products = self.operator.product(namespace(variables[0]).stack(variables, axis=1))
         return tuple(products[:, part, :] for part in range(len(variables)))
 
+    def objectives(self, variables: RowsByLabels) -> tuple[float, float]:
+        (scores,) = self.scores(variables)
+        return primal_value(self, variables, scores), dual_value(self, variables, scores)
+
     def coupled_labels(self) -> list[Array]:
-        """Give the sets of labels that the covariances couple: one label each, or all together."""
         every = np.arange(self.operator.n_labels)
         return [every] if self.is_coupled else list(every[:, None])
 
@@ -131,7 +102,7 @@ class GramMargins:
         return 4.0 * n * (rank + _ENTRY_WORK) * self.operator.n_labels
 
     def low_rank_factor(self) -> Array | None:
-        """Give the reflected features, the intercept's among them, whose dot products are K.
+        """Return the reflected features, the intercept's among them, whose dot products are K.
 
         Returns (n, r): none if K is not made of features, or R couples labels.
         """
@@ -155,7 +126,7 @@ class GramMargins:
     def settled(
         self, free: RowsByLabels, boxed: RowsByLabels, tol: float, weights: Array | None = None
     ) -> Settled:
-        """Give the result at B and V; rows that do not support V get no coefficient where the gap allows it.
+        """Return the result at B and V, without coefficients of rows that do not support V where it may.
 
         tol: the relative duality gap that leaving rows out may come to.
         weights (r, L): what takes the place of ``G^T B`` for features G.

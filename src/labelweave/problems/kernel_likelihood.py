@@ -132,6 +132,5 @@ class KernelLikelihood(NewtonProblem):
 
 
 def _largest(covariance: LabelCovariance) -> float:
-    """Compute the largest eigenvalue of a covariance, or 1 if it has none."""
     values, _ = covariance.spectrum()
     return float(values[0]) if len(values) else 1.0

@@ -60,8 +60,8 @@ from labelweave.problems.label_entries import (
     SampledEntries,
     ShiftedEntries,
 )
-from labelweave.problems.label_entries.dense_entries import BUDGET
-from labelweave.problems.label_entries.doubtful import listed_signs, read_doubts
+from labelweave.problems.label_entries.any_loss import BUDGET
+from labelweave.problems.label_entries.base import listed_signs, read_doubts
 from labelweave.problems.losses.entry_losses import ENTRY_LOSSES, EntryLoss, GradedEntryLoss, SquaredEntryLoss
 from labelweave.solvers.alternating_minimization import FactorPair, Improved
 from labelweave.solvers.trust_region_newton import FactorSolution, TrustRegionNewton
@@ -122,7 +122,6 @@ class LowRankFactors:
         return self._with_labels(features, features if self.sees_features else image, self.first)
 
     def pair_of(self, features: Array) -> FactorPair:
-        """Give the pair of a features' factor and the labels' factor to start from."""
         return self._with_labels(features, self.map.image(features), self.first)
 
     def _with_labels(self, features: Array, image: Array, factor: Array) -> FactorPair:
@@ -132,7 +131,6 @@ class LowRankFactors:
 
     @staticmethod
     def label_factor(pair: FactorPair) -> Array:
-        """Give the labels' factor, shape (q, k)."""
         return pair.labels if pair.label_factor is None else pair.label_factor
 
     def revived(self, pair: FactorPair, fresh: Callable[[], Array]) -> FactorPair:
@@ -189,14 +187,13 @@ class LowRankFactors:
         return self._with_labels(pair.features, pair.image, found.factor), found
 
     def refreshed(self, pair: FactorPair) -> FactorPair:
-        """Compute what the loss sees anew."""
         return self._with_labels(pair.features, self.map.image(pair.features), self.label_factor(pair))
 
     def objective(self, pair: FactorPair) -> float:
         return sum(self.loss_and_penalty(pair))
 
     def loss_and_penalty(self, pair: FactorPair) -> tuple[float, float]:
-        """Give the loss, which may be below 0 where targets are outside of 0 and 1, and the penalty."""
+        """Return the loss, which may be below 0 where targets are outside of 0 and 1, and the penalty."""
         loss = max(self.entries.least, float(self.entries.values(pair.image, pair.labels).sum()))
         features, labels = self._feature_gram(pair), self._label_gram(pair)
         if self.penalty == "trace_norm":
@@ -326,7 +323,7 @@ class FactorStep:
         return self._total(self.entries.values(image, self.fixed), factor, image)
 
     def steering(self, gradient: Array) -> Array:
-        """Give a gradient in single precision where that serves for steps; see :class:`FactorProblem`."""
+        """Return a gradient in single precision where that serves for steps; see :class:`FactorProblem`."""
         takes = self.entries.takes_single and self.map.takes_single and math.prod(gradient.shape) > 0
         serves = takes and is_usual(gradient) and not 0 < self.penalty < 1 / USUAL
         return as_type(gradient, namespace(gradient).float32) if serves else gradient
@@ -347,7 +344,7 @@ class FactorStep:
         return penalties
 
     def _sizes(self, weights: Array) -> tuple[Array, Array, Array | None]:
-        """Give a column (m or 1, 1) and a row (k,); their product plus the penalty is about the Hessian.
+        """Return a column (m or 1, 1) and a row (k,); their product plus the penalty is about the Hessian.
 
         It is so in the features' principal axes (m, m) where the map has some, the last item then.
         Without a penalty all features are scaled alike: steps then stay in the span of the rows of the
@@ -397,20 +394,22 @@ class StepPoint:
 class RowsLoss:
     """What the loss of some rows is made of.
 
-    factors: further factors of the entries' weights.
+    weights (n,): of the rows.
+    negative_weight: what the weights of entries that are not positive are multiplied with.
+    dtype: the type to compute in.
+    factors: further factors of the weights; those that differ by label or entry rule out quadratic forms.
     known: factors of scores that are known before the fit, of rows (n, c) and of labels (L, c).
     """
 
     labels: LabelMatrix
     weights: PerRow
     loss: str | EntryLoss
-    negative_weight: float
-    dtype: npt.DTypeLike
+    negative_weight: float = 1.0
+    dtype: npt.DTypeLike = np.float64
     factors: EntryWeights | None = None
     known: tuple[Array, Array] | None = None
 
     def rows(self, kept: slice) -> RowsLoss:
-        """Keep some rows."""
         return replace(
             self,
             labels=self.labels[kept],
@@ -420,54 +419,38 @@ class RowsLoss:
         )
 
     def entries(self, workers: Workers, budget: float = BUDGET) -> LabelEntries:
-        """Make it; see :func:`choose_entries`."""
-        weights = np.asarray(self.weights, self.dtype)
-        entries = choose_entries(
-            self.labels, self.loss, weights, self.negative_weight, workers, self.factors, budget
-        )
+        """Choose how the loss is computed.
+
+        budget: bytes for second derivatives of all entries; they are computed again where they take more.
+        Returns :class:`QuadraticEntries` for the squared loss without missing labels, :class:`SampledEntries`
+            where few entries are observed, else :class:`DenseEntries`; around known scores, if there are any.
+        """
+        entries = self._unshifted(workers, budget)
         if self.known is None:
             return entries
         return ShiftedEntries(entries, *(np.asarray(part, self.dtype) for part in self.known))
 
+    def _unshifted(self, workers: Workers, budget: float) -> LabelEntries:
+        labels, loss, factors = self.labels, make_entry_loss(self.loss), self.factors
+        weights, negative = np.asarray(self.weights, self.dtype), self.negative_weight
+        lists_all = labels.observed is not None
+        signs: Any = labels.observed if lists_all else labels.positives
+        if labels.doubts is not None:
+            labels, loss, factors = read_doubts(labels, loss, factors)
+            signs = listed_signs(labels)
+        if not lists_all:
+            own = loss.loss if isinstance(loss, GradedEntryLoss) else loss
+            if type(own) is SquaredEntryLoss and factors is None:  # not one that was made from it
+                return QuadraticEntries.from_pattern(labels.expected_positives, weights, negative, workers)
+        elif signs.nnz <= _DENSE_SHARE * signs.shape[0] * signs.shape[1]:
+            return SampledEntries.from_signs(loss, signs, weights, negative, workers, factors)
+        ones = np.ones(labels.n_labels, weights.dtype)
+        table = EntryTable(sp.csr_array(signs), lists_all, weights, ones, negative, factors)
+        return DenseEntries(loss, table, workers, budget)
+
 
 def make_entry_loss(loss: str | EntryLoss) -> EntryLoss:
-    """Make a loss from its name in ``ENTRY_LOSSES``, or take one."""
     return loss if isinstance(loss, EntryLoss) else ENTRY_LOSSES[loss]()
-
-
-def choose_entries(
-    labels: LabelMatrix,
-    loss: str | EntryLoss,
-    row_weights: npt.NDArray[Any],
-    negative_weight: float,
-    workers: Workers,
-    factors: EntryWeights | None = None,
-    budget: float = BUDGET,
-) -> LabelEntries:
-    """Choose how the loss of a label matrix is computed.
-
-    row_weights (n,): weights of the rows, of the type to compute in.
-    negative_weight: what the weights of entries that are not positive are multiplied with.
-    factors: further factors of the weights; those that differ by label or entry rule out the first form.
-    budget: bytes for second derivatives of all entries; they are computed again where they take more.
-    Returns :class:`QuadraticEntries` for the squared loss without missing labels, :class:`SampledEntries`
-        where few entries are observed, else :class:`DenseEntries`.
-    """
-    entry_loss, lists_all = make_entry_loss(loss), labels.observed is not None
-    signs: Any = labels.observed if lists_all else labels.positives
-    if labels.doubts is not None:
-        labels, entry_loss, factors = read_doubts(labels, entry_loss, factors)
-        signs = listed_signs(labels)
-    if not lists_all:
-        own = entry_loss.loss if isinstance(entry_loss, GradedEntryLoss) else entry_loss
-        if type(own) is SquaredEntryLoss and factors is None:  # not one that was made from it
-            targets = labels.expected_positives
-            return QuadraticEntries.from_pattern(targets, row_weights, negative_weight, workers)
-    elif signs.nnz <= _DENSE_SHARE * signs.shape[0] * signs.shape[1]:
-        return SampledEntries.from_signs(entry_loss, signs, row_weights, negative_weight, workers, factors)
-    ones = np.ones(labels.n_labels, row_weights.dtype)
-    table = EntryTable(sp.csr_array(signs), lists_all, row_weights, ones, negative_weight, factors)
-    return DenseEntries(entry_loss, table, workers, budget)
 
 
 def _orthonormal(gram: Array, dtype: np.dtype[Any], above: float = 1.0) -> tuple[Array, Array]:

@@ -1,9 +1,13 @@
-"""The max-margin dual on the kernel matrix of some rows, in the form that fits."""
+"""The max-margin dual on the kernel matrix of some rows, held and factorised within a memory budget.
+
+The budget is for what grows with pairs of rows: the matrix, its factors and the
+panels in which it is computed.  About thirty arrays of rows x labels come on top.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,17 +23,90 @@ from labelweave.foundation.arrays.linear_algebra import as_type
 from labelweave.foundation.costs import MULTIPLICATIONS, warn_of_time
 from labelweave.labels.covariance import LabelCovariance
 from labelweave.problems.coupled_gram import CoupledGram, GramTerm
-from labelweave.problems.gram_margins import GramMargins, MarginBox
-from labelweave.problems.memory_plan import check_feature_bytes, plan_gram
-from labelweave.problems.resources import Resources
+from labelweave.problems.gram_margins import GramMargins
+from labelweave.problems.kernel_row_margins import MarginBox, Resources
 from labelweave.problems.shifted_solves import CholeskySolves, SpectralSolves
 from labelweave.solvers.box_dual import ShiftedSolves
 
+_LARGEST_FULL_SPECTRUM = 2500  # rows; eigenvalues of so many take about 4 s
+_LARGEST_RANK = 1500
+_ROWS_A_RANK = 20
+_LABELS_A_RANK = 20  # so that the factor takes about as long as ten rounds
+_USUAL_RANK = 100  # at least, where there are rows and memory for it
+_SMALLEST_RANK = 4
+_PANEL_BYTES = 64e6  # for the blocks in which a matrix is computed that is not kept
+_SMALLEST_PANEL_BYTES = 2e5
+_FACTOR_COPIES = 2  # of rows x rank, while a low-rank factor is made
 _PRODUCT_STEPS = 20
 _ROUNDS, _ENTRY_WORK = (
     25,
     100.0,
 )  # of a usual fit; multiplications that take as long as an entry of the kernel
+
+
+@dataclass(frozen=True)
+class GramPlan:
+    """What to do.
+
+    is_stored: whether the matrix is kept.
+    panel_bytes: memory for panels of a matrix that is not kept.
+    """
+
+    factorization: str
+    is_stored: bool
+    rank: int
+    panel_bytes: float
+
+
+def plan_gram(n_rows: int, resources: Resources, is_diagonal: bool, n_labels: int) -> GramPlan:
+    """Choose what fits.
+
+    is_diagonal: whether labels are independent, so that a Cholesky factor serves.
+    n_labels: labels, since making a factor of rank r costs as much as r / L rounds.
+    Raises ValueError if the budget is too small, with the smallest that is not.
+    """
+    size, budget = np.dtype(resources.dtype).itemsize, resources.budget
+    factorization = resources.factorization
+    table = float(n_rows) ** 2 * size
+    needed = {"cholesky": 2 * table, "eigenvalues": table + 4 * float(n_rows) ** 2 * 8}
+    if factorization == "auto":
+        exact = "cholesky" if is_diagonal else "eigenvalues"
+        small = is_diagonal or n_rows <= _LARGEST_FULL_SPECTRUM
+        factorization = exact if small and needed[exact] <= budget else "incomplete_cholesky"
+    if factorization in needed:
+        _require(needed[factorization], budget, f"factorization={factorization!r} of {n_rows} rows")
+        return GramPlan(factorization, is_stored=True, rank=n_rows, panel_bytes=0)
+    wanted = max(_USUAL_RANK, min(_LARGEST_RANK, n_rows // _ROWS_A_RANK, _LABELS_A_RANK * n_labels))
+    wanted, a_rank = min(n_rows, wanted), float(_FACTOR_COPIES * n_rows * size)
+    if table + wanted * a_rank <= budget:
+        return GramPlan("incomplete_cholesky", is_stored=True, rank=wanted, panel_bytes=0)
+    what = f"blocks and a factor of the kernel matrix of {n_rows} rows"
+    _require(_SMALLEST_RANK * a_rank + _SMALLEST_PANEL_BYTES, budget, what)
+    panel_bytes = max(_SMALLEST_PANEL_BYTES, min(_PANEL_BYTES, budget / 4))
+    rank = int(min(wanted, (budget - panel_bytes) / a_rank))
+    return GramPlan("incomplete_cholesky", is_stored=False, rank=rank, panel_bytes=panel_bytes)
+
+
+def feature_bytes(n_rows: int, n_features: int) -> float:
+    """Estimate the memory for dense features and their factor, in double and single precision."""
+    return 24.0 * n_rows * (n_features + 1)
+
+
+def check_feature_bytes(n_rows: int, n_features: int, budget: float) -> None:
+    """Refuse features that do not fit.
+
+    Raises ValueError if the budget is too small, with the smallest that is not.
+    """
+    what = f"the factor of {n_rows} rows of {n_features} features"
+    _require(feature_bytes(n_rows, n_features), budget, what)
+
+
+def _require(needed: float, budget: float, what: str) -> None:
+    if needed > budget:
+        raise ParameterError(
+            f"`memory_budget` is {budget / 1e6:g} MB, too small for {what}; give at least "
+            f"{np.ceil(needed / 1e5) / 10:g} MB."
+        )
 
 
 def feature_margins(
@@ -49,8 +126,10 @@ def feature_margins(
     workers = resources.workers
     check_feature_bytes(*features.shape, resources.budget)
     gram = FeatureGram(features, constant, resources.dtype, workers)
-    spectrum = _of_type(feature_spectrum(gram), resources.dtype)
-    solves = SpectralSolves(spectrum, covariance, workers)
+
+    def solves() -> ShiftedSolves:
+        return SpectralSolves(_of_type(feature_spectrum(gram), resources.dtype), covariance, workers)
+
     return GramMargins(box, _one_term(gram, covariance, workers), solves, resources.dtype, is_linear=True)
 
 
@@ -79,14 +158,15 @@ def kernel_margins(
         _warn_of_rounds(box, resources)
     stored = (gram or StoredGram.from_source(source, constant, dtype, workers)) if plan.is_stored else None
     held: Gram = stored or StreamedGram(source, constant, dtype, workers, plan.panel_bytes)
-    solves: ShiftedSolves
-    if stored and plan.factorization == "cholesky":
-        solves = CholeskySolves(stored, workers)
-    elif stored and plan.factorization == "eigenvalues":
-        solves = SpectralSolves(_of_type(full_spectrum(stored), dtype), covariance, workers)
-    else:
+
+    def solves() -> ShiftedSolves:
+        if stored and plan.factorization == "cholesky":
+            return CholeskySolves(stored, workers)
+        if stored and plan.factorization == "eigenvalues":
+            return SpectralSolves(_of_type(full_spectrum(stored), dtype), covariance, workers)
         spectrum = leading_spectrum(held, plan.rank, workers, resources.seed)
-        solves = SpectralSolves(spectrum, covariance, workers)
+        return SpectralSolves(spectrum, covariance, workers)
+
     return GramMargins(box, _one_term(held, covariance, workers), solves, dtype)
 
 
@@ -109,13 +189,14 @@ def sum_margins(
         )
     grams = [StoredGram.from_source(source, constant, dtype, workers) for source, _ in terms]
     covariances = [covariance for _, covariance in terms]
-    of_rows, of_labels = _nearest_product([gram.table for gram in grams], covariances)
-    table = sum(share * gram.table for share, gram in zip(of_rows, grams, strict=True))
-    spectrum = _of_type(full_spectrum(StoredGram(np.asarray(table, dtype), workers)), dtype)
-    mean = LabelCovariance.dense(
-        sum(share * covariance.to_dense() for share, covariance in zip(of_labels, covariances, strict=True))
-    )
-    solves = SpectralSolves(replace(spectrum, is_exact=False), mean, workers)
+
+    def solves() -> ShiftedSolves:
+        of_rows, of_labels = _nearest_product([gram.table for gram in grams], covariances)
+        table = sum(share * gram.table for share, gram in zip(of_rows, grams, strict=True))
+        spectrum = _of_type(full_spectrum(StoredGram(np.asarray(table, dtype), workers)), dtype)
+        mean = sum(share * one.to_dense() for share, one in zip(of_labels, covariances, strict=True))
+        return SpectralSolves(replace(spectrum, is_exact=False), LabelCovariance.dense(mean), workers)
+
     parts = [GramTerm(gram, covariance) for gram, covariance in zip(grams, covariances, strict=True)]
     return GramMargins(box, CoupledGram(parts, 0.0, workers), solves, dtype)
 

@@ -20,8 +20,8 @@ import scipy.sparse as sp
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.loops import WIDTH
-from labelweave.problems.independent_margins import IndependentMargins
 from labelweave.problems.margin_dual import MarginData, MarginPoint, OrderedRows
+from labelweave.problems.swept_margins import IndependentMargins
 from labelweave.solvers.frame import State, relative_gap
 
 _STEPS = np.iinfo(np.int16).max  # of a label's scale that its largest weight has
@@ -50,12 +50,10 @@ class KeptBlock:
 
     @property
     def gap_before(self) -> float:
-        """The relative gap before pruning."""
         return relative_gap(*self.values_before[:2])
 
     @property
     def gap(self) -> float:
-        """The relative gap of what is kept."""
         return relative_gap(self.primal, self.values_before[1])
 
 
@@ -78,7 +76,7 @@ class KeptWeights:
     intercepts: Array
 
 
-class LabelBlock(IndependentMargins):
+class MarginBlock(IndependentMargins):
     """One block of labels, solved and then pruned."""
 
     def __init__(self, data: OrderedRows, labels: Array, dtype: npt.DTypeLike) -> None:
@@ -86,11 +84,10 @@ class LabelBlock(IndependentMargins):
         self.of_all, self.keeps_zeros = labels[self.label_order], False
 
     def columns(self, point: MarginPoint) -> tuple[Array, ...]:
-        """Give what changes with a label: weights, variables, intercepts and sums, labels last."""
+        """Return what changes with a label: weights, variables, intercepts and sums, labels last."""
         return point.weights[0], point.beta[0], point.intercepts[0], point.moves.totals[0]
 
     def primal(self, point: MarginPoint) -> Array:
-        """Compute the primal value of each label at the weights in use, shape (WIDTH,)."""
         weights, beta, intercepts, _ = self.columns(point)
         hinge = self.sums(self.label_blocks[0], beta, weights, intercepts)[0]
         return self._primal(hinge, weights, intercepts)
@@ -143,26 +140,21 @@ class MarginBlocks:
         self.groups = [order[start : start + WIDTH] for start in range(0, len(order), WIDTH)]
         self.n_blocks, self.zero_losses = len(self.groups), _zero_losses(data)
 
-    def block(self, number: int) -> LabelBlock:
-        """Make a block."""
-        return LabelBlock(self.ordered, self.groups[number], self.ordered.dtype)
+    def block(self, number: int) -> MarginBlock:
+        return MarginBlock(self.ordered, self.groups[number], self.ordered.dtype)
 
     def each_block(self, of_block: Callable[[Any, int], Any], blocks: Iterable[int]) -> list[Any]:
-        """Call a function of this and of some blocks, on all threads."""
         return self.workers.map(partial(of_block, self), list(blocks))
 
     def values(self, blocks: Sequence[KeptBlock]) -> tuple[float, float]:
-        """Give primal and dual value of the first blocks, with weights of 0 in all others."""
         left = np.concatenate([*self.groups[len(blocks) :], np.empty(0, np.intp)])
         primal = sum(block.primal for block in blocks) + float(self.zero_losses[left].sum())
         return primal, sum(block.values_before[1] for block in blocks)
 
     def cost(self, blocks: Sequence[KeptBlock]) -> dict[str, float]:
-        """Say what pruning cost, see :func:`cost_of_blocks`."""
         return cost_of_blocks(blocks, *self.values(blocks))
 
     def solution(self, blocks: Sequence[KeptBlock]) -> KeptWeights:
-        """Put the weights of the first blocks together; those of the others are 0."""
         n_labels, d = len(self.zero_losses), self.ordered.data.features.shape[1]
         scales, intercepts = np.ones(n_labels), np.zeros(n_labels)
         counts = np.zeros(n_labels, np.int64)

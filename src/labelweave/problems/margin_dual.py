@@ -83,7 +83,6 @@ class MarginData:
         return self.covariance.is_diagonal and not self.features.is_sparse and not self.squared
 
     def rows(self, kept: Array) -> MarginData:
-        """Keep some rows, in the order given."""
         features, labels = self.features.rows(kept), self.labels[kept]
         return replace(self, features=features, labels=labels, upper=self.upper[kept])
 
@@ -220,7 +219,7 @@ class MarginDual(ABC):
         self.known = None if data.mean is None else self._padded(data.mean.weights().T, np.float64)
 
     def _ordered_labels(self) -> Array:
-        """Give the numbers of labels in the order in which they go into blocks."""
+        """Return the numbers of labels in the order in which they go into blocks."""
         return np.argsort(-self.data.labels.positive_counts(), kind="stable")
 
     def _blocks_of(self, dtype: npt.DTypeLike) -> tuple[Array, Array, list[LabelBlock]]:
@@ -238,7 +237,7 @@ class MarginDual(ABC):
         return padded
 
     def start(self, dual: RowsByLabels | None = None) -> MarginPoint:
-        """Give the point 0, or that of dual variables, clipped to their bounds.
+        """Return the point 0, or that of dual variables, clipped to their bounds.
 
         Rows without any variable, such as those that an earlier fit did not have, are visited once.
         """
@@ -259,7 +258,7 @@ class MarginDual(ABC):
         return point
 
     def dual(self, point: MarginPoint) -> RowsByLabels:
-        """Give the dual variables, in float64, rows and labels in the order of the data."""
+        """Return the dual variables, in float64, rows and labels in the order of the data."""
         wide = point.beta.transpose(1, 0, 2).reshape(self.n_rows, -1)
         table = np.empty((self.n_rows, self.data.labels.n_labels))
         table[self.row_order] = wide[:, np.argsort(self.label_order)]
@@ -272,7 +271,7 @@ class MarginDual(ABC):
         return self.workers.map(of_block, list(blocks))
 
     def _at_zero(self) -> MarginPoint:
-        """Give the point 0; one allocation a table, large enough for the system's large pages."""
+        """Return the point 0; one allocation a table, large enough for the system's large pages."""
         slabs, d = len(self.label_blocks), self.data.features.shape[1]
         shapes = (slabs, self.n_rows, WIDTH), (slabs, d, WIDTH), (self.n_blocks, self.n_rows), (slabs, WIDTH)
         point = MarginPoint(*(np.zeros(shape, self.dtype) for shape in shapes))
@@ -299,7 +298,7 @@ class MarginDual(ABC):
         mean_gain: float,
     ) -> tuple[float, float, int]:  # fmt: skip
         """Sweep; see :meth:`labelweave.solvers.dual_coordinate_ascent.BoxDual.round`."""
-        from labelweave.foundation.loops.visits import in_runs, rows_above
+        from labelweave.foundation.loops.coordinate_ascent import in_runs, rows_above
 
         gains, met_gap, visits = self.gains(point, block), 0.0, 0
         for number, order in enumerate(orders):
@@ -312,7 +311,6 @@ class MarginDual(ABC):
         return met_gap, mean_gain, visits
 
     def gains(self, point: MarginPoint, block: int) -> Array:
-        """Give the dual gain of each row's last visit."""
         return np.asarray(point.gains[block])
 
     @abstractmethod
@@ -336,21 +334,19 @@ class MarginDual(ABC):
 
     @property
     def exact_rows(self) -> tuple[Any, ...]:
-        """The rows in double precision."""
         return self.ordered.exact_rows
 
     @cached_property
     def exact_blocks(self) -> list[LabelBlock]:
-        """The label blocks in double precision."""
         return self._blocks_of(np.float64)[2]
 
     def bounds(self, block: LabelBlock) -> Array:
-        """Give the largest sizes of variables, (n, 1) or (n, WIDTH)."""
+        """Return the largest sizes of variables, (n, 1) or (n, WIDTH)."""
         upper = block.upper.reshape(self.n_rows, -1)
         return np.where(upper > 0, np.inf, upper) if self.data.squared else upper
 
     def exact_beta(self, point: MarginPoint, block: int) -> Array:
-        """Give variables in double precision, within their bounds to the last bit, as a copy.
+        """Return variables in double precision, within their bounds to the last bit, as a copy.
 
         Rounding may have carried a variable just past its bound.
         """

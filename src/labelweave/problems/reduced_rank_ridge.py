@@ -83,7 +83,6 @@ class RidgeSizes:
     def of(
         cls, explicit: FeatureMatrix | None, source: GramSource | None, constant: float, n_labels: int
     ) -> RidgeSizes:
-        """Measure, as of :meth:`ReducedRankRidge.of`."""
         if explicit is None:
             assert source is not None, "there are features or a kernel"
             trace = float(source.diagonal().sum()) + source.n_rows * constant**2
@@ -94,7 +93,6 @@ class RidgeSizes:
 
     @property
     def side(self) -> int:
-        """The side of the matrix that is factorised."""
         if self.features is None:
             return self.rows
         return self.features if self.by_features else min(self.rows, self.features)
@@ -137,7 +135,6 @@ class NormalEquations:
     def of(
         cls, constant: float, workers: Workers, features: FeatureMatrix, roots: PerRow, scaled: sp.csr_array
     ) -> NormalEquations:
-        """Sum over rows, given the roots of their weights, and with those their labels (n, L)."""
         table = _with_constant(features, constant, roots)
         product = table.T @ scaled
         right = np.ascontiguousarray(product.toarray() if sp.issparse(product) else product)
@@ -233,7 +230,7 @@ class ReducedRankRidge:
         return eps * (self.squares + moved) + share**2 * stored
 
     def _solve(self, regularization: float) -> tuple[Array, Array, Array]:
-        """Give Z* or A*, and the eigenvalues and eigenvectors of M, the largest first."""
+        """Return Z* or A*, and the eigenvalues and eigenvectors of M, the largest first."""
         matrix = copied(self.normal) if self.is_kept else self.normal
         solution = shifted_factor(matrix, regularization, self.workers).solve(self.right)
         other = self.right - regularization * solution if self.by_rows else solution

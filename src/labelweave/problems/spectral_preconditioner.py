@@ -71,7 +71,7 @@ def row_basis(
 
 
 def _leading(matrix: Array) -> tuple[Array, Array, Array]:
-    """Give eigenvalues and eigenvectors, and which of them are more than rounding."""
+    """Return eigenvalues and eigenvectors, and which of them are more than rounding."""
     values, vectors = np.linalg.eigh(matrix)
     return values, vectors, values > _NEGLIGIBLE * max(values.max(initial=0.0), np.finfo(float).tiny)
 
@@ -116,7 +116,6 @@ class _Weights:
         self.plus = _rank_one(second, basis.sums, ties)
 
     def times(self, inner: Array) -> Array:
-        """Multiply, for inner products of shape (r, k)."""
         product = self.diagonal * inner
         for sign, (side, scale) in ((-1.0, self.minus), (1.0, self.plus)):
             product += sign * scale * side * (side * inner).sum(axis=0)
@@ -124,7 +123,7 @@ class _Weights:
 
 
 def _rank_one(diagonal: Array, sums: Array, ties: Array) -> tuple[Array, Array]:
-    """Give p and b with ``(diag + t s s^T)^-1 = diag^-1 - b p p^T``, for every column of the diagonals."""
+    """Return p and b with ``(diag + t s s^T)^-1 = diag^-1 - b p p^T``, for every column of the diagonals."""
     side = sums[:, None] / diagonal
     return side, ties / (1.0 + ties * (sums[:, None] * side).sum(axis=0))
 
@@ -151,7 +150,6 @@ class SpectralPreconditioner:
         self.weights = [_Weights(basis, modes.values, ties) for basis in self.bases]
 
     def apply(self, residual: Array, image: Array) -> tuple[Array, Array]:
-        """Compute ``M^-1 r`` and ``K M^-1 r``, all of shape (n, groups, L)."""
         solution, its_image = np.empty_like(residual), np.empty_like(image)
         modes, workers = self.modes, self.workers
         for group, (basis, weights) in enumerate(zip(self.bases, self.weights, strict=True)):

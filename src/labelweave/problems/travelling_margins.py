@@ -20,7 +20,7 @@ A visit is a function of the rows, of the *traveller* (weights, intercepts and w
 *seat* (the variables of these rows in this block); it gives a traveller and a seat and changes nothing in
 place.
 
-Intercepts are moved as in :mod:`labelweave.problems.independent_margins`, but at the end of a round, when
+Intercepts are moved as in :mod:`labelweave.problems.swept_margins`, but at the end of a round, when
 all rows have answered the last move: after every visit they would run ahead of the rows that are still to
 be visited.  They never go back to the constant feature, which couples all rows: with it 6,000 rows of RCV1
 in 16 partitions are at a gap of 2e-1 after 100 rounds, which take 39 without.  What makes a label lag there
@@ -52,9 +52,8 @@ import numpy as np
 
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.loops import WIDTH
-from labelweave.problems.coupled_margins import CoupledMargins
-from labelweave.problems.independent_margins import IndependentMargins, Moves, objectives_of
 from labelweave.problems.margin_dual import LabelBlock, MarginDual, MarginPoint, OrderedRows
+from labelweave.problems.swept_margins import CoupledMargins, IndependentMargins, Moves, objectives_of
 from labelweave.solvers.dual_coordinate_ascent import IDLE_GAIN, RUN
 from labelweave.solvers.frame import State
 
@@ -116,7 +115,6 @@ class Piece(NamedTuple):
     generator: np.random.Generator
 
     def rows(self, n_rows: int) -> Array:
-        """Give the rows, run by run."""
         runs = np.array_split(self.generator.permutation(-(-n_rows // RUN)), self.n_pieces)[self.number]
         rows = (runs[:, None] * RUN + np.arange(RUN)).ravel()
         return np.asarray(rows[rows < n_rows])
@@ -143,7 +141,6 @@ class Visited(MarginDual):
         return len(self.label_blocks), WIDTH
 
     def first_traveller(self) -> Traveller:
-        """Give the traveller at the point 0."""
         begin = self._at_zero()
         return Traveller(
             weights=begin.weights,
@@ -165,7 +162,6 @@ class Visited(MarginDual):
         return min(1.0, traveller.damping * self._usual_norm)
 
     def first_seat(self) -> Seat:
-        """Give the seat at the point 0."""
         beta = np.zeros((self._shape[0], self.n_rows, WIDTH), self.dtype)
         return Seat(beta=beta, gains=np.zeros(self.n_rows, self.dtype), mean_gain=0.0)
 

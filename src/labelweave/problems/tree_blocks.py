@@ -27,7 +27,7 @@ from labelweave.foundation.arrays import Workers
 from labelweave.foundation.loops import WIDTH
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.label_tree import LabelTree
-from labelweave.problems.margin_blocks import KeptBlock, LabelBlock, cost_of_blocks
+from labelweave.problems.margin_blocks import KeptBlock, MarginBlock, cost_of_blocks
 from labelweave.problems.margin_dual import MarginData, MarginPoint, OrderedRows
 
 _SAMPLED_NODES = 64  # for estimates
@@ -55,7 +55,7 @@ class TreeWeights:
 
 
 def column_type(widest: int) -> npt.DTypeLike:
-    """Give the type that says which column of a node, of ``widest`` at most, a weight is of."""
+    """Return the type that says which column of a node, of ``widest`` at most, a weight is of."""
     return np.uint8 if widest <= 2**8 else np.uint16 if widest <= 2**16 else np.int32
 
 
@@ -81,7 +81,7 @@ class NodeRows:
     used: Array | None
 
 
-class NodeBlock(LabelBlock):
+class NodeBlock(MarginBlock):
     """Some columns of one node.
 
     of_tree: which columns of the tree the labels of the rows are.
@@ -94,7 +94,7 @@ class NodeBlock(LabelBlock):
     def kept(
         self, point: MarginPoint, weights: Array, intercepts: Array, before: Any, *, is_short: bool
     ) -> KeptBlock:
-        """Measure weights as :meth:`LabelBlock.kept` does; features are those of the data."""
+        """Measure weights as :meth:`MarginBlock.kept` does; features are those of the data."""
         block = super().kept(point, weights, intercepts, before, is_short=is_short)
         features = block.features if self.used is None else self.used[block.features].astype(np.int32)
         return replace(block, labels=self.of_tree[block.labels], features=features)
@@ -112,17 +112,14 @@ class TreeOutline:
         self.n_blocks = len(zero_losses)
 
     def outline(self) -> TreeOutline:
-        """Give it without rows."""
         return TreeOutline(self.tree, self.zero_losses, is_short=self.is_short)
 
     def values(self, blocks: Sequence[KeptBlock]) -> tuple[float, float]:
-        """Give primal and dual value of the first blocks, with weights of 0 in all others."""
         left = float(self.zero_losses[len(blocks) :].sum())
         primal = sum(block.primal for block in blocks) + left
         return primal, sum(block.values_before[1] for block in blocks)
 
     def solution(self, blocks: Sequence[KeptBlock]) -> TreeWeights:
-        """Put the weights of the first blocks together; those of the others are 0."""
         tree = self.tree
         scales, intercepts = np.ones(len(tree.targets)), np.zeros(len(tree.targets))
         of_node: list[list[KeptBlock]] = [[] for _ in range(tree.n_nodes)]
@@ -195,14 +192,13 @@ class TreeBlocks(TreeOutline):
         return self.sees_all and bool(self.tree.targets[columns[0]] >= 0)
 
     def rows_of(self, columns: Array) -> Array | None:
-        """Give the rows that columns of a node learn from; None for all."""
+        """Return the rows that columns of a node learn from; None for all."""
         return None if self._is_of_all(columns) else self._rows_above(int(self.tree.owners[columns[0]]))
 
     def _rows_above(self, node: int) -> Array | None:
         return self.rows_below[int(self.tree.columns_above[node])] if node else None
 
     def block(self, number: int) -> NodeBlock:
-        """Make a block."""
         columns = self.groups[number]
         if self._is_of_all(columns):
             return self._block_of_all(columns)
@@ -212,7 +208,6 @@ class TreeBlocks(TreeOutline):
         return NodeBlock(shared.ordered, columns - shared.first, of_tree, shared.used)
 
     def _block_of_all(self, columns: Array) -> NodeBlock:
-        """Make a block of labels that learn from all rows."""
         ordered, labels = self._all_rows(), self.tree.targets[columns]
         if self._entries is None:
             return NodeBlock(ordered, labels, self.tree.columns_of_labels, None)
@@ -221,7 +216,6 @@ class TreeBlocks(TreeOutline):
         return NodeBlock(some, np.arange(len(columns)), columns, None)
 
     def _node_rows(self, node: int) -> NodeRows:
-        """Put the rows that reach a node in order."""
         columns = np.arange(self.tree.ends[node], self.tree.ends[node + 1])
         rows, features, used = self._rows_above(node), self.features, None
         upper = self._upper_of(columns, rows)
@@ -252,7 +246,7 @@ class TreeBlocks(TreeOutline):
         return len(np.unique(own.rows(rows).data.indices))
 
     def _upper_of(self, columns: Array, rows: Array | None) -> Array:
-        """Give the weights of rows (r,), all where None, or of entries (r, columns) with their own."""
+        """Return the weights of rows (r,), all where None, or of entries (r, columns) with their own."""
         upper = self.upper if rows is None else self.upper[rows]
         if self._entries is None:
             return upper
@@ -281,7 +275,6 @@ class TreeBlocks(TreeOutline):
         return LabelMatrix(positives, sp.csr_array(are_seen | (positives.toarray() > 0)))
 
     def _zero_losses(self) -> Array:
-        """Sum the losses of each block where all weights are 0."""
         found = []
         for columns in self.groups:
             rows = self.rows_of(columns)
@@ -296,51 +289,21 @@ class TreeBlocks(TreeOutline):
         return np.array(found)
 
 
-class ForestOutline:
-    """What there is to know of the blocks of several trees, one tree after the other, without their rows."""
+class ForestBlocks:
+    """The blocks of several trees over the same rows, one tree after the other.
 
-    def __init__(self, parts: Sequence[TreeOutline]) -> None:
-        self.is_short, self._outlines = parts[0].is_short, list(parts)
+    parts: the trees; outlines alone where another place makes the blocks.
+    """
+
+    def __init__(self, parts: Sequence[Any]) -> None:
+        self.parts: list[TreeBlocks] = list(parts)
+        self.is_short = self.parts[0].is_short
         self.ends = np.cumsum([0, *(part.n_blocks for part in parts)])
         self.n_blocks = int(self.ends[-1])
 
     @property
     def trees(self) -> list[LabelTree]:
-        """The trees."""
-        return [part.tree for part in self._outlines]
-
-    def block(self, number: int) -> NodeBlock:
-        """Make a block."""
-        raise NotImplementedError
-
-    def each_block(self, of_block: Callable[[Any, int], Any], blocks: Iterable[int]) -> list[Any]:
-        """Call a function of all blocks and of some, at the same time."""
-        raise NotImplementedError
-
-    def _by_tree(self, blocks: Sequence[KeptBlock]) -> list[tuple[TreeOutline, Sequence[KeptBlock]]]:
-        ends = pairwise(self.ends)
-        return [(part, blocks[a:b]) for part, (a, b) in zip(self._outlines, ends, strict=True)]
-
-    def values(self, blocks: Sequence[KeptBlock]) -> tuple[float, float]:
-        """Give primal and dual value of the first blocks, with weights of 0 in all others."""
-        primals, duals = zip(*(part.values(some) for part, some in self._by_tree(blocks)), strict=True)
-        return sum(primals), sum(duals)
-
-    def cost(self, blocks: Sequence[KeptBlock]) -> dict[str, float]:
-        """Say what pruning cost, see :func:`cost_of_blocks`."""
-        return cost_of_blocks(blocks, *self.values(blocks))
-
-    def solution(self, blocks: Sequence[KeptBlock]) -> list[TreeWeights]:
-        """Put the weights of the first blocks together, a tree each."""
-        return [part.solution(some) for part, some in self._by_tree(blocks)]
-
-
-class Forest(ForestOutline):
-    """The blocks of several trees over the same rows."""
-
-    def __init__(self, parts: Sequence[TreeBlocks]) -> None:
-        super().__init__(parts)
-        self.parts = list(parts)
+        return [part.tree for part in self.parts]
 
     def block(self, number: int) -> NodeBlock:
         part = int(np.searchsorted(self.ends, number, side="right")) - 1
@@ -349,13 +312,27 @@ class Forest(ForestOutline):
     def each_block(self, of_block: Callable[[Any, int], Any], blocks: Iterable[int]) -> list[Any]:
         return self.parts[0].workers.map(partial(of_block, self), list(blocks))
 
+    def values(self, blocks: Sequence[KeptBlock]) -> tuple[float, float]:
+        primals, duals = zip(*(part.values(some) for part, some in self._by_tree(blocks)), strict=True)
+        return sum(primals), sum(duals)
+
+    def cost(self, blocks: Sequence[KeptBlock]) -> dict[str, float]:
+        return cost_of_blocks(blocks, *self.values(blocks))
+
+    def solution(self, blocks: Sequence[KeptBlock]) -> list[TreeWeights]:
+        return [part.solution(some) for part, some in self._by_tree(blocks)]
+
     def possible_weights(self) -> float:
         """Guess how many weights there may be at most, see :meth:`TreeBlocks.possible_weights`."""
         return len(self.parts) * self.parts[0].possible_weights()
 
+    def _by_tree(self, blocks: Sequence[KeptBlock]) -> list[tuple[TreeOutline, Sequence[KeptBlock]]]:
+        ends = pairwise(self.ends)
+        return [(part, blocks[a:b]) for part, (a, b) in zip(self.parts, ends, strict=True)]
+
 
 def _ends(counts: Any) -> Array:
-    """Give where parts of some lengths begin and end, in eight bytes, as sums may pass 2^31."""
+    """Return where parts of some lengths begin and end, in eight bytes, as sums may pass 2^31."""
     return np.concatenate([[0], np.cumsum(np.asarray(counts, np.int64), dtype=np.int64)])
 
 
@@ -377,7 +354,7 @@ def _by_feature(blocks: Sequence[KeptBlock], first: int, kind: Any, number: Any)
 
 
 def _weights_by_sign(labels: LabelMatrix, entries: Any) -> tuple[sp.csc_array, sp.csc_array]:
-    """Give the weights of positive entries, and how far those of others are below 1, or 0.
+    """Return the weights of positive entries, and how far those of others are below 1, or 0.
 
     A positive entry of weight 0 is none.
     """

@@ -37,9 +37,8 @@ from labelweave.solvers.box_dual import (
     dual_value_above,
     primal_value,
 )
-from labelweave.solvers.box_newton import newton_steps
+from labelweave.solvers.box_ends import interior_steps, interior_work, newton_steps
 from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord, relative_gap
-from labelweave.solvers.interior_point import interior_steps, interior_work
 
 _RELAXATION = 1.6
 _INEXACT_STEPS = 3  # between renewals of the correction
@@ -73,7 +72,7 @@ class _Point(NamedTuple):
     left_out: Array
 
     def beyond(self, other: _Point, share: float) -> _Point:
-        """Give ``self + share (self - other)``."""
+        """Return ``self + share (self - other)``."""
         if share == 0:
             return self
         return _Point(*(mine + share * (mine - theirs) for mine, theirs in zip(self, other, strict=True)))
@@ -163,7 +162,6 @@ class SplitState(State):
 
     @property
     def passed(self) -> int:
-        """Rounds in this precision."""
         return self.rounds - self.begun
 
 
@@ -422,7 +420,6 @@ def _balanced(problem: SplitDual, state: SplitState) -> SplitState:
 
 
 def _measured(problem: SplitDual, state: SplitState) -> tuple[BestPoints, Array]:
-    """Compute the objectives where the run stands, keep the best, and give the scores of B."""
     free_scores, boxed_scores = problem.scores(state.free, state.boxed)
     best = state.best.with_primal(problem, state.free, free_scores)
     return best.with_dual(problem, state.boxed, boxed_scores)[0], free_scores

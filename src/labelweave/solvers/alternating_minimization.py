@@ -45,7 +45,7 @@ class PairProblem(Protocol):
     """An objective of two factors that can be improved in turn."""
 
     def start(self) -> FactorPair:
-        """Give the factors to begin with."""
+        """Return the factors to begin with."""
 
     def improve_features(self, pair: FactorPair, solver: TrustRegionNewton) -> Improved:
         """Lower the objective by the features' factor."""
@@ -57,7 +57,7 @@ class PairProblem(Protocol):
         """Compute the objective."""
 
     def loss_and_penalty(self, pair: FactorPair) -> tuple[float, float]:
-        """Give the two parts of the objective; the penalty is never below 0."""
+        """Return the two parts of the objective; the penalty is never below 0."""
 
 
 @dataclass(frozen=True, kw_only=True)

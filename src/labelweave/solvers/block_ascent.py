@@ -45,7 +45,7 @@ class BlockDual(Protocol):
     """Whether scores are kept in so low a precision that they need to be made anew now and then."""
 
     def start(self) -> tuple[Array, Array]:
-        """Give variables B, all 0, and their scores."""
+        """Return variables B, all 0, and their scores."""
 
     def cache_content(self) -> Any:
         """Tell which kernel rows are at hand."""
@@ -54,7 +54,7 @@ class BlockDual(Protocol):
         """Have these kernel rows at hand."""
 
     def rows_at_hand(self) -> Array | None:
-        """Give the rows that cost less to visit; None where all cost the same."""
+        """Return the rows that cost less to visit; None where all cost the same."""
 
     def ascend(self, beta: Array, scores: Array, rows: Array) -> None:
         """Move the variables of different rows, at most ``block_rows``, then the scores of all rows."""
@@ -63,11 +63,11 @@ class BlockDual(Protocol):
         """Compute primal and dual value; ``shares`` receives every row's share of the gap."""
 
     def settled(self, beta: Array) -> Any:
-        """Give the point, which is primal and dual, with scores made anew in double precision."""
+        """Return the point, which is primal and dual, with scores made anew in double precision."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlockState(State):
+class BlockAscentState(State):
     """Where a run stands; arrays are changed in place.
 
     beta, scores (n, L): the variables and K B R.
@@ -89,7 +89,7 @@ class BlockState(State):
     best_dual: float = -np.inf
 
 
-class BlockAscent(Solver[BlockDual, BlockState]):
+class BlockAscent(Solver[BlockDual, BlockAscentState]):
     """Maximise the dual of a kernel machine by blocks of rows, to a relative duality gap.
 
     A round is of a quarter of the rows, or one block.
@@ -101,10 +101,9 @@ class BlockAscent(Solver[BlockDual, BlockState]):
     def __init__(self, tol: float, max_iter: int, seed: int = 0, *, rival: float = np.inf) -> None:
         self.tol, self.max_iter, self.seed, self.rival = tol, max_iter, seed, rival
 
-    def start(self, problem: BlockDual, point: tuple[Array, Array] | None = None) -> BlockState:
-        """Begin at variables and their scores, by default at 0."""
+    def start(self, problem: BlockDual, point: tuple[Array, Array] | None = None) -> BlockAscentState:
         beta, scores = problem.start() if point is None else point
-        state = BlockState(
+        state = BlockAscentState(
             beta=beta,
             scores=scores,
             shares=np.empty(problem.n_rows),
@@ -114,7 +113,7 @@ class BlockAscent(Solver[BlockDual, BlockState]):
         problem.measure(beta, scores, state.shares)
         return state
 
-    def round(self, problem: BlockDual, state: BlockState) -> Round[BlockState]:
+    def round(self, problem: BlockDual, state: BlockAscentState) -> Round[BlockAscentState]:
         problem.refill(state.at_hand)
         rows, size = _rows_to_visit(problem, state), problem.block_rows
         for start in range(0, len(rows), size):
@@ -122,22 +121,21 @@ class BlockAscent(Solver[BlockDual, BlockState]):
         state = replace(state, rounds=state.rounds + 1, at_hand=problem.cache_content())
         return self._checked(problem, state)
 
-    def certify(self, problem: BlockDual, state: BlockState, status: Status) -> Certificate:
+    def certify(self, problem: BlockDual, state: BlockAscentState, status: Status) -> Certificate:
         settled = problem.settled(state.beta)
         values = problem.measure(settled.boxed, settled.boxed_scores, np.empty(problem.n_rows))
         return Certificate(_record(problem, *values), status, settled)
 
-    def mended(self, problem: BlockDual, state: BlockState) -> BlockState:
+    def mended(self, problem: BlockDual, state: BlockAscentState) -> BlockAscentState:
         state.scores[:] = problem.settled(state.beta).boxed_scores
         return state
 
-    def _gives_way(self, state: BlockState, record: TraceRecord) -> bool:
+    def _gives_way(self, state: BlockAscentState, record: TraceRecord) -> bool:
         is_due = np.isfinite(self.rival) and state.rounds >= _FIRST_LOOK and record.gap > self.tol
         gaps = [*(earlier.gap for earlier in state.trace), record.gap]
         return bool(is_due) and _SLOWING * rounds_foreseen(gaps, self.tol) > self.rival
 
-    def _checked(self, problem: BlockDual, state: BlockState) -> Round[BlockState]:
-        """Measure the gap; where it is small enough, do so with fresh scores."""
+    def _checked(self, problem: BlockDual, state: BlockAscentState) -> Round[BlockAscentState]:
         if problem.drifts and state.rounds % _RENEWAL == 0:
             state.scores[:] = problem.settled(state.beta).boxed_scores
         record = _record(problem, *problem.measure(state.beta, state.scores, state.shares))
@@ -161,7 +159,7 @@ class BlockAscent(Solver[BlockDual, BlockState]):
         return Round(state, record, status, settled)
 
 
-def _rows_to_visit(problem: BlockDual, state: BlockState) -> Array:
+def _rows_to_visit(problem: BlockDual, state: BlockAscentState) -> Array:
     """Choose rows, every other time among those at hand."""
     is_cheap = state.rounds % 2 == 1
     rows = problem.rows_at_hand() if is_cheap else None
@@ -180,14 +178,14 @@ def _n_visited(problem: BlockDual) -> int:
     return min(problem.n_rows, n_blocks * problem.block_rows)
 
 
-def _is_stalled(state: BlockState, record: TraceRecord) -> bool:
+def _is_stalled(state: BlockAscentState, record: TraceRecord) -> bool:
     """Whether the gap has stopped falling, though no longer because the dual rises."""
     rise = record.dual - state.best_dual
     is_flat = rise <= _RISING * min(abs(record.primal - record.dual), abs(record.dual))
     return state.failed >= _FAILED_CHECKS or (_is_late(state) and is_flat)
 
 
-def _is_late(state: BlockState) -> bool:
+def _is_late(state: BlockAscentState) -> bool:
     return state.rounds > _PATIENCE + 2 * state.best_round
 
 

@@ -35,17 +35,31 @@ class BoxTerms(Protocol):
     """The upper bounds, at least 0."""
 
 
-class FreeSystems(BoxTerms, Protocol):
+class BoxProblem(BoxTerms, Protocol):
+    """What any solver can do with: products with A, and objectives."""
+
+    def scores(self, *variables: RowsByLabels) -> tuple[Array, ...]:
+        """Compute ``A variables`` for each array, in its precision."""
+
+    def objectives(self, variables: RowsByLabels) -> tuple[float, float]:
+        """Compute primal and dual value at variables within the box."""
+
+    def settled(self, free: Array, boxed: Array, tol: float, weights: Array | None = None) -> Settled:
+        """Return the result at B and V with its scores in double precision.
+
+        tol: the gap that the point kept in place of B may have.
+        weights (r, L): what takes the place of ``G^T B``, G being the low-rank factor.
+        """
+
+
+class FreeSystems(BoxProblem, Protocol):
     """A problem whose linear systems between some variables can be written out."""
 
     is_semidefinite: bool
     """Whether A is made of products of features, so that nothing but rounding makes ``<V, A V>`` negative."""
 
     def coupled_labels(self) -> list[Array]:
-        """Give the sets of labels that A couples, each an ndarray of int."""
-
-    def scores(self, *variables: RowsByLabels) -> tuple[Array, ...]:
-        """Compute ``A variables`` for each array, in its precision."""
+        """Return the sets of labels that A couples, each an ndarray of int."""
 
     def newton_work(self, sizes: list[int]) -> float:
         """Estimate the operations to solve systems of these sizes; infinite if they cannot be."""
@@ -76,7 +90,6 @@ class Settled:
     squares: tuple[float, float] | None = None
 
     def values(self) -> tuple[float, float]:
-        """Compute the primal and the dual objective."""
         pairs = (self.kept, self.kept_scores), (self.boxed, self.boxed_scores)
         square, dual_square = self.squares or tuple(inner_product(*pair) for pair in pairs)
         primal = square / 2 + box_loss(self, self.kept_scores)
@@ -113,17 +126,10 @@ class SplitDual(FreeSystems, Protocol):
         """Estimate the operations of a round."""
 
     def low_rank_factor(self) -> Array | None:
-        """Give a thin G in double precision with ``A = G G^T`` for every label, if there is one."""
+        """Return a thin G in double precision with ``A = G G^T`` for every label, if there is one."""
 
     def first_penalty(self) -> float:
         """Guess the penalty to begin with."""
-
-    def settled(self, free: Array, boxed: Array, tol: float, weights: Array | None = None) -> Settled:
-        """Give the result at B and V with its scores in double precision.
-
-        tol: the gap that the point kept in place of B may have.
-        weights (r, L): what takes the place of ``G^T B``, G being the low-rank factor.
-        """
 
 
 @dataclass(frozen=True)
@@ -163,17 +169,14 @@ class BestPoints:
 
     @classmethod
     def at_zero(cls, terms: BoxTerms) -> BestPoints:
-        """Begin."""
         zero = namespace(terms.targets).zeros_like(terms.targets)
         return cls(zero, zero, primal_value(terms, zero, zero), 0.0)
 
     @property
     def gap(self) -> float:
-        """The relative duality gap between the points."""
         return relative_gap(self.primal, self.dual)
 
     def with_primal(self, terms: FreeSystems, free: RowsByLabels, scores: RowsByLabels) -> BestPoints:
-        """Take note of a primal point."""
         primal = primal_value(terms, free, scores)
         if primal >= self.primal or _is_rounding(terms, primal, self.dual):
             return self

@@ -41,13 +41,13 @@ class CliqueProblem(Protocol):
     """What clique generation asks of its problem; ``rounds`` are the cliques that each round activated."""
 
     def at(self, rounds: tuple[Cliques, ...]) -> PassProblem:
-        """Give the problem of a graph."""
+        """Return the problem of a graph."""
 
     def propose(self, rounds: tuple[Cliques, ...], point: Any) -> Proposal:
         """Find the cliques that violate the most."""
 
     def activated(self, rounds: tuple[Cliques, ...], point: Any, cliques: Cliques) -> Any:
-        """Give a point of the graph with another round that stands for the same one."""
+        """Return a point of the graph with another round that stands for the same one."""
 
     def held_out_loss(self, rounds: tuple[Cliques, ...], point: Any) -> float:
         """Measure the model on held-out rows; NaN if there are none."""
@@ -120,11 +120,9 @@ class CliqueGeneration(Solver[CliqueProblem, GrowthState]):
         self.max_rounds, self.change_tol = max_rounds, change_tol
 
     def start(self, problem: CliqueProblem) -> GrowthState:
-        """Begin with labels alone."""
         return GrowthState(inner=self.inner.start(problem.at(((),))))
 
     def like(self, problem: CliqueProblem, state: GrowthState) -> GrowthState:
-        """Give a state with the same graph."""
         return GrowthState(inner=self.inner.start(problem.at(state.cliques)), cliques=state.cliques)
 
     def continued(self, problem: CliqueProblem, earlier: GrowthState) -> GrowthState | None:
@@ -144,7 +142,6 @@ class CliqueGeneration(Solver[CliqueProblem, GrowthState]):
         )
 
     def round(self, problem: CliqueProblem, state: GrowthState) -> Round[GrowthState]:
-        """Pass over the rows once, or go on to the next graph."""
         if state.is_due:
             return Round(self._grown(problem, state))
         solver = self.last if state.reason else self.inner
@@ -189,11 +186,9 @@ class CliqueGeneration(Solver[CliqueProblem, GrowthState]):
     def certify(
         self, problem: CliqueProblem, state: GrowthState, status: Status
     ) -> tuple[TraceRecord | None, Status]:
-        """Measure a state that was not measured yet."""
         return self.last.certify(problem.at(state.cliques), self._passes(state), status)
 
     def mended(self, problem: CliqueProblem, state: GrowthState) -> GrowthState:
-        """Make the point of an interrupted pass consistent."""
         inner = self.last.mended(problem.at(state.cliques), self._passes(state))
         return replace(state, inner=replace(inner, trace=()), trace=inner.trace)
 

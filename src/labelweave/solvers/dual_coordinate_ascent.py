@@ -47,7 +47,7 @@ class BoxDual(Protocol):
     """Whether blocks may be swept at the same time."""
 
     def start(self) -> Any:
-        """Give the point 0."""
+        """Return the point 0."""
 
     def map_blocks(self, of_block: Callable[[int], Any], blocks: Iterable[int]) -> list[Any]:
         """Call a function for some blocks, at the same time where they are independent."""
@@ -74,7 +74,7 @@ class BoxDual(Protocol):
         """Make anew what follows the variables."""
 
     def solution(self) -> Any:
-        """Give the weights of the point last certified."""
+        """Return the weights of the point last certified."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +110,6 @@ class DualCoordinateAscent(Solver[BoxDual, SweepState]):
         self.tol, self.max_iter, self.seed, self.rival = tol, max_iter, seed, rival
 
     def start(self, problem: BoxDual, point: Any = None) -> SweepState:
-        """Begin at a point, by default at 0."""
         n_blocks = problem.n_blocks
         children = np.random.SeedSequence(self.seed).spawn(n_blocks)
         return SweepState(
@@ -144,7 +143,6 @@ class DualCoordinateAscent(Solver[BoxDual, SweepState]):
         return to_come > self.rival or 2 * state.rounds >= self.max_iter
 
     def round_of_block(self, problem: BoxDual, state: SweepState, block: int) -> None:
-        """Sweep one block: all rows, and then those that still gain."""
         runs = np.tile(np.arange(-(-problem.n_rows // RUN)), (1 + _HOT_SWEEPS, 1))
         state.met_gaps[block], state.mean_gains[block], visits = problem.round(
             state.point, block, state.generators[block].permuted(runs, axis=1), RUN, _HOT_GAIN, IDLE_GAIN,

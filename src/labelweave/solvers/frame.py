@@ -75,29 +75,15 @@ class SolverResult:
 
     @property
     def converged(self) -> bool:
-        """Whether the tolerance was met."""
         return self.status is Status.CONVERGED
 
     @property
     def gap(self) -> float:
-        """The relative duality gap at the result."""
         return float(self.trace[-1].gap)
-
-    def followed_by(self, later: SolverResult) -> SolverResult:
-        """Join the result of a run that went on where this one stopped.
-
-        Returns the end of the second run, with the trace of both.
-        """
-        rounds, seconds = self.n_iter, self.trace[-1].time
-        moved = [
-            record._replace(iteration=record.iteration + rounds, time=record.time + seconds)
-            for record in later.trace
-        ]
-        return SolverResult(later.status, rounds + later.n_iter, self.trace + moved)
 
 
 def relative_gap(primal: float, dual: float) -> float:
-    """Give the share of itself that the objective can be above its minimum; 0/0 is 0."""
+    """Return the share of itself that the objective can be above its minimum; 0/0 is 0."""
     difference = primal - dual
     if primal == 0:
         return 0.0 if difference == 0 else math.copysign(math.inf, difference)
@@ -137,7 +123,6 @@ class TraceRecord(NamedTuple):
 
     @property
     def objective(self) -> float:
-        """The objective, which solvers call the primal value."""
         return self.primal
 
 
@@ -169,7 +154,6 @@ class State:
         State._kinds.update({kind.__name__: kind for kind in kinds})
 
     def to_plain(self) -> dict[str, Any]:
-        """Write the state as dictionaries, lists, numbers, text and arrays."""
         plain: dict[str, Any] = _to_plain(self)
         return plain
 
@@ -225,7 +209,7 @@ class Solver(ABC, Generic[Problem, AnyState]):
 
     @abstractmethod
     def start(self, problem: Problem) -> AnyState:
-        """Give the state to begin with."""
+        """Return the state to begin with."""
 
     @abstractmethod
     def round(self, problem: Problem, state: AnyState) -> Round[AnyState]:
@@ -239,11 +223,11 @@ class Solver(ABC, Generic[Problem, AnyState]):
         """
 
     def like(self, problem: Problem, state: AnyState) -> State:
-        """Give a state of the same shape as one that a run may go on from."""
+        """Return a state of the same shape as one that a run may go on from."""
         return self.start(problem)
 
     def mended(self, problem: Problem, state: AnyState) -> AnyState:
-        """Give the state of a round that was interrupted half way, fit to be certified and to go on from."""
+        """Return the state of a round interrupted half way, fit to be certified and to go on from."""
         return state
 
     def solve(
@@ -259,7 +243,7 @@ class Solver(ABC, Generic[Problem, AnyState]):
         answer: Any = None
         try:
             while status is None and now.rounds < self.max_iter:
-                now, record, status, answer = self.round(problem, now)
+                now, record, status, answer = checked_round(self, self.round(problem, now))
                 if record is None:
                     continue
                 record = clock.stamped(record, now.rounds)
@@ -277,7 +261,6 @@ class Solver(ABC, Generic[Problem, AnyState]):
         return self.ended(problem, now, status), now
 
     def ended(self, problem: Problem, state: AnyState, status: Status) -> SolverResult:
-        """Give the result of a run that ended at a state."""
         last, verdict, answer = Certificate(*self.certify(problem, state, status))
         trace = list(state.trace)
         if last is not None and status not in MEASURED:
@@ -287,9 +270,27 @@ class Solver(ABC, Generic[Problem, AnyState]):
         return SolverResult(verdict, state.rounds, trace, answer)
 
     def stopped(self, problem: Problem, state: AnyState) -> SolverResult:
-        """Give what a run would that is stopped at a check, without its last measurement in the trace."""
+        """Return what a run would that is stopped at a check, without its last measurement in the trace."""
         _, status, answer = Certificate(*self.certify(problem, state, Status.INTERRUPTED))
         return SolverResult(status, state.rounds, list(state.trace), answer)
+
+
+def checked_round(solver: Any, found: Any) -> Round[Any]:
+    """Refuse a part of a round that is of another kind, by a TypeError which names it."""
+    what = f"{type(solver).__name__}.round gave"
+    if not isinstance(found, Round):
+        raise TypeError(
+            f"{what} a {type(found).__name__}; it must give Round(state, record, status, answer)."
+        )
+    if not isinstance(found.state, State):
+        raise TypeError(f"{what} a {type(found.state).__name__} as state; it must be a State.")
+    if found.record is not None and not hasattr(found.record, "_replace"):
+        raise TypeError(
+            f"{what} a {type(found.record).__name__} as record; it must be a TraceRecord or None."
+        )
+    if found.status is not None and not isinstance(found.status, Status):
+        raise TypeError(f"{what} {found.status!r} as status; it must be a Status or None.")
+    return found
 
 
 def _refuse_no_number(trace: Sequence[TraceRecord]) -> None:
@@ -322,7 +323,7 @@ def rounds_foreseen(gaps: Sequence[float], tol: float) -> float:
 
 
 def stream_of(generator: np.random.Generator) -> dict[str, Any]:
-    """Give the place of a random stream, as part of a state."""
+    """Return the place of a random stream, as part of a state."""
     stream: dict[str, Any] = dict(generator.bit_generator.state)
     return stream
 

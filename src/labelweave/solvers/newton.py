@@ -76,7 +76,7 @@ class NewtonState(State):
 
     @classmethod
     def at(cls, dual: GroupedColumns) -> Self:
-        """Give the state of a fit that starts from some dual variables."""
+        """Return the state of a fit that starts from some dual variables."""
         groups = dual.shape[1]
         unknown = np.full(groups, np.inf)
         return cls(
@@ -108,7 +108,6 @@ class NewtonConjugateGradient(Solver[NewtonProblem, NewtonState]):
         return NewtonState.at(np.zeros(problem.shape))
 
     def round(self, problem: NewtonProblem, state: NewtonState) -> Round[NewtonState]:
-        """Take a step and check the gap; a point that is not measured yet is measured alone."""
         if state.residual is not None and self._is_done(state):  # one that a run ended with
             return Round(state, None, Status.CONVERGED)
         if state.residual is not None:
@@ -130,14 +129,12 @@ class NewtonConjugateGradient(Solver[NewtonProblem, NewtonState]):
     def certify(
         self, problem: NewtonProblem, state: NewtonState, status: Status
     ) -> tuple[TraceRecord, Status]:
-        """Check that the gap holds for the dual variables themselves."""
         if not state.is_fresh or state.residual is None:
             state = _measured(problem, _unmeasured(state))
         is_met = status is not Status.INTERRUPTED and self._is_done(state)
         return _record(state), Status.CONVERGED if is_met else status
 
     def mended(self, problem: NewtonProblem, state: NewtonState) -> NewtonState:
-        """Compute the scores anew; a round makes new arrays, so the last whole step is as it was."""
         return _measured(problem, _unmeasured(state))
 
     def _is_done(self, state: NewtonState) -> bool:
@@ -218,7 +215,6 @@ def _measured(problem: NewtonProblem, state: NewtonState) -> NewtonState:
 
 
 def _record(state: NewtonState) -> TraceRecord:
-    """Note objective and gap over all groups."""
     primal, gap = float(state.values.sum()), float(state.gaps.sum())
     share = len(state.active) / len(state.gaps)
     return TraceRecord.of(primal, primal - gap, active_share=share)
@@ -286,7 +282,6 @@ class _Search:
         self.open &= (self.high > _SHORTEST) & (self.lengths <= _LONGEST)
 
     def _evaluate(self) -> tuple[Array, Array]:
-        """Compute objectives and derivatives at the present lengths."""
         along, scores = self.along, self.point.scores
         lengths = like(self.lengths[:, None], along)
 

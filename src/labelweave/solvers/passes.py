@@ -73,7 +73,7 @@ class PassProblem(Protocol):
     rounding_level: float
 
     def first_point(self) -> Any:
-        """Give the point of weights of zero."""
+        """Return the point of weights of zero."""
 
     def continued(self, point: Any) -> Any:
         """Take up a point of an earlier fit, maybe to other data; None if it does not fit."""
@@ -157,7 +157,6 @@ class BlockFrankWolfe(Solver[Any, PassState]):
         self.tol, self.max_passes, self.seed, self.most_sweeps = tol, max_passes, seed, most_sweeps
 
     def start(self, problem: Any, point: Any = None) -> PassState:
-        """Give the state to begin with, at weights of zero or at a given point."""
         stream = np.random.RandomState(self.seed).get_state(legacy=False)
         point = problem.first_point() if point is None else point
         return self.begun(problem, PassState(point=point, stream=stream))
@@ -171,11 +170,9 @@ class BlockFrankWolfe(Solver[Any, PassState]):
         return replace(state, begun=state.rounds, level=1.0, ended=None)
 
     def is_last(self, state: PassState) -> bool:
-        """Tell whether the limit of passes is reached."""
         return state.rounds - state.begun >= self.max_passes
 
     def round(self, problem: Any, state: PassState) -> Round[PassState]:
-        """Pass over the rows once."""
         if state.ended is not None:
             return Round(state, None, state.ended)
         random = _random_at(state.stream)
@@ -200,7 +197,6 @@ class BlockFrankWolfe(Solver[Any, PassState]):
     def one_pass(
         self, problem: PassProblem, state: PassState, random: np.random.RandomState
     ) -> tuple[PassState, TraceRecord | None, Status | None]:
-        """Pass over all rows, and measure when that is due."""
         point, done = state.point, state.rounds - state.begun
         estimate = problem.passed(point, random, self.most_sweeps)
         if done % _REFRESH_EVERY == 0:
@@ -215,7 +211,6 @@ class BlockFrankWolfe(Solver[Any, PassState]):
         return state, record, Status.STALLED if is_rounding else None
 
     def certify(self, problem: Any, state: PassState, status: Status) -> tuple[TraceRecord | None, Status]:
-        """Measure a state that was not measured yet."""
         is_measured = bool(state.trace) and state.trace[-1].iteration == state.rounds
         return (None if is_measured else problem.evaluate(state.point)), status
 

@@ -33,7 +33,7 @@ class PrunableBlock(BoxDual, Protocol):
     keeps_zeros: bool
 
     def columns(self, point: Any) -> tuple[Array, ...]:
-        """Give what changes with a label, labels last: first the weights."""
+        """Return what changes with a label, labels last: first the weights."""
 
     def primal(self, point: Any) -> Array:
         """Compute the primal value of each label at the weights in use."""
@@ -44,7 +44,7 @@ class PrunableBlock(BoxDual, Protocol):
     certified: dict[int, tuple[Array, Array]]
 
     def kept(self, point: Any, weights: Array, intercepts: Array, before: Any, *, is_short: bool) -> Any:
-        """Give the weights as they are kept, with their own primal value."""
+        """Return the weights as they are kept, with their own primal value."""
 
 
 class Blocks(Protocol):
@@ -60,7 +60,7 @@ class Blocks(Protocol):
         """Call a function of the problem and of some, at the same time."""
 
     def values(self, blocks: Sequence[Any]) -> tuple[float, float]:
-        """Give primal and dual value of the first blocks, with weights of 0 in all others."""
+        """Return primal and dual value of the first blocks, with weights of 0 in all others."""
 
     def solution(self, blocks: Sequence[Any]) -> Any:
         """Put the weights of the first blocks together."""
@@ -90,7 +90,6 @@ class PrunedAscent(Solver[Blocks, BlocksState]):
 
     @property
     def block_tol(self) -> float:
-        """The relative gap that blocks are solved to."""
         return self.tol * (_SOLVED_SHARE if self.prune == "certified" else 1 - _ROUNDING_SHARE)
 
     def start(self, problem: Blocks) -> BlocksState:
@@ -117,7 +116,6 @@ class PrunedAscent(Solver[Blocks, BlocksState]):
         return bool(gap <= self.tol)
 
     def _fitted(self, problem: Blocks, number: int) -> Any:
-        """Solve a block, prune it and give what is kept."""
         block = problem.block(number)
         seed = int(np.random.SeedSequence((self.seed, number)).generate_state(1)[0])
         solver = DualCoordinateAscent(self.block_tol, self.most_rounds, seed)
@@ -156,7 +154,7 @@ def _pruned(
     exact: the weights made anew from the variables, without what rounding left in those in use.
     active: the labels to prune.
     """
-    from labelweave.foundation.loops.smallest_weights import copy_labels, drop_smallest
+    from labelweave.foundation.loops.tables import copy_labels, drop_smallest
 
     block.keeps_zeros = True
     now, active = block.columns(state.point), active.copy()

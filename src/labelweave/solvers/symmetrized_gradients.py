@@ -46,11 +46,9 @@ class CurvatureRoot:
     shares: Array | None
 
     def times(self, vectors: Array, rows: slice) -> Array:
-        """Compute ``V v`` for some rows."""
         return np.asarray(self.scale[rows] * self._projected(vectors, rows))
 
     def transposed(self, vectors: Array, rows: slice) -> Array:
-        """Compute ``V^T v`` for some rows."""
         return self._projected(self.scale[rows] * vectors, rows)
 
     def _projected(self, vectors: Array, rows: slice) -> Array:

@@ -64,13 +64,13 @@ class FactorProblem(Protocol):
         """Map a factor to what the loss sees of it."""
 
     def evaluate(self, factor: Array, image: Array) -> FactorPoint:
-        """Give value, gradient and curvature at a factor with a known image."""
+        """Return value, gradient and curvature at a factor with a known image."""
 
     def values(self, factor: Array, image: Array) -> Scalars:
         """Compute the values alone."""
 
     def steering(self, gradient: Array) -> Array:
-        """Give a gradient in the precision of steps; values and gradients keep that of the factor."""
+        """Return a gradient in the precision of steps; values and gradients keep that of the factor."""
 
     def inner(self, left: Array, right: Array, image: Array) -> Scalars:
         """Compute inner products, block by block; the image is that of the right one."""
@@ -190,7 +190,6 @@ class Descent:
     square: Scalars
 
     def copy(self) -> Descent:
-        """Give tables of its own."""
         direction = copied(self.direction)
         image = direction if self.image is self.direction else copied(self.image)
         return replace(self, direction=direction, image=image)
@@ -214,7 +213,6 @@ class TruncatedStep:
 
 
 def descent(problem: FactorProblem, point: FactorPoint) -> Descent:
-    """Give the direction of steepest descent."""
     residual = problem.steering(-point.gradient)
     solved = point.precondition(residual)
     image = problem.image(solved)
@@ -307,6 +305,5 @@ class _Path:
 
 
 def _quotient(numerator: Scalars, denominator: Scalars, where: npt.NDArray[np.bool_]) -> Scalars:
-    """Divide, 0 elsewhere."""
     where = where & (denominator > 0)
     return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=where)

@@ -46,19 +46,19 @@ class WorkingSetDual(Protocol):
     """Diagonal of K, shape (n,)."""
 
     def start(self) -> tuple[Array, Array]:
-        """Give variables B, all 0, and their scores K B R."""
+        """Return variables B, all 0, and their scores K B R."""
 
     def kernel_row(self, row: int) -> PerRow:
-        """Give one row of K, contiguous; not changed before the next call but one."""
+        """Return one row of K, contiguous; not changed before the next call but one."""
 
     def covariance_column(self, label: int) -> PerLabel:
-        """Give one column of R."""
+        """Return one column of R."""
 
     def measure(self, beta: Array, scores: Array) -> tuple[float, float]:
         """Compute primal and dual value."""
 
     def settled(self, beta: Array) -> Any:
-        """Give the point, which is primal and dual, with scores made anew."""
+        """Return the point, which is primal and dual, with scores made anew."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,8 +86,7 @@ class WorkingSetAscent(Solver[WorkingSetDual, WorkingSetState]):
         self.tol, self.max_iter = tol, max_iter
 
     def start(self, problem: WorkingSetDual, point: tuple[Array, Array] | None = None) -> WorkingSetState:
-        """Begin at variables and their scores, by default at 0."""
-        from labelweave.foundation.loops.working_set import largest_gradients
+        from labelweave.foundation.loops.kernel_ascent import largest_gradients
 
         beta, scores = problem.start() if point is None else point
         state = WorkingSetState(beta=beta, scores=scores, maxima=np.empty(beta.shape[1]))
@@ -95,7 +94,7 @@ class WorkingSetAscent(Solver[WorkingSetDual, WorkingSetState]):
         return state
 
     def round(self, problem: WorkingSetDual, state: WorkingSetState) -> Round[WorkingSetState]:
-        from labelweave.foundation.loops.working_set import largest_gradients
+        from labelweave.foundation.loops.kernel_ascent import largest_gradients
 
         steps = _Visits(problem, state).one_round()
         # two dry rounds in a row, as the first may be due to scores that drifted
@@ -117,7 +116,7 @@ class WorkingSetAscent(Solver[WorkingSetDual, WorkingSetState]):
         return Certificate(_record(state, *values, 0), status, settled)
 
     def mended(self, problem: WorkingSetDual, state: WorkingSetState) -> WorkingSetState:
-        from labelweave.foundation.loops.working_set import largest_gradients
+        from labelweave.foundation.loops.kernel_ascent import largest_gradients
 
         state.scores[:] = problem.settled(state.beta).kept_scores
         largest_gradients(*_by_label(problem, state), state.maxima)
@@ -125,7 +124,7 @@ class WorkingSetAscent(Solver[WorkingSetDual, WorkingSetState]):
 
 
 def _by_label(problem: WorkingSetDual, state: WorkingSetState) -> tuple[Array, ...]:
-    """Give targets, scores, variables and bounds as (L, n)."""
+    """Return targets, scores, variables and bounds as (L, n)."""
     return problem.targets.T, state.scores.T, state.beta.T, problem.lower.T, problem.upper.T
 
 
@@ -151,7 +150,7 @@ class _Visits:
 
     def visit(self, label: int) -> int:
         """Go along one label until its gradients are small, then let the scores of all labels follow."""
-        from labelweave.foundation.loops.working_set import begin_visit, spread_scores
+        from labelweave.foundation.loops.kernel_ascent import begin_visit, spread_scores
 
         column = self.problem.covariance_column(label)
         arrays = [array[label] for array in self.tables]
@@ -170,7 +169,7 @@ class _Visits:
 
     def step(self, first: int, variance: float, box: list[Array]) -> tuple[bool, float, int]:
         """Choose the second variable and take the best step of both; ``box`` is beta, lower and upper."""
-        from labelweave.foundation.loops.working_set import choose_second, take_step
+        from labelweave.foundation.loops.kernel_ascent import choose_second, take_step
 
         first_row, second = self.problem.kernel_row(first), -1
         if variance > 0:

@@ -181,7 +181,10 @@ def test_rows_without_words_and_missing_labels(run, tmp_path):
             ["--kernel", "rbf", "--solver", "coordinate_ascent"],
             "--solver coordinate_ascent walks explicit features, which this kernel does",
         ),
-        (["--solver", "working_set", "--factorization", "cholesky"], "--factorization goes with --solver"),
+        (
+            ["--solver", "working_set", "--factorization", "cholesky"],
+            "--solver working_set factorises no kernel matrix, as --factorization cholesky asks for",
+        ),
         (
             ["--kernel", "rbf", "--memory-budget", 0],
             "--memory-budget must be a float in the range (0.0, inf). Got 0.0 instead.",

@@ -28,7 +28,6 @@ _NEEDS: dict[str, Mapping[str, tuple[str, ...]]] = {  # flags that say nothing u
     "gamma": {"kernel": ("rbf", "polynomial", "laplacian")},
     "degree": {"kernel": ("polynomial",)},
     "coef0": {"kernel": ("polynomial",)},
-    "factorization": {"solver": ("alternating_directions", "auto")},
     **dict.fromkeys(("cv", "learning_rows", "learning_blocks", "max_learning_iter"), _LEARNS),
     **dict.fromkeys(("cliques_per_round", "max_rounds", "graph_tol", "clique_size", "early_stopping",
                      "refit"), _OF_GRAPH),

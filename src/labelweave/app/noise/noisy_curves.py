@@ -122,7 +122,7 @@ class _Problem:
         return np.vstack([numbers[:3], rates])
 
     def loss(self, flat: Floats) -> tuple[float, Floats]:
-        from labelweave.foundation.loops.noisy_curves import noisy_curve_sums
+        from labelweave.foundation.loops.curve_sums import noisy_curve_sums
 
         numbers = flat.reshape(5, -1)
         curves = self.curves(numbers)

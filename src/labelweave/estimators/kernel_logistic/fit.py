@@ -332,7 +332,7 @@ class LikelihoodFit:
 
     def _directions(self) -> LinearSolver:
         if self.settings.solver == "exact":
-            from labelweave.solvers.exact_directions import ExactDirections
+            from labelweave.solvers.newton_system import ExactDirections
 
             return ExactDirections()
         if self.settings.solver == "symmetrized_gradients":

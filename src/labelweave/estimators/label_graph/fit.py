@@ -22,10 +22,10 @@ from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.problems.structured_margin import (
     CliquePenalty,
     GrowingMargin,
-    MarginData,
     RidgePenalty,
     RoundPenalty,
     StructuredMargin,
+    StructuredRows,
     round_graph,
 )
 from labelweave.solvers import SolverResult, State, Status
@@ -62,7 +62,7 @@ class GraphData(NamedTuple):
 
     def posed(self) -> Callable[..., StructuredMargin]:
         """Give what states the problem of a graph over these rows, from all that is not data."""
-        return partial(StructuredMargin, MarginData(*self))
+        return partial(StructuredMargin, StructuredRows(*self))
 
 
 class FittedGraph(NamedTuple):

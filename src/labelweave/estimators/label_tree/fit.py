@@ -19,7 +19,7 @@ from labelweave.foundation.costs import warn_of_memory
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.labels.label_names import rows_by_name
 from labelweave.labels.label_tree import LabelTree, cluster_labels, single_rows, tree_of_taxonomy
-from labelweave.problems.tree_blocks import Forest, ForestOutline, TreeBlocks, margin_data
+from labelweave.problems.tree_blocks import ForestBlocks, TreeBlocks, margin_data
 from labelweave.solvers import SolverResult
 from labelweave.solvers.pruned_ascent import PrunedAscent
 
@@ -55,7 +55,7 @@ class RowsOfTrees(Protocol):
 
     def problem(
         self, given: Taxonomy | LabelVectors | None, names: list[str], settings: TreeSettings
-    ) -> ForestOutline:
+    ) -> ForestBlocks:
         """Make the trees, see :func:`make_trees`, and state the problem of their nodes."""
 
 
@@ -82,7 +82,7 @@ class TreeRows:
 
     def problem(
         self, given: Taxonomy | LabelVectors | None, names: list[str], settings: TreeSettings
-    ) -> ForestOutline:
+    ) -> ForestBlocks:
         trees = make_trees(given, self, names, settings)
         problem = tree_problem(trees, self, settings)
         warn_of_size(self.n_labels, len(problem.trees), problem.possible_weights())
@@ -117,18 +117,15 @@ class TreeSettings:
         """What fits blocks, and prunes them."""
         return PrunedAscent(self.tol, self.max_iter, self.seed, self.prune)
 
-    def solve(self, problem: ForestOutline) -> TreeFit:
+    def solve(self, problem: ForestBlocks) -> TreeFit:
         """Fit all nodes."""
-        solver = self.solver
 
         def made(result: SolverResult, state: Any) -> TreeFit:
             trees = tuple(map(WeightedTree.of, problem.trees, result.answer))
             return TreeFit(result, trees, problem.cost(state.blocks))
 
-        def on_check(record: Any, state: Any) -> bool:
-            return self.on_check(record, lambda: made(solver.stopped(problem, state), state))
-
-        return made(*self.journal.run("nodes", solver, problem, None, on_check))
+        fit: TreeFit = self.journal.model("nodes", self.solver, problem, None, self.on_check, made)
+        return fit
 
 
 def make_trees(
@@ -165,7 +162,7 @@ def make_trees(
     return [cluster_labels(vectors, *sizes, int(seed), settings.workers) for seed in seeds]
 
 
-def tree_problem(trees: list[LabelTree], rows: TreeRows, settings: TreeSettings) -> Forest:
+def tree_problem(trees: list[LabelTree], rows: TreeRows, settings: TreeSettings) -> ForestBlocks:
     """State the problem of all nodes."""
     upper, entries = settings.upper * rows.weights, rows.entries
     largest = upper.max(initial=0.0) * (1.0 if entries is None else max(1.0, entries.max()))
@@ -185,7 +182,7 @@ def tree_problem(trees: list[LabelTree], rows: TreeRows, settings: TreeSettings)
         )
         for tree in trees
     ]
-    return Forest(made)
+    return ForestBlocks(made)
 
 
 def warn_of_size(n_labels: int, n_trees: int, possible_weights: float) -> None:

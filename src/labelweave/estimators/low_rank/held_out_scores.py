@@ -18,7 +18,7 @@ from labelweave.labels import LabelMatrix
 from labelweave.metrics import average_auc, f1_score, precision_at_k
 from labelweave.problems.label_entries import EntryWeights
 from labelweave.problems.losses.entry_losses import EntryLoss
-from labelweave.problems.low_rank_factors import choose_entries
+from labelweave.problems.low_rank_factors import RowsLoss
 
 _SCORES_AT_ONCE = 16_000_000
 
@@ -72,9 +72,8 @@ def held_out_score(scoring: str, rows: HeldOutRows, settings: ScoreSettings) -> 
 
 def _minus_loss(rows: HeldOutRows, settings: ScoreSettings) -> float:
     weights = np.asarray(rows.weights, np.float64)
-    entries = choose_entries(
-        rows.labels, settings.loss, weights, settings.negative_weight, settings.workers, rows.entry_factors
-    )
+    loss = RowsLoss(rows.labels, weights, settings.loss, settings.negative_weight, factors=rows.entry_factors)
+    entries = loss.entries(settings.workers)
     total = float(entries.values(rows.image, rows.factor).sum())
     return -total / float((weights * rows.observed_counts()).sum())
 

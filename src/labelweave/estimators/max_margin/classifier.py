@@ -24,8 +24,9 @@ from labelweave.estimators.class_weights import entries_by_sign
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.kernel_classifier import KernelClassifier
 from labelweave.estimators.max_margin.dual_variables import DualVariables
-from labelweave.estimators.max_margin.fit import NO_ROWS_TO_WALK, MarginFit, MarginSettings, MarginTask
+from labelweave.estimators.max_margin.fit import MarginFit, MarginSettings, MarginTask
 from labelweave.estimators.max_margin.kernel_factor import KernelFactor, kernel_factor
+from labelweave.estimators.max_margin.solver_choice import NO_ROWS_TO_WALK, SOLVERS, refuse_solver
 from labelweave.estimators.parameters import (
     COVARIANCE,
     POSITIVE,
@@ -43,28 +44,21 @@ from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.seen_rows import SeenRows, fit_from, partial_fit
 from labelweave.estimators.soft_targets import sure_weights
 from labelweave.estimators.sparse_scorer import SparseScorer
-from labelweave.estimators.targets import (
-    costs_by_label,
-    weights_of_entries,
-)
+from labelweave.estimators.targets import costs_by_label, weights_of_entries
 from labelweave.features import FeatureMatrix, make_kernel
 from labelweave.features.gram.sources import KernelSource
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.costs import warn_of_hard_margins
 from labelweave.foundation.interrupts import was_interrupted
-from labelweave.foundation.sklearn_compat import (
-    StrOptions,
-    _check_sample_weight,
-)
+from labelweave.foundation.sklearn_compat import StrOptions, _check_sample_weight
 from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean
 from labelweave.labels.covariance.base import read_covariances
 from labelweave.model_files import storable
 from labelweave.model_files.schema import MEASURED, Field, Items, Maybe, Named, Optional
 from labelweave.problems import MarginData
-from labelweave.solvers import SolverResult, Status
+from labelweave.solvers import Solver, SolverResult, Status
 
-_SOLVERS = {"auto", "coordinate_ascent", "alternating_directions", "block_ascent", "working_set"}
 _FACTORIZATIONS = {"auto", "cholesky", "eigenvalues", "incomplete_cholesky"}
 _LEAST_TOL = 1e-10  # a smaller one asks for all digits there are, whatever C is
 
@@ -155,11 +149,12 @@ class MaxMarginClassifier(KernelClassifier):
         The largest number of rounds: sweeps over all rows and a few over those that still gain,
         or steps of all variables together.
     solver : {"auto", "coordinate_ascent", "alternating_directions", "block_ascent", \
-            "working_set"}, default="auto"
+            "working_set"} or Solver, default="auto"
         "coordinate_ascent" walks sparse rows of explicit features; "alternating_directions" (ADMM) takes
         global steps with one factorisation for all labels; "block_ascent" walks blocks of kernel rows;
         "working_set" is the paper's Algorithm 1.  All reach the same optimum.  "auto" is the first for
-        sparse rows, ADMM for dense ones, and blocks, then ADMM if that is faster, for kernels.
+        sparse rows, ADMM for dense ones, and blocks, then ADMM if that is faster, for kernels.  One of your
+        own (:mod:`labelweave.extending`) gets ``tol`` and ``max_iter`` from here, and its result is measured.
     factorization : {"auto", "cholesky", "eigenvalues", "incomplete_cholesky"}, default="auto"
         How ADMM factors kernel matrices.  The first two need them in memory, the last is corrected in rounds.
     kernel_rank : int or None, default=None
@@ -265,7 +260,7 @@ class MaxMarginClassifier(KernelClassifier):
         "C": [POSITIVE],
         "kernel": [*SHARED["kernel"], list, tuple],
         "label_covariance": [*SHARED["label_covariance"], list, tuple],
-        "solver": [StrOptions(_SOLVERS)],
+        "solver": [StrOptions(set(SOLVERS)), Solver],
         "factorization": [StrOptions(_FACTORIZATIONS)],
         "precision": [StrOptions({"auto", "float32", "float64"})],
         "prune": [StrOptions({"off", "certified", "small"}), POSITIVE],
@@ -281,7 +276,7 @@ class MaxMarginClassifier(KernelClassifier):
         flip_rates: FlipRatesLike = None, threshold: str | float = "auto",
         warm_start: bool = False,
         checkpoint: str | PathLike[str] | None = None, tol: float = 1e-3, max_iter: int = 1000,
-        solver: str = "auto", factorization: str = "auto", kernel_rank: int | None = None,
+        solver: str | Solver[Any, Any] = "auto", factorization: str = "auto", kernel_rank: int | None = None,
         memory_budget: float = 2000.0, precision: str = "auto",
         prune: Literal["off", "certified", "small"] | float = "off",
         n_jobs: int | None = None, random_state: RandomState = 0, verbose: int = 0,
@@ -462,8 +457,11 @@ class MaxMarginClassifier(KernelClassifier):
                 "give one of them."
             )
         has_matrix = isinstance(self.kernel, str) and self.kernel not in ("linear", "cosine")
-        if self.solver == "coordinate_ascent" and has_matrix and self.kernel_rank is None:
-            raise ParameterError(NO_ROWS_TO_WALK)
+        if has_matrix and self.kernel_rank is None:
+            refuse_solver(self.solver, "kernels", *NO_ROWS_TO_WALK)
+        if self.factorization != "auto":
+            why = f"factorises no kernel matrix, as `factorization={self.factorization!r}` asks for"
+            refuse_solver(self.solver, "factorization", why)
 
     def _margins(self, n_labels: int, mean: LabelMean | None) -> Array:
         names = ("false_negative_cost", "false_positive_cost")

@@ -18,6 +18,14 @@ import numpy.typing as npt
 from labelweave.estimators.held_out import tolerance_of_part
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.max_margin.feature_weights import WIDEST, FeatureWeights, is_mostly_zero, is_thin
+from labelweave.estimators.max_margin.solver_choice import (
+    NO_ROWS_TO_WALK,
+    choose_precision,
+    few_global_steps_do,
+    refuse_solver,
+    rounds_of_global_steps,
+    rounds_of_the_rival,
+)
 from labelweave.estimators.scorers import LinearScorer, Scorer, kernel_scorer
 from labelweave.estimators.sparse_scorer import SparseScorer
 from labelweave.features import FeatureMatrix, Kernel
@@ -48,51 +56,34 @@ from labelweave.solvers import (
     BlockAscent,
     DualCoordinateAscent,
     PrunedAscent,
+    Solver,
     SolverResult,
     Status,
     TraceRecord,
     WorkingSetAscent,
 )
+from labelweave.solvers.measured import MeasuredSolver
 
-_SINGLE_PRECISION_TOL = 1e-5  # rounding in single precision hides gaps below this
-_SINGLE_PRECISION_BOUND = 1e5  # ... and below the largest dual variable over this
 _SINGLE_PRECISION_GAP = 5e-5  # what rounding leaves of the gap in steps of all variables together
 _SHORT_TOL = 1e-3  # weights of 16 bits have a gap of some 1e-5 at C = 1; blocks where it is too large keep 64
 _LARGE_MODEL = 5e8  # bytes of dense weights, in memory and in a model file
 _FEW_ROWS = 1000  # for so few, double precision costs nothing
 _FEW_COUPLED_ROWS = 2500
-# ADMM took 16 and 19 rounds on Animals with Attributes (85 labels, a share of 0.36 positive), and 18 to 79 on
-# sets of rarer labels; blocks 140, and 58 to 117
-_MANY_LABELS, _BALANCED = 40, 0.25
-_NARROW = 16  # columns below which products are as slow as with so many: memory decides
-_BLOCK_SWEEPS = 8000  # operations on an entry in the sweeps of a block
-_ENTRY_WORK = 400  # operations on an entry in the passes of a global step
-_SOLVES = 4.0  # products' worth of a global step
-_SPECTRUM = 20.0  # operations for eigenvalues, in cubes of the rows
-_USUAL_ROUNDS = 25  # global steps to a gap of 1e-3
-# explicit features, in multiplications of a global step: a round of coordinate ascent takes so many a column,
-# as for so many columns more, and so many a label that it is coupled with; passes of a step, in columns
-# too, and its calls; global steps to 1e-3, of which 24 to 670 were counted
-_ROUND_WORK, _VISIT, _ACROSS, _PASSES, _CALLS, _USUAL_DENSE_ROUNDS = 2.7, 300, 60, 200, 4e6, 150
 _LARGEST_SINGLE = 1e15  # squared norms and bounds of variables whose products leave the range of float32
-NO_ROWS_TO_WALK = (
-    "`solver='coordinate_ascent'` walks explicit features, which this kernel does not have; use "
-    "'alternating_directions', 'block_ascent' or 'working_set', or give `kernel_rank`."
-)
 
 
 @dataclass(frozen=True)
 class MarginSettings:
     """How to solve, as the estimator's parameters say.
 
-    solver: "auto" or one by name.
+    solver: "auto", one by name, or an own one.
     memory_budget: megabytes for what grows with pairs of rows.
     on_check: gets the trace records, and what makes the model there; a true result ends the fit.
     is_part: whether the fit serves to choose decisions for one of more rows.
     prune: which weights are taken away, see :class:`~labelweave.solvers.PrunedAscent`.
     """
 
-    solver: str
+    solver: str | Solver[Any, Any]
     tol: float
     max_iter: int
     precision: str
@@ -186,16 +177,20 @@ class MarginTask:
             if fit.result.status is not Status.HANDED_OVER:
                 return fit
             dual, trace = fit.dual(), tuple(fit.result.trace)
-        if solver == "coordinate_ascent":
-            raise ParameterError(NO_ROWS_TO_WALK)
+        refuse_solver(solver, "kernels", *NO_ROWS_TO_WALK)
         with Workers(self.settings.n_threads).running() as workers:
             task = _GramTask(self, workers)
-            result = {
-                "auto": task.begin_by_blocks if explicit is None else partial(task.alternate, trace=trace),
-                "alternating_directions": task.alternate,
-                "block_ascent": task.ascend_by_blocks,
-                "working_set": task.ascend_by_pairs,
-            }[solver](dual)
+            if isinstance(solver, Solver):
+                result = task.solve_by(solver, dual)
+            else:
+                result = {
+                    "auto": task.begin_by_blocks
+                    if explicit is None
+                    else partial(task.alternate, trace=trace),
+                    "alternating_directions": task.alternate,
+                    "block_ascent": task.ascend_by_blocks,
+                    "working_set": task.ascend_by_pairs,
+                }[solver](dual)
         by_features = self._by_features()
         return self.made(result if by_features is None else by_features.certified(result, self.settings.tol))
 
@@ -222,12 +217,10 @@ class MarginTask:
         """Whether the fit is by coordinate ascent, row after row."""
         return self._solver() == "coordinate_ascent"
 
-    def _solver(self) -> str:
-        if self.further and self.settings.solver not in ("auto", "alternating_directions"):
-            raise ValueError(
-                f"solver={self.settings.solver!r} takes one kernel; a sum of kernels with label covariances "
-                "of their own needs 'alternating_directions' or 'auto'."
-            )
+    def _solver(self) -> str | Solver[Any, Any]:
+        if self.further:
+            why = "takes one kernel, and not a sum of kernels with label covariances of their own"
+            refuse_solver(self.settings.solver, "sums", why)
         if self.settings.solver != "auto":
             return self.settings.solver
         if self.settings.prune != "off":
@@ -257,7 +250,7 @@ class MarginTask:
             return 16.0 * n * n <= budget
         return d <= WIDEST and feature_bytes(n, d) <= budget
 
-    def _is_by_blocks(self, solver: str) -> bool:
+    def _is_by_blocks(self, solver: str | Solver[Any, Any]) -> bool:
         """Tell whether labels are fitted block after block, with sparse weights.
 
         Raises ValueError if they are to be and cannot.
@@ -276,11 +269,8 @@ class MarginTask:
                 f"`prune={self.settings.prune!r}` drops weights of features, label by label; {why}: use "
                 "`prune='off'`, or independent labels and `kernel='linear'`."
             )
-        if self.settings.solver not in ("auto", "coordinate_ascent"):
-            raise ParameterError(
-                f"`prune={self.settings.prune!r}` goes with `solver='coordinate_ascent'` or 'auto', not "
-                f"{self.settings.solver!r}."
-            )
+        why = f"leaves no weights out, as `prune={self.settings.prune!r}` asks for"
+        refuse_solver(self.settings.solver, "prune", why)
         return True
 
     def _precision(self, tol: float) -> Any:
@@ -298,10 +288,8 @@ class MarginTask:
                 cost = blocks.cost(state.blocks)
                 return MarginFit(result, kept.intercepts, lambda: None, kept=(kept, cost))
 
-            def on_check(record: TraceRecord, state: Any) -> bool:
-                return settings.on_check(record, lambda: made(solver.stopped(blocks, state), state))
-
-            return made(*self.journal.run(self.stage, solver, blocks, None, on_check))
+            fit: MarginFit = self.journal.model(self.stage, solver, blocks, None, settings.on_check, made)
+            return fit
 
     def _fit_coordinates(self, data: MarginData, start: RowsByLabels | None) -> MarginFit:
         settings, dtype = self.settings, self._precision(self.settings.tol)
@@ -311,7 +299,7 @@ class MarginTask:
             warn_of_memory(
                 f"A model of {d} x {n_labels} weights", 8.0 * d * n_labels, certified, _LARGE_MODEL
             )
-        rival = _rounds_of_global_steps(data, settings.tol) if settings.solver == "auto" else np.inf
+        rival = rounds_of_global_steps(data, settings.tol) if settings.solver == "auto" else np.inf
         solver = DualCoordinateAscent(settings.tol, settings.max_iter, settings.seed, rival=rival)
         with Workers(settings.n_threads).running() as workers:
             dual = make_margin_dual(data, dtype, workers)
@@ -323,10 +311,8 @@ class MarginTask:
                     intercepts = intercepts + data.mean.intercepts
                 return MarginFit(result, intercepts, lambda: dual.dual(state.point), weights=weights)
 
-            def on_check(record: TraceRecord, state: Any) -> bool:
-                return settings.on_check(record, lambda: made(solver.stopped(dual, state), state))
-
-            return made(*self.journal.run(self.stage, solver, dual, begin, on_check))
+            fit: MarginFit = self.journal.model(self.stage, solver, dual, begin, settings.on_check, made)
+            return fit
 
 
 class _GramTask:
@@ -360,26 +346,18 @@ class _GramTask:
         settings, dtype = self.settings, self.first_precision()
         resources = self.resources(dtype)
         n, n_labels = self.task.data.labels.shape
-        if not holds_matrix(n, dtype, resources.budget) or self.few_global_steps_do():
+        if not holds_matrix(n, dtype, resources.budget) or few_global_steps_do(self.task.data):
             return self.alternate(dual)
         source, constant, covariance = self.parts
         gram = StoredGram.from_source(source, constant, dtype, self.workers)
-        problem = BlockMargins(self.box, source, constant, covariance, resources, gram)
-        rival = _rounds_of_the_rival(n, n_labels, settings.tol, is_coupled=not covariance.is_diagonal)
+        rival = rounds_of_the_rival(n, n_labels, settings.tol, is_coupled=not covariance.is_diagonal)
         solver = BlockAscent(settings.tol, settings.max_iter, settings.seed, rival=rival)
-        start = None if dual is None else solver.start(problem, problem.start(dual))
-        result, state = self.run("blocks first", solver, problem, start)
+        problem = BlockMargins(self.box, *self.parts, resources, gram)
+        result, state = self.ascend("blocks first", solver, problem, dual)
         if result.status is not Status.HANDED_OVER:
             return result
         del problem
         return self.alternate(state.beta, tuple(result.trace), gram)
-
-    def few_global_steps_do(self) -> bool:
-        """Tell whether ADMM is expected to end soon: many labels, neither rare nor frequent, uncoupled."""
-        labels = self.task.data.labels
-        share = labels.positive_counts().sum() / max(1, labels.observed_counts().sum())
-        is_many = labels.n_labels >= _MANY_LABELS and self.task.data.covariance.is_diagonal
-        return bool(is_many and min(share, 1 - share) >= _BALANCED)
 
     def alternate(
         self, dual: RowsByLabels | None, trace: tuple[TraceRecord, ...] = (), gram: StoredGram | None = None
@@ -412,21 +390,30 @@ class _GramTask:
             return sum_margins(self.box, task.terms, self.parts[1], resources)
         return kernel_margins(self.box, *self.parts, resources, gram)
 
+    def ascend(self, stage: str, solver: Any, problem: Any, dual: RowsByLabels | None) -> tuple[Any, Any]:
+        start = None if dual is None else solver.start(problem, problem.start(dual))
+        return self.run(stage, solver, problem, start)
+
     def ascend_by_blocks(self, dual: RowsByLabels | None) -> SolverResult:
         """Walk blocks of kernel rows."""
         settings = self.settings
         problem = BlockMargins(self.box, *self.parts, self.resources(self.first_precision()))
         solver = BlockAscent(settings.tol, settings.max_iter, settings.seed)
-        start = None if dual is None else solver.start(problem, problem.start(dual))
-        return self.run("blocks", solver, problem, start)[0]
+        return self.ascend("blocks", solver, problem, dual)[0]
 
     def ascend_by_pairs(self, dual: RowsByLabels | None) -> SolverResult:
         """Walk pairs of variables, the paper's Algorithm 1."""
-        settings = self.settings
         problem = WorkingSetMargins(self.box, *self.parts, self.resources(np.float64))
-        solver = WorkingSetAscent(settings.tol, settings.max_iter)
-        start = None if dual is None else solver.start(problem, problem.start(dual))
-        return self.run("pairs", solver, problem, start)[0]
+        return self.ascend(
+            "pairs", WorkingSetAscent(self.settings.tol, self.settings.max_iter), problem, dual
+        )[0]
+
+    def solve_by(self, own: Solver[Any, Any], dual: RowsByLabels | None) -> SolverResult:
+        """Let a user's solver find the dual variables, by products and in double precision."""
+        problem = self.split(np.float64)
+        solver = MeasuredSolver(own, self.settings.tol, self.settings.max_iter)
+        start = None if dual is None else solver.start(problem, dual)
+        return self.run("own solver", solver, problem, start)[0]
 
     def first_precision(self) -> Any:
         settings, upper = self.settings, self.task.data.upper
@@ -438,35 +425,3 @@ class _GramTask:
         reachable = _SINGLE_PRECISION_GAP * max(1.0, upper.max(initial=0.0) / 2)
         single = settings.tol >= reachable and small and not few
         return np.dtype(np.float32 if single else np.float64)
-
-
-def choose_precision(asked: str, tol: float, largest_upper: float) -> Any:
-    """Choose the arithmetic of coordinate ascent to a gap, from the largest bound of a variable."""
-    largest = max(largest_upper / _SINGLE_PRECISION_BOUND, _SINGLE_PRECISION_TOL)
-    auto = np.float32 if tol >= largest else np.float64
-    return auto if asked == "auto" else np.dtype(asked)
-
-
-def _rounds_of_the_rival(n: int, n_labels: int, tol: float, *, is_coupled: bool) -> float:
-    """Estimate the time of alternating directions in rounds of block ascent, both by their operations.
-
-    A round of blocks lets the scores of all rows follow a quarter of them, and sweeps over the blocks.
-    """
-    columns = max(n_labels, _NARROW)
-    block_round = n / 4 * columns * (2.0 * n + _BLOCK_SWEEPS)
-    factor = (_SPECTRUM if is_coupled else 1 / 3) * float(n) ** 3
-    rounds = _USUAL_ROUNDS * max(1.0, -np.log10(tol) / 3)
-    return float((factor + rounds * n * columns * (_SOLVES * n + _ENTRY_WORK)) / block_round)
-
-
-def _rounds_of_global_steps(data: MarginData, tol: float) -> float:
-    """Estimate the time of alternating directions on explicit features in rounds of coordinate ascent."""
-    features, n_labels = data.features, data.labels.n_labels
-    (n, d), rank = features.shape, min(features.shape)
-    padded = -(-n_labels // _NARROW) * _NARROW
-    width = features.data.nnz / max(n, 1) if features.is_sparse else d
-    across = 0 if data.covariance.is_diagonal else _ACROSS * padded
-    a_round = _ROUND_WORK * n * padded * (width + _VISIT + across) + _CALLS * padded / _NARROW
-    rounds = _USUAL_DENSE_ROUNDS * max(1.0, -np.log10(tol) / 3)
-    factor = float(n) * d * rank + _SPECTRUM * float(rank) ** 3
-    return float((factor + rounds * (_SOLVES * n * n_labels * (rank + _PASSES) + _CALLS)) / a_round)

@@ -30,9 +30,31 @@ SWEEPS_WITH_CONSTANT_FEATURE = 3
 LARGEST_STIFFNESS = 10.0
 LARGEST_SHARE = 0.1  # of the duality gap of its block, that an intercept may have ...
 LAGGING_SWEEPS = 2  # ... in so many full sweeps
-
 CAREFUL = {"nogil": True, "cache": True, "error_model": "numpy"}
 LOOP = CAREFUL | {"fastmath": True}
+
+
+@njit(nogil=True, cache=True)
+def in_runs(rows, runs, length):
+    """Return the rows run by run: run r is ``rows[r * length : (r + 1) * length]``."""
+    ordered = np.empty_like(rows)
+    filled = 0
+    for run in runs:
+        for place in range(run * length, min((run + 1) * length, len(rows))):
+            ordered[filled] = rows[place]
+            filled += 1
+    return ordered
+
+
+@njit(nogil=True, cache=True)
+def rows_above(gains, threshold):
+    """Return the rows whose gain is above the threshold, in order."""
+    rows = np.empty(len(gains), np.int64)
+    found = 0
+    for row in range(len(gains)):
+        rows[found] = row
+        found += gains[row] > threshold
+    return rows[:found]
 
 
 @njit(**LOOP)
@@ -44,7 +66,6 @@ def prefetch_example(indptr, indices, values, row):
 
 @njit(**LOOP)
 def _add_to_nonzeros(weights, indices, values, start, stop, change):
-    """Move the weights that are not 0."""
     for position in range(start, stop):
         row, value = weights[indices[position]], values[position]
         for label in range(WIDTH):
@@ -197,7 +218,7 @@ def sweep_independent(
 def move_intercepts(intercept, moves, sweeps, was_full, met_gap, has_intercept):
     """Move the intercepts that are held fixed in sweeps, by Newton steps; after a sweep, full or not.
 
-    ``moves``: the arrays of :class:`labelweave.problems.independent_margins.Moves` for the block, without
+    ``moves``: the arrays of :class:`labelweave.problems.swept_margins.Moves` for the block, without
     ``sweeps``, how many there were with this one.
     """
     share, stiffness, before, totals, free, curvature, lagging, given_up = moves

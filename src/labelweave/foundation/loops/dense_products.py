@@ -39,7 +39,7 @@ class _Tile:
             self.rows.append(builder.gep(rows.data, [builder.mul(number, self.width)]))
 
     def parts(self) -> Iterator[list[int]]:
-        """Give places whose vectors fill half of the 16 registers of processors without AVX-512."""
+        """Return places whose vectors fill half of the 16 registers of processors without AVX-512."""
         size = TILE * 32 // self.code.number.bitwidth
         return (list(range(first, first + size)) for first in range(0, TILE, size))
 

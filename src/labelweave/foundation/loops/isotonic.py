@@ -37,7 +37,7 @@ _OPEN, _HIGH, _LOW, _MERGED = 0, 1, 2, 3
 
 @njit(**LOOP)
 def greatest_below(scores, starts, parents):
-    """Give every label the greatest score at or below it, in place."""
+    """Return every label the greatest score at or below it, in place."""
     for row in range(scores.shape[0]):
         for label in range(scores.shape[1] - 1, -1, -1):
             for edge in range(starts[label], starts[label + 1]):
@@ -267,7 +267,6 @@ def _flow(left, children, parents, links, numbers, values, side, flow):
 
 @njit(**INNER)
 def _open_edges(left, children, parents, links, first_up, first_down, side):
-    """List the edges among open labels."""
     for label in left:
         first_down[label] = _NONE
     new_children, new_parents, next_down = links[0], links[1], links[2]

@@ -21,7 +21,7 @@ LOOP = {"nogil": True, "cache": True}
 
 @njit(**LOOP)
 def joined(score, margin, sharpness):
-    """Give the log-odds, a multiple of them, of a product of two probabilities given as such log-odds.
+    """Return the log-odds, a multiple of them, of a product of two probabilities given as such log-odds.
 
     With p(s) = 1 / (1 + exp(-sharpness s)) the result r has p(r) = p(score) p(margin); it is no larger than
     either of them, and rises with both.  A score of infinity is a probability of 1.
@@ -38,7 +38,7 @@ def joined(score, margin, sharpness):
 
 @njit(**LOOP)
 def _least_margin(above, least, sharpness):
-    """Give a bound of the margins whose path's score, ``joined``, is ``least`` or more, below all of them.
+    """Return a bound of the margins whose path's score, ``joined``, is ``least`` or more, below all of them.
 
     That is far cheaper than to join them all; a share of 1e-12 is more than what rounding changes.
     """
@@ -98,7 +98,7 @@ def _margins(node, indices, values, tree, found):
 
 @njit(**LOOP)
 def _margin(column, node, indices, values, tree):
-    """Give the margin of one column of a node for one row, the same bits as among all."""
+    """Return the margin of one column of a node for one row, the same bits as among all."""
     starts, columns, weights = tree[4], tree[5], tree[6]
     own, total = column - tree[0][node], 0.0
     for entry in range(len(indices)):
@@ -117,17 +117,20 @@ def _margin(column, node, indices, values, tree):
 
 
 @njit(**LOOP)
-def _take(label, score, labels, scores):
-    """Let a label take part in the best ones, best first; of equal scores the lower number is better."""
-    place = len(labels) - 1
-    if score < scores[place] or (score == scores[place] and label > labels[place]):
-        return
+def _insert(node, score, nodes, scores, count):
+    """Let a node or a label take part in the best ones, the lower number of equal ones first; count them."""
+    if count == len(nodes):
+        if score < scores[count - 1] or (score == scores[count - 1] and node > nodes[count - 1]):
+            return count
+        count -= 1
+    place = count
     while place > 0 and (
-        score > scores[place - 1] or (score == scores[place - 1] and label < labels[place - 1])
+        score > scores[place - 1] or (score == scores[place - 1] and node < nodes[place - 1])
     ):
-        labels[place], scores[place] = labels[place - 1], scores[place - 1]
+        nodes[place], scores[place] = nodes[place - 1], scores[place - 1]
         place -= 1
-    labels[place], scores[place] = label, score
+    nodes[place], scores[place] = node, score
+    return count + 1
 
 
 @njit(**LOOP)
@@ -142,31 +145,14 @@ def _take_labels(node, above, found, tree, sharpness, labels, scores, near):
         near[1][:] = -np.inf
         for column in range(first, last):
             if targets[column] >= 0:
-                _take(targets[column], found[column - first], near[0], near[1])
+                _insert(targets[column], found[column - first], near[0], near[1], len(near[0]))
         least = joined(above, near[1][-1], sharpness) if near[1][-1] > -np.inf else least
     least = _least_margin(above, least, sharpness)
     for column in range(first, last):
         margin, target = found[column - first], targets[column]
         if target >= 0 and margin >= least:
-            _take(target, joined(above, margin, sharpness), labels, scores)
+            _insert(target, joined(above, margin, sharpness), labels, scores, len(labels))
             least = max(least, _least_margin(above, scores[-1], sharpness))
-
-
-@njit(**LOOP)
-def _insert(node, score, nodes, scores, count):
-    """Let a node take part in a beam, best first, the lower number of equal ones; give how many there are."""
-    if count == len(nodes):
-        if score < scores[count - 1] or (score == scores[count - 1] and node > nodes[count - 1]):
-            return count
-        count -= 1
-    place = count
-    while place > 0 and (
-        score > scores[place - 1] or (score == scores[place - 1] and node < nodes[place - 1])
-    ):
-        nodes[place], scores[place] = nodes[place - 1], scores[place - 1]
-        place -= 1
-    nodes[place], scores[place] = node, score
-    return count + 1
 
 
 @njit(**LOOP)
@@ -203,7 +189,6 @@ def score_tree(indptr, indices, values, tree, widest, sharpness, by_margin, tabl
 
 @njit(**LOOP)
 def _depth(node, above, owners):
-    """Count the nodes above one."""
     depth = 0
     while above[node] >= 0:
         node, depth = owners[above[node]], depth + 1
@@ -297,7 +282,7 @@ def search_by_beam(
                 margin, target = found[column - ends[node]], targets[column]
                 if target >= 0:
                     if by_margin:
-                        _take(target, margin, best[row], best_scores[row])
+                        _insert(target, margin, best[row], best_scores[row], best.shape[1])
                 elif n_later[row] < beam or min(above, margin) >= later_scores[row, beam - 1]:
                     score = joined(above, margin, sharpness)
                     n_later[row] = _insert(-target, score, later[row], later_scores[row], n_later[row])
@@ -325,7 +310,6 @@ def _push(node, bound, nodes, bounds, count):
 
 @njit(**LOOP)
 def _drop_first(nodes, bounds, count):
-    """Take the first node off a heap."""
     count -= 1
     node, bound, place = nodes[count], bounds[count], 0
     while 2 * place + 1 < count:
@@ -455,5 +439,5 @@ def search_by_envelopes(
             ends, targets = tree[0], tree[1]
             for column in range(ends[node], ends[node + 1]):
                 if targets[column] >= 0:
-                    _take(targets[column], found[column - ends[node]], labels, scores)
+                    _insert(targets[column], found[column - ends[node]], labels, scores, len(labels))
         proven[row] = count == 0 or bounds[0] < scores[-1]

@@ -57,16 +57,13 @@ class _TableRows:
         return made, made.code.pointer(signature.args[5], args[5])
 
     def factor(self, position: Any) -> Vector:
-        """Return the value of one entry in every place."""
         return self.code.repeat(self.builder.load(self.builder.gep(self.values, [position])))
 
     def array(self, kind: Any, array: Any) -> tuple[Any, list[Any]]:
-        """Return an array's first address and its shape."""
         made = cgutils.create_struct_proxy(kind)(self.code.context, self.builder, value=array)
         return made.data, cgutils.unpack_tuple(self.builder, made.shape)
 
     def row(self, position: Any) -> Any:
-        """Return the address of the row that one entry names."""
         index = self.builder.load(self.builder.gep(self.indices, [position]))
         index = self.code.context.cast(self.builder, index, self.index_type, types.int64)
         return self.builder.gep(self.table, [self.builder.mul(index, self.stride)])
@@ -76,12 +73,10 @@ class _TableRows:
         return self.row(self.earlier(self.builder.add(position, _int64(_AHEAD)), self.last))
 
     def ask_for(self, address: Any, width: int) -> None:
-        """Ask for the cache lines of some columns."""
         for column in range(0, width, _LINE // self.code.align):
             self.code.prefetch(self.builder.gep(address, [_int64(column)]))
 
     def earlier(self, first: Any, second: Any) -> Any:
-        """Return the smaller of two positions."""
         return self.builder.select(self.builder.icmp_signed("<", first, second), first, second)
 
     def sums(self, number: int) -> list[Any]:
@@ -107,7 +102,6 @@ class _ColumnSums(_TableRows):
     far: Any = cgutils.false_bit  # whether to ask for rows ahead
 
     def add_entry(self, position: Any, slots: list[Any]) -> None:
-        """Add one entry's multiple of its row."""
         builder, value = self.builder, self.factor(position)
         row = builder.gep(self.row(position), [self.column])
         with builder.if_then(self.far):  # LLVM makes two loops of it

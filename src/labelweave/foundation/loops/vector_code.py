@@ -54,7 +54,6 @@ class Code:
         self.align = number.bitwidth // 8
 
     def pointer(self, array_type: Any, array: Any) -> Any:
-        """Return the address of an array's first entry."""
         return cgutils.create_struct_proxy(array_type)(self.context, self.builder, value=array).data
 
     def row(self, pointer: Any, number: int) -> Any:
@@ -62,12 +61,10 @@ class Code:
         return self.builder.gep(pointer, [ir.Constant(ir.IntType(64), number * WIDTH)])
 
     def load(self, pointer: Any) -> Vector:
-        """Load a vector from an address of its numbers."""
         address = self.builder.bitcast(pointer, self.type.as_pointer())
         return Vector(self, self.builder.load(address, align=self.align))
 
     def store(self, vector: Vector, pointer: Any) -> None:
-        """Store a vector at an address of its numbers."""
         address = self.builder.bitcast(pointer, self.type.as_pointer())
         self.builder.store(vector.value, address, align=self.align)
 
@@ -116,14 +113,12 @@ class Code:
         return Vector(self, self.builder.sitofp(loaded, self.type))
 
     def repeat(self, scalar: Any) -> Vector:
-        """Put one scalar into every place."""
         undefined = ir.Constant(self.type, ir.Undefined)
         first = self.builder.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
         lanes = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
         return Vector(self, self.builder.shuffle_vector(first, undefined, lanes))
 
     def constant(self, value: float) -> Vector:
-        """Put one known number into every place."""
         return Vector(self, ir.Constant(self.type, [value] * WIDTH))
 
 
@@ -155,11 +150,9 @@ class Vector:
         return Vector(self.code, self.code.builder.select(condition, self.value, zero.value))
 
     def maximum(self, other: Vector) -> Vector:
-        """Return the larger number of each place."""
         return Vector(self.code, self.code.builder.select(self.above(other), self.value, other.value))
 
     def minimum(self, other: Vector) -> Vector:
-        """Return the smaller number of each place."""
         return Vector(self.code, self.code.builder.select(self.above(other), other.value, self.value))
 
     def widened(self, wide: Code) -> Vector:
@@ -169,7 +162,6 @@ class Vector:
         return Vector(wide, self.code.builder.fpext(self.value, wide.type))
 
     def total(self) -> Any:
-        """Add up the numbers; a scalar."""
         code = self.code
         bits = code.number.bitwidth
         function_type = ir.FunctionType(code.scalar, [code.scalar, code.type])

@@ -171,7 +171,7 @@ class _Fit(NamedTuple):
 
     def derivatives(self, curves: Array) -> tuple[Array, Array, Array]:
         """Compute losses (b,), gradients (b, 2) and Hessians (b, 2, 2)."""
-        from labelweave.foundation.loops.sigmoid_sums import sigmoid_sums
+        from labelweave.foundation.loops.curve_sums import sigmoid_sums
 
         sums = np.empty((len(curves), 6))
         sigmoid_sums(self.lines.scores, self.lines.signs, self.weights, curves, self.targets, sums)

@@ -273,7 +273,7 @@ def _ranked_blocks(table: LabeledScores) -> Iterator[_Ranked]:
 
 
 def _ascend(table: LabeledScores, start: PerLabel, kept: list[_Ranked] | None) -> tuple[PerLabel, float]:
-    from labelweave.foundation.loops.example_f1_cuts import move_cuts
+    from labelweave.foundation.loops.f1_scores import move_cuts
 
     thresholds, counts = start.astype(np.float64), _count(table, start)
     total = counts.total()

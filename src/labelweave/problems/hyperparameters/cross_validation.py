@@ -82,7 +82,7 @@ class InnerSettings:
     directions: LinearSolver | None = None
 
 
-class Evaluation(NamedTuple):
+class CriterionValue(NamedTuple):
     """The criterion at some hyper-parameters.
 
     gap: the relative duality gap of the fits.
@@ -109,7 +109,7 @@ class Criterion(ABC):
     inner_state: Array | None = None
 
     @abstractmethod
-    def __call__(self, theta: Array) -> Evaluation:
+    def __call__(self, theta: Array) -> CriterionValue:
         """Evaluate value and gradient."""
 
 
@@ -127,7 +127,7 @@ class CrossValidationLikelihood(Criterion):
         self.every = np.arange(self.training.shape[1])
         self.mass = float(weights[data.held_out].sum())
 
-    def __call__(self, theta: Array) -> Evaluation:
+    def __call__(self, theta: Array) -> CriterionValue:
         begin = time.perf_counter()
         prior, data = self.family.prior(theta), self.data
         gram = prior.operator(data.make_gram, self.workers, ties_labels=data.ties_labels)
@@ -145,7 +145,7 @@ class CrossValidationLikelihood(Criterion):
             value += float(np.vdot(adjoint, problem.product(dual - state.dual, self.every)))
             gradient = self._gradient(theta, prior, problem, dual, adjoint)
         seconds = time.perf_counter() - begin
-        return Evaluation(
+        return CriterionValue(
             value / self.mass, gradient / self.mass, result.gap, gram.products, seconds, result.converged
         )
 
@@ -241,7 +241,7 @@ class MeanCriterion:
         for part, state in zip(self.parts, states, strict=True):
             part.inner_state = state
 
-    def __call__(self, theta: Array) -> Evaluation:
+    def __call__(self, theta: Array) -> CriterionValue:
         """Evaluate value and gradient; where one part fails the value is not known.
 
         The gap is the largest of all parts.
@@ -255,7 +255,7 @@ class MeanCriterion:
             if not found.converged:
                 return found._replace(gap=gap, products=products, time=seconds)
             value, gradient = value + share * found.value, gradient + share * found.gradient
-        return Evaluation(value, gradient, gap, products, seconds, True)
+        return CriterionValue(value, gradient, gap, products, seconds, True)
 
 
 def kernel_gradient(

@@ -97,7 +97,6 @@ class LeftOutRows:
         return sorted(found, key=lambda prior: prior.loss)
 
     def _turned(self, covariance: LabelCovariance) -> tuple[tuple[PerLabel, Array | None], list[Array]]:
-        """Turn the tables into the eigenvectors of rows and of labels, which are given too."""
         of_labels = _label_spectrum(covariance, self.deviations)
         back, vectors = of_labels[1], self.spectrum[1]
         return of_labels, [vectors.T @ (table if back is None else table @ back) for table in self.tables]
@@ -163,7 +162,7 @@ def _label_aucs(targets: RowsByLabels, scores: RowsByLabels) -> PerLabel:
 
 
 def _label_spectrum(covariance: LabelCovariance, deviations: PerLabel) -> tuple[PerLabel, Array | None]:
-    """Give eigenvalues and eigenvectors of D R D; no vectors where labels are independent."""
+    """Return eigenvalues and eigenvectors of D R D; no vectors where labels are independent."""
     if covariance.is_diagonal:
         return np.square(deviations) * covariance.diagonal(), None
     values, vectors = sl.eigh(deviations[:, None] * covariance.to_dense() * deviations, check_finite=False)
@@ -176,7 +175,7 @@ def _left_out(
     turned: list[Array],
     scale: float,
 ) -> list[Array]:
-    """Give the left-out residuals of tables that are turned into the eigenvectors of rows and labels."""
+    """Return the left-out residuals of tables that are turned into the eigenvectors of rows and labels."""
     (eigenvalues, vectors, squares), (values, back) = spectrum, of_labels
     shrunk = 1.0 / (1.0 + scale * np.outer(eigenvalues, values))
     own = np.maximum(squares @ shrunk, _LEAST)
@@ -187,7 +186,7 @@ def _left_out(
 def _best_strength(
     residuals: list[Array], standardized: Array, rates: PerLabel, targets: Array
 ) -> tuple[float, float]:
-    """Give the least mean log loss over strengths of the mean, and the strength that has it.
+    """Return the least mean log loss over strengths of the mean, and the strength that has it.
 
     standardized (n, L): t.
     """

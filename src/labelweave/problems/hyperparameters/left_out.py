@@ -134,7 +134,6 @@ class LeftOutRidge:
         return residuals
 
     def _residual_maker(self, penalty: float) -> RowsByRows:
-        """Write A out."""
         shrunk = self.vectors * np.sqrt(self._shares(penalty))
         maker: RowsByRows = -(shrunk @ shrunk.T)
         maker -= np.outer(self.unit, self.unit)
@@ -205,7 +204,7 @@ class LeftOutFactorRidge(LeftOutRidge):
 
 
 def _one_by_one(maker: RowsByRows, residuals: Array, missing: Array) -> Array:
-    """Give the residuals of rows without themselves, and of missing ones without all that are missing."""
+    """Return the residuals of rows without themselves, and of missing ones without all that are missing."""
     observed = np.setdiff1d(np.arange(len(maker)), missing)
     left_out = np.empty_like(residuals)
     own = maker.diagonal()[observed]
@@ -220,7 +219,7 @@ def _one_by_one(maker: RowsByRows, residuals: Array, missing: Array) -> Array:
 
 
 def _together(maker: RowsByRows, weighted: Array, residuals: Array, missing: Array, folds: PerRow) -> Array:
-    """Give the residuals of the rows of each fold without all of them and without those that are missing.
+    """Return the residuals of the rows of each fold without all of them and without those that are missing.
 
     The fit to no row is 0, and leaves the targets themselves.
     """
@@ -236,14 +235,13 @@ def _together(maker: RowsByRows, weighted: Array, residuals: Array, missing: Arr
 
 
 def _solved(matrix: Array, right: Array) -> Array:
-    """Solve with a matrix whose eigenvalues lie between 0 and 1."""
     matrix = matrix.copy()
     matrix[np.diag_indices_from(matrix)] += _LEAST**2
     return np.asarray(sl.solve(matrix, right, assume_a="pos", overwrite_a=True, check_finite=False))
 
 
 def _patterns(known: Array) -> Iterator[tuple[Array, Array]]:
-    """Give the rows in which targets are missing, and the targets that are missing in these and no others."""
+    """Return rows in which targets are missing, and the targets that are missing in these and no others."""
     if known.all():
         yield np.empty(0, np.intp), np.arange(known.shape[1])
         return
@@ -253,7 +251,6 @@ def _patterns(known: Array) -> Iterator[tuple[Array, Array]]:
 
 
 def _means(targets: Array, known: Array) -> Array:
-    """Average the targets that are known; 0 where none is."""
     return np.asarray(np.where(known, targets, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
 
 

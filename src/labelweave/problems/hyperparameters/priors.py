@@ -45,7 +45,7 @@ class TermGradient(NamedTuple):
     covariance: Array
 
     def along(self, direction: LabelCovariance) -> float:
-        """Give the derivative by a factor of a covariance that is added to R_g."""
+        """Return the derivative by a factor of a covariance that is added to R_g."""
         given = direction.diagonal() if self.covariance.ndim == 1 else direction.to_dense()
         return float(np.sum(self.covariance * given))
 
@@ -94,7 +94,7 @@ class PriorFamily(ABC):
         return easier
 
     def penalty(self, theta: Array) -> tuple[float, Floats]:
-        """Give minus the logarithm of a prior of theta, which is added to the loss, and its gradient."""
+        """Return minus the logarithm of a prior of theta, which is added to the loss, and its gradient."""
         return 0.0, np.zeros(len(theta))
 
     def coarser(self) -> PriorFamily | None:
@@ -102,11 +102,9 @@ class PriorFamily(ABC):
         return None
 
     def from_coarser(self, theta: Array) -> Floats:
-        """Give the hyper-parameters with the same prior as those of the coarser family."""
         return theta
 
     def values(self, theta: Array) -> dict[str, float]:
-        """Give the hyper-parameters themselves."""
         return dict(zip(self.names, np.exp(theta).tolist(), strict=True))
 
 
@@ -116,12 +114,10 @@ def shape_names(kernel: Kernel | None) -> list[str]:
 
 
 def shape_start(kernel: Kernel | None) -> Array:
-    """Give their logarithms."""
     return np.empty(0) if kernel is None else kernel.log_parameters()
 
 
 def shaped(kernel: Kernel | None, theta: Array) -> Kernel | None:
-    """Make the kernel with others."""
     return None if kernel is None else kernel.with_log_parameters(theta)
 
 

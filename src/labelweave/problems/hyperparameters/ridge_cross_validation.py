@@ -34,7 +34,7 @@ from labelweave.foundation.arrays.linear_algebra import (
 )
 from labelweave.labels.covariance import FactorCovariance
 from labelweave.problems.coupled_gram import PriorTerm, ScorePrior
-from labelweave.problems.hyperparameters.cross_validation import Criterion, Evaluation, kernel_gradient
+from labelweave.problems.hyperparameters.cross_validation import Criterion, CriterionValue, kernel_gradient
 from labelweave.problems.hyperparameters.priors import (
     PriorFamily,
     PriorGradient,
@@ -63,7 +63,7 @@ class RidgePriors(PriorFamily):
         self._lay_out(["regularization", *shape_names(self.kernel)], start)
 
     def kernel_at(self, theta: Array) -> Kernel | None:
-        """Give the kernel; None for a kernel matrix that was given."""
+        """Return the kernel; None for a kernel matrix that was given."""
         return shaped(self.kernel, theta[1:])
 
     def prior(self, theta: Array) -> ScorePrior:
@@ -108,7 +108,7 @@ class RidgeCrossValidation(Criterion):
         weights = data.weights[:, None] * data.held_out
         self.mass, self.least = float(weights.sum()), float(np.sum(weights.sum(axis=1) * data.least))
 
-    def __call__(self, theta: Array) -> Evaluation:
+    def __call__(self, theta: Array) -> CriterionValue:
         begin = time.perf_counter()
         kernel, regularization = self.family.kernel_at(theta), float(np.exp(theta[0]))
         gram = self.data.make_gram(kernel)
@@ -118,19 +118,19 @@ class RidgeCrossValidation(Criterion):
             folds = [self._fold(table, regularization, held) for held in self.data.held_out.T]
         except np.linalg.LinAlgError:
             seconds = time.perf_counter() - begin
-            return Evaluation(np.nan, np.full(len(theta), np.nan), np.nan, 0.0, seconds, False)
+            return CriterionValue(np.nan, np.full(len(theta), np.nan), np.nan, 0.0, seconds, False)
         values, by_regularization, left, right = zip(*folds, strict=True)
         gradient = [regularization * sum(by_regularization)]
         if kernel is not None and kernel.parameter_names():
             pair = np.hstack(left), np.hstack(right)
             gradient.extend(kernel_gradient(kernel, self.data.features, pair, self.workers))
         value, seconds = (sum(values) + self.least) / self.mass, time.perf_counter() - begin
-        return Evaluation(value, np.asarray(gradient) / self.mass, 0.0, 2.0, seconds, True)
+        return CriterionValue(value, np.asarray(gradient) / self.mass, 0.0, 2.0, seconds, True)
 
     def _fold(
         self, table: Array, regularization: float, held_out: Array
     ) -> tuple[float, float, Array, Array]:
-        """Give a fold's share of the criterion, its derivative by lambda, and factors of that by K."""
+        """Return a fold's share of the criterion, its derivative by lambda, and factors of that by K."""
         data, multiply = self.data, self.workers.matmul
         held, kept = np.flatnonzero(held_out), np.flatnonzero(~held_out)
         roots, weights = (

@@ -21,7 +21,7 @@ from scipy.optimize import minimize
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.interrupts import note_interrupt
-from labelweave.problems.hyperparameters.cross_validation import Evaluation, MeanCriterion
+from labelweave.problems.hyperparameters.cross_validation import CriterionValue, MeanCriterion
 from labelweave.problems.hyperparameters.priors import PriorFamily
 from labelweave.solvers.frame import State
 
@@ -59,15 +59,15 @@ class SearchState(State):
     """The log of a search: every theta with its evaluation, and the inner states after the last one."""
 
     thetas: tuple[Array, ...] = ()
-    evaluations: tuple[Evaluation, ...] = ()
+    evaluations: tuple[CriterionValue, ...] = ()
     inner_states: tuple[Array | None, ...] = ()
 
     _items: ClassVar[dict[str, Any]] = {
-        "thetas": np.ndarray, "evaluations": Evaluation, "inner_states": np.ndarray | None,
+        "thetas": np.ndarray, "evaluations": CriterionValue, "inner_states": np.ndarray | None,
     }  # fmt: skip
 
 
-State.plain_with(Evaluation)
+State.plain_with(CriterionValue)
 
 
 class EvaluationLog:
@@ -81,7 +81,7 @@ class EvaluationLog:
         if not self.state.rounds == len(self.state.thetas) == len(self.state.evaluations):
             raise ValueError("a log does not have one evaluation of each theta")
 
-    def __call__(self, criterion: Callable[[Array], Evaluation], theta: Array) -> Evaluation:
+    def __call__(self, criterion: Callable[[Array], CriterionValue], theta: Array) -> CriterionValue:
         state, here = self.state, self.position
         self.position += 1
         if here < state.rounds and np.array_equal(state.thetas[here], theta):
@@ -132,7 +132,7 @@ class SearchSettings:
 
 
 def learn(
-    criterion: Callable[[Array], Evaluation],
+    criterion: Callable[[Array], CriterionValue],
     start: Array,
     bounds: Array,
     settings: SearchSettings | None = None,
@@ -167,13 +167,13 @@ class _EndOfSearchError(Exception):
 
 class _Point(NamedTuple):
     theta: Array
-    found: Evaluation
+    found: CriterionValue
 
 
 class _Search:
     """The criterion as SciPy calls it."""
 
-    def __init__(self, criterion: Callable[[Array], Evaluation], settings: SearchSettings) -> None:
+    def __init__(self, criterion: Callable[[Array], CriterionValue], settings: SearchSettings) -> None:
         self.criterion, self.settings = criterion, settings
         self.log = settings.log or EvaluationLog()
         self.factor = 0.0
@@ -198,12 +198,10 @@ class _Search:
             )
 
     def known(self) -> _Point:
-        """Give the best point met."""
         assert self.best is not None, "the search ends if the first evaluation fails"
         return self.best
 
     def minimise(self, box: Array) -> str:
-        """Search from the best point that was evaluated first."""
         start = self.known().theta
         value, gradient = self(start)
         # SciPy's tolerance is absolute for values below 1
@@ -213,14 +211,14 @@ class _Search:
         return "converged" if found.status == 0 else "stalled"
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
-        """Give value and gradient, scaled so that the first step has its length."""
+        """Return value and gradient, scaled so that the first step has its length."""
         found = self._evaluate(theta)
         if not self.factor:
             self.factor = self.settings.first_step / max(float(np.linalg.norm(found.gradient)), 1e-12)
         value, gradient = (found.value, found.gradient) if found.converged else self._bracket(theta)
         return self.factor * value, self.factor * gradient
 
-    def _evaluate(self, theta: Array) -> Evaluation:
+    def _evaluate(self, theta: Array) -> CriterionValue:
         for met in (self.last, self.best):
             if met is not None and np.array_equal(theta, met.theta):
                 return met.found  # SciPy begins where the scaling was found
@@ -279,7 +277,6 @@ class StagedSearch:
         return [(families[0], self.part), *stages] if has_part else stages
 
     def run(self) -> tuple[LearnedParameters, MeanCriterion, Any]:
-        """Search; gives the end, the last criterion and its rows."""
         learned: LearnedParameters | None = None
         criterion: MeanCriterion | None = None
         met: Any = None
@@ -324,7 +321,7 @@ class StagedSearch:
 
 
 def _carried(family: PriorFamily, theta: Array) -> Array:
-    """Give a family's hyper-parameters from its own or those of a coarser form."""
+    """Return a family's hyper-parameters from its own or those of a coarser form."""
     coarse = None if len(theta) == len(family.start) else family.coarser()
     return theta if coarse is None else family.from_coarser(_carried(coarse, theta))
 

@@ -18,6 +18,14 @@ import scipy.sparse as sp
 
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
+from labelweave.labels import LabelMatrix
+from labelweave.labels.label_tables import LEAST_GRADE
+from labelweave.problems.losses.entry_losses import (
+    EntryLoss,
+    GradedEntryLoss,
+    LogisticEntryLoss,
+    SquaredEntryLoss,
+)
 
 
 @dataclass(frozen=True)
@@ -33,7 +41,6 @@ class EntryWeights:
     entries: Any = None
 
     def turned(self) -> EntryWeights:
-        """Exchange rows and columns."""
         entries = self.entries
         if entries is not None:
             entries = sp.csr_array(entries.T) if sp.issparse(entries) else np.ascontiguousarray(entries.T)
@@ -49,7 +56,6 @@ class EntryWeights:
         return replace(self, entries=sp.csr_array(own + less + own.multiply(less)))
 
     def rows(self, kept: npt.NDArray[np.intp] | slice) -> EntryWeights:
-        """Keep some rows."""
         of_sign = [part[kept] if len(part) > 1 else part for part in (self.positive, self.negative)]
         return EntryWeights(of_sign[0], of_sign[1], None if self.entries is None else self.entries[kept])
 
@@ -63,7 +69,7 @@ class EntryWeights:
         )
 
     def of_listed(self, signs: sp.csr_array) -> Array:
-        """Give the factors of the entries that a matrix of signs lists, in its order."""
+        """Return the factors of the entries that a matrix of signs lists, in its order."""
         rows, columns = np.repeat(np.arange(signs.shape[0]), np.diff(signs.indptr)), signs.indices
         place = (np.minimum(rows, len(self.positive) - 1), np.minimum(columns, self.positive.shape[1] - 1))
         factors: Array = np.where(signs.data > 0, self.positive[place], self.negative[place])
@@ -136,4 +142,44 @@ class LabelEntries(Protocol):
         """Compute the loss of each row, shape (rows,)."""
 
     def gradient_operator(self, image: Array, fixed: Array) -> GradientOperator:
-        """Give the matrix of gradients as an operator."""
+        """Return the matrix of gradients as an operator."""
+
+
+def read_doubts(
+    labels: LabelMatrix, loss: EntryLoss, factors: EntryWeights | None
+) -> tuple[LabelMatrix, EntryLoss, EntryWeights | None]:
+    """Return labels with the doubts that a loss reads exactly, that loss, and weights with the other doubts.
+
+    The logistic loss of targets outside of 0 and 1 falls without a bound along the score, which a trace
+    norm does not hold; these become weights, as all doubts of losses whose values of both signs do not
+    differ by the score.
+    """
+    assert labels.doubts is not None, "labels without doubts are read by any loss as they are"
+    least = {SquaredEntryLoss: -np.inf, LogisticEntryLoss: 0.0}.get(type(loss), np.inf)
+    exact, weighed = labels.doubts.copy(), labels.doubts.copy()
+    exact.data[exact.data < least] = 0.0
+    weighed.data[weighed.data >= least] = 0.0
+    labels = LabelMatrix(labels.positives, labels.observed, labels.names, exact)
+    if weighed.data.any():
+        ones = np.ones((1, labels.n_labels))
+        factors = (factors or EntryWeights(ones, ones)).doubted(weighed)
+    return labels, loss if labels.doubts is None else GradedEntryLoss(loss), factors
+
+
+def listed_signs(labels: LabelMatrix) -> sp.csr_array:
+    """List 1, -1, or 2 q - 1 of targets q, at the observed entries.
+
+    Where everything is observed, at those that are positive or doubtful; the others are -1.
+    """
+    doubts, known = labels.doubts, labels.observed
+    if doubts is None:
+        return labels.positives if known is None else known
+    if known is None:
+        pattern = abs(doubts).sign()
+        known = labels.positives + pattern.multiply(labels.positives) - pattern
+    known = sp.csr_array(known, dtype=np.float64)
+    known.sort_indices()
+    found = sp.csr_array(3.0 * abs(known) + doubts)  # doubts by their places among the listed entries
+    found.sort_indices()
+    sure = np.maximum(1.0 - 2.0 * (found.data - 3.0), LEAST_GRADE)
+    return sp.csr_array((known.data * sure, known.indices, known.indptr), shape=known.shape)

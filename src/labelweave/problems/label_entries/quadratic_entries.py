@@ -65,7 +65,6 @@ class QuadraticEntries(WeighedColumns):
 
     @cached_property
     def transposed(self) -> QuadraticEntries:
-        """The same entries, rows and columns exchanged."""
         weights, turned = (self.column_weights, self.row_weights), self.positives.transposed
         return QuadraticEntries(turned, *weights, self.background, self.workers)
 
@@ -110,7 +109,6 @@ class QuadraticEntries(WeighedColumns):
         return GradientOperator(matmul, adjoint, lambda share: self._conjugate(share, image, fixed, exact))
 
     def _conjugate(self, share: float, image: Array, fixed: Array, scores: Array) -> float:
-        """Add up the conjugates: of the background everywhere, and what positive entries have instead."""
         b = self.background
         # weight b, gradient t s: b (t s)^2 / 2, which a row's Gram matrix adds up for all entries
         bent = self.workers.matmul(image, self._gram(fixed))

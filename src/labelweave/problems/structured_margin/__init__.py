@@ -7,11 +7,15 @@ from labelweave.problems.structured_margin.growth import (
     round_graph,
     violations,
 )
-from labelweave.problems.structured_margin.margin_model import CliquePenalty, RidgePenalty, RoundPenalty
-from labelweave.problems.structured_margin.rows import MarginData
+from labelweave.problems.structured_margin.margin_model import (
+    CliquePenalty,
+    RidgePenalty,
+    RoundPenalty,
+    StructuredRows,
+)
 from labelweave.problems.structured_margin.structured_margin import StructuredMargin
 
 __all__ = [
-    "CliquePenalty", "GrowingMargin", "MarginData", "RidgePenalty", "RoundPenalty",
-    "StructuredMargin", "grown_cliques", "pair_scores", "round_graph", "violations",
+    "CliquePenalty", "GrowingMargin", "RidgePenalty", "RoundPenalty", "StructuredMargin", "StructuredRows",
+    "grown_cliques", "pair_scores", "round_graph", "violations",
 ]  # fmt: skip

@@ -46,17 +46,14 @@ class GrowingMargin(Generic[Problem]):
     _last: tuple[tuple[Cliques, ...], Problem] | None = field(default=None, init=False)
 
     def at(self, rounds: tuple[Cliques, ...]) -> Problem:
-        """Give the problem of a graph; the last one is kept."""
         if self._last is None or self._last[0] != rounds:
             self._last = rounds, self.state_problem(*round_graph(self.n_labels, rounds))
         return self._last[1]
 
     def held_out_loss(self, rounds: tuple[Cliques, ...], point: Any) -> float:
-        """Measure a model on the rows that are held out."""
         return self.measure(self.at(rounds), point)
 
     def propose(self, rounds: tuple[Cliques, ...], point: Any) -> Proposal:
-        """Find the cliques of highest score that are not in the graph."""
         return self.scored(self.at(rounds), point)
 
     def scored(self, problem: Any, point: Any) -> Proposal:
@@ -89,7 +86,6 @@ class GrowingMargin(Generic[Problem]):
         return float(share * cost - share**2 * bend)
 
     def activated(self, rounds: tuple[Cliques, ...], point: Any, cliques: Cliques) -> Any:
-        """Give a point of the graph with another round that stands for the same one."""
         earlier = self.at(rounds)
         return self.at((*rounds, cliques)).grown_from(earlier, point)
 
@@ -122,7 +118,6 @@ def pair_scores(moments: DualMoments) -> LabelsByLabels:
 
 
 def violations(moments: DualMoments, cliques: Iterable[tuple[int, ...]]) -> Array:
-    """Score some cliques of any size."""
     return np.asarray([float(np.square(moments.clique_sums(clique)).sum()) for clique in cliques])
 
 

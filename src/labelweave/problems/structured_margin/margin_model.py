@@ -23,21 +23,101 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from labelweave.features import FeatureMatrix
 from labelweave.foundation.array_types import Array, Floats, PerLabel, PerRow, RowsByLabels
 from labelweave.foundation.arrays import Workers, panels
-from labelweave.foundation.loops.structured.arrays import CLIQUE, COMPONENT, DualPoint, Layout
+from labelweave.foundation.loops.structured import CLIQUE, COMPONENT, DualPoint, Layout, MarginRows
 from labelweave.inference.map import MapInference
+from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
-from labelweave.problems.structured_margin.rows import MarginData
 from labelweave.solvers.frame import TraceRecord
 
 LABEL_SCALE = 2.0
 _ROWS_IN_MEMORY = 4096
+_SMALLEST_SHARE = 1e-12
+
+
+class StructuredRows:
+    """Features, labels, costs and weights.
+
+    weights (n,): weights of the rows, some of them positive.
+    costs (n, L): of errors; those of unobserved labels do not count.
+    arrays: what the passes read, with targets of 0 where nothing was observed.
+    products (n, d): the features again, for products; of rows elsewhere these are not made here.
+    Shapes: features (n, d), labels (n, L).
+    Raises ValueError if the squared norm of a row is too large for a float.
+    """
+
+    def __init__(self, features: FeatureMatrix, labels: LabelMatrix, weights: Array, costs: Array) -> None:
+        signs = labels.to_signs()
+        squares = features.squared_norms()
+        if not np.isfinite(squares).all():
+            raise ValueError("The squared norm of a row of X is above 1.8e308; scale the features down.")
+        arrays = MarginRows(
+            targets=np.ascontiguousarray(signs > 0, np.int8),
+            observed=np.ascontiguousarray(signs != 0, np.int8),
+            costs=np.ascontiguousarray(np.where(signs == 0, 0.0, costs)),
+            weights=np.asarray(weights, np.float64) / np.sum(weights, dtype=np.float64),
+            squares=squares,
+        )
+        self._set(features, arrays)
+
+    @classmethod
+    def part(cls, features: FeatureMatrix, arrays: MarginRows) -> StructuredRows:
+        """Make them of some of the rows, with the weights that these have among all."""
+        made = cls.__new__(cls)
+        made._set(features, arrays)
+        return made
+
+    def _set(self, features: FeatureMatrix, arrays: MarginRows) -> None:
+        is_sparse = not features.is_apart and features.is_sparse
+        self.arrays, self.products = arrays, features.astype(np.float64)
+        self._sparse = features.sparse_rows(np.float64) if is_sparse else None
+        (self.n_rows, self.n_labels), self.n_features = arrays.targets.shape, features.shape[1]
+        self.has_missing = bool((arrays.observed == 0).any())
+
+    def arrays_of(self, rows: slice | Array) -> MarginRows:
+        return MarginRows._make(part[rows] for part in self.arrays)
+
+    def arrays_with(self, targets: RowsByLabels) -> MarginRows:
+        return self.arrays._replace(targets=targets)
+
+    def clamp(self) -> npt.NDArray[np.int8]:
+        """Return the observed labels (n, L), -1 where unobserved."""
+        return np.where(self.arrays.observed == 1, self.arrays.targets, -1).astype(np.int8)
+
+    def multiply(self, rows: Array, sums: Array) -> Array:
+        from labelweave.foundation.loops.structured import multiply_rows
+
+        if self._sparse is None:
+            return np.asarray(self.products.data[rows] @ sums)
+        products = np.empty((len(rows), sums.shape[1]))
+        multiply_rows(rows, *self._sparse, sums, products)
+        return products
+
+    def gram(self, rows: Array) -> Array:
+        part = self.products.data[rows]
+        product = part @ part.T
+        return np.asarray(product if self._sparse is None else product.toarray())
+
+    def add(self, rows: Array, changes: Array, sums: Array) -> None:
+        from labelweave.foundation.loops.structured import add_rows
+
+        if self._sparse is None:
+            sums += self.products.data[rows].T @ changes
+        else:
+            add_rows(rows, *self._sparse, changes, sums)
+
+    def transposed_product(self, moments: Array) -> Array:
+        """Multiply the rows' weighted moments (n, p) by the features."""
+        moments *= self.arrays.weights[:, None]
+        return np.asarray(self.products.data.T @ moments)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MarginPoint:
+class StructuredPoint:
     """Weights, and what they were learned for.
 
     targets (n, L): the true labels, completed where nothing was observed.
@@ -51,7 +131,6 @@ class MarginPoint:
     scales: Floats
 
     def weights(self) -> Floats:
-        """Give the weights of labels and states (d, L + states)."""
         return np.asarray(self.sums * self.scales)
 
 
@@ -71,14 +150,13 @@ class DualMoments(NamedTuple):
     dual: the distributions; independent between components.
     """
 
-    data: MarginData
+    data: StructuredRows
     targets: RowsByLabels
     homes: PerLabel
     dual: DualPoint
     regularization: float
 
     def label_sums(self) -> Array:
-        """Compute the labels' columns (d, L)."""
         return self._sums(self.targets - self.dual.means)
 
     def clique_sums(self, clique: tuple[int, ...]) -> Array:
@@ -100,7 +178,7 @@ class DualMoments(NamedTuple):
         ]
 
     def _marginal(self, labels: Array, bits: int) -> Floats:
-        """Give the distribution of the states (n, states) of some of a clique's labels, of one component."""
+        """Return the distribution of states (n, states) of some of a clique's labels, of one component."""
         n_rows, first = self.data.n_rows, labels[(bits & -bits).bit_length() - 1]
         marginal = np.zeros((n_rows, 1 << len(labels)))
         if self.homes[first] < 0:
@@ -115,7 +193,7 @@ class DualMoments(NamedTuple):
 
     def pair_sums(self, label: int, others: Array) -> Array:
         """Compute the columns (d, p) of the products of a label's sign and those of p others."""
-        from labelweave.foundation.loops.structured.rows import pair_moments
+        from labelweave.foundation.loops.structured import pair_moments
 
         moments = np.empty((self.data.n_rows, len(others)))
         pair_moments(label, others, self.homes, self.targets, self.dual, moments)
@@ -129,7 +207,7 @@ class DualMoments(NamedTuple):
 class MarginModel:
     """A graph over the labels of some rows, and the penalty of its weights."""
 
-    data: MarginData
+    data: StructuredRows
     graph: CliqueGraph
     penalty: CliquePenalty
     regularization: float
@@ -142,7 +220,7 @@ class MarginModel:
         self.n_rows = self.data.n_rows
 
     def _first_arrays(self) -> dict[str, Any]:
-        """Give the arrays of weights of zero."""
+        """Return the arrays of weights of zero."""
         n_columns = self.data.n_labels + int(self.graph.table_starts[-1])
         return {
             "cliques": self.graph.cliques,
@@ -151,7 +229,7 @@ class MarginModel:
             "scales": np.full(n_columns, LABEL_SCALE),
         }
 
-    def squares(self, point: MarginPoint) -> tuple[float, Array]:
+    def squares(self, point: StructuredPoint) -> tuple[float, Array]:
         """Compute the squared norms of z: of all labels' columns together, and of every clique's."""
         columns = np.einsum("ij,ij->j", point.sums, point.sums)
         n_labels, starts = self.data.n_labels, self.graph.table_starts
@@ -159,12 +237,12 @@ class MarginModel:
             return float(columns.sum()), np.zeros(0)
         return float(columns[:n_labels].sum()), np.add.reduceat(columns[n_labels:], starts[:-1])
 
-    def worst_labelings(self, point: MarginPoint, rows: Array, products: Array) -> WorstLabelings:
+    def worst_labelings(self, point: StructuredPoint, rows: Array, products: Array) -> WorstLabelings:
         """Find what maximises cost plus score.
 
         products (rows, L + states): the rows' with z.
         """
-        from labelweave.foundation.loops.structured.rows import add_costs
+        from labelweave.foundation.loops.structured import add_costs
 
         scores, n_labels = products * point.scales, self.data.n_labels
         unary, rest = np.empty((len(rows), n_labels)), np.empty(len(rows))
@@ -173,7 +251,7 @@ class MarginModel:
         losses = np.maximum(0.0, result.bounds + rest)
         return WorstLabelings(result.labels, losses, result.bounds - result.values)
 
-    def hinge_loss(self, point: MarginPoint) -> tuple[float, float]:
+    def hinge_loss(self, point: StructuredPoint) -> tuple[float, float]:
         """Compute an upper bound of the weighted sum of the hinge losses, and how far it may be off."""
         loss = missed = 0.0
         for part in panels(self.data.n_rows, _ROWS_IN_MEMORY):
@@ -184,7 +262,6 @@ class MarginModel:
         return loss, missed
 
     def record(self, primal: float, dual: float) -> TraceRecord:
-        """Write down the objective and its bound."""
         return TraceRecord.of(primal, dual, n_cliques=self.graph.n_cliques)
 
     def complete(self, point: Any) -> bool:
@@ -199,7 +276,7 @@ class MarginModel:
         point.targets[:] = labels
         return changed
 
-    def best_targets(self, point: MarginPoint) -> RowsByLabels:
+    def best_targets(self, point: StructuredPoint) -> RowsByLabels:
         """Find the best labels (n, L), given those observed."""
         n_labels, clamp = self.data.n_labels, self.data.clamp()
         labels = np.empty((self.data.n_rows, n_labels), np.int8)
@@ -244,7 +321,6 @@ def graph_layout(graph: CliqueGraph) -> tuple[Layout, Array]:
 
 
 def component_labels(layout: Layout) -> list[Array]:
-    """List the labels of every component."""
     starts = layout.components["labels"]
     return [layout.labels[first:end] for first, end in pairwise(starts)]
 
@@ -257,9 +333,6 @@ def _starts(parts: Any) -> Array:
     return np.cumsum([0] + [len(part) for part in parts], dtype=np.int64)
 
 
-_SMALLEST_SHARE = 1e-12
-
-
 class RidgePenalty:
     """Half the squared weights."""
 
@@ -269,15 +342,12 @@ class RidgePenalty:
         self.n_cliques = n_cliques
 
     def first_shares(self) -> Array:
-        """Give none."""
         return np.zeros(0)
 
     def scales(self, shares: Array) -> Array:
-        """Give ones."""
         return np.ones(self.n_cliques)
 
     def primal(self, squares: Array, shares: Array | None = None) -> float:
-        """Compute the penalty."""
         return 0.5 * float(squares.sum())
 
     dual = primal  # its conjugate
@@ -299,11 +369,9 @@ class RoundPenalty:
         self.n_rounds = int(self.rounds.max(initial=-1)) + 1
 
     def first_shares(self) -> Array:
-        """Give equal shares."""
         return np.full(self.n_rounds, 1.0 / max(1, self.n_rounds))
 
     def scales(self, shares: Array) -> Array:
-        """Give the multiple of every clique's round: its share, of which smoothing takes some."""
         return self._multiples(shares)[self.rounds]
 
     def _multiples(self, shares: Array) -> Array:
@@ -314,7 +382,6 @@ class RoundPenalty:
         return np.bincount(self.rounds, squares, minlength=self.n_rounds)
 
     def primal(self, squares: Array, shares: Array) -> float:
-        """Compute the penalty of the weights."""
         return 0.5 * float(self._norms(squares, shares).sum()) ** 2
 
     def dual(self, squares: Array) -> float:
@@ -335,5 +402,5 @@ CliquePenalty = RidgePenalty | RoundPenalty
 
 
 def grown_shares(shares: Array) -> Array:
-    """Give the shares with one more round, which takes an equal one."""
+    """Return the shares with one more round, which takes an equal one."""
     return np.append(shares * (len(shares) / (len(shares) + 1.0)), 1.0 / (len(shares) + 1.0))

@@ -32,13 +32,13 @@ import numpy as np
 
 from labelweave.foundation.array_types import Array, Floats, PerRow, RowsByLabels
 from labelweave.foundation.arrays import panels
-from labelweave.foundation.loops.structured.arrays import DualPoint, Layout, RowBlock
+from labelweave.foundation.loops.structured import DualPoint, Layout, RowBlock
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.problems.structured_margin.margin_model import (
     LABEL_SCALE,
     DualMoments,
     MarginModel,
-    MarginPoint,
+    StructuredPoint,
     component_labels,
     graph_layout,
     grown_shares,
@@ -54,7 +54,7 @@ _ROWS_TO_MERGE = 2048
 
 
 @dataclass(frozen=True, kw_only=True)
-class DualMarginPoint(MarginPoint):
+class DualMarginPoint(StructuredPoint):
     """Weights, and the distributions over labelings that they come from.
 
     round_shares (rounds,): those of the penalty.
@@ -72,7 +72,6 @@ class DualMarginPoint(MarginPoint):
 
     @property
     def dual(self) -> DualPoint:
-        """The distributions, as the loops read them."""
         return DualPoint(self.means, self.vertices, self.shares)
 
 
@@ -94,7 +93,6 @@ class StructuredMargin(MarginModel):
         return _ROUNDING * float(rows.weights @ rows.costs.sum(axis=1))
 
     def first_point(self) -> DualMarginPoint:
-        """Give the point of the true labels, and weights of zero."""
         alone, targets = CliqueGraph.empty(self.data.n_labels), self.data.arrays.targets
         point = DualMarginPoint(
             **{**self._first_arrays(), "cliques": ()},
@@ -107,7 +105,7 @@ class StructuredMargin(MarginModel):
         return self._merged(point, alone, point.round_shares)
 
     def point_at(self, sums: Floats, round_shares: Floats, **of_rows: Array) -> DualMarginPoint:
-        """Give the point of weights and distributions that are known; see ``DualMarginPoint``."""
+        """Return the point of weights and distributions that are known; see ``DualMarginPoint``."""
         point = DualMarginPoint(
             cliques=self.graph.cliques, sums=sums, scales=np.full(sums.shape[1], LABEL_SCALE),
             round_shares=round_shares, **of_rows,
@@ -128,7 +126,7 @@ class StructuredMargin(MarginModel):
         return point
 
     def grown_from(self, earlier: StructuredMargin, point: DualMarginPoint) -> DualMarginPoint:
-        """Give a point with the same expected costs, from one of a graph with a round less."""
+        """Return a point with the same expected costs, from one of a graph with a round less."""
         return self._merged(point, earlier.graph, grown_shares(point.round_shares))
 
     def _merged(self, point: DualMarginPoint, old: CliqueGraph, round_shares: Array) -> DualMarginPoint:
@@ -140,7 +138,6 @@ class StructuredMargin(MarginModel):
         return point
 
     def moments(self, point: DualMarginPoint) -> DualMoments:
-        """Give the present distributions, with the means that they have."""
         self._write_means(point)
         return DualMoments(self.data, point.targets, self.homes, point.dual, self.regularization)
 
@@ -161,12 +158,10 @@ class StructuredMargin(MarginModel):
             point.sums[:, start:end] = moments.clique_sums(clique)
 
     def rescale(self, point: DualMarginPoint) -> None:
-        """Write the scales that the penalty's shares give."""
         scales = self.penalty.scales(point.round_shares)
         point.scales[self.data.n_labels :] = np.repeat(scales, np.diff(self.graph.table_starts))
 
     def rebalance(self, point: DualMarginPoint) -> None:
-        """Choose the penalty's best shares for the present weights."""
         self.penalty.rebalance(self.squares(point)[1], point.round_shares)
         self.rescale(point)
 
@@ -176,7 +171,6 @@ class StructuredMargin(MarginModel):
         self.rebalance(point)
 
     def passed(self, point: DualMarginPoint, random: np.random.RandomState, most_sweeps: int) -> float:
-        """Pass over all rows; see :func:`labelweave.solvers.passes.pass_over`."""
         return pass_over(self, point, random, most_sweeps)
 
     def sweep(
@@ -193,7 +187,7 @@ class StructuredMargin(MarginModel):
         return float(self.data.arrays.weights[among] @ point.gaps[among])
 
     def _sweep_block(self, point: DualMarginPoint, rows: Array, search: bool) -> None:
-        from labelweave.foundation.loops.structured.rows import ascend_rows
+        from labelweave.foundation.loops.structured import ascend_rows
 
         data, products = self.data, self.data.multiply(rows, point.sums)
         labelings, missed = np.empty((0, data.n_labels), np.int8), np.zeros(len(rows))
@@ -232,7 +226,7 @@ class StructuredMargin(MarginModel):
 
 
 def _merged_dual(dual: DualPoint, old: tuple[Layout, Array], layout: Layout) -> DualPoint:
-    """Give a dual point with the same means for a graph whose components are unions of the old ones.
+    """Return a dual point with the same means for a graph whose components are unions of the old ones.
 
     old: the layout that it has, and the homes of its labels.
     """
@@ -259,7 +253,7 @@ def _merged_dual(dual: DualPoint, old: tuple[Layout, Array], layout: Layout) -> 
 
 
 def _lone(dual: DualPoint, label: int) -> tuple[Array, Array]:
-    """Give the distribution of a label that is alone: its shares (n, 2) and vertices (n, 2, 1)."""
+    """Return the distribution of a label that is alone: its shares (n, 2) and vertices (n, 2, 1)."""
     mean = dual.means[:, label]
     values = np.broadcast_to(np.array([0, 1], np.int8)[None, :, None], (len(mean), 2, 1))
     return np.stack([1.0 - mean, mean], axis=1), values

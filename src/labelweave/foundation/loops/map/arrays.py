@@ -27,6 +27,9 @@ Flags = npt.NDArray[np.int8]
 Integers = npt.NDArray[np.int64]
 
 Records = npt.NDArray[np.void]
+WORD_BITS = 32  # bits of an int64 that a set of labels uses
+_MOST_ORDERED = 1024  # the neighbors of more labels than these are not written out
+_MOST_BITS = 64
 
 
 def _record(numbers: str, floats: str = "", flags: str = "") -> np.dtype[np.void]:
@@ -49,10 +52,6 @@ _SEARCH_LISTS = _record("queue trail core")
 _SEARCH_STACK = _record("label trail", "bound", "is_on tried")
 _SEARCH_CLIQUE = _record("core mark")
 _TOTAL = _record("", "total change")
-
-WORD_BITS = 32  # bits of an int64 that a set of labels uses
-_MOST_ORDERED = 1024  # the neighbors of more labels than these are not written out
-_MOST_BITS = 64
 
 
 class CliqueArrays(NamedTuple):

@@ -11,12 +11,9 @@ import numpy as np
 
 from labelweave.foundation.loops.compiling import LOOP, njit
 from labelweave.foundation.loops.map.arrays import INNER, SINGLE
-from labelweave.foundation.loops.map.dead_ends import decide, queue_label
 from labelweave.foundation.loops.map.elimination import choose_states, pass_down, pass_up
-from labelweave.foundation.loops.map.labelings import score_labels
-from labelweave.foundation.loops.map.parts import settle_part
-from labelweave.foundation.loops.map.residual import take_connected
-from labelweave.foundation.loops.map.search import search_core
+from labelweave.foundation.loops.map.parts import score_labels, settle_part, take_connected
+from labelweave.foundation.loops.map.search import decide, queue_label, search_core
 
 
 @njit(**SINGLE)
@@ -59,7 +56,6 @@ def _search_component(first, end, has_order, plan, workspace, unary, tables, cla
 
 @njit(**INNER)
 def _begin_labels(unary, clamp, labels):
-    """Write what every label would be without cliques."""
     for label in range(len(labels)):
         labels[label] = clamp[label] if clamp[label] >= 0 else unary[label] > 0.0
 

@@ -1,4 +1,4 @@
-"""Sums over rows for logistic curves of scores, one curve a label."""
+"""Sums over rows for logistic curves, one curve a label: between 0 and 1, or a floor and a ceiling."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import numpy as np
 
 from labelweave.foundation.loops.compiling import LOOP, njit
 
+_LEAST = 1e-12
+
 
 @njit(**LOOP)
 def _line_sums(scores, signs, weights, curve, targets):
-    """Return the loss of a curve, its gradient and its second derivatives."""
     slope, intercept = curve
     loss = g_slope = g_intercept = h_slope = h_both = h_intercept = 0.0
     for i in range(len(scores)):
@@ -49,4 +50,51 @@ def sigmoid_sums(scores, signs, weights, curves, targets, sums):
         curve = (curves[line, 0], curves[line, 1])
         found = _line_sums(scores[line], signs[line], weights, curve, targets[line])
         for place in range(len(found)):  # an assignment of them all takes Numba four seconds more to compile
+            sums[line, place] = found[place]
+
+
+@njit(**LOOP)
+def _noisy_line_sums(scores, evidence, signs, curve):
+    slope, pull, intercept, missed, false = curve
+    span = 1.0 - missed - false
+    loss = g_slope = g_pull = g_intercept = g_missed = g_false = 0.0
+    for i in range(len(scores)):
+        if signs[i] == 0:
+            continue
+        x = slope * scores[i] + pull * evidence[i] + intercept
+        tail = np.exp(-abs(x))
+        truth = 1.0 / (1.0 + tail) if x >= 0 else tail / (1.0 + tail)
+        other = 1.0 - truth if x >= 0 else 1.0 / (1.0 + tail)
+        if signs[i] > 0:
+            given = max(false + span * truth, _LEAST)
+            by_given = -1.0 / given
+        else:
+            given = max(missed * truth + (1.0 - false) * other, _LEAST)
+            by_given = 1.0 / given
+        loss -= np.log(given)
+        by_x = by_given * span * truth * other
+        g_slope += by_x * scores[i]
+        g_pull += by_x * evidence[i]
+        g_intercept += by_x
+        g_missed -= by_given * truth
+        g_false += by_given * other
+    return loss, g_slope, g_pull, g_intercept, g_missed, g_false
+
+
+@njit(**LOOP)
+def noisy_curve_sums(scores, evidence, signs, curves, sums):
+    """Add up the log loss of labels as they were recorded, and its derivatives.
+
+    scores, evidence (L, n): what is known of every row.
+    signs (L, n): +1 and -1 as recorded, 0 for what is unobserved.
+    curves (L, 5): slopes by scores and by evidence, intercept, the share of true labels that are recorded as
+        absent and that of false ones that are recorded as present.
+    sums (L, 6): gets the loss, and its derivatives by all five.
+    """
+    for line in range(len(scores)):
+        one = curves[line]
+        found = _noisy_line_sums(
+            scores[line], evidence[line], signs[line], (one[0], one[1], one[2], one[3], one[4])
+        )
+        for place in range(len(found)):
             sums[line, place] = found[place]

@@ -1,4 +1,4 @@
-"""What passes do with rows: products, costs, moments of pairs, and steps.
+"""Passes over the rows of a structured support vector machine: products, costs, moments of pairs, and steps.
 
 Steps are those of block-coordinate Frank-Wolfe, a block being a row's component: Lacoste-Julien, Jaggi,
 Schmidt and Pletscher, "Block-coordinate Frank-Wolfe optimization for structural SVMs", ICML 2013; pairwise as
@@ -6,18 +6,88 @@ in Osokin et al., "Minding the gaps for block Frank-Wolfe optimization of struct
 Row i's part of the dual is a concave quadratic in its distribution, and both the loss and the scores are
 sums over components, so that every component takes steps of its own with one score of the row and one
 inference.  A label alone is a box-constrained variable, which a step solves.
+
+A row's score of labels y is ``sum_k unary_k y_k + sum_c table_c[state of clique c]``, where unaries and
+tables are linear in the features: a column of z for every label and for every state of every
+clique, times the column's scale.  The dual point of a row is a distribution over labelings that is a product
+over the connected components of the graph: a mean for a label alone, shares of listed vertices for others.
+
+What goes together is a table of records: the time that compiling takes grows with the number of arrays.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from labelweave.foundation.array_types import Floats
 from labelweave.foundation.loops.compiling import INNER, LOOP, njit
+
+Integers = npt.NDArray[np.int64]
+Bits = npt.NDArray[np.int8]
+
+Records = npt.NDArray[np.void]
+
+COMPONENT = np.dtype([("labels", np.int64), ("cliques", np.int64)])
+CLIQUE = np.dtype([("members", np.int64), ("column", np.int64)])
+_TINY = 1e-12  # shares below are rounding
+
+
+class MarginRows(NamedTuple):
+    """What is known of the rows.
+
+    ``targets`` are the true labels, completed where unobserved; ``costs`` those of errors, 0 where
+    unobserved; ``weights`` sum to one; ``squares`` are the squared norms of the features.
+    """
+
+    targets: Bits
+    observed: Bits
+    costs: Floats
+    weights: Floats
+    squares: Floats
+
+
+class Layout(NamedTuple):
+    """The components of two labels or more with their cliques, and the labels alone.
+
+    Component c has ``labels`` from ``components[c].labels`` and ``cliques`` from ``components[c].cliques``;
+    the labels after those of the last component are alone.  Clique q has ``members`` from
+    ``cliques[q].members``, and its states are the columns from ``cliques[q].column``.
+    """
+
+    components: Records
+    labels: Integers
+    cliques: Records
+    members: Integers
+
+
+class DualPoint(NamedTuple):
+    """The distribution of every row: means of labels alone, vertices and their shares for components."""
+
+    means: Floats
+    vertices: Bits
+    shares: Floats
+
+
+class RowBlock(NamedTuple):
+    """Rows that are visited one after the other, and what their visits change.
+
+    ``products`` are theirs with z, which the visits keep up to date by ``gram``, the inner products of
+    the rows; ``changes`` are what the rows are to be multiplied by and added to z.  ``labelings`` are what
+    to move to.
+    """
+
+    rows: Integers
+    labelings: Bits
+    products: Floats
+    gram: Floats
+    changes: Floats
 
 
 @njit(**INNER)
 def state_of(layout, clique, labels):
-    """Give the state of a clique."""
     state, first = 0, layout.cliques[clique].members
     for slot in range(first, layout.cliques[clique + 1].members):
         state |= np.int64(labels[layout.members[slot]]) << (slot - first)
@@ -117,9 +187,6 @@ def pair_moments(label, others, homes, targets, dual, moments):
             moments[row, place] = true - expected
 
 
-_TINY = 1e-12  # shares below are rounding
-
-
 @njit(**INNER)
 def _step_lone(row, data, layout, dual, scores, scales, curvature, change):
     """Move the means of labels alone to their best; return the gap that they had."""
@@ -140,7 +207,6 @@ def _step_lone(row, data, layout, dual, scores, scales, curvature, change):
 
 @njit(**INNER)
 def _value(component, layout, scores, labels):
-    """Score a labeling of one component."""
     value = 0.0
     for place in range(layout.components[component].labels, layout.components[component + 1].labels):
         label = layout.labels[place]
@@ -153,7 +219,7 @@ def _value(component, layout, scores, labels):
 
 @njit(**INNER)
 def _bend(component, layout, scales, one, other):
-    """Give the scaled squared distance of two labelings' statistics."""
+    """Return the scaled squared distance of two labelings' statistics."""
     bend = 0.0
     for place in range(layout.components[component].labels, layout.components[component + 1].labels):
         label = layout.labels[place]
@@ -180,7 +246,7 @@ def _shift(component, layout, away, toward, step, change):
 
 @njit(**INNER)
 def _survey(row, component, layout, dual, scores):
-    """Value the vertices of a block: mean, best, worst, and the one of smallest share; give a free place."""
+    """Value the vertices of a block: mean, best, worst, the one of smallest share; return a free place."""
     mean, best, worst, small, free = 0.0, -1, -1, -1, -1
     top, bottom, least = 0.0, 0.0, 0.0
     for vertex in range(dual.vertices.shape[1]):

@@ -1,9 +1,19 @@
-"""Any loss over all entries, or most of them, in blocks of rows.
+"""Any loss: over all entries or most of them, over listed ones alone, or from known scores on.
+
+**Dense.**  Entries are written out in blocks of rows.
 
 A product takes O(nLk) (Yu et al. 2014, section 3.2).  Where nearly every entry is observed, dense products of
 a block's image with the fixed factor beat walks over entries.  Unobserved entries have weight 0.  Second
 derivatives are kept from one evaluation for all products that follow if they fit into memory, in single
 precision: they say where to step, not how far down a step has gone.
+
+
+**Sampled.**  With missing labels (Yu et al. 2014, Algorithm 1) every operation walks the observed entries:
+scores a_i . h_j by sampled products, gradients and curvatures entry by entry, and sums of the fixed factor by
+sparse products.
+
+**Shifted.**  With known scores ``K = A B^T`` the loss sees ``a_i . h_j + K_ij``: the product of factors that
+have the columns of A and B behind their own, of which the former alone move.
 """
 
 from __future__ import annotations
@@ -16,11 +26,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelweave.foundation.array_types import Array
+from labelweave.features.sparse_products import SparseProducts
+from labelweave.foundation.array_types import Array, PerRow
 from labelweave.foundation.arrays import Workers, namespace, panels
 from labelweave.foundation.arrays.linear_algebra import as_type, contiguous, like, to_numpy
 from labelweave.foundation.arrays.tables import WeighedColumns
-from labelweave.problems.label_entries.base import EntryPoint, EntryWeights, GradientOperator
+from labelweave.problems.label_entries.base import EntryPoint, EntryWeights, GradientOperator, LabelEntries
 from labelweave.problems.losses.entry_losses import EntryLoss
 
 _BLOCK_ENTRIES, _LARGEST_BLOCK, _ROWS = 2**15, 2**18, 256  # what caches hold; rows for products that pay
@@ -48,11 +59,9 @@ class EntryTable:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of rows and of columns."""
         return int(self.signs.shape[0]), int(self.signs.shape[1])
 
     def turned(self) -> EntryTable:
-        """Exchange rows and columns."""
         signs, factors = sp.csr_array(self.signs.T), self.factors and self.factors.turned()
         weights = self.column_weights, self.row_weights, self.negative_weight
         return EntryTable(signs, self.lists_all, *weights, factors)
@@ -93,7 +102,6 @@ class DenseEntries(WeighedColumns):
 
     @cached_property
     def transposed(self) -> DenseEntries:
-        """The same entries, rows and columns exchanged."""
         return DenseEntries(self.loss, self.table.turned(), self.workers, self.budget)
 
     def _block(self, block: slice, image: Array) -> tuple[Array, Array]:
@@ -188,3 +196,126 @@ class DenseEntries(WeighedColumns):
 
 def _row_sums(table: Array, dtype: Any = None) -> Array:
     return to_numpy(namespace(table).sum(table, axis=1, dtype=dtype))
+
+
+class SampledEntries(WeighedColumns):
+    """The loss.
+
+    loss: the loss of an entry.
+    signs (rows, columns): +1 or -1 at every observed entry; of a :class:`GradedEntryLoss` 2 q - 1.
+    weights (nnz,): weights of the entries, in the order of ``signs``.
+    """
+
+    has_uniform_curvature = False
+
+    def __init__(self, loss: EntryLoss, signs: SparseProducts, weights: Array) -> None:
+        self.loss, self.signs, self.weights = loss, signs, weights
+        self.shape, self.is_quadratic = signs.shape, loss.is_quadratic
+        sums = np.bincount(signs.indices, weights, minlength=self.shape[1])
+        self.column_weights: Array = sums.astype(weights.dtype)
+        self._total = max(float(sums.sum()), 1e-30)
+
+    @classmethod
+    def from_signs(
+        cls,
+        loss: EntryLoss,
+        signs: sp.csr_array,
+        row_weights: PerRow,
+        negative_weight: float,
+        workers: Workers,
+        factors: EntryWeights | None = None,
+    ) -> SampledEntries:
+        """Make the loss of a matrix of signs (n, L), with weights of the rows in the type to compute in."""
+        products = SparseProducts(signs, row_weights.dtype, workers)
+        weights = np.repeat(row_weights, np.diff(signs.indptr))
+        weights *= np.where(products.values > 0, 1.0, negative_weight).astype(weights.dtype)
+        if factors is not None:
+            weights *= factors.of_listed(signs).astype(weights.dtype)
+        return cls(loss, products, weights)
+
+    @cached_property
+    def transposed(self) -> SampledEntries:
+        weights = self.signs.with_values(self.weights).transposed.values
+        return SampledEntries(self.loss, self.signs.transposed, weights)
+
+    def at(self, image: Array, fixed: Array) -> EntryPoint:
+        scores = self.signs.sampled(image, fixed)
+        gradients = self.signs.with_values(self.weights * self.loss.gradient(self.signs.values, scores))
+        curvature = self.weights * self.loss.curvature(self.signs.values, scores)
+
+        def curve(direction: Array) -> Array:
+            moved = self.signs.sampled(direction, fixed)
+            moved *= curvature
+            return self.signs.with_values(moved).matmul(fixed)
+
+        weights = self._row_sums(curvature) / self._total
+        return EntryPoint(self._values(scores), gradients.matmul(fixed), curve, weights.astype(image.dtype))
+
+    def values(self, image: Array, fixed: Array) -> npt.NDArray[np.float64]:
+        return self._values(self.signs.sampled(image, fixed))
+
+    def gradient_operator(self, image: Array, fixed: Array) -> GradientOperator:
+        signs = self.signs.values
+        gradients = self.loss.gradient(signs, self.signs.sampled(image, fixed))
+        matrix = self.signs.with_values(self.weights * gradients)
+
+        def conjugate(share: float) -> float:
+            values = self.weights * self.loss.conjugate(signs, share * gradients)
+            return float(values.sum(dtype=np.float64))
+
+        return GradientOperator(matrix.matmul, matrix.adjoint, conjugate)
+
+    def _values(self, scores: Array) -> npt.NDArray[np.float64]:
+        return self._row_sums(self.weights * self.loss.value(self.signs.values, scores))
+
+    def _row_sums(self, values: Array) -> npt.NDArray[np.float64]:
+        return np.asarray(self.signs.csr_of(values.astype(np.float64)).sum(axis=1)).ravel()
+
+
+@dataclass
+class ShiftedEntries(WeighedColumns):
+    """The loss.
+
+    entries: the loss of all scores.
+    of_rows (rows, c), of_columns (columns, c): A and B.
+    """
+
+    entries: LabelEntries
+    of_rows: Array
+    of_columns: Array
+
+    def __post_init__(self) -> None:
+        entries = self.entries
+        self.shape, self.is_quadratic, self.least = entries.shape, entries.is_quadratic, entries.least
+        self.has_uniform_curvature, self.column_weights = (
+            entries.has_uniform_curvature,
+            entries.column_weights,
+        )
+
+    @cached_property
+    def transposed(self) -> ShiftedEntries:
+        return ShiftedEntries(self.entries.transposed, self.of_columns, self.of_rows)
+
+    def _wide(self, image: Array, fixed: Array) -> tuple[Array, Array]:
+        return np.hstack([image, self.of_rows]), np.hstack([fixed, self.of_columns])
+
+    def at(self, image: Array, fixed: Array) -> EntryPoint:
+        found, width = self.entries.at(*self._wide(image, fixed)), image.shape[1]
+        still = np.zeros_like(self.of_rows)
+
+        def curve(direction: Array) -> Array:
+            return np.ascontiguousarray(found.curve(np.hstack([direction, still]))[:, :width])
+
+        gradients = np.ascontiguousarray(found.gradients[:, :width])
+        return EntryPoint(found.values, gradients, curve, found.weights)
+
+    def values(self, image: Array, fixed: Array) -> npt.NDArray[np.float64]:
+        return self.entries.values(*self._wide(image, fixed))
+
+    def gradient_operator(self, image: Array, fixed: Array) -> GradientOperator:
+        """Return it; the conjugate of a shifted loss at g is that of the loss, less ``g`` times the shift."""
+        found = self.entries.gradient_operator(*self._wide(image, fixed))
+        along = float(np.vdot(found.matmul(self.of_columns), self.of_rows))
+        return GradientOperator(
+            found.matmul, found.adjoint, lambda share: found.conjugate(share) - share * along
+        )

@@ -1,8 +1,11 @@
-"""The max-margin dual when labels are independent: one weight block a label block.
+"""The max-margin dual moved in sweeps over rows, with labels that are independent or coupled by R.
 
-The intercept is a constant feature, so its curvature couples all rows of a label
-and makes plain coordinate ascent slow: 12 sweeps without an intercept become 25
-with one (RCV1, gap 1e-3).  Seen as a variable b of its own, the saddle form
+**Coupled labels.**  All labels of an example are visited together, so there is one block.  The
+weights Z = X^T B R of all labels are held, in slabs of ``WIDTH`` labels.
+
+**Independent labels** have one weight block a label block.  The intercept is a constant feature, so its
+curvature couples all rows of a label and makes plain coordinate ascent slow: 12 sweeps without an intercept
+become 25 with one (RCV1, gap 1e-3).  Seen as a variable b of its own, the saddle form
 
     max_beta min_b  D_0(beta) - b sum_i beta_i + b^2 / 2,      D_0: the dual without the constant feature,
 
@@ -17,18 +20,23 @@ Any b and any feasible beta give a valid duality gap, so the certificate does no
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from labelweave.foundation.array_types import Array
+from labelweave.foundation.arrays import Workers
 from labelweave.foundation.loops import WIDTH
-from labelweave.problems.margin_dual import MarginDual, MarginPoint
+from labelweave.labels.covariance import FactorCovariance
+from labelweave.problems.margin_dual import LabelBlock, MarginData, MarginDual, MarginPoint, OrderedRows
 from labelweave.solvers.frame import State
 
 _STIFFNESS = 0.15
+_LARGEST_DENSE = 4096  # labels up to which R is written out: 64 MiB in float32
 
 
 @dataclass(frozen=True)
@@ -65,14 +73,13 @@ class Moves:
         )
 
     def of_block(self, block: int) -> tuple[Array, ...]:
-        """Give what belongs to one block, in the order of the fields without the last."""
+        """Return what belongs to one block, in the order of the fields without the last."""
         return (
             self.share[block], self.stiffness[block], self.gradient[block], self.totals[block],
             self.free[block], self.curvature[block], self.lagging[block], self.given_up[block],
         )  # fmt: skip
 
     def copy(self) -> Moves:
-        """Give arrays of its own."""
         return Moves(*(getattr(self, part.name).copy() for part in fields(self)))
 
 
@@ -126,7 +133,6 @@ class IndependentMargins(MarginDual):
         return float(gap)
 
     def _move_intercepts(self, point: MarginPoint, block: int, was_full: bool, met_gap: float) -> None:
-        """Move the intercepts that are held fixed in sweeps."""
         from labelweave.foundation.loops.coordinate_ascent import move_intercepts
 
         moves = point.moves
@@ -176,22 +182,18 @@ class IndependentMargins(MarginDual):
     def _values(self, sums: Array, constant: Array, total: Array, known: Array) -> tuple[Array, Array]:
         hinge, linear, quadratic = sums
         own = np.stack([hinge, linear - known, quadratic - known])  # without the scores that are known
-        return label_objectives(own, constant, total, intercept=self.data.intercept)
-
-
-def label_objectives(sums: Array, constant: Array, total: Array, *, intercept: bool) -> tuple[Array, Array]:
-    """Put primal and dual value of each label together, two of shape (WIDTH,), from sums over rows.
-
-    sums (3, WIDTH): of the hinge losses, beta * target and beta * score.
-    constant, total (WIDTH,): the intercepts, and the sums of beta.
-    """
-    return objectives_of(sums, constant, total, constant**2, total**2 if intercept else 0.0)
+        return objectives_of(own, constant, total, constant**2, total**2 if self.data.intercept else 0.0)
 
 
 def objectives_of(
     sums: Array, constant: Array, total: Array, constant_norm: Any, total_norm: Any
 ) -> tuple[Array, Array]:
-    """Do so with the squared norms of the intercepts and of those that follow beta, as R measures them."""
+    """Put primal and dual value of each label together, two of shape (WIDTH,), from sums over rows.
+
+    sums (3, WIDTH): of the hinge losses, beta * target and beta * score.
+    constant, total (WIDTH,): the intercepts, and the sums of beta.
+    constant_norm, total_norm: the squared norms of the intercepts and of those that follow beta, by R.
+    """
     hinge, linear, quadratic = sums
     squared = quadratic - constant * total  # ||w||^2 without the intercept
     return (squared + constant_norm) / 2 + hinge, linear - (squared + total_norm) / 2
@@ -200,3 +202,92 @@ def objectives_of(
 def _totals(values: tuple[Array, Array]) -> tuple[float, float]:
     primal, dual = values
     return float(primal.sum()), float(dual.sum())
+
+
+class CoupledMargins(MarginDual):
+    """The dual with any label covariance."""
+
+    blocks_are_independent = False
+
+    def __init__(
+        self, data: MarginData | OrderedRows, dtype: npt.DTypeLike, workers: Workers | None = None
+    ) -> None:
+        super().__init__(data, dtype, workers)
+        self.bias: Any = self.dtype.type(self.data.intercept)
+        self._sweep, self._structure = self._compiled_structure()
+
+    def _compiled_structure(self) -> tuple[Callable[..., float], tuple[Array | int, ...]]:
+        """Choose the loop that fits the covariance, and lay out its arrays in the order of the blocks."""
+        from labelweave.foundation.loops.coupled_ascent import sweep_dense_covariance, sweep_factor_covariance
+
+        order, width = self.label_order, len(self.label_blocks) * WIDTH
+        covariance = self.data.covariance.columns(order)
+        if isinstance(covariance, FactorCovariance) and len(order) > _LARGEST_DENSE:
+            factor = sp.csr_array(covariance.factor).astype(self.dtype)
+            factor.resize(width, factor.shape[1])
+            own = np.zeros(width, self.dtype)
+            own[: len(order)] = covariance.own_variance
+            arrays = (factor.indptr.astype(np.int64), factor.indices.astype(np.int64), factor.data)
+            return sweep_factor_covariance, (own, *arrays, factor.shape[1])
+        dense = np.zeros((width, width), self.dtype)
+        dense[: len(order), : len(order)] = covariance.to_dense()
+        return sweep_dense_covariance, (dense,)
+
+    def follow(self, point: MarginPoint) -> None:
+        for slab, (wide, constants) in enumerate(self._weights(list(point.beta))):
+            point.weights[slab], point.intercepts[slab] = wide, constants
+
+    def sweep(self, point: MarginPoint, block: int, rows: Array, threshold: float) -> float:
+        return float(
+            self._sweep(
+                rows, *self.rows, self.squared_norms, self.signs, point.beta, self.upper, self.margins,
+                point.weights, point.intercepts.reshape(-1), self.bias, *self._structure, point.gains[0],
+                threshold,
+            )
+        )  # fmt: skip
+
+    def measure(self, point: MarginPoint, block: int) -> tuple[float, float]:
+        slabs = zip(point.weights, point.intercepts, strict=True)
+        return self._values(self.label_blocks, list(point.beta), slabs)
+
+    def certify(self, point: MarginPoint, block: int) -> tuple[float, float]:
+        betas = [self.exact_beta(point, number) for number in range(len(self.label_blocks))]
+        weights = self._weights(betas)
+        self.certified = dict(enumerate(weights))
+        return self._values(self.exact_blocks, betas, weights)
+
+    def _weights(self, betas: list[Array]) -> list[tuple[Array, Array]]:
+        """Compute X^T B R in double precision, a slab of labels at a time, and its constant row."""
+        Z = self.data.covariance.matmul(self._products(betas))
+        slabs: list[tuple[Array, Array]] = []
+        for part in self.label_blocks:
+            wide = np.zeros((len(Z), WIDTH))
+            wide[:, : len(part.labels)] = Z[:, part.labels]
+            own = wide[:-1] if self.known is None else wide[:-1] + self.known[len(slabs)]
+            slabs.append((np.ascontiguousarray(own), float(self.bias) * wide[-1]))
+        return slabs
+
+    def _products(self, betas: Iterable[Array]) -> Array:
+        """Compute X^T B, a row a feature with the constant one last, in double precision."""
+        products = np.zeros((self.data.features.shape[1] + 1, self.data.labels.n_labels))
+        for part, beta in zip(self.label_blocks, betas, strict=True):
+            k = len(part.labels)
+            products[:-1, part.labels] = self.product(beta)[:, :k]
+            products[-1, part.labels] = float(self.bias) * beta.sum(axis=0)[:k]
+        return products
+
+    def _values(
+        self, blocks: list[LabelBlock], betas: list[Array], slabs: Iterable[tuple[Array, Array]]
+    ) -> tuple[float, float]:
+        sums = [self.sums(block, beta, *slab) for block, beta, slab in zip(blocks, betas, slabs, strict=True)]
+        known = sum(float(self.known_sums(number, beta).sum()) for number, beta in enumerate(betas))
+        hinge, linear, quadratic = np.sum(sums, axis=(0, 2))
+        squared = quadratic - known
+        return float(squared / 2 + hinge), float(linear - known - squared / 2)
+
+
+def make_margin_dual(data: MarginData, dtype: npt.DTypeLike, workers: Workers | None = None) -> MarginDual:
+    """Choose the form of the dual that the label covariance allows."""
+    if not data.covariance.is_diagonal:
+        return CoupledMargins(data, dtype, workers)
+    return IndependentMargins(OrderedRows(data, dtype, as_table=data.is_walked_as_table), dtype, workers)

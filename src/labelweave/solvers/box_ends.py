@@ -1,5 +1,17 @@
-"""Interior point steps for a box-constrained dual of low rank, one label at a time.
+"""Two ends for box-constrained duals: Newton steps between guessed bounds, and interior points.
 
+**Newton steps.**
+Near the optimum of a box-constrained quadratic dual the variables fall into those at the lower
+bound, those at the upper bound and the free ones F.  With the sets known, the free
+variables solve one linear system,
+
+    A_FF B_F = T_F - A_FG V_G,        G: the variables at bounds,
+
+and the next sets are read off B + (T - A B) / rho.  This primal-dual active set method is a
+semi-smooth Newton method (Hintermueller, Ito and Kunisch 2002): from near the optimum it ends after a
+few steps, at a gap of rounding; from afar it may cycle, and its steps are then left out.
+
+**Interior points**, for duals of low rank, one label at a time.
 With ``A = G G^T``, G of few columns, and a box [0, u], the maximiser of ``<m, a> - 1/2 |G^T a|^2``
 satisfies, with multipliers s and z of the two bounds,
 
@@ -25,11 +37,16 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg as sl
 
-from labelweave.foundation.array_types import Array, PerRow
-from labelweave.foundation.arrays.linear_algebra import add_to_diagonal
-from labelweave.solvers.box_dual import BoxTerms, LocalEnd, box_loss
+from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
+from labelweave.foundation.arrays import namespace
+from labelweave.foundation.arrays.linear_algebra import add_to_diagonal, like, to_numpy
+from labelweave.solvers.box_dual import BoxTerms, FreeSystems, LocalEnd, box_loss, dual_value, primal_value
 from labelweave.solvers.frame import relative_gap
 
+_MOST_NEWTON_STEPS = 12
+_STEPS_IN_VAIN = 5  # in a row without a smaller gap than the best
+_FARTHEST_STEP = 1e3  # of the largest bound, that a variable may be on its way
+_RIDGE = 1e-13  # of the mean diagonal: systems of dependent rows stay solvable
 _USUAL_STEPS, _MOST_STEPS = 40, 100
 _OVERHEAD = 150  # a step's operations on an entry of the factor, beside
 _SQUARE = 0.25  # ... those of an inner matrix, which take as long as so many of a round's, by its columns
@@ -43,6 +60,73 @@ _NEAREST, _FARTHEST = 0.1, 10.0  # products that need no correction, in those ai
 _REFINEMENTS = 3
 _FINER = 0.1  # the least sum of the products, in gaps asked for
 _IDLE = 8  # steps at the least mu that may pass without halving the gap
+
+
+def newton_steps(
+    problem: FreeSystems, boxed: RowsByLabels, penalty: float, tol: float, allowance: float
+) -> LocalEnd | None:
+    """Take Newton steps from near the optimum.
+
+    problem: the problem, in double precision.
+    penalty: rho, which weighs a variable's gradient against its distance from a bound.
+    tol: the relative duality gap to reach.
+    allowance: the operations that the steps may take together.
+    Returns the best points; None if no step was possible.
+    """
+    best: LocalEnd | None = None
+    point, in_vain = boxed, 0
+    (scores,) = problem.scores(point)
+    # a singular system without a solution ends far away, where objectives are nothing but rounding
+    xp = namespace(boxed)
+    farthest = _FARTHEST_STEP * max(0.0, float(xp.max(problem.upper)), -float(xp.min(problem.lower)))
+    for _ in range(_MOST_NEWTON_STEPS):
+        free = _free(problem, point, scores, penalty)
+        counts = to_numpy(free).sum(axis=0)
+        allowance -= problem.newton_work([int(counts[group].sum()) for group in problem.coupled_labels()])
+        if allowance < 0:
+            break
+        point = _step(problem, point, scores, free)
+        if not xp.all(xp.abs(point) <= farthest):
+            break
+        inside = xp.clip(point, problem.lower, problem.upper)
+        scores, inside_scores = problem.scores(point, inside)
+        gap = relative_gap(primal_value(problem, point, scores), dual_value(problem, inside, inside_scores))
+        in_vain = 0 if best is None or gap < best.gap else in_vain + 1
+        if in_vain == 0:
+            best = LocalEnd(point, inside, problem.targets - scores, gap)
+        if gap <= tol or in_vain >= _STEPS_IN_VAIN:
+            break
+    return best
+
+
+def _free(problem: FreeSystems, point: Array, scores: Array, penalty: float) -> Array:
+    wanted = point + (problem.targets - scores) / penalty
+    return (wanted > problem.lower) & (wanted < problem.upper)
+
+
+def _step(problem: FreeSystems, point: Array, scores: Array, free: Array) -> Array:
+    """Put the others at the bounds to which their gradient point and solve for the free ones."""
+    xp, is_free = namespace(point), to_numpy(free)
+    aim = xp.where(free, point, xp.where(problem.targets > scores, problem.upper, problem.lower))
+    (aim_scores,) = problem.scores(aim)
+    gradient = to_numpy(problem.targets - aim_scores)
+    change = np.zeros(aim.shape)
+    for group in problem.coupled_labels():
+        rows, places = np.nonzero(is_free[:, group])
+        labels = group[places]
+        if len(rows):
+            change[rows, labels] = _solution(problem.system(rows, labels), gradient[rows, labels])
+    moved: Array = xp.where(free, aim + like(change, aim), aim)
+    return moved
+
+
+def _solution(matrix: Array, right: Array) -> Array:
+    add_to_diagonal(matrix, _RIDGE * matrix.trace() / len(matrix) + np.finfo(float).tiny)
+    try:
+        factor = sl.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        return np.full_like(right, np.nan)
+    return np.asarray(sl.cho_solve(factor, right, check_finite=False))
 
 
 def interior_point(factor: Array, margins: PerRow, bounds: PerRow, tol: float) -> tuple[PerRow, Array]:
@@ -176,16 +260,14 @@ class _Interior:
         return relative_gap(self.best_primal, self.best_dual)
 
     def gradient(self) -> Array:
-        """Give G w - m."""
         return np.asarray(self.factor @ self.weights - self.margins)
 
     def inside(self) -> Array:
-        """Give a as its distance from the nearer bound says, which is the more exact."""
+        """Return a as its distance from the nearer bound says, which is the more exact."""
         near = np.where(self.point <= self.room, self.point, self.bounds - self.room)
         return np.asarray(np.clip(near, 0, self.bounds))
 
     def primal(self, weights: Array) -> float:
-        """Compute the primal objective at weights."""
         loss = float(self.bounds @ np.maximum(0, self.margins - self.factor @ weights))
         return float(weights @ weights) / 2 + loss
 
@@ -219,7 +301,7 @@ class _Interior:
         return self.move(step, _BACK_OFF * share)
 
     def least_products(self, gradient: Array) -> float:
-        """Give the sum of the products below which the gap asked for has no use for."""
+        """Return the sum of the products below which the gap asked for has no use for."""
         primal = float(self.weights @ self.weights) / 2 + float(self.bounds @ np.maximum(0, -gradient))
         return _FINER * self.tol * max(primal, 1e-300)
 
@@ -243,7 +325,7 @@ class _Interior:
         return _Step(point, weights, below, above)
 
     def reach(self, step: _Step) -> float:
-        """Give the largest share of a step, at most 1, that keeps all within their bounds."""
+        """Return the largest share of a step, at most 1, that keeps all within their bounds."""
         rates = [-step.point / self.point, step.point / self.room]
         rates += [-step.below / self.below, -step.above / self.above]
         return float(1 / np.max(rates, initial=1.0))
@@ -253,7 +335,7 @@ class _Interior:
         return max(float(sum(part.sum() for part in self.products(step, self.reach(step)))), 0.0)
 
     def products(self, step: _Step, share: float) -> tuple[Array, Array]:
-        """Give the products of both bounds after a share of a step."""
+        """Return the products of both bounds after a share of a step."""
         change = share * step.point
         low = (self.point + change) * (self.below + share * step.below)
         return low, (self.room - change) * (self.above + share * step.above)
@@ -271,6 +353,6 @@ class _Interior:
 
 
 def _towards(aim: float, products: Array) -> Array:
-    """Give what brings products that are far from the aim nearer to it, down by no more than the farthest."""
+    """Return what brings products far from the aim nearer to it, down by no more than the farthest."""
     change = np.clip(products, _NEAREST * aim, _FARTHEST * aim) - products
     return np.asarray(np.maximum(change, -_FARTHEST * aim))

@@ -1,0 +1,81 @@
+"""Any solver of a box-constrained dual, such as a user's own, and the certificate that the problem gives it.
+
+What such a solver says of objectives is what callbacks see.  A result is measured here, in double precision
+and at the variables that it hands over, so that the duality gap of a fit does not rest on it.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from labelweave.foundation.array_types import RowsByLabels
+from labelweave.solvers.box_dual import BoxProblem, Settled
+from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord, checked_round
+
+
+class MeasuredSolver(Solver[BoxProblem, State]):
+    """Run a solver whose answers are dual variables (n, L), to a tolerance and limit that it is given.
+
+    A run is converged where the gap that is measured is small enough, and goes on where that of the solver
+    itself only seemed so.
+    """
+
+    def __init__(self, own: Solver[Any, Any], tol: float, max_iter: int) -> None:
+        self.own, self.tol, self.max_iter = copy(own), tol, max_iter
+        for name, value in (("tol", tol), ("max_iter", max_iter)):
+            object.__setattr__(self.own, name, value)  # of a frozen record too
+        self.name = type(own).__name__
+
+    def start(self, problem: BoxProblem, dual: RowsByLabels | None = None) -> State:
+        """Begin at dual variables (n, L), by default at those that the solver chooses."""
+        own: Any = self.own
+        state = own.start(problem) if dual is None else own.start(problem, self._variables(problem, dual))
+        if not isinstance(state, State):
+            raise TypeError(f"{self.name}.start gave a {type(state).__name__}; it must give a State.")
+        return state
+
+    def like(self, problem: BoxProblem, state: State) -> State:
+        return self.own.like(problem, state)
+
+    def mended(self, problem: BoxProblem, state: State) -> State:
+        mended: State = self.own.mended(problem, state)
+        return mended
+
+    def round(self, problem: BoxProblem, state: State) -> Round[State]:
+        done = state.rounds
+        found = checked_round(self.own, self.own.round(problem, state))
+        if found.status is None and found.state.rounds != done + 1:
+            raise ValueError(
+                f"{self.name}.round gave a state with rounds={found.state.rounds} after {done}; "
+                "it must be one more."
+            )
+        if found.status is not Status.CONVERGED:
+            return found
+        record, status, settled = self._measured(problem, found.answer, None)
+        return found._replace(record=record, status=status, answer=settled)
+
+    def certify(self, problem: BoxProblem, state: State, status: Status) -> Certificate:
+        found = self.own.certify(problem, state, status)
+        if not isinstance(found, tuple) or len(found) != 3:
+            raise TypeError(f"{self.name}.certify must give (record, status, answer).")
+        return self._measured(problem, found[2], status)
+
+    def _measured(self, problem: BoxProblem, answer: Any, otherwise: Any) -> Certificate:
+        variables = self._variables(problem, answer)
+        settled: Settled = problem.settled(variables, variables, self.tol)
+        record = TraceRecord.of(*settled.values())
+        return Certificate(record, Status.CONVERGED if record.gap <= self.tol else otherwise, settled)
+
+    def _variables(self, problem: BoxProblem, answer: Any) -> RowsByLabels:
+        shape = problem.targets.shape
+        if not isinstance(answer, np.ndarray) or answer.shape != shape or answer.dtype.kind != "f":
+            kind = getattr(answer, "shape", None) or type(answer).__name__
+            raise TypeError(
+                f"{self.name} gave {kind} as answer; it must be the dual variables, a float array {shape}."
+            )
+        if not np.isfinite(answer).all():
+            raise ValueError(f"{self.name} gave an answer with numbers that are not finite.")
+        return np.clip(answer, problem.lower, problem.upper)
