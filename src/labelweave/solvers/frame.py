@@ -81,6 +81,18 @@ class SolverResult:
     def gap(self) -> float:
         return float(self.trace[-1].gap)
 
+    def followed_by(self, later: SolverResult) -> SolverResult:
+        """Join the result of a run that went on where this one stopped.
+
+        Returns the end of the second run, with the trace of both.
+        """
+        rounds, seconds = self.n_iter, self.trace[-1].time
+        moved = [
+            record._replace(iteration=record.iteration + rounds, time=record.time + seconds)
+            for record in later.trace
+        ]
+        return SolverResult(later.status, rounds + later.n_iter, self.trace + moved)
+
 
 def relative_gap(primal: float, dual: float) -> float:
     """Return the share of itself that the objective can be above its minimum; 0/0 is 0."""
