@@ -17,9 +17,8 @@ BENCHMARK_PROBLEM := $(if $(wildcard ../shared/data/rcv1),rcv1,debtags)
 
 # What a model shares with scikit-learn, for the oldest version of it that is supported.
 OLDEST := .venv-oldest
-OLDEST_TESTS := tests/test_package.py tests/metrics tests/splits tests/estimators/test_scikit_learn.py \
-	tests/estimators/test_class_weight.py tests/estimators/test_verbose.py tests/model_files/test_pipelines.py \
-	tests/decisions/test_scikit_learn.py
+OLDEST_TESTS := tests/test_package.py tests/metrics tests/splits tests/contracts/test_scikit_learn.py \
+	tests/estimators/test_class_weight.py tests/estimators/test_verbose.py tests/model_files/test_pipelines.py
 
 # The core's own tests, and the environment that has nothing else.
 ALONE := .venv-core

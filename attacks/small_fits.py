@@ -35,6 +35,7 @@ from labelweave import (
 N_LABELS = 5
 _TIES = 0.6 * np.eye(N_LABELS) + 0.4
 _TREE = {"x": ["a", "b"], "y": ["c", "d"]}
+ONE_CLASS = "logistic, tree", "logistic, classes"  # kinds whose rows have one class
 
 CHECKPOINTED: dict[str, Any] = {
     "margins, coordinates": MaxMarginClassifier(solver="coordinate_ascent"),
@@ -104,19 +105,22 @@ SETTINGS: dict[str, Any] = {
     "logistic, thresholds": TunedThresholdClassifier(
         KernelLogisticClassifier(max_learning_iter=6), "macro_f1"
     ),
+    "logistic, classes": KernelLogisticClassifier(hyperparameters="fixed", taxonomy=_TREE),
     "low rank, linear logistic": LowRankClassifier(3, loss="logistic"),
+    "low rank, ridge": LowRankClassifier(3, penalty="ridge"),
     "low rank, pivots": LowRankClassifier(3, kernel="rbf", kernel_rank=20, loss="squared_hinge"),
     "low rank, path of kernels": LowRankClassifierCV(
         ranks=[2, 3], regularizations=[1.0, 0.1], cv=2, kernel="rbf", loss="logistic"
     ),
     "low rank, exact path": LowRankClassifierCV(ranks=[2, 4], regularizations=3, cv=3, penalty="ridge"),
+    "squared hinge of labels": BinaryRelevance("squared_hinge"),
     "tree of one node": LabelTreeClassifier(),
     "graph, none": LabelGraphClassifier("none", regularization=0.05, tol=0.02),
     "graph, measured": LabelGraphClassifier(
         max_rounds=2, regularization=0.05, tol=0.02, early_stopping=True, refit=True
     ),
 }
-"""Other settings of estimators that take a checkpoint."""
+"""Other settings of these estimators."""
 
 COMPOSED: dict[str, Any] = {
     "calibrated, steps": CalibratedLabelClassifier(LowRankClassifier(3), "isotonic", cv=3),
@@ -165,11 +169,11 @@ class AtSubtask:
 
 
 def data_of(name: str, n: int = 120, d: int = 8, seed: int = 0) -> tuple[Any, Any]:
-    """Draw the rows that a fit is of: classes for trees, else labels, a tenth of them not observed."""
+    """Draw the rows that a fit is of, and classes, or labels of which a tenth is not observed."""
     random = np.random.default_rng(seed)
     X = random.normal(size=(n, d))
     scores = np.tanh(X) @ random.normal(size=(d, N_LABELS)) + 0.5 * random.normal(size=(n, N_LABELS))
-    if name == "logistic, tree":
+    if name in ONE_CLASS:
         return X, np.array(list("abcd"))[scores[:, :4].argmax(axis=1)]
     Y = (scores > 0.3).astype(float)
     if name not in _TAKES_NO_GAPS:

@@ -492,12 +492,17 @@ def _rounded(value: Any, name: str = "") -> Any:
     return value
 
 
+def cases() -> dict[str, tuple[Any, str, Any]]:
+    """Give all models, the kinds of their rows and their labels."""
+    return _exact_cases() | _other_cases() | _composed_cases() | _text_cases()
+
+
 def _save_models(folder: Path) -> dict[str, tuple[str, bool]]:
     """Fit and save all models; give for each the kind of its rows and whether its scores are exact."""
     import labelweave
 
     exact, saved = _exact_cases(), {}
-    for name, (model, kind, y) in (exact | _other_cases() | _composed_cases() | _text_cases()).items():
+    for name, (model, kind, y) in cases().items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(rows(kind, DATA["X"], DATA["near"])[:FITTED], y)

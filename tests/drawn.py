@@ -37,3 +37,19 @@ def draw_classes(n=60, d=4, n_classes=4, *, seed=0, **how):
     """Draw rows and a class a row, by name, whose score is the highest."""
     X, scores = draw_scores(n, d, n_classes, np.random.default_rng(seed), **how)
     return X, np.array(list("abcdefgh"))[scores.argmax(axis=1)]
+
+
+def draw_classes_and_labels(n=50, n_classes=5):
+    """Draw rows, a class a row by name, and labels, which scores tell that are the same for both."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n, 4))
+    scores = 2 * X @ random.normal(size=(4, n_classes)) + random.normal(size=(n, n_classes))
+    return X, np.array(list("abcdefgh"))[scores.argmax(axis=1)], (scores > 0.5).astype(float)
+
+
+def draw_waves(n=60, d=4, n_labels=3, *, seed=0, above=0.0, missing=0.0):
+    """Draw rows and a table of labels, those where waves along the rows are above a level."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, d))
+    scores = np.sin(2.0 * X @ random.normal(size=(d, n_labels))) + 0.3 * random.normal(size=(n, n_labels))
+    return X, np.where(random.random(scores.shape) < missing, np.nan, scores > above)

@@ -46,10 +46,14 @@ def in_folds(name):
     )
 
 
+def is_tuned(name):
+    """Say whether a kind chooses thresholds."""
+    return EVERY[name].get_params().get("threshold") in ("f1", "macro_f1") or name.startswith("tuned")
+
+
 def with_one_optimum(name):
     """Say whether a kind's fit is told by its problem alone, not by folds or pivots among its rows."""
-    is_tuned = EVERY[name].get_params().get("threshold") in ("f1", "macro_f1")
-    return not (in_folds(name) or is_tuned or "pivots" in name or "columns" in name)
+    return not (in_folds(name) or is_tuned(name) or "pivots" in name or "columns" in name)
 
 
 def learns(name):

@@ -12,7 +12,6 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification, make_multilabel_classification
 from sklearn.exceptions import EfficiencyWarning
 from sklearn.metrics import jaccard_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import labelweave
 from labelweave import (
@@ -30,21 +29,6 @@ from labelweave.model_files import ModelFileError
 from watching import Count
 
 QUICK = {"time_budget": 1e-3}
-FOLDS = "folds are others where rows are repeated"
-
-
-@pytest.mark.slow
-@parametrize_with_checks(
-    [AutoLabelClassifier(members=["rbf"], **QUICK), AutoLabelClassifier(members=["forest"], **QUICK)],
-    expected_failed_checks=lambda estimator: {
-        "check_sample_weight_equivalence_on_dense_data": FOLDS,
-        "check_sample_weight_equivalence_on_sparse_data": FOLDS,
-    },
-)
-def test_scikit_learn_checks(estimator, check):
-    if check.func.__name__ == "check_classifier_multioutput":
-        pytest.skip("labels have thresholds of their own, which may or may not agree with the check's one")
-    check(estimator)
 
 
 @pytest.fixture(scope="module")
@@ -100,17 +84,6 @@ def test_probabilities_thresholds_and_decisions_are_on_one_scale(data, fitted):
     )
 
 
-def test_a_file_predicts_the_same_bits(data, fitted, tmp_path):
-    fitted.save(tmp_path / "model.lw")
-    again = load(tmp_path / "model.lw")
-    for method in ("decision_function", "predict_proba", "predict"):
-        assert_array_equal(getattr(again, method)(data[2]), getattr(fitted, method)(data[2]))
-    assert again.members_ == fitted.members_
-    assert again.plan_ == fitted.plan_
-    with pytest.raises(ValueError, match="keeps no left-out scores"):
-        again.with_metric("macro_f1")
-
-
 @pytest.mark.parametrize(
     "edit",
     [
@@ -134,14 +107,7 @@ def test_edited_states_are_refused(fitted, edit):
         AutoLabelClassifier.from_state(state)
 
 
-def test_the_same_seed_gives_the_same_bits_for_any_number_of_threads(data, fitted):
-    X, Y, X_test, _ = data
-    assert_array_equal(small(n_jobs=2).fit(X, Y).decision_function(X_test), fitted.decision_function(X_test))
-    other = small(random_state=1).fit(X, Y)
-    assert (other.decision_function(X_test) != fitted.decision_function(X_test)).any()
-
-
-def test_another_metric_needs_no_fit(data, fitted):
+def test_another_metric_needs_no_fit(data, fitted, tmp_path):
     X, Y, X_test, _ = data
     other = fitted.with_metric("hamming_loss")
     assert clone(other).metric == "hamming_loss"
@@ -152,6 +118,11 @@ def test_another_metric_needs_no_fit(data, fitted):
     assert other.left_out_value_ == refitted.left_out_value_
     with pytest.raises(ValueError, match="metric='auc' is not known"):
         fitted.with_metric("auc")
+    fitted.save(tmp_path / "model.lw")
+    again = load(tmp_path / "model.lw")
+    assert (again.members_, again.plan_) == (fitted.members_, fitted.plan_)
+    with pytest.raises(ValueError, match="keeps no left-out scores"):
+        again.with_metric("macro_f1")
 
 
 def test_the_most_probable_known_set_is_predicted(data, fitted, tmp_path):
@@ -213,9 +184,6 @@ def test_missing_labels_add_nothing(data):
     partly[np.random.default_rng(2).random(Y.shape) < 0.3] = np.nan
     model = small().fit(X, partly)
     assert metrics.f1_score(Y_test, model.predict(X_test)) > 0.65
-    with pytest.warns(labelweave.UnobservedLabelWarning):
-        never = small(members=["rbf", "forest"]).fit(X, np.column_stack([partly, np.full(len(X), np.nan)]))
-    assert np.isfinite(never.predict_proba(X_test)).all()
 
 
 def test_rows_of_weight_0_are_left_out(data):
@@ -256,18 +224,6 @@ def test_missing_features_get_the_means_of_training_rows(data, tmp_path):
     assert small(members=["rbf"]).fit(sp.csr_array(np.abs(X)), Y).feature_means_ is None
     tuned = labelweave.TunedThresholdClassifier(small(members=["rbf"]), "macro_f1", cv=2).fit(gaps, Y)
     assert tuned.predict(gaps_test).shape == (40, 4)
-
-
-def test_one_class_a_row(data):
-    X, Y, X_test, _ = data
-    three = small().fit(X, np.array(["a", "b", "c"])[Y[:, 0] + Y[:, 1]])
-    assert set(three.predict(X_test)) <= {"a", "b", "c"}
-    assert_allclose(three.predict_proba(X_test).sum(axis=1), 1.0)
-    two = small(members=["forest"]).fit(X, Y[:, 0])
-    assert_array_equal(
-        two.predict(X_test), (two.predict_proba(X_test)[:, 1] > two.thresholds_[0]).astype(int)
-    )
-    assert_array_equal(two.predict(X_test), (two.decision_function(X_test) > 0).astype(int))
 
 
 def test_an_interrupt_keeps_the_members_there_are(data, monkeypatch):
@@ -353,12 +309,6 @@ def test_a_callback_can_end_the_fit(data):
         model.fit(*data[:2])
     assert model.status_ == "interrupted"
     assert [member["name"] for member in model.members_] == ["rbf"]
-
-
-@pytest.mark.parametrize("members", [[], ["rbf", "rbf"], ["svm"]])
-def test_members_that_are_none_are_refused(data, members):
-    with pytest.raises(ValueError, match="give 'auto', or a list of distinct names"):
-        small(members=members).fit(*data[:2])
 
 
 def test_a_single_row_is_refused():

@@ -1,7 +1,8 @@
-"""Estimators of scikit-learn and of labelweave as members, mixed with the names."""
+"""Estimators of scikit-learn and of labelweave as members: in a model, and what their answers are read as."""
 
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
 from labelweave import (
     AutoLabelClassifier,
@@ -25,7 +27,9 @@ from labelweave import (
     datasets,
     load,
 )
-from labelweave.decisions.automatic.given import named_members
+from labelweave.decisions.automatic.given import _fitted, _taken_off, estimator_fit, named_members, responses
+from labelweave.decisions.automatic.table import TrainingTable
+from labelweave.features import FeatureMatrix
 from labelweave.model_files import ModelFileError
 
 GIVEN = [
@@ -181,3 +185,75 @@ def test_rows_without_a_feature_are_no_reason_for_warnings():
     targets = np.random.default_rng(0).integers(0, 2, (20, 2))
     model = AutoLabelClassifier(time_budget=1e-3, members=["max-margin"]).fit(sp.csr_array((20, 9)), targets)
     assert np.isfinite(model.predict_proba(sp.csr_array((2, 9)))).all()
+
+
+RANDOM = np.random.default_rng(0)
+FEW = RANDOM.normal(size=(30, 2))
+
+
+def _table(targets, weights=None):
+    weights = np.ones(30) if weights is None else weights
+    return TrainingTable(FeatureMatrix(FEW), targets, weights, np.arange(30) % 3, n_trees=3, pivots=5, seed=7)
+
+
+def _answer(found, **fitted):
+    return SimpleNamespace(predict_proba=lambda data: found, **fitted)
+
+
+def test_clones_get_seeds_and_weights_where_they_take_them():
+    targets, weights = (FEW > 0).astype(float), RANDOM.uniform(0.5, 2.0, 30)
+    given = DecisionTreeClassifier(max_depth=2)
+    found = _fitted(given, _table(targets, weights))
+    assert found.random_state == 7
+    assert given.random_state is None
+    assert found.tree_.weighted_n_node_samples[0] == pytest.approx(weights.sum())
+    assert _fitted(DecisionTreeClassifier(random_state=3), _table(targets)).random_state == 3
+    with pytest.raises(ValueError, match="The member KNeighborsClassifier takes no sample_weight"):
+        _fitted(KNeighborsClassifier(), _table(targets, weights))
+    assert _fitted(KNeighborsClassifier(), _table(targets)).n_samples_fit_ == 30
+
+
+def test_one_label_is_a_column_to_models_of_labels_and_a_list_to_others():
+    targets = (FEW[:, [0]] > 0).astype(float)
+    assert list(_fitted(LogisticRegression(), _table(targets)).classes_) == [0, 1]
+    assert list(_fitted(MaxMarginClassifier(), _table(targets)).classes_) == [0]
+    targets[0] = np.nan
+    assert _fitted(MaxMarginClassifier(), _table(targets)).coef_.shape == (1, 2)
+
+
+def test_decision_values_of_all_fits_are_on_one_scale():
+    Y = (FEW > 0.5).astype(int)
+    plain = MaxMarginClassifier(tol=1e-10).fit(FEW, Y)
+    tuned = MaxMarginClassifier(threshold="f1", tol=1e-10).fit(FEW, Y)
+    scores = responses(plain, "decision_function", FEW, 2)
+    assert (tuned.decision_function(FEW) != scores).all()
+    for one in (tuned, TunedThresholdClassifier(plain, cv="prefit").fit(FEW, Y),
+                TunedThresholdClassifier(tuned, cv="prefit", scope="top_k").fit(FEW, Y)):  # fmt: skip
+        found = responses(one, "decision_function", FEW, 2) + _taken_off(one, "decision_function")
+        np.testing.assert_allclose(found, scores, atol=1e-4)
+    scorer, _ = estimator_fit(_table(Y.astype(float)), [MaxMarginClassifier(threshold="f1", tol=1e-10)], 0)
+    np.testing.assert_allclose(scorer.scores(FeatureMatrix(FEW)), scores, atol=1e-4)
+
+
+def test_answers_in_all_forms_are_one_column_a_label():
+    Y = (FEW > 0).astype(int)
+    several = MultiOutputClassifier(LogisticRegression()).fit(FEW, Y)
+    expected = np.column_stack([part[:, 1] for part in several.predict_proba(FEW)])
+    np.testing.assert_array_equal(responses(several, "predict_proba", FEW, 2), expected)
+    whole = OneVsRestClassifier(LogisticRegression()).fit(FEW, Y)
+    np.testing.assert_allclose(responses(whole, "predict_proba", FEW, 2), expected)
+    one = LogisticRegression().fit(FEW, Y[:, 0])
+    np.testing.assert_array_equal(responses(one, "predict_proba", FEW, 1), one.predict_proba(FEW)[:, [1]])
+    np.testing.assert_array_equal(
+        responses(one, "decision_function", FEW, 1)[:, 0], one.decision_function(FEW)
+    )
+    stored = _answer(sp.csr_array(np.eye(2)))
+    np.testing.assert_array_equal(responses(stored, "predict_proba", FEW, 2), np.eye(2))
+    constant = _answer([np.ones((30, 1)), np.ones((30, 1))], classes_=[np.array([0]), np.array([1])])
+    np.testing.assert_array_equal(responses(constant, "predict_proba", FEW, 2), np.tile([0.0, 1.0], (30, 1)))
+
+
+@pytest.mark.parametrize("found", [np.ones((30, 3)), np.full((30, 2), np.nan)])
+def test_answers_that_are_not_one_number_a_label_are_refused(found):
+    with pytest.raises(ValueError, match=r"SimpleNamespace.predict_proba gave an array of shape \(30, \d\)"):
+        responses(_answer(found), "predict_proba", FEW, 2)

@@ -2,29 +2,36 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from attacks.small_fits import EVERY, NEEDS_NAMES
+from sklearn.utils.class_weight import compute_sample_weight
 
 import labelweave as lw
-from labelweave import LabelMatrix
+from attacks import small_fits
+from labelweave import LabelCovariance, LabelMatrix
+from labelweave.labels.flip_rates import corrected_targets
 from small_models import (
     assert_same_scores,
     data,
     exact,
     fit,
     is_coupled,
+    is_tuned,
     kinds,
     labels,
     learns,
     model,
     scores,
+    takes,
     weighs_entries,
     with_one_optimum,
 )
 
 NAMES = list("abcde")
-ONE_CLASS = ("logistic, tree", "zero-shot")  # whose data have one class a row
+ONE_CLASS = (*small_fits.ONE_CLASS, "zero-shot")  # whose data have one class a row
 
 
 SHRINKS = ("low rank", "low rank, logistic", "low rank, pivots")  # a row to nothing, at the usual penalty
@@ -72,38 +79,42 @@ def test_labels_in_any_form_are_the_same_and_come_back_in_it(name, tmp_path):
     expected, sets = scores(whole, X), np.asarray(whole.predict(X))
     rows = pd.DataFrame(X, index=[f"row {row}" for row in range(len(X))])
     tags = [[NAMES[label] for label in np.flatnonzero(row)] for row in Y]
-    for form in (
-        pd.DataFrame(Y, columns=NAMES),
-        LabelMatrix(sp.csr_array(Y), None, NAMES),
-        tags,
-        *(() if name in NEEDS_NAMES else (Y, sp.csr_array(Y), 2 * Y - 1, Y > 0, Y.astype(float), Y.tolist())),
-    ):
+    named = (
+        pd.DataFrame(Y, columns=NAMES), pl.DataFrame(Y, schema=NAMES), pa.table(list(Y.T), NAMES),
+        LabelMatrix(sp.csr_array(Y), None, NAMES), tags, pd.Series(tags), pl.Series(tags), pa.array(tags),
+    )  # fmt: skip
+    plain = () if name in NEEDS_NAMES else (Y, sp.csr_array(Y), 2 * Y - 1, Y > 0, Y.astype(float), Y.tolist())
+    for form in (*named, *plain):
         found = fit(name, X, form)
+        names = NAMES if any(form is one for one in named) else list(range(5))
         np.testing.assert_array_equal(scores(found, X), expected)
-        assert_in_form(found, rows, form, sets)
+        assert_in_form(found, rows, form, names, sets)
         found.save(tmp_path / "m.lw")
-        assert_in_form(lw.load(tmp_path / "m.lw"), rows, form, sets)
+        assert_in_form(lw.load(tmp_path / "m.lw"), rows, form, names, sets)
 
 
-def assert_in_form(found, rows, form, sets):
+def assert_in_form(found, rows, form, names, sets):
     """Check that label sets come in the form of the training labels, with their names."""
-    has_names = isinstance(form, (pd.DataFrame, LabelMatrix)) or (isinstance(form, list) and len(form[0]) < 5)
-    assert found.classes_.tolist() == (NAMES if has_names else list(range(5)))
-    assert found.label_names_.tolist() == list(map(str, found.classes_))
+    assert found.classes_.tolist() == names
+    assert found.label_names_.tolist() == list(map(str, names))
     predicted = found.predict(rows.to_numpy())
-    if isinstance(form, pd.DataFrame):
-        assert list(predicted.columns) == NAMES
+    if isinstance(form, (pd.DataFrame, pd.Series)):
         assert list(found.predict(rows).index) == list(rows.index)
-    elif isinstance(form, list) and has_names:
-        assert predicted.tolist() == [[NAMES[k] for k in np.flatnonzero(row)] for row in sets]
-        return
-    elif isinstance(form, (LabelMatrix, sp.csr_array)):
+        assert found.predict(rows.to_numpy().tolist()).equals(predicted)
+    if isinstance(form, (LabelMatrix, sp.csr_array)):
         assert sp.issparse(predicted)
         predicted = predicted.toarray()
     else:
-        assert isinstance(predicted, np.ndarray)
-        sets = 2 * sets - 1 if np.min(form) < 0 else sets
-    np.testing.assert_array_equal(np.asarray(predicted), sets)
+        assert type(predicted) is (np.ndarray if isinstance(form, list) else type(form))
+    if isinstance(predicted, (pd.DataFrame, pl.DataFrame, pa.Table)):
+        assert list(getattr(predicted, "column_names", predicted.columns)) == names
+        predicted = np.column_stack([np.asarray(predicted[name]) for name in names])
+    elif isinstance(predicted, (pd.Series, pl.Series, pa.Array)) or predicted.dtype == object:
+        found_tags = list(map(list, getattr(predicted, "to_pylist", lambda: predicted)()))
+        assert found_tags == [[names[label] for label in np.flatnonzero(row)] for row in sets]
+        return
+    sets = 2 * sets - 1 if isinstance(form, np.ndarray) and form.min() < 0 else sets
+    np.testing.assert_array_equal(predicted, sets)
 
 
 @kinds(has_labels)
@@ -121,7 +132,8 @@ def test_a_mask_that_hides_nothing_is_none(name):
     X, Y = table(name)
     whole = LabelMatrix(sp.csr_array(Y), sp.csr_array(np.ones_like(Y)), NAMES)
     expected = scores(fit(name, X, labels(name, Y)), X)
-    np.testing.assert_allclose(scores(fit(name, X, whole), X), expected, rtol=0, atol=1e-9)
+    atol = 0 if name.startswith("margins") else 1e-9
+    np.testing.assert_allclose(scores(fit(name, X, whole), X), expected, rtol=0, atol=atol)
 
 
 @kinds(lambda name: has_labels(name) and with_one_optimum(name))
@@ -192,6 +204,156 @@ def test_weights_of_rows_are_weights_of_all_their_entries(name):
     expected = scores(fit(name, X, Y, of_rows, **exact(name)), X)
     found = fit(name, X, Y, None, np.repeat(of_rows[:, None], 5, axis=1), **exact(name))
     assert_same_scores(name, found, X, expected)
+
+
+@kinds(repeats)
+def test_the_order_of_rows_and_of_labels_does_not_matter(name):
+    X, Y = data(name)
+    rows, whole = np.random.default_rng(1).permutation(60), fit(name, X, Y, **exact(name))
+    if has_labels(name) and not is_coupled(name) and name not in NEEDS_NAMES:
+        order = [2, 0, 3, 4, 1]
+        found = fit(name, X[rows], Y[rows][:, order], **exact(name))
+        assert_same_scores(name, found, X, scores(whole, X)[:, order])
+    else:
+        found = fit(name, X[rows], Y.iloc[rows] if hasattr(Y, "iloc") else Y[rows], **exact(name))
+        assert_same_scores(name, found, X, scores(whole, X))
+
+
+def is_apart(name):
+    """Say whether a kind fits every label on its own."""
+    return repeats(name) and has_labels(name) and not is_coupled(name) and not name.startswith("low rank")
+
+
+@kinds(is_apart)
+def test_a_label_is_fitted_to_the_rows_in_which_it_is_observed(name):
+    X, Y = data(name)
+    whole = scores(fit(name, X, Y, **exact(name)), X)
+    for label in (0, 3):
+        seen = ~np.isnan(Y[:, label])
+        alone = fit(name, X[seen], Y[seen][:, [label]], **exact(name))
+        assert_same_scores(name, alone, X, whole[:, [label]])
+
+
+def weighs_mistakes(name):
+    """Say of kinds whether costs of mistakes weigh losses; with margins they are the margins asked for."""
+    is_closed = EVERY[name].get_params().get("penalty") == "ridge"  # a form that entries' weights do not have
+    is_any = takes("false_negative_cost")(name) and has_labels(name)
+    return is_any and not name.startswith("margins") and not is_closed
+
+
+@kinds(weighs_mistakes)
+def test_costs_of_mistakes_are_weights_of_entries(name):
+    X, Y = table(name)
+    missed, false = [1, 2, 1, 3, 1], [1, 1, 0.5, 1, 4.0]
+    found = fit(name, X, Y, false_negative_cost=missed, false_positive_cost=false)
+    same = fit(name, X, Y, None, np.where(Y == 1, missed, false))
+    np.testing.assert_allclose(scores(found, X), scores(same, X), rtol=0, atol=1e-6)
+    half = fit(name, X, Y, None, np.where(Y == 1, 2, 4), false_negative_cost=0.5, false_positive_cost=0.25)
+    np.testing.assert_allclose(scores(half, X), scores(fit(name, X, Y), X), rtol=0, atol=1e-6)
+
+
+@kinds(lambda name: takes("flip_rates")(name) and has_labels(name))
+def test_flip_rates_are_corrected_targets(name, tmp_path):
+    X, Y = table(name)
+    missed, false = np.full(5, 0.2), np.full(5, 0.1)
+    found = fit(name, X, Y, flip_rates=(missed, false))
+    same = fit(name, X, corrected_targets(LabelMatrix.from_any(Y), missed, false))
+    np.testing.assert_array_equal(scores(found, X), scores(same, X))
+    found.save(tmp_path / "m.lw")
+    np.testing.assert_array_equal(lw.load(tmp_path / "m.lw").flip_rates, (missed, false))
+
+
+def balanced(table, weights):
+    """Give the weight of every entry as scikit-learn has it, label by label."""
+    found = np.ones(table.shape)
+    for label, column in enumerate(table.T):
+        for value in (0, 1):
+            own, others = (weights[column == one].sum() for one in (value, 1 - value))
+            found[column == value, label] = (own + others) / (2 * own)
+    return found
+
+
+def weighs_labels(name):
+    """Say of kinds whether labels have weights by value; thresholds are chosen without them."""
+    is_any = takes("class_weight")(name) and weighs_entries(name) and has_labels(name)
+    return is_any and not is_tuned(name) and not name.startswith("tree")  # whose rows have one weight
+
+
+@kinds(weighs_labels)
+@pytest.mark.parametrize(
+    "each", ["balanced", {1: 3.0}, {0: 0.5, 1: 2.0}, [{1: 2.0}, {}, {0: 3.0, 1: 1.0}, {}, {}]]
+)
+def test_weights_of_labels_are_weights_of_entries(name, each):
+    X, Y = data(name)
+    of_rows, own = np.arange(len(X)) % 3 + 1.0, np.random.default_rng(4).uniform(0.5, 2.0, Y.shape)
+    if each == "balanced":
+        given, weights = (of_rows,), balanced(Y, of_rows)
+    else:
+        both = [
+            (one.get(0, 1.0), one.get(1, 1.0)) for one in (each if isinstance(each, list) else [each] * 5)
+        ]
+        given, weights = (of_rows, own), own * np.where(Y == 1, *np.array(both).T[::-1])
+    found = scores(fit(name, X, Y, *given, class_weight=each), X)
+    np.testing.assert_allclose(found, scores(fit(name, X, Y, of_rows, weights), X), rtol=0, atol=2e-3)
+
+
+@kinds(lambda name: weighs_entries(name) and has_labels(name))
+def test_what_is_given_a_label_goes_by_its_name(name, tmp_path):
+    (X, Y), order = table(name), list("cadeb")
+    frame, numbers = pd.DataFrame(Y, columns=NAMES), pd.Series([1.0, 4.0, 0.2, 1.0, 2.0], NAMES)
+    entries = pd.DataFrame(np.random.default_rng(1).uniform(0.5, 2.0, Y.shape), columns=NAMES)
+    costs = [one for one in ("false_negative_cost", "false_positive_cost") if takes(one)(name)]
+    by_name = dict.fromkeys(costs, numbers[order]) | {"flip_rates": (numbers[order] / 20, 0.0)}
+    by_place = dict.fromkeys(costs, numbers.to_numpy()) | {"flip_rates": (numbers.to_numpy() / 20, 0.0)}
+    whole = fit(name, X, frame, None, entries[order], **by_name)
+    expected = scores(fit(name, X, frame, None, entries.to_numpy(), **by_place), X)
+    np.testing.assert_array_equal(scores(whole, X), expected)
+    whole.save(tmp_path / "m.lw")
+    for one in costs:
+        np.testing.assert_array_equal(getattr(lw.load(tmp_path / "m.lw"), one), numbers)
+    with pytest.raises(ValueError, match=r"entry_weight has 'fog', .* not the label 'b'"):
+        model(name).fit(X, frame, entry_weight=entries.rename(columns={"b": "fog"}))
+
+
+def covaries(name):
+    return takes("label_covariance")(name) and has_labels(name) and repeats(name) and not is_coupled(name)
+
+
+@kinds(lambda name: covaries(name) and "pruned" not in name)
+def test_covariances_go_by_the_names_of_labels(name):
+    (X, Y), order, root = table(name), [2, 0, 3, 4, 1], np.random.default_rng(2).normal(size=(5, 2))
+    frame, dense = pd.DataFrame(Y, columns=NAMES), root @ root.T + 0.1 * np.eye(5)
+    names = [NAMES[label] for label in order]
+    for pair in (
+        [LabelCovariance.dense(dense[np.ix_(o, o)], n) for o, n in ((range(5), NAMES), (order, names))],
+        [LabelCovariance.low_rank(root[list(o)], 0.1, n) for o, n in ((range(5), NAMES), (order, names))],
+    ):
+        one, other = (fit(name, X, frame, label_covariance=R, **exact(name)) for R in pair)
+        assert_same_scores(name, other, X, scores(one, X))
+
+
+def is_smooth(name):
+    """Say of kinds whether targets between 0 and 1 are losses of both values, and not of the likelier one."""
+    return name.startswith("logistic") or EVERY[name].get_params().get("loss") in ("squared", "logistic")
+
+
+@kinds(
+    lambda name: weighs_entries_apart(name) and name != "low rank, linear logistic"
+)  # see test_soft_targets
+def test_probable_labels_are_weighted_ones(name):
+    X, _ = table(name)
+    random = np.random.default_rng(5)
+    P = 1 / (1 + np.exp(-X @ random.normal(size=(6, 5))))
+    P[random.random(P.shape) < 0.3], P[0], P[random.random(P.shape) < 0.1] = 1.0, 0.5, np.nan
+    own = random.integers(0, 3, P.shape).astype(float)
+    found = fit(name, X, LabelMatrix.from_probabilities(P), None, own, **exact(name))
+    there = np.where(np.isnan(P), np.nan, 1.0)
+    if is_smooth(name):  # every row twice, with and without all labels
+        given = np.vstack([X, X]), np.vstack([there, 1 - there])
+        weights = np.nan_to_num(np.vstack([own * P, own * (1 - P)]), nan=1.0)
+    else:
+        given, weights = (X, there * (P > 0.5)), own * np.where(np.isnan(P), 1.0, np.abs(2 * P - 1))
+    assert_same_scores(name, found, X, scores(fit(name, *given, None, weights, **exact(name)), X))
 
 
 @kinds(lambda name: weighs_entries(name) and has_labels(name))
@@ -284,9 +446,8 @@ def classes(X, n_classes):
 
 def takes_classes(n_classes):
     def fits(name):
-        is_tuned = EVERY[name].get_params().get("threshold") in ("f1", "macro_f1") or name.startswith("tuned")
         of_labels = ("tuned, top", "calibrated, sets", "hierarchy")
-        return not (name in of_labels or is_coupled(name) or (n_classes == 3 and is_tuned))
+        return not (name in of_labels or is_coupled(name) or (n_classes == 3 and is_tuned(name)))
 
     return kinds(fits)
 
@@ -297,6 +458,7 @@ def assert_of_classes(found, X, y, tmp_path):
     again = lw.load(tmp_path / "m.lw")
     np.testing.assert_array_equal(again.predict(X), found.predict(X))
     if found.predict(X).ndim == 1:
+        assert type(found.predict(X).tolist()[0]) is type(y.tolist()[0])
         assert set(found.predict(X)) <= set(y)
         assert (found.predict(X) == y).mean() > 0.6
 
@@ -311,15 +473,20 @@ def test_two_classes_are_one_score(name, tmp_path):
     np.testing.assert_array_equal(
         found.predict(X), found.classes_[(found.decision_function(X) > 0).astype(int)]
     )
+    if hasattr(found, "predict_proba"):
+        np.testing.assert_allclose(found.predict_proba(X).sum(axis=1), 1)
+        assert found.predict_proba(X).shape == (60, 2)
 
 
 @takes_classes(3)
 def test_several_classes_have_a_score_each(name, tmp_path):
     X, _ = data(name)
     y = classes(X, 3)
-    for kind in (y, y.astype(object), pd.Series(y)):
+    codes = np.unique(y, return_inverse=True)[1]
+    numbers = (np.array([3, -1, 7], object)[codes], np.array([3.0, -1.0, 7.0])[codes])
+    for kind in (y, y.astype(object), pd.Series(y), y.tolist(), *numbers):
         found = fit(name, X, kind)
-        assert_of_classes(found, X, y, tmp_path)
+        assert_of_classes(found, X, np.asarray(kind), tmp_path)
         assert found.decision_function(X).shape == (60, 3)
 
 
@@ -328,10 +495,32 @@ def test_rows_of_unknown_class_are_as_good_as_absent(name):
     X, _ = data(name)
     for n_classes in (2, 3):
         y = classes(X, n_classes).astype(object)
-        part = fit(name, X[:45], y[:45].astype(str), **exact(name))
-        for unknown in (None, np.nan):
+        part = scores(fit(name, X[:45], y[:45].astype(str), **exact(name)), X)
+        no_weight = fit(name, X, y.astype(str), np.r_[np.ones(45), np.zeros(15)], **exact(name))
+        assert_same_scores(name, no_weight, X, part)
+        for unknown in (None, np.nan, pd.NA):
             y[45:] = unknown
-            assert_same_scores(name, fit(name, X, y, **exact(name)), X, scores(part, X))
+            assert_same_scores(name, fit(name, X, y, **exact(name)), X, part)
+        assert_same_scores(name, fit(name, X, pd.Series(y, dtype="category"), **exact(name)), X, part)
+
+
+def weighs_classes(name):
+    """Say of kinds whether classes have weights; kernels of paths are fitted to a wide tolerance."""
+    is_wide = name == "low rank, path of kernels"
+    return takes("class_weight")(name) and not (is_tuned(name) or is_coupled(name) or is_wide)
+
+
+@kinds(weighs_classes)
+@pytest.mark.parametrize("each", ["balanced", {"ash": 0.5, "oak": 4.0}], ids=["balanced", "dict"])
+def test_weights_of_classes_are_weights_of_rows(name, each):
+    X, _ = data(name)
+    for n_classes in (2, 3):
+        y = classes(X + np.random.default_rng(6).normal(size=X.shape), n_classes)
+        given = each if each == "balanced" else {one: each.get(one, 1.0) for one in set(y)}
+        by_hand = scores(fit(name, X, y, compute_sample_weight(given, y)), X)
+        found = scores(fit(name, X, y, class_weight=given), X)
+        np.testing.assert_allclose(found, by_hand, rtol=0.01 * learns(name), atol=2e-3)
+        assert np.abs(found - scores(fit(name, X, y), X)).max() > 1e-3
 
 
 def spoiled(value):

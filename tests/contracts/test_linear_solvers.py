@@ -100,12 +100,6 @@ def _dense(system, group):
     return K, np.eye(size) + block_diagonal(blocks) @ K
 
 
-def _length(system, vectors):
-    """Measure in the function space, every group."""
-    images = system.problem.product(vectors, system.groups)
-    return np.sqrt(np.maximum(np.einsum("ngc,ngc->g", vectors, images), 0.0))
-
-
 @pytest.mark.parametrize(("solver", "name"), PAIRS)
 @pytest.mark.parametrize(("size", "scale"), [(0.1, 1e-3), (3.0, 1.0), (3.0, 100.0)])
 def test_any_right_hand_side_is_solved(solver, name, size, scale):

@@ -1,20 +1,28 @@
 """Every fit can be watched, stopped, gone on with and refused, and the model is what it should be then."""
 
+import copy
 import pickle
+import signal
+import sys
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from attacks.small_fits import AtSubtask, fitted, mark
+from attacks.small_fits import EVERY, AtSubtask, fitted, mark
+from sklearn.base import clone
 from sklearn.callback import ScoringMonitor
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import labelweave
 from labelweave import config_context
 from small_models import (
     assert_same_scores,
+    complete,
     data,
     ends,
     exact,
@@ -63,6 +71,48 @@ def test_an_interrupt_is_raised_and_the_best_model_kept(name, tmp_path):
     assert mark(kept, X) == mark(stopped, X)
 
 
+WORK = tuple(
+    f"labelweave/{place}"
+    for place in ("problems", "solvers", "hyperparameters", "estimators/binary_relevance")
+)
+
+OF_LABELS = "ridge of labels", "LIBLINEAR of labels", "squared hinge of labels"
+
+
+def calls(work, pressed_at=None):
+    """Count the calls of functions that solve, and press Ctrl-C in one of them."""
+    n_calls = 0
+
+    def count(frame, event, argument):
+        nonlocal n_calls
+        n_calls += event == "call" and any(place in frame.f_code.co_filename for place in WORK)
+        if n_calls == pressed_at:
+            sys.setprofile(None)
+            signal.raise_signal(signal.SIGINT)
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return n_calls
+
+
+@kinds(lambda name: (takes("checkpoint")(name) and name != "graph, given") or name in OF_LABELS)
+def test_an_interrupt_in_the_midst_of_any_call_keeps_a_model(name, tmp_path):
+    X, Y = data(name)
+    in_one = {"n_jobs": 1} if takes("n_jobs")(name) else {}
+    total = calls(lambda: fit(name, X, Y, **in_one))
+    for share in (0.5, 0.65) if name in OF_LABELS else (0.3, 0.65):
+        found = model(name, **in_one)
+        with pytest.raises(KeyboardInterrupt, match="interrupted"):
+            calls(lambda found=found: found.fit(X, Y), int(share * total))
+        assert "interrupted" in ends(found) or name == "margins, learned"  # whose search was
+        assert np.isfinite(scores(found, X)).all()
+        found.save(tmp_path / "m.lw")
+        assert mark(labelweave.load(tmp_path / "m.lw"), X) == mark(found, X)
+
+
 @kinds(lambda name: watched(name) and not name.startswith("tree"))  # which says so of whole nodes
 def test_a_callback_ends_a_fit(name):
     X, Y = data(name)
@@ -93,6 +143,31 @@ def test_a_callback_hears_of_a_fit_and_changes_no_bit(name):
     root, *_, last = watch.seen[-1]
     assert root.parent is None
     np.testing.assert_array_equal(np.asarray(last.predict(X)), np.asarray(found.predict(X)))
+
+
+@kinds(lambda name: watched(name) and not learns(name) and name != "tree")  # whose checks are of nodes
+def test_callbacks_are_told_how_near_the_end_is(name):
+    X, Y = data(name)
+    watch = Watch()
+    found = fitted(model(name).set_callbacks(watch), X, Y)
+    steps = [seen[-1] for seen in watch.seen if seen[0].parent is not None and seen[-1] is not None]
+    away = [np.abs(scores(step, X) - scores(found, X)).max() for step in steps]
+    if away and not name.startswith("graph"):  # whose scores are differences of best labelings
+        assert away[-1] < min(0.2, 0.5 * max(away)) or max(away) < 0.01
+    told = [seen[3].get("gap") for seen in watch.seen if seen[0].task_name.startswith("duality gap")]
+    known = [gap for gap in told if gap is not None]
+    assert len(known) >= len(told) / 2  # steps that a part's fit did not take have none
+    _, rows, targets, metadata, _ = watch.seen[-1]
+    assert rows is X
+    assert targets is Y
+    assert metadata.get("colour") is None
+    with pytest.raises(KeyError):
+        metadata["colour"]
+    if known:  # of the same variables as the last, whose sums are computed anew
+        assert 0.9 * found.duality_gap_ <= known[-1] <= max(20 * found.duality_gap_, 1e-9)
+        assert known[0] >= known[-1]
+        assert metadata["gap"] == found.duality_gap_
+        assert metadata["iteration"] == found.trace_[-1].iteration
 
 
 @kinds(lambda name: takes("verbose")(name) and name != "zero-shot")  # whose y has attributes and classes
@@ -140,14 +215,35 @@ def test_a_warm_start_takes_no_more_rounds_and_ends_where_the_first_fit_did(name
     found = fit(name, X, Y, warm_start=True, **fine)
     assert mark(found, X) == mark(fit(name, X, Y, **fine), X)
     cold, objective = found.n_iter_, found.trace_[-1].primal if hasattr(found.trace_[-1], "primal") else 0.0
-    before = scores(found, X)
+    before, searched = scores(found, X), list(getattr(found, "learning_trace_", ()))
     fitted(found, X, Y)
     assert found.converged_
+    if searched:  # which goes on from where it ended
+        assert len(found.learning_trace_) <= len(searched)
+        assert found.cross_validation_loss_ <= min(record.value for record in searched) * (1 + 1e-3)
     assert found.n_iter_ < max(cold, 6)
     if fine:
         np.testing.assert_allclose(scores(found, X), before, atol=0.1)
     if objective:
         assert found.trace_[-1].primal <= objective * 1.03
+
+
+def weighs_a_penalty(name):
+    return takes("warm_start")(name) and with_one_optimum(name) and not learns(name)
+
+
+@kinds(weighs_a_penalty)
+def test_a_warm_start_with_another_penalty_reaches_its_optimum(name):
+    X, Y = data(name)
+    found = fit(name, X, Y, warm_start=True, **exact(name))
+    own = found.get_params()
+    changed = {one: 1.3 * own[one] for one in ("C", "scale", "regularization") if one in own}
+    cold = fit(name, X, Y, **exact(name) | changed)
+    fitted(found.set_params(**changed), X, Y)
+    if name.startswith("graph"):
+        assert found.objective_ == pytest.approx(cold.objective_, rel=0.03)
+    else:
+        assert_same_scores(name, found, X, scores(cold, X))
 
 
 def forgets(name):
@@ -164,6 +260,33 @@ def test_a_warm_start_with_other_rows_and_labels_begins_anew(name):
     fitted(found, X[:, :4], Y[:, :3])
     assert mark(found, X[:, :4]) == mark(fit(name, X[:, :4], Y[:, :3]), X[:, :4])
     assert mark(fitted(found.set_params(warm_start=False), X, Y), X) == mark(fit_once(name), X)
+
+
+def before(name):
+    """Give another kind of the same class, or none."""
+    others = [other for other in EVERY if type(EVERY[other]) is type(EVERY[name]) and other != name]
+    return others[list(EVERY).index(name) % len(others)] if others else None
+
+
+@kinds(lambda name: before(name) is not None)
+def test_a_fit_knows_nothing_of_one_with_other_parameters(name):
+    X, Y = data(name)
+    found = copy.deepcopy(fit_once(before(name)))
+    found.set_params(**clone(EVERY[name]).get_params(deep=False))
+    assert mark(fitted(found, X, Y), X) == mark(fit_once(name), X)
+
+
+@kinds(lambda name: name != "zero-shot")  # whose y has attributes and classes
+def test_models_go_through_pipelines_and_searches(name):
+    X, Y = complete(name) if np.ndim(data(name)[1]) == 2 else data(name)
+    own = EVERY[name].get_params()
+    numbers = [one for one, value in own.items() if type(value) is float or one.endswith(("cv", "rank"))]
+    choice = {f"{type(EVERY[name]).__name__.lower()}__{numbers[-1]}": [own[numbers[-1]]] * 2}
+    search = GridSearchCV(make_pipeline(StandardScaler(), model(name)), choice, cv=[(range(60), range(60))])
+    fitted(search.set_params(error_score="raise"), X, Y)
+    assert np.isfinite(search.best_score_)
+    rows = (X - X.mean(axis=0)) / X.std(axis=0)
+    np.testing.assert_allclose(scores(search, X), scores(fit(name, rows, Y), rows), rtol=1e-6, atol=1e-9)
 
 
 def test_a_learned_graph_of_more_labels_is_no_start():

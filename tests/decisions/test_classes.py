@@ -20,7 +20,6 @@ from labelweave import (
     MaxMarginClassifier,
     Taxonomy,
     TunedThresholdClassifier,
-    load,
 )
 from labelweave.inference import SigmoidCalibration, adaptive_scores, calibrate_classes, class_probabilities
 from labelweave.model_files import ModelFileError
@@ -183,22 +182,6 @@ def test_the_softmax_does_not_see_the_unit_of_scores(unit):
         np.testing.assert_allclose(found.intercepts, one.intercepts, rtol=1e-6)
         assert found.slope * unit == pytest.approx(one.slope, rel=1e-6)
     assert np.isfinite(class_probabilities(found, unit * scores)).all()
-
-
-@pytest.mark.parametrize("cv", [None, 5, "prefit"])
-def test_files_hold_classes(cv, rows, tmp_path):
-    X, y, X_test, _ = rows
-    inner = MaxMarginClassifier()
-    inner = inner.fit(X, y) if cv == "prefit" else inner
-    for model in (
-        CalibratedLabelClassifier(inner, cv=cv),
-        ConformalLabelClassifier(inner, cv=cv),
-        ConformalLabelClassifier(CalibratedLabelClassifier(inner).fit(X, y), cv="prefit"),
-    ):
-        model.fit(X[::-1], y[::-1]).save(tmp_path / "m.lw")
-        again = load(tmp_path / "m.lw")
-        np.testing.assert_array_equal(again.predict(X_test), model.predict(X_test))
-        np.testing.assert_array_equal(again.decision_function(X_test), model.decision_function(X_test))
 
 
 def test_sets_of_classes_are_not_of_a_model_of_labels(rows):

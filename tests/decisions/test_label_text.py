@@ -131,22 +131,6 @@ def test_few_rows_gain_and_words_without_meaning_do_no_harm():
     assert misled.prior_.mean == 0.0
 
 
-def test_y_comes_in_any_form():
-    tags = [[NAMES[label] for label in np.flatnonzero(row)] for row in Y]
-    table = _model(descriptions=NAMES).fit(X, Y)
-    for y in (sp.csr_array(Y), lw.LabelMatrix(sp.csr_array(Y), names=NAMES), tags):
-        other = _model(descriptions=NAMES).fit(X, y)
-        np.testing.assert_allclose(
-            other.decision_function(X_TEST), table.decision_function(X_TEST), atol=1e-6
-        )
-    assert isinstance(_model().fit(X, tags).predict(X_TEST[:2])[0], list)
-    frame = pd.DataFrame(X.toarray(), columns=FEATURES)
-    named = LabelTextClassifier(embedding=embedding).fit(frame, pd.DataFrame(Y, columns=NAMES))
-    assert named.prior_.mean > 0
-    gaps = np.where(RNG.random(Y.shape) < 0.3, np.nan, Y)
-    assert np.isfinite(_model(descriptions=NAMES).fit(X, gaps).predict_proba(X_TEST)).all()
-
-
 def test_classes_seen_and_unseen_together(tmp_path):
     places = np.array([np.flatnonzero(row)[0] if row.any() else 0 for row in Y])
     one = np.eye(6, dtype=int)[places]

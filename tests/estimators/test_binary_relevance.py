@@ -1,4 +1,8 @@
-"""Binary relevance: what scikit-learn fits label by label, from observed entries."""
+"""Binary relevance: what scikit-learn fits label by label, Ctrl-C between labels, its ridge regressions."""
+
+import itertools
+import signal
+import threading
 
 import numpy as np
 import pytest
@@ -9,9 +13,10 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 
+import labelweave
 from drawn import draw_labels
-from labelweave import BinaryRelevance, LabelMatrix
-from labelweave.estimators.binary_relevance import ridge
+from labelweave import BinaryRelevance
+from labelweave.estimators.binary_relevance import fit, ridge
 
 VALUES = {
     "squared": lambda signs, scores: 0.5 * (scores - (signs > 0)) ** 2,
@@ -53,6 +58,8 @@ def test_every_label_is_scikit_learns_fit_of_its_observed_rows(loss, share, cont
         wide = np.c_[X, np.ones(len(X))][rows]  # the intercept is the weight of a constant
         expected = _theirs(loss).fit(wide, Y[rows, label]).coef_.ravel()
         np.testing.assert_allclose(np.r_[model.coef_[label], model.intercept_[label]], expected, atol=1e-5)
+    scores = X @ model.coef_.T + model.intercept_ - model.threshold_
+    np.testing.assert_allclose(model.decision_function(container(X)), scores, atol=1e-9)
 
 
 @settings(max_examples=15)
@@ -88,26 +95,6 @@ def test_a_label_seen_with_one_value_gets_the_optimum_of_its_problem(loss, value
     data = loss, wide[:10], np.full(10, 2 * value - 1), np.ones(10)
     best = minimize(_objective, np.zeros(7), data, tol=1e-10).x
     np.testing.assert_allclose(np.r_[model.coef_[1], model.intercept_[1]], best, atol=1e-5)
-
-
-def test_absent_labels_have_no_weights_under_the_squared_loss():
-    X, Y = _data(share=1.0)
-    Y[:, 2] = 0
-    model = _fit("squared", X, Y)
-    np.testing.assert_array_equal(model.coef_[2], 0)
-    assert not model.predict(X)[:, 2].any()
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_unobserved_entries_and_rows_of_no_weight_do_nothing(loss):
-    X, Y = _data()
-    labels = LabelMatrix.from_any(Y)
-    model = _fit(loss, X, labels)
-    weights = np.r_[np.ones(50), np.zeros(3)]
-    wider = BinaryRelevance(loss, regularization=PENALTY, tol=1e-10)
-    wider.fit(np.r_[X, np.full((3, 6), 9.0)], np.r_[Y, np.ones((3, 4))], sample_weight=weights)
-    np.testing.assert_allclose(model.coef_, wider.coef_, atol=1e-12)
-    np.testing.assert_allclose(model.coef_, _fit(loss, X, Y).coef_, atol=1e-12)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -147,13 +134,104 @@ def test_large_data_are_solved_iteratively(share, monkeypatch):
     np.testing.assert_allclose(_fit("squared", sp.csr_array(X), Y).coef_, expected.coef_, atol=1e-7)
 
 
-@pytest.mark.parametrize("loss", LOSSES[1:])
-def test_threads_change_nothing(loss):
-    X, Y = _data()
-    np.testing.assert_array_equal(_fit(loss, X, Y).coef_, _fit(loss, X, Y, n_jobs=2).coef_)
+def _many_labels(n=60, d=5, n_labels=6, missing=0.0):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n, d))
+    Y = (X @ random.normal(size=(d, n_labels)) + random.normal(size=(n, n_labels)) > 0.3).astype(float)
+    Y[random.random(Y.shape) < missing] = np.nan
+    return X, Y
 
 
-@pytest.mark.parametrize("regularization", [0, -1.0])
-def test_a_penalty_is_needed(regularization):
-    with pytest.raises(ValueError, match="regularization"):
-        BinaryRelevance(regularization=regularization).fit(*_data())
+def _interrupt(monkeypatch, place, name, call):
+    """Send SIGINT in some call of a function, as Ctrl-C would."""
+    original, calls = getattr(place, name), []
+
+    def interrupted(*arguments, **options):
+        calls.append(name)
+        if len(calls) == call:
+            signal.raise_signal(signal.SIGINT)
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(place, name, interrupted)
+    return calls
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_binary_relevance_keeps_the_labels_that_were_fitted(loss, monkeypatch, tmp_path):
+    X, Y = _many_labels(missing=0.2)  # labels that were observed in other rows are fitted one by one
+    whole = BinaryRelevance(loss).fit(X, Y)
+    assert (whole.status_, whole.labels_fitted_) == ("converged", 6)
+    _interrupt(monkeypatch, fit, "make_ridge" if loss == "squared" else "_fit_label", 4)
+    model = BinaryRelevance(loss)
+    with pytest.raises(KeyboardInterrupt, match="interrupted after 3 of 6 labels; the weights of the others"):
+        model.fit(X, Y)
+    assert (model.status_, model.labels_fitted_, model.converged_) == ("interrupted", 3, False)
+    is_fitted = model.coef_.any(axis=1)
+    assert is_fitted.sum() == 3
+    np.testing.assert_array_equal(model.coef_[is_fitted], whole.coef_[is_fitted])
+    assert not model.predict(X)[:, ~is_fitted].any()
+    model.save(tmp_path / "m.lw")
+    assert labelweave.load(tmp_path / "m.lw").labels_fitted_ == 3
+
+
+def test_binary_relevance_in_threads_keeps_what_is_done(monkeypatch):
+    X, Y = _many_labels(n_labels=40)
+    original, calls, served = fit._fit_label, itertools.count(1), threading.Event()
+
+    def interrupted(*arguments):
+        number = next(calls)
+        if number == 12:  # the other thread has one in hand: ten are done
+            signal.raise_signal(signal.SIGINT)  # which the main thread is to serve
+        if number >= 12:
+            served.wait(2.0)
+            served.set()
+        return original(*arguments)
+
+    monkeypatch.setattr(fit, "_fit_label", interrupted)
+    model = BinaryRelevance("logistic", n_jobs=2)
+    with pytest.raises(KeyboardInterrupt, match="interrupted after"):
+        model.fit(X, Y)
+    assert 10 <= model.labels_fitted_ < 40
+    assert model.coef_.any(axis=1).sum() == model.labels_fitted_
+
+
+def _table(n, d, seed=0):
+    random = np.random.default_rng(seed)
+    return (random.normal(size=(n, d)) + 0.5) * (random.random((n, d)) < 0.7)
+
+
+@pytest.mark.parametrize("kind", [ridge.CholeskyRidge, ridge.SpectralRidge, ridge.IterativeRidge])
+@pytest.mark.parametrize("shape", [(20, 6), (6, 20)])
+@pytest.mark.parametrize("container", [np.array, sp.csr_array])
+def test_all_solvers_agree_with_scikit_learn(kind, shape, container):
+    table = _table(*shape)
+    targets, rows = np.random.default_rng(2).normal(size=(shape[0], 3)), container(table)
+    expected = Ridge(0.3, fit_intercept=False).fit(table, targets).coef_.T
+    np.testing.assert_allclose(kind(rows, 0.3).solve(targets), expected, atol=1e-8)
+    np.testing.assert_array_equal(rows.toarray() if sp.issparse(rows) else rows, table)
+
+
+@pytest.mark.parametrize("kind", [ridge.SpectralRidge, ridge.IterativeRidge])
+def test_without_penalty_the_shortest_solution_is_taken(kind):
+    table = _table(12, 3) @ _table(3, 7, seed=1)  # rank 3
+    targets = np.random.default_rng(2).normal(size=(12, 2))
+    np.testing.assert_allclose(kind(table, 0.0).solve(targets), np.linalg.pinv(table) @ targets, atol=1e-7)
+
+
+def test_a_penalty_lost_in_rounding_goes_to_the_spectrum():
+    rows = _table(12, 3)
+    assert isinstance(ridge.make_ridge(rows, 1e-3), ridge.CholeskyRidge)
+    assert isinstance(ridge.make_ridge(rows, 1e-12), ridge.SpectralRidge)
+    assert isinstance(ridge.make_ridge(rows, 0.0), ridge.SpectralRidge)
+
+
+def test_large_matrices_are_solved_iteratively(monkeypatch):
+    monkeypatch.setattr(ridge, "_LARGEST_GRAM", 2)
+    assert isinstance(ridge.make_ridge(_table(12, 3), 1.0), ridge.IterativeRidge)
+
+
+def test_regressions_that_stop_early_say_so():
+    solver = ridge.IterativeRidge(_table(12, 6), 0.0)
+    solver.max_iter = 1
+    solver.solve(np.ones((12, 1)))
+    assert not solver.converged

@@ -1,4 +1,6 @@
-"""What every fit checks of parameters and weights, and how features are brought to one scale."""
+"""What every fit checks of parameters, weights and checkpoints, and how features are brought to one scale."""
+
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,16 +12,18 @@ from labelweave.decisions import label_scores
 from labelweave.decisions.label_scores import row_blocks
 from labelweave.estimators import scaling
 from labelweave.estimators.base import refuse_no_weight
+from labelweave.estimators.journal import Journal
 from labelweave.estimators.label_graph import inputs
 from labelweave.estimators.label_graph.inputs import learned_width, left_out_ridge
+from labelweave.estimators.low_rank.ridge_learning import RidgeSearch
 from labelweave.estimators.scaling import choose_scaling
 from labelweave.estimators.targets import TargetForm
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
 from labelweave.features.feature_matrix import column_means, filled
 from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelMatrix
-from labelweave.problems.hyperparameters import left_out
-from labelweave.problems.hyperparameters.left_out import LeftOutFactorRidge, LeftOutRidge
+from labelweave.model_files import ModelFileError
+from labelweave.problems.label_entries import EntryWeights
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(40, 3))
@@ -58,20 +62,6 @@ def test_weights_that_no_fit_can_have(weights, words):
     with pytest.raises(ValueError, match=f"sample_weight {words}"):
         refuse_no_weight(np.array(weights))
     refuse_no_weight(np.array([0.0, 1.0]))
-
-
-def test_scores_of_missing_targets_are_those_of_the_fit_without_them(monkeypatch):
-    gram = rbf_kernel(X)
-    targets = np.where(RANDOM.random((40, 2)) < 0.2, np.nan, Y)
-    exact = LeftOutRidge(gram)._completed(targets, 1.0)
-    ridge = LeftOutFactorRidge(np.linalg.cholesky(gram + 1e-12 * np.eye(40)))
-    assert ridge._completed(Y.astype(float), 1.0) is not None
-    close = ridge._completed(targets, 1.0)
-    known = ~np.isnan(targets)
-    np.testing.assert_array_equal(close[known], targets[known])
-    np.testing.assert_allclose(close, exact, atol=0.1)
-    monkeypatch.setattr(left_out, "_ROUNDS", 400)
-    np.testing.assert_allclose(ridge._completed(targets, 1.0), exact, atol=1e-6)
 
 
 def test_the_scale_of_features_is_chosen_by_a_part_of_rows_and_labels(monkeypatch):
@@ -159,3 +149,32 @@ def test_forms_of_targets_from_files_are_checked():
     for wrong in ((2,), (-1,), (0.5,)):
         with pytest.raises(ValueError, match="no numbers of 2 labels"):
             TargetForm.from_state(state | {"unobserved": wrong}, np.array(["a", "b"]))
+
+
+@pytest.mark.parametrize("error", [ValueError("no such row."), KeyError("part"), ZeroDivisionError("1 / 0")])
+def test_errors_name_the_file_only_where_it_was_read(tmp_path, error):
+    journal = Journal(tmp_path / "c.lw")
+    with pytest.raises(type(error)), journal.going_on():
+        raise error
+    journal.read.add("part")
+    with pytest.raises(ModelFileError, match="cannot go on from it"), journal.going_on():
+        raise error
+    with pytest.raises(ModelFileError, match=r"^damaged$"), journal.going_on():
+        raise ModelFileError("damaged")
+    with pytest.raises(KeyboardInterrupt), journal.going_on():
+        raise KeyboardInterrupt
+    with journal.going_on():
+        pass
+
+
+def test_entries_that_are_not_positive_have_their_own_weight():
+    labels = LabelMatrix.from_any([[1, 0], [0, 1]])
+
+    def weights(negative, factors=None):
+        search = SimpleNamespace(settings=SimpleNamespace(negative_weight=negative))
+        return RidgeSearch._entry_weights(search, SimpleNamespace(labels=labels, factors=factors))
+
+    assert weights(1.0) is None
+    np.testing.assert_array_equal(weights(0.5), [[1, 0.5], [0.5, 1]])
+    factors = EntryWeights(positive=np.array([[2.0, 3.0]]), negative=np.array([[5.0, 7.0]]))
+    np.testing.assert_array_equal(weights(0.5, factors), [[2, 3.5], [2.5, 3]])

@@ -10,6 +10,7 @@ from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, LeaveO
 
 from drawn import draw_labels
 from labelweave import KernelLogisticClassifier, LabelMatrix, LowRankClassifier, LowRankClassifierCV, load
+from labelweave.estimators import journal
 from labelweave.estimators.folds import held_out_rows, reusable_splits
 from labelweave.estimators.low_rank.ridge_learning import labels_to_split
 
@@ -107,6 +108,11 @@ BAD = {
     "numbers": ([1, 2], "Fold 0 of cv is no pair"),
     "rows left out": ([(np.arange(30), np.arange(40, 60))], "Fold 0 of cv has row 30 in neither part"),
     "rows twice": ([(np.arange(31), np.arange(30, 60))], "Fold 0 of cv has row 30 in both parts"),
+    "no fold": ([], "cv gives no folds"),
+    "one fold": (1, "n_splits"),
+    "an empty fold": ([(np.arange(60), [])], "Fold 0 of cv has 60 rows to train on and 0"),
+    "nothing to train on": ([([], range(60))], "Fold 0 of cv has 0 rows to train on"),
+    "rows that are not there": ([(range(60), [60])], "Fold 0 of cv names rows that are not there"),
     "fractions": ([(np.arange(30) + 0.5, np.arange(30, 60))], "Fold 0 of cv names rows that are not there"),
 }
 
@@ -124,6 +130,14 @@ def test_a_fold_that_holds_out_all_rows_learned_on_is_refused():
     splits = list(GroupKFold(5).split(np.zeros((60, 1)), None, GROUPS))
     with pytest.raises(ValueError, match="give other folds, or more rows to learn on"):
         held_out_rows(splits, chosen, np.zeros(60), 0)
+
+
+def test_a_checkpoint_of_other_folds_is_refused(tmp_path, monkeypatch):
+    path, (X, Y) = tmp_path / "fit.lwc", _drawn()
+    monkeypatch.setattr(journal.Journal, "close", lambda self, is_done: self.write())
+    _fit("kernel logistic", X, Y, checkpoint=path)
+    with pytest.raises(ValueError, match=r"of another fit: .*cv"):
+        _fit("kernel logistic", X, Y, checkpoint=path, cv=[(np.arange(30), np.arange(30, 60))])
 
 
 def _labels(n=120, missing=0.0):

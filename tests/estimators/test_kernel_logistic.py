@@ -3,13 +3,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit, StratifiedKFold
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.model_selection import KFold, PredefinedSplit, StratifiedKFold
 
 from labelweave import KernelLogisticClassifier, LabelCovariance, Taxonomy
 from labelweave.features import LinearKernel, RBFKernel
@@ -51,24 +48,6 @@ class TestAgainstLogisticRegression:
         theirs = LogisticRegression(C=2.0, fit_intercept=False, tol=1e-10, max_iter=10_000).fit(wider, y)
         np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(wider), atol=1e-6)
 
-    def test_many_labels_are_one_model_each(self):
-        X, y = data()
-        Y = (y[:, None] == np.unique(y)).astype(int)
-        Y[:, 0] |= Y[:, 1]
-        ours = exact("linear", scale=2.0, intercept_variance=0.0).fit(X, Y)
-        for label, column in enumerate(Y.T):
-            theirs = LogisticRegression(C=2.0, fit_intercept=False, tol=1e-10).fit(X, column)
-            np.testing.assert_allclose(
-                ours.predict_proba(X)[:, label], theirs.predict_proba(X)[:, 1], atol=1e-6
-            )
-
-    def test_weights_are_repetitions(self):
-        X, y = data()
-        weights = np.random.default_rng(0).integers(0, 4, len(X))
-        weighted = exact().fit(X, y, sample_weight=weights)
-        repeated = exact().fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
-        np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
-
 
 class TestReductions:
     @pytest.mark.parametrize("hyperparameters", ["fixed", "learn"])
@@ -102,13 +81,6 @@ class TestReductions:
             other = exact(label_covariance=given).fit(X, y)
             np.testing.assert_allclose(other.predict_proba(X), tree.predict_proba(X), atol=1e-6)
 
-    def test_covariances_are_matched_by_name(self):
-        X, y = data()
-        covariance = LabelCovariance.from_taxonomy(Taxonomy.from_any(TREE), list("cadb"))
-        tree = exact(taxonomy=TREE).fit(X, y)
-        named = exact(label_covariance=covariance).fit(X, y)
-        np.testing.assert_allclose(named.predict_proba(X), tree.predict_proba(X), atol=1e-6)
-
     @pytest.mark.parametrize("tie", ["shared", "scale", "class", "level", "subtree", ("class", "level")])
     def test_ties_start_alike(self, tie):
         """Ties only say what is learned: before that all are one model."""
@@ -128,19 +100,6 @@ class TestReductions:
         low, whole = exact(kernel_rank=30, tol=1e-6).fit(X, y), exact(tol=1e-6).fit(X, y)
         assert len(low.support_) == 30
         assert np.mean(low.predict(X) == whole.predict(X)) > 0.8
-
-    @pytest.mark.parametrize("kernel", ["linear", "rbf", "polynomial", "laplacian", "cosine"])
-    def test_sparse_rows(self, kernel):
-        X, y = data()
-        X[X < 0] = 0
-        for hyperparameters in ("fixed", "learn"):
-            options = {"gamma": None, "hyperparameters": hyperparameters, "tol": 1e-8, "max_learning_iter": 3}
-            dense = exact(kernel, **options).fit(X, y)
-            sparse = exact(kernel, **options).fit(sp.csr_array(X), y)
-            assert dense.hyperparameters_ == pytest.approx(sparse.hyperparameters_, rel=1e-3)
-            np.testing.assert_allclose(
-                sparse.predict_proba(sp.csr_matrix(X)), dense.predict_proba(X), atol=2e-3
-            )
 
     def test_single_precision_rows(self):
         X, y = data()
@@ -359,40 +318,9 @@ class TestDecisions:
 
 
 class TestInsideScikitLearn:
-    def test_pipeline_and_grid(self):
-        X, y = data()
-        pipeline = make_pipeline(StandardScaler(), KernelLogisticClassifier(hyperparameters="fixed"))
-        assert pipeline.fit(X, y).score(X, y) > 0.8
-        grid = GridSearchCV(
-            KernelLogisticClassifier(hyperparameters="fixed"), {"scale": [1e-3, 10.0]}, cv=3,
-            scoring="neg_log_loss",
-        ).fit(X, y)  # fmt: skip
-        assert grid.best_params_ == {"scale": 10.0}
-        kernel = RBFKernel()
-        grid = GridSearchCV(exact(kernel), {"kernel__gamma": [1e-6, 0.2]}, cv=3).fit(X, y)
-        assert grid.best_params_ == {"kernel__gamma": 0.2}
-
     def test_classes_are_sorted_for_scorers(self):
         """Scorers of probabilities take columns in sorted order."""
         X, y = data()
         model = exact(taxonomy={"z": ["d", "a"], "w": ["c", "b"]}).fit(X, y)
         np.testing.assert_array_equal(model.classes_, list("abcd"))
         assert model.score(X, y) > 0.8
-
-    def test_precomputed_kernels_are_split_in_pairs(self):
-        X, y = data()
-        grid = GridSearchCV(exact("precomputed"), {"scale": [1e-3, 10.0]}, cv=3)
-        assert grid.fit(rbf_kernel(X, gamma=0.2), y).best_params_ == {"scale": 10.0}
-
-    def test_clone(self):
-        model = KernelLogisticClassifier(taxonomy=TREE, tie=("class", "shared"), coupling=None)
-        assert clone(model).get_params() == model.get_params()
-
-    def test_fitting_again_forgets(self):
-        X, y = data()
-        model = exact().fit(X, y)
-        model.set_params(kernel="precomputed").fit(rbf_kernel(X), y)
-        assert not hasattr(model, "support_vectors_")
-        model.set_params(kernel="rbf", taxonomy=TREE).fit(X, y)
-        model.set_params(taxonomy=None).fit(X, y)
-        assert model.taxonomy_ is None

@@ -1,27 +1,20 @@
-"""Fits of KernelLogisticClassifier as they run: callbacks, interrupts, solvers."""
+"""Fits of KernelLogisticClassifier as they run, searches in stages, costs, flat classes and widths."""
+
+from functools import partial
 
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from labelweave import KernelLogisticClassifier
+from drawn import draw_classes, draw_classes_and_labels, draw_labels
+from labelweave import KernelLogisticClassifier, load
+from labelweave.estimators.folds import drawn_blocks
 from labelweave.estimators.kernel_logistic import fit as likelihood_fit
+from labelweave.problems.hyperparameters import search
+from labelweave.problems.hyperparameters.search import learn
 from watching import Count
 
-
-def data(n=40, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, 4))
-    scores = 2 * X @ random.normal(size=(4, 4)) + random.normal(size=(n, 4))
-    return X, np.array(list("abcd"))[scores.argmax(axis=1)], (scores > 0.5).astype(float)
-
-
-def test_a_function_is_not_stored(tmp_path):
-    X, y, _ = data()
-    model = KernelLogisticClassifier(lambda a, b: a @ b.T, hyperparameters="fixed").fit(X, y)
-    with pytest.raises(TypeError, match="cannot be stored in a model file"):
-        model.save(tmp_path / "model.lw")
-    assert not list(tmp_path.iterdir())
+data = partial(draw_classes_and_labels, n=40, n_classes=4)
 
 
 def test_callbacks_follow_search_and_fit():
@@ -44,49 +37,6 @@ def test_a_callback_ends_the_search():
     assert model.learning_status_ == "interrupted"
     assert len(model.learning_trace_) == 2
     assert model.converged_
-
-
-def interrupt_at(monkeypatch, place, name, call):
-    """Raise KeyboardInterrupt in some call of a method, as Ctrl-C would."""
-    true, calls = getattr(place, name), []
-
-    def interrupted(*arguments, **options):
-        calls.append(None)
-        if len(calls) == call:
-            raise KeyboardInterrupt
-        return true(*arguments, **options)
-
-    monkeypatch.setattr(place, name, interrupted)
-    return calls
-
-
-@pytest.mark.parametrize("call", [1, 20, 60])
-def test_an_interrupt_of_the_search(monkeypatch, call):
-    """Whatever fold is being fitted, the search ends and the best hyper-parameters are used."""
-    X, y, _ = data()
-    calls = interrupt_at(monkeypatch, likelihood_fit.KernelLikelihood, "evaluate", call)
-    model = KernelLogisticClassifier(max_learning_iter=30)
-    with pytest.raises(KeyboardInterrupt, match="search for hyper-parameters was interrupted"):
-        model.fit(X, y)
-    assert len(calls) > call
-    assert model.learning_status_ == "interrupted"
-    assert model.converged_
-    if model.learning_trace_:
-        assert model.cross_validation_loss_ == min(record.value for record in model.learning_trace_)
-    else:
-        assert np.isnan(model.cross_validation_loss_)
-        assert model.hyperparameters_["scale"] == pytest.approx(10.0)
-
-
-def test_an_interrupt_of_the_first_of_two_searches(monkeypatch):
-    X, y, _ = data(n=60)
-    monkeypatch.setattr(likelihood_fit, "_FIRST_ROWS", 20)
-    interrupt_at(monkeypatch, likelihood_fit.KernelLikelihood, "evaluate", 20)
-    model = KernelLogisticClassifier(max_learning_iter=30)
-    with pytest.raises(KeyboardInterrupt, match="search for hyper-parameters was interrupted"):
-        model.fit(X, y)
-    assert model.learning_status_ == "interrupted"
-    assert model.score(X, y) > 0.5
 
 
 def test_many_rows_are_searched_twice(monkeypatch):
@@ -140,3 +90,171 @@ def test_exact_solves_are_for_labels_apart():
     model = KernelLogisticClassifier(taxonomy=tree, solver="exact", hyperparameters="fixed")
     with pytest.raises(ValueError, match="conjugate gradients"):
         model.fit(X, y)
+
+
+@pytest.mark.parametrize(("rows", "sizes"), [(None, [4, 3, 3]), (3, [3, 3, 3]), (2, [2, 2, 2])])
+def test_blocks_are_disjoint(rows, sizes):
+    candidates = np.arange(5, 25, 2)
+    blocks = drawn_blocks(candidates, rows, 3, 0)
+    assert [len(block) for block in blocks] == sizes
+    together = np.concatenate(blocks)
+    assert len(np.unique(together)) == len(together)
+    assert np.isin(together, candidates).all()
+    assert all((np.diff(block) > 0).all() for block in blocks)
+
+
+def test_a_single_block():
+    candidates = np.arange(10)
+    for rows in (None, 10, 30):
+        (block,) = drawn_blocks(candidates, rows, 1, 0)
+        np.testing.assert_array_equal(block, candidates)
+    first, other = (drawn_blocks(candidates, 4, 1, seed)[0] for seed in (0, 1))
+    assert first.tolist() != other.tolist()
+    assert drawn_blocks(candidates, 4, 2, 0)[0].tolist() == first.tolist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("blocks", "first", "expected"),
+    [
+        (3, 10, [(1, 10, 3), (3, 60, 3), (3, 60, 9)]),  # a tied search on a part of one block
+        (3, 20, [(1, 20, 3), (3, 60, 3), (3, 60, 9)]),
+        (6, 15, [(1, 10, 3), (6, 60, 3), (6, 60, 9)]),  # a block has fewer rows than the first stage
+        (3, 30, [(3, 60, 3), (3, 60, 9)]),  # too few rows for a first stage
+        (1, 20, [(1, 20, 3), (1, 60, 3), (1, 60, 9)]),
+    ],
+)
+def test_stages(blocks, first, expected, monkeypatch):
+    """Every stage has so many blocks of so many rows together, and so many hyper-parameters."""
+    monkeypatch.setattr(likelihood_fit, "_FIRST_ROWS", first)
+    met = []
+
+    def noted(criterion, start, *others, **retreat):
+        rows = sum(len(part.data.weights) for part in criterion.parts)
+        met.append((len(criterion.parts), rows, len(start) + 1))
+        return learn(criterion, start, *others, **retreat)
+
+    monkeypatch.setattr(search, "learn", noted)
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 3))
+    y = np.argmax(X @ random.normal(size=(3, 4)), axis=1)
+    KernelLogisticClassifier(tie="class", learning_blocks=blocks).fit(X, y)
+    assert list(dict.fromkeys(met)) == expected
+
+
+def test_the_trace_has_every_stage(monkeypatch, tmp_path):
+    monkeypatch.setattr(likelihood_fit, "_FIRST_ROWS", 20)
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 3))
+    y = np.argmax(X @ random.normal(size=(3, 4)), axis=1)
+    model = KernelLogisticClassifier(tie="class").fit(X, y)
+    trace = model.learning_trace_
+    stages = [record.stage for record in trace]
+    assert stages == sorted(stages)
+    assert set(stages) == {1, 2, 3}
+    assert [record.evaluation for record in trace] == list(range(1, len(trace) + 1))
+    assert (np.diff([record.time for record in trace]) > 0).all()
+    assert model.cross_validation_loss_ == min(record.value for record in trace if record.stage == 3)
+    model.save(tmp_path / "m.lw")
+    assert load(tmp_path / "m.lw").learning_trace_ == trace
+
+
+@pytest.mark.parametrize("limit", [1, 4, 9])
+def test_the_limit_of_evaluations_is_that_of_all_stages(monkeypatch, limit):
+    monkeypatch.setattr(likelihood_fit, "_FIRST_ROWS", 20)
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 3))
+    y = np.argmax(X @ random.normal(size=(3, 4)), axis=1)
+    model = KernelLogisticClassifier(tie="class", max_learning_iter=limit).fit(X, y)
+    assert len(model.learning_trace_) <= limit
+    assert len(model.learning_trace_) == limit or model.learning_status_ != "iteration_limit"
+
+
+TREE = {"x": ["a", "b"], "y": ["c", "d", "e"]}
+FIXED = {"hyperparameters": "fixed", "tol": 1e-9}
+
+
+_labels = partial(draw_labels, d=3, missing=0.1)
+
+
+def test_costs_of_two_classes_are_weights_of_rows():
+    X, Y = _labels()
+    y = np.where(np.nan_to_num(Y[:, 0]) > 0, "yes", "no")
+    model = KernelLogisticClassifier(**FIXED, false_negative_cost=3.0, false_positive_cost=0.5).fit(X, y)
+    same = KernelLogisticClassifier(**FIXED).fit(X, y, sample_weight=np.where(y == "yes", 3.0, 0.5))
+    np.testing.assert_allclose(model.dual_coef_, same.dual_coef_, atol=1e-6)
+
+
+def test_one_class_a_row_has_no_entries():
+    X, y = np.random.default_rng(0).normal(size=(9, 2)), list("abc") * 3
+    with pytest.raises(ValueError, match="entry_weight is for many labels a row"):
+        KernelLogisticClassifier(**FIXED).fit(X, y, entry_weight=np.ones((9, 3)))
+    with pytest.raises(ValueError, match="false_negative_cost and false_positive_cost are for many labels"):
+        KernelLogisticClassifier(**FIXED, false_positive_cost=2.0).fit(X, y)
+    with pytest.raises(ValueError, match="false_negative_cost has shape"):
+        KernelLogisticClassifier(**FIXED, false_negative_cost=[1.0, 2.0]).fit(*_labels())
+
+
+_classes = partial(draw_classes, n=80, d=3, n_classes=5)
+
+
+def test_flat_classes_share_scales_by_subtree():
+    """F2 of section 6.1 of the paper: a scale a subtree, and no function but the classes' own."""
+    X, y = _classes()
+    model = KernelLogisticClassifier(
+        taxonomy=TREE, tree_prior=False, tie=("subtree", "shared"), max_learning_iter=15
+    ).fit(X, y)
+    assert list(model.hyperparameters_) == ["scale[x]", "scale[y]", "gamma"]
+    (term,) = model.prior_.terms
+    scales = [model.hyperparameters_[f"scale[{node}]"] for node in "xxyyy"]
+    np.testing.assert_allclose(term.covariance.to_dense(), np.diag(scales))
+    flat = KernelLogisticClassifier(taxonomy=TREE, tree_prior=False, **FIXED).fit(X, y)
+    plain = KernelLogisticClassifier(**FIXED).fit(X, y)
+    np.testing.assert_allclose(flat.predict_proba(X), plain.predict_proba(X), atol=1e-6)
+
+
+def test_a_flat_model_with_a_tree_knows_inner_nodes_and_costs_of_mistakes():
+    X, y = _classes()
+    y = np.where(np.arange(len(y)) % 7 == 0, np.where(np.isin(y, ["a", "b"]), "x", "y"), y)
+    model = KernelLogisticClassifier(
+        taxonomy=TREE, tree_prior=False, decision="least_expected_loss", **FIXED
+    ).fit(X, y)
+    assert list(model.classes_) == list("abcde")
+    assert set(model.predict(X)) <= set("abcde")
+    coupled = KernelLogisticClassifier(taxonomy=TREE, tree_prior=False, label_covariance=np.eye(5), **FIXED)
+    np.testing.assert_allclose(coupled.fit(X, y).predict_proba(X), model.predict_proba(X), atol=1e-6)
+
+
+def _few_that_matter(n, seed=0, features=8):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, features))
+    return X, (np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.3 * random.normal(size=n) > 0).astype(int)
+
+
+def test_features_that_do_not_matter_get_wide_kernels(tmp_path):
+    X, y = _few_that_matter(250)
+    wide = KernelLogisticClassifier(feature_widths=True, max_learning_iter=40).fit(X, y)
+    one = KernelLogisticClassifier(max_learning_iter=40).fit(X, y)
+    weights = np.array([wide.hyperparameters_[f"feature_weight[{f}]"] for f in range(8)])
+    assert weights[:2].min() > weights[2:].max()
+    assert np.median(weights[2:]) < 0.5
+    X_test, y_test = _few_that_matter(600, seed=1)
+    losses = [-np.log(m.predict_proba(X_test)[np.arange(600), y_test]).mean() for m in (wide, one)]
+    assert losses[0] < 0.9 * losses[1]
+    wide.save(tmp_path / "m.lw")
+    np.testing.assert_array_equal(load(tmp_path / "m.lw").predict_proba(X), wide.predict_proba(X))
+
+
+def test_few_rows_leave_the_shared_width_as_it_is():
+    X, y = _few_that_matter(12)
+    model = KernelLogisticClassifier(feature_widths=True, max_learning_iter=40).fit(X, y)
+    weights = np.array([model.hyperparameters_[f"feature_weight[{f}]"] for f in range(8)])
+    assert np.abs(np.log(weights)).max() < 1.5  # with 250 rows it is 2.8
+
+
+def test_widths_need_an_rbf_kernel_and_a_search():
+    X, y = _few_that_matter(20)
+    with pytest.raises(ValueError, match="is for kernel='rbf'"):
+        KernelLogisticClassifier("laplacian", feature_widths=True).fit(X, y)
+    with pytest.raises(ValueError, match="feature_widths is to be learned"):
+        KernelLogisticClassifier(feature_widths=True, hyperparameters="fixed").fit(X, y)

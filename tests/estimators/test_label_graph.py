@@ -1,18 +1,23 @@
-"""What users of LabelGraphClassifier rely on."""
+"""LabelGraphClassifier: what users rely on, what is refused, and fits that begin where others ended."""
 
 import networkx
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
+from drawn import draw_labels
 from labelweave import CliqueGraph, LabelGraphClassifier, LabelMatrix
+from labelweave.estimators import journal
+from labelweave.model_files import (
+    ModelContent,
+    ModelFileError,
+    decode,
+    encode,
+    read_model_file,
+    write_model_file,
+)
 
 GRAPHS = ["learn", "chow-liu", "full", "none", [(0, 1), (1, 2, 4)]]
 NAMES = ["sea", "sand", "boat", "city", "road"]
@@ -32,18 +37,6 @@ def model(graph="learn", **parameters):
     return LabelGraphClassifier(
         graph, **({"regularization": 0.05, "max_rounds": 3, "tol": 0.02} | parameters)
     )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_sparse_features_give_the_same_model(graph):
-    X, Y = rows()
-    X[np.random.default_rng(2).random(X.shape) < 0.3] = 0
-    dense = model(graph, tol=1e-4).fit(X, Y)
-    sparse = model(graph, tol=1e-4).fit(sp.csr_array(X), sp.csr_array(Y))
-    assert sparse.label_graph_.cliques == dense.label_graph_.cliques
-    scores = sparse.decision_function(sp.csr_array(X))
-    np.testing.assert_allclose(scores, dense.decision_function(X), atol=0.05)
 
 
 @pytest.mark.parametrize("inference", ["auto", "exact", "message_passing"])
@@ -95,19 +88,14 @@ def test_without_a_graph_labels_are_independent_support_vector_machines():
         np.testing.assert_allclose(fitted.intercept_[label], alone.intercept_[0], atol=5e-3)
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_classes_in_one_dimension(graph):
+def test_classes_are_the_labels_of_a_graph():
     X, Y = rows()
-    if not isinstance(graph, list):
-        binary = model(graph).fit(X, np.where(Y[:, 0], "yes", "no"))
-        assert set(binary.predict(X)) == {"no", "yes"}
-        assert binary.decision_function(X).shape == (60,)
-        assert binary.label_graph_.label_names.tolist() == ["yes"]
+    binary = model().fit(X, np.where(Y[:, 0], "yes", "no"))
+    assert binary.label_graph_.label_names.tolist() == ["yes"]
     kinds = np.array(NAMES)[np.argmax(X @ np.random.default_rng(3).normal(size=(4, 5)), axis=1)]
-    many = model(graph).fit(X, kinds)
+    many = model([(0, 1), (1, 2, 4)]).fit(X, kinds)
     assert many.score(X, kinds) > 0.6
     assert many.label_graph_.label_names.tolist() == sorted(NAMES)
-    assert set(many.predict(X)) <= set(NAMES)
     numbers = model("none").fit(X, Y.sum(axis=1) * 10)
     assert numbers.label_graph_.label_names.tolist() == [str(c) for c in numbers.classes_]
 
@@ -133,37 +121,6 @@ def test_weights_count_like_repetitions():
     repeated = model("full", tol=1e-6, max_iter=20000).fit(X.repeat(counts, 0), Y.repeat(counts, 0))
     assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-5)
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=0.01)
-
-
-@pytest.mark.parametrize("graph", ["learn", "none", [(0, 1), (1, 2, 4)]])
-def test_weights_of_entries_are_costs_of_entries(graph):
-    X, Y = rows()
-    weights = np.where(Y == 1, [1, 2, 1, 3, 1], [1, 1, 0.5, 1, 4.0])
-    by_entry = model(graph).fit(X, Y, entry_weight=weights)
-    by_label = model(graph, false_negative_cost=[1, 2, 1, 3, 1], false_positive_cost=[1, 1, 0.5, 1, 4]).fit(
-        X, Y
-    )
-    np.testing.assert_array_equal(by_entry.coef_, by_label.coef_)
-    np.testing.assert_array_equal(by_entry.clique_coef_, by_label.clique_coef_)
-    # what is not stored has the weight 1; weights multiply costs
-    stored = sp.coo_array(np.where(weights == 1, 0, weights))
-    np.testing.assert_array_equal(model(graph).fit(X, Y, entry_weight=stored).coef_, by_entry.coef_)
-    half = model(graph, false_negative_cost=0.5, false_positive_cost=0.5).fit(X, Y, entry_weight=2 * weights)
-    np.testing.assert_array_equal(half.coef_, by_entry.coef_)
-    plain = model(graph).fit(X, Y)
-    np.testing.assert_array_equal(model(graph).fit(X, Y, entry_weight=np.ones(Y.shape)).coef_, plain.coef_)
-    heavy = np.ones(Y.shape)
-    heavy[:, 3] = np.where(Y[:, 3] == 0, 5, 1)
-    assert model(graph).fit(X, Y, None, heavy).predict(X)[:, 3].sum() < plain.predict(X)[:, 3].sum()
-
-
-def test_costs_move_the_predictions():
-    X, Y = rows()
-    even = model().fit(X, Y).predict(X).sum(axis=0)
-    careful = model(false_positive_cost=[1, 1, 1, 5, 1]).fit(X, Y).predict(X).sum(axis=0)
-    eager = model(false_negative_cost=5.0).fit(X, Y).predict(X).sum(axis=0)
-    assert careful[3] < even[3]
-    assert (eager >= even).all()
 
 
 @pytest.mark.parametrize(
@@ -247,36 +204,6 @@ def test_of_probabilities_the_likelier_value_is_known():
     np.testing.assert_array_equal(fitted.predict_map(X, shares).labels, fitted.predict_map(X, known).labels)
 
 
-def test_any_number_of_threads_gives_the_same_bits():
-    X, Y = rows(80)
-    for graph in ("learn", "full"):
-        one, two = (model(graph, n_jobs=n, inference="message_passing").fit(X, Y) for n in (1, 2))
-        np.testing.assert_array_equal(one.clique_coef_, two.clique_coef_)
-        np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
-
-
-def test_blocks_of_rows_change_nothing(monkeypatch):
-    X, Y = rows()
-    fitted = model("full").fit(X, Y)
-    scores, values = fitted.decision_function(X), fitted.predict_map(X).values
-    monkeypatch.setattr("labelweave.estimators.label_graph.model._NUMBERS_AT_ONCE", 300)
-    np.testing.assert_allclose(fitted.decision_function(X), scores, atol=1e-12)
-    np.testing.assert_allclose(fitted.predict_map(X).values, values, atol=1e-12)
-
-
-def test_it_works_with_what_scikit_learn_has():
-    X, Y = rows()
-    search = GridSearchCV(
-        model("chow-liu"), {"regularization": [0.01, 0.1], "graph": ["none", [(0, 1)]]}, cv=2
-    )
-    search.fit(X, Y)
-    assert search.best_params_["graph"] in ("none", [(0, 1)])
-    pipeline = make_pipeline(StandardScaler(), model()).fit(X, Y)
-    assert pipeline.score(X, Y) > 0.2
-    assert clone(pipeline[-1]).get_params() == pipeline[-1].get_params()
-    assert "LabelGraphClassifier" in pipeline._repr_html_()
-
-
 def test_columns_that_are_numbers_name_labels():
     X, Y = rows()
     frame = pd.DataFrame(Y, columns=range(1, 6))
@@ -287,18 +214,161 @@ def test_columns_that_are_numbers_name_labels():
     assert fitted.predict_map(X, pd.DataFrame({5: Y[:, 4]})).labels[:, 4].tolist() == Y[:, 4].tolist()
 
 
-def test_too_few_passes_are_said():
-    X, Y = rows()
-    with pytest.warns(ConvergenceWarning, match=r"limit of passes .* after 3 passes") as caught:
-        fitted = model("full", max_iter=3, tol=1e-9).fit(X, Y)
-    assert caught[0].filename == __file__
-    assert (fitted.converged_, fitted.status_, fitted.n_iter_) == (False, "iteration_limit", 3)
-    assert fitted.duality_gap_ == fitted.trace_[-1].gap > 0
+FEW = np.random.default_rng(0).normal(size=(30, 3))
+FEW_LABELS = (FEW @ np.random.default_rng(1).normal(size=(3, 4)) > 0).astype(int)
+FOUR = ["sea", "sand", "boat", "city"]
 
 
-def test_lists_of_rows_are_predicted_as_frames_too():
-    random = np.random.default_rng(0)
-    X = random.normal(size=(40, 3))
-    Y = pd.DataFrame((X[:, :2] > 0).astype(int), columns=["left", "right"])
-    model = LabelGraphClassifier("full", regularization=0.01).fit(X, Y)
-    pd.testing.assert_frame_equal(model.predict(X.tolist()), model.predict(X))
+def refused(
+    message,
+    *,
+    targets=FEW_LABELS,
+    features=FEW,
+    error=ValueError,
+    sample_weight=None,
+    entry_weight=None,
+    **parameters,
+):
+    """Fit and read the message, which is one paragraph."""
+    with pytest.raises(error, match=message) as caught:
+        LabelGraphClassifier(**parameters).fit(features, targets, sample_weight, entry_weight)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        ("abc", r"graph is 'abc'; it is one of 'learn', 'chow-liu', 'full', 'none', a CliqueGraph"),
+        (5, r"graph is 5; it is one of"),
+        (None, r"graph is None; it is one of"),
+        (zip([0], [1], strict=True), r"graph is a zip, which one fit uses up; give a list of its tuples"),
+        (["sea", "boat"], r"The edge at position 0 is 'sea'; give a pair of labels"),
+        ([5], r"The edge at position 0 is 5; give a pair of labels"),
+        ([("sea", "see")], r"unknown label name 'see'; labels are the names 'sea', 'sand', 'boat', 'city'"),
+        ([(0, 4)], r"unknown label number 4; .* the numbers from 0 to 3"),
+        ([(0, -1)], r"unknown label number -1"),
+        ([(0, 1.0)], r"unknown label number 1.0"),
+        ([("sea", "sea")], r"joins the label 'sea' to itself; leave it out"),
+        ([("sea", "sand"), ("sand", "sea")], r"given twice, at positions 0 and 1; give each edge once"),
+        ([("sea",)], r"has 1 label\(s\); give two"),
+        (networkx.Graph([("sea", "see")]), r"The node 'see' of the graph is no label; name its nodes like"),
+        (networkx.DiGraph([("sea", "boat")]), r"directed or has parallel edges; give a plain networkx.Graph"),
+        (networkx.Graph([("sea", "sea")]), r"joins the label 'sea' to itself"),
+        (CliqueGraph(3, [(0, 1)]), r"The graph has 3 labels but Y has 4; give a graph over Y's labels"),
+        (CliqueGraph(2, [(0, 1)], ["sea", "see"]), r"unknown label name 'see'"),
+    ],
+)
+def test_graphs_that_are_none(graph, message):
+    refused(message, graph=graph, targets=pd.DataFrame(FEW_LABELS, columns=FOUR))
+
+
+def test_names_without_names():
+    refused(r"unknown label name 'sea'; labels are the numbers from 0 to 3", graph=[("sea", "sand")])
+
+
+@pytest.mark.parametrize("rounds", [0, -3])
+def test_a_learned_graph_needs_a_round(rounds):
+    refused(
+        rf'max_rounds is {rounds}; .* at least one round: give 1 or more, or graph="none"', max_rounds=rounds
+    )
+
+
+def test_graphs_that_are_too_wide_for_exact_inference():
+    advice = r'raise exact_width \(up to 20\), leave out edges, or give inference="auto"'
+    refused(
+        rf"The graph of 6 cliques has width 3, above exact_width=2; {advice}",
+        graph="full",
+        inference="exact",
+        exact_width=2,
+    )
+    refused(r"width 1, above exact_width=0", graph="chow-liu", inference="exact", exact_width=0)
+    grown = {"inference": "exact", "exact_width": 1, "graph_tol": 0.0, "regularization": 1e-3, "tol": 0.05}
+    refused(r"has width 2, above exact_width=1; raise .*, lower max_rounds or cliques_per_round, or", **grown)
+
+
+def test_too_few_rows_to_hold_some_out():
+    unseen = np.where(np.arange(30)[:, None] < 1, FEW_LABELS, np.nan)
+    advice = r"0.1 of 1 rows leaves none to learn from; give more rows with"
+    refused(advice, features=FEW[:1], targets=FEW_LABELS[:1], early_stopping=True)
+    advice = r"0.2 of 1 rows leaves none to learn from; give more rows with an observed label"
+    refused(advice, features=FEW[:8], targets=unseen[:8], validation_fraction=0.2)
+
+
+@pytest.mark.parametrize(
+    ("known", "message"),
+    [
+        (
+            np.zeros((30, 3)),
+            r"known has shape \(30, 3\); it needs a row for each of the 30 rows of X and a col",
+        ),
+        (np.zeros((29, 4)), r"known has shape \(29, 4\)"),
+        (pd.DataFrame({"sea": np.zeros(30), "see": np.zeros(30)}), r"known has a column 'see', which is no"),
+        (np.full((30, 4), 3.0), r"3"),
+        (sp.csr_array((29, 4)), r"known has shape \(29, 4\)"),
+        (np.full((30, 4), 2.0), "known cannot be read as labels: .* row 0, label 0 is 2.0"),
+    ],
+)
+def test_known_labels(known, message):
+    fitted = LabelGraphClassifier("none", tol=0.1).fit(FEW, pd.DataFrame(FEW_LABELS, columns=FOUR))
+    with pytest.raises(ValueError, match=message) as caught:
+        fitted.predict_map(FEW, known)
+    assert "\n" not in str(caught.value)
+
+
+def with_gaps():
+    return draw_labels(above=0.5, missing=0.1)
+
+
+def of_two_rounds(**parameters):
+    return LabelGraphClassifier(**({"regularization": 0.05, "max_rounds": 2, "tol": 0.02} | parameters))
+
+
+def test_a_warm_start_goes_on_growing_and_with_another_penalty():
+    X, Y = with_gaps()
+    fitted = of_two_rounds(warm_start=True, graph_tol=0.0, regularization=0.01).fit(X, Y)
+    assert fitted.label_graph_.n_cliques == 2
+    first = fitted.label_graph_.cliques
+    fitted.set_params(max_rounds=3).fit(X, Y)
+    assert fitted.label_graph_.cliques[:2] == first
+    assert fitted.label_graph_.n_cliques == 3
+    Y = np.nan_to_num(Y)
+    given = of_two_rounds(warm_start=True, graph="full", tol=1e-3).fit(X, Y)
+    warm = given.set_params(regularization=0.06).fit(X, Y)
+    cold = of_two_rounds(graph="full", tol=1e-3, regularization=0.06).fit(X, Y)
+    assert warm.objective_ == pytest.approx(cold.objective_, rel=3e-3)
+
+
+def spoil_iterations(plain):
+    for name, part in plain.items() if isinstance(plain, dict) else enumerate(plain):
+        if name == "iteration":
+            plain[name] = np.zeros(2)
+        elif isinstance(part, dict | list | tuple):
+            spoil_iterations(part)
+
+
+def test_an_edited_checkpoint_is_refused_in_a_sentence(tmp_path, monkeypatch):
+    """Its checksum may be right: records that are no numbers, a place of a random stream that is none."""
+    X, Y = with_gaps()
+    written = []
+
+    def noted(self, stage, state):
+        usual(self, stage, state)
+        self.write()
+        written.append((self.path.read_bytes(), stage))
+
+    usual = journal.Journal.note
+    monkeypatch.setattr(journal.Journal, "note", noted)
+    path = tmp_path / "fit.lwc"
+    of_two_rounds(checkpoint=path).fit(X, Y)
+    monkeypatch.setattr(journal.Journal, "note", usual)
+    path.write_bytes(written[-1][0])
+    content = read_model_file(path)
+    plain = decode(content.state, content.arrays)
+    spoil_iterations(plain["states"])
+    arrays = {}
+    write_model_file(path, ModelContent("Checkpoint", encode(plain, arrays), arrays))
+    with pytest.raises(ModelFileError, match="The iteration of a TraceRecord is no number"):
+        of_two_rounds(checkpoint=path).fit(X, Y)
+    with pytest.raises(ModelFileError, match="is no state"):
+        journal._state_of("a", {"kind of state": "Generator", "stream": {"bit_generator": "PCG64", "state": {
+            "state": 2**200, "inc": 1}, "has_uint32": 0, "uinteger": 2**99}})  # fmt: skip

@@ -199,10 +199,3 @@ def test_thresholds_and_held_out_rounds_go_together():
     assert fitted.thresholds_.shape == (4,)
     scored = model(threshold="f1", kernel="rbf", inputs="scores", **settings).fit(X, Y)
     assert scored.score(X, Y) > 0.4
-
-
-def test_one_class_a_row_has_no_threshold():
-    X, _ = rows()
-    with pytest.raises(ValueError, match="threshold='f1' is for many labels a row or two classes"):
-        model(threshold="f1").fit(X, np.arange(80) % 3)
-    assert model(threshold="f1").fit(X, np.arange(80) % 2).thresholds_.shape == (1,)

@@ -1,16 +1,15 @@
-"""Learned label graphs: which cliques, when to stop, what an interrupt leaves."""
+"""Learned label graphs: which cliques, when to stop; the inner solver of the paper."""
 
 import numpy as np
 import pytest
-from attacks.small_fits import AtSubtask
+import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import labelweave
 from labelweave import LabelGraphClassifier
 from labelweave.datasets import make_clique_toy
 from labelweave.metrics import hamming_loss
-from labelweave.problems.structured_margin import GrowingMargin, StructuredMargin
-from small_models import press
 
 
 def model(**parameters):
@@ -110,82 +109,6 @@ def test_pairs_whose_weights_say_nothing_have_no_sign():
     assert (fitted.label_graph_.weights > 0.1).all()
 
 
-def interrupted(method, call):
-    """Raise KeyboardInterrupt in one of a method's calls; sweeps without inference do not count."""
-    calls = []
-
-    def wrapped(*arguments, **options):
-        if options.get("search", True):
-            calls.append(1)
-            if len(calls) == call:
-                raise KeyboardInterrupt
-        return method(*arguments, **options)
-
-    return wrapped
-
-
-@pytest.mark.parametrize(
-    ("place", "name", "call"),
-    [
-        (StructuredMargin, "sweep", 3),
-        (StructuredMargin, "sweep", 12),
-        (StructuredMargin, "evaluate", 4),
-        (GrowingMargin, "propose", 2),
-        (GrowingMargin, "activated", 2),
-    ],
-)
-@pytest.mark.parametrize("parameters", [{}, {"early_stopping": True}])
-def test_an_interrupt_leaves_the_model_so_far(toy, monkeypatch, tmp_path, place, name, call, parameters):
-    X, Y, *_ = toy
-    monkeypatch.setattr(place, name, interrupted(getattr(place, name), call))
-    fitted = model(max_rounds=3, **parameters)
-    with pytest.raises(KeyboardInterrupt, match="interrupted; the model is the one it had reached"):
-        fitted.fit(X, Y)
-    assert (fitted.status_, fitted.converged_) == ("interrupted", False)
-    assert fitted.graph_reason_ == "interrupted"
-    assert len(fitted.clique_coef_) == 4 * fitted.label_graph_.n_cliques
-    assert hamming_loss(Y, fitted.predict(X)) < 0.4
-    assert fitted.label_graph_.cliques == tuple(chosen(fitted))
-    fitted.save(tmp_path / "m.lw")
-    assert labelweave.load(tmp_path / "m.lw").status_ == "interrupted"
-
-
-def test_an_interrupt_of_the_fit_to_all_rows_leaves_a_model(toy, monkeypatch):
-    X, Y, *_ = toy
-    whole = model(max_rounds=2, validation_fraction=0.2).fit(X, Y)
-    part = sum(record.n_iter for record in whole.graph_trace_)
-    monkeypatch.setattr(StructuredMargin, "sweep", interrupted(StructuredMargin.sweep, whole.n_iter_ - 2))
-    fitted = model(max_rounds=2, validation_fraction=0.2)
-    with pytest.raises(KeyboardInterrupt, match="interrupted"):
-        fitted.fit(X, Y)
-    assert fitted.status_ == "interrupted"
-    assert fitted.n_iter_ > part
-    assert fitted.label_graph_.n_cliques == 2
-
-
-@pytest.mark.parametrize("graph", ["full", "none"])
-def test_an_interrupt_of_a_fit_with_a_given_graph(toy, monkeypatch, graph):
-    X, Y, *_ = toy
-    monkeypatch.setattr(StructuredMargin, "sweep", interrupted(StructuredMargin.sweep, 5))
-    fitted = model(graph=graph, tol=1e-9)
-    with pytest.raises(KeyboardInterrupt, match=r"interrupted.* after 4 passes"):
-        fitted.fit(X, Y)
-    assert (fitted.status_, fitted.n_iter_) == ("interrupted", 4)
-
-
-@pytest.mark.parametrize("by", ["wish", "interrupt"])
-@pytest.mark.parametrize("graph", ["learn", "full"])
-def test_a_callback_can_end_the_fit(toy, by, graph):
-    X, Y, *_ = toy
-    stop = AtSubtask(2) if by == "wish" else press(2)
-    stopped = model(graph=graph, max_rounds=5).set_callbacks(stop)
-    said = pytest.warns if by == "wish" else pytest.raises
-    with said(ConvergenceWarning if by == "wish" else KeyboardInterrupt, match="interrupted"):
-        stopped.fit(X, Y)
-    assert stopped.status_ == "interrupted"
-    assert stopped.label_graph_.n_cliques == (1 if graph == "learn" else 45)
-
-
 def test_a_refit_is_the_fit_of_the_learned_graph():
     data, _ = make_clique_toy(200)
     parameters = {"regularization": 0.01, "max_rounds": 3, "random_state": 1}
@@ -200,3 +123,107 @@ def test_a_refit_is_the_fit_of_the_learned_graph():
     ]
     assert refitted.graph_reason_ == learned.graph_reason_
     assert refitted.n_iter_ > learned.n_iter_
+
+
+GRAPHS = ["learn", "chow-liu", "full", "none", [(0, 1), (1, 2, 4)]]
+
+
+def tied_rows(n_rows=80):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 4))
+    Y = (X @ rng.normal(size=(4, 5)) + rng.normal(size=(n_rows, 5)) > 0).astype(float)
+    Y[:, 1] = np.where(rng.random(n_rows) < 0.9, Y[:, 0], Y[:, 1])
+    return X, Y
+
+
+def proximal(graph="learn", **parameters):
+    options = {"regularization": 0.05, "max_rounds": 3, "tol": 0.005, "solver": "proximal"} | parameters
+    return LabelGraphClassifier(graph, **options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("missing", [False, True])
+def test_it_ends_at_the_optimum(graph, missing):
+    X, Y = tied_rows()
+    if missing:
+        Y[np.random.default_rng(1).random(Y.shape) < 0.2] = np.nan
+    fitted = proximal(graph).fit(X, Y)
+    assert (fitted.converged_, fitted.status_) == (True, "converged")
+    assert fitted.objective_ == fitted.trace_[-1].primal
+    proven = proximal(graph, solver="frank_wolfe", tol=1e-3).fit(X, Y)
+    if not missing and graph != "learn":  # one convex problem for both
+        assert proven.trace_[-1].dual <= fitted.objective_
+        assert fitted.trace_[-1].dual <= proven.objective_
+    if not missing:
+        assert fitted.objective_ < (1.1 if graph == "learn" else 1.01) * proven.objective_
+        assert np.mean(fitted.predict(X) != Y) < np.mean(proven.predict(X) != Y) + 0.05
+
+
+def test_it_proves_how_near_the_optimum_is():
+    X, Y = tied_rows()
+    fitted = proximal().fit(X, Y)
+    assert fitted.label_graph_.n_cliques > 0
+    assert 0 <= fitted.duality_gap_ <= 0.005
+    assert fitted.duality_gap_ <= fitted.relaxation_gap_ < 0.5
+    given = proximal("full").fit(X, Y)
+    assert 0 <= given.duality_gap_ <= 0.005
+    assert np.isnan(given.relaxation_gap_)
+    Y[np.random.default_rng(1).random(Y.shape) < 0.2] = np.nan
+    assert 0 <= proximal().fit(X, Y).duality_gap_ <= 0.005
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parameters", [{"early_stopping": True}, {"refit": True}, {"graph": "none"}])
+def test_it_goes_with_the_other_parameters(parameters, tmp_path):
+    X, Y = tied_rows()
+    fitted = proximal(**parameters).fit(sp.csr_array(X), Y)
+    fitted.save(tmp_path / "m.lw")
+    again = labelweave.load(tmp_path / "m.lw")
+    assert again.solver == "proximal"
+    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
+    np.testing.assert_array_equal(clone(again).fit(X, Y).predict(X), fitted.predict(X))
+
+
+def test_it_finds_the_tied_labels_first():
+    data, edges = make_clique_toy(500)
+    fitted = proximal(regularization=1e-3, max_rounds=4, graph_tol=0.0).fit(data.X, data.Y)
+    assert sorted(fitted.label_graph_.edges) == sorted(edges)
+
+
+def test_a_large_penalty_ends_at_weights_of_nearly_zero():
+    X, Y = tied_rows()
+    fitted = proximal("chow-liu", regularization=1e4).fit(X, Y)
+    assert fitted.converged_
+    assert fitted.objective_ <= 5  # one a label
+
+
+@pytest.mark.parametrize("regularization", [1e-18, 1e-25])
+def test_an_objective_at_the_level_of_rounding_is_said(regularization):
+    X, Y = np.array([[1.0], [-1.0]] * 3), np.array([[1], [0]] * 3)
+    with pytest.warns(ConvergenceWarning, match="at the level of rounding"):
+        fitted = LabelGraphClassifier(graph="none", regularization=regularization).fit(X, Y)
+    assert fitted.status_ == "stalled"
+    assert fitted.n_iter_ < 20
+
+
+def test_learned_graphs_are_bounded_by_the_relaxation():
+    X, Y = tied_rows()
+    fitted = proximal(solver="frank_wolfe", graph_tol=0.0, max_rounds=20, tol=1e-3).fit(X, Y)
+    assert fitted.duality_gap_ <= fitted.relaxation_gap_
+    if fitted.graph_reason_.startswith(("no candidate", "all candidate")):
+        assert fitted.relaxation_gap_ < 0.05
+
+
+def test_weights_that_are_fitted_again_keep_the_bound_of_their_graph():
+    X, Y = tied_rows()
+    once = proximal(solver="frank_wolfe").fit(X, Y)
+    again = proximal(solver="frank_wolfe", refit=True).fit(X, Y)
+    assert again.relaxation_gap_ == once.relaxation_gap_ > 0
+
+
+@pytest.mark.parametrize("parameters", [{"validation_fraction": 0.3}, {"early_stopping": True}])
+def test_weights_fitted_to_held_out_rows_too_are_bounded_by_the_relaxation(parameters):
+    X, Y = tied_rows()
+    fitted = proximal(solver="frank_wolfe", **parameters).fit(X, Y)
+    assert fitted.duality_gap_ <= fitted.relaxation_gap_ < 1

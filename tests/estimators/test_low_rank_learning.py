@@ -1,6 +1,7 @@
-"""Exact ridge fits of the low-rank classifier, and its kernel learned by the cross-validated squared loss."""
+"""Exact ridge fits of low-rank models and what they learn; covariances, costs and weights of features."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,16 +9,12 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
-from labelweave import LabelMatrix, LowRankClassifier, load
+from drawn import draw_labels, draw_waves
+from labelweave import LabelCovariance, LabelMatrix, LowRankClassifier, LowRankClassifierCV
 from labelweave.estimators.low_rank import fit as low_rank_fit
 from labelweave.features import RBFKernel
 
-
-def _drawn(n=60, d=4, labels=5, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, d))
-    scores = np.sin(2.0 * X @ random.normal(size=(d, labels))) + 0.3 * random.normal(size=(n, labels))
-    return X, (scores > 0.4).astype(int)
+_drawn = partial(draw_waves, n_labels=5, above=0.4)
 
 
 @pytest.fixture
@@ -146,33 +143,115 @@ def test_learning_needs_the_squared_loss_and_the_ridge_penalty(choice):
         LowRankClassifier(5, hyperparameters="learn", **choice).fit(X, Y)
 
 
-def test_an_interrupt_in_the_search_keeps_the_best_so_far(monkeypatch):
-    from labelweave.problems.hyperparameters.ridge_cross_validation import RidgeCrossValidation
-
-    calls, original = [], RidgeCrossValidation.__call__
-
-    def interrupted(self, theta):
-        calls.append(theta)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return original(self, theta)
-
-    monkeypatch.setattr(RidgeCrossValidation, "__call__", interrupted)
-    X, Y = _drawn()
-    model = LowRankClassifier(5, penalty="ridge", kernel="rbf", hyperparameters="learn")
-    with pytest.raises(KeyboardInterrupt, match="search for hyper-parameters was interrupted"):
-        model.fit(X, Y)
-    assert model.learning_status_ == "interrupted"
-    assert len(model.learning_trace_) == 2
+TIGHT = {"tol": 1e-11, "max_iter": 5000}
+LOSSES = ["squared", "logistic", "squared_hinge"]
 
 
-def test_learned_models_are_kept_in_files(tmp_path):
-    X, Y = _drawn()
-    folds = KFold(3)
-    model = LowRankClassifier(5, penalty="ridge", kernel="rbf", hyperparameters="learn", cv=folds).fit(X, Y)
-    model.save(tmp_path / "model.lw")
-    again = load(tmp_path / "model.lw")
-    assert np.array_equal(again.decision_function(X), model.decision_function(X))
-    assert again.hyperparameters_ == model.hyperparameters_
-    assert again.learning_trace_ == model.learning_trace_
-    assert again.cv is None
+def _linear(n=80, d=6, labels=6):
+    return draw_labels(n, d, labels, size=0.5, rank=3, noise=0.3, missing=0.0)
+
+
+def _assert_same_bits(one, two):
+    np.testing.assert_array_equal(one.feature_factors_, two.feature_factors_)
+    np.testing.assert_array_equal(one.label_factors_, two.label_factors_)
+    assert one.duality_gap_ == two.duality_gap_ or np.isnan(one.duality_gap_)
+
+
+@pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
+@pytest.mark.parametrize("missing", [False, True])
+def test_the_identity_gives_the_same_bits_as_none(penalty, missing):
+    X, Y = _linear()
+    Y = np.where(np.random.default_rng(1).random(Y.shape) < 0.3, np.nan, Y) if missing else Y
+    plain = LowRankClassifier(3, penalty=penalty).fit(X, Y)
+    for given in (np.eye(6), LabelCovariance.identity(6), LabelCovariance.low_rank(np.zeros((6, 1)), 1.0)):
+        _assert_same_bits(LowRankClassifier(3, penalty=penalty, label_covariance=given).fit(X, Y), plain)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_the_ridge_penalty_at_full_rank_is_a_model_of_coupled_labels(loss, kernel):
+    """lambda / 2 tr(Z R^-1 Z^T) at full rank is convex: its optimum by a dense twin in all of Z."""
+    from scipy.optimize import minimize
+
+    from labelweave.problems.losses.entry_losses import ENTRY_LOSSES
+
+    X, Y = _linear(n=25, d=4, labels=4)
+    R = 0.3 * np.eye(4) + 0.7
+    K = X @ X.T + 1 if kernel == "linear" else np.exp(-0.4 * ((X[:, None] - X[None]) ** 2).sum(axis=2)) + 1
+    root = np.linalg.cholesky(K + 1e-12 * np.eye(len(K)))
+    inverse, entry, signs = np.linalg.inv(R), ENTRY_LOSSES[loss](), np.where(Y > 0, 1, -1)
+
+    def objective(flat):
+        Z = flat.reshape(root.shape[1], 4)
+        scores = root @ Z
+        value = entry.value(signs, scores).sum() + 0.25 * np.sum(Z * (Z @ inverse))
+        return value, (root.T @ entry.gradient(signs, scores) + 0.5 * Z @ inverse).ravel()
+
+    best = minimize(objective, np.zeros(root.shape[1] * 4), jac=True, options={"maxiter": 5000, "gtol": 1e-9})
+    model = LowRankClassifier(
+        4, loss, penalty="ridge", regularization=0.5, kernel=kernel, gamma=0.4, label_covariance=R, **TIGHT
+    ).fit(X, Y)
+    assert model.objective_ == pytest.approx(best.fun, rel=1e-5)
+    scores = root @ best.x.reshape(-1, 4)
+    raw = model.decision_function(X) + model.thresholds_
+    np.testing.assert_allclose(raw, scores, atol=2e-2)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_trace_norm_at_full_rank_is_certified(loss):
+    X, Y = _linear()
+    random = np.random.default_rng(2)
+    R = LabelCovariance.low_rank(random.normal(size=(6, 4))).shrink(0.1)
+    model = LowRankClassifier(6, loss, label_covariance=R, **TIGHT).fit(X, Y)
+    assert 0 <= model.duality_gap_ < 1e-3
+    narrow = LowRankClassifier(1, loss, label_covariance=R, **TIGHT).fit(X, Y)
+    assert narrow.objective_ > model.objective_
+    assert narrow.duality_gap_ > 1e-2
+
+
+def test_features_of_labels_score_labels_without_rows():
+    """Inductive matrix completion: a label that is hardly observed borrows from those like it."""
+    random = np.random.default_rng(0)
+    U = random.normal(size=(30, 3))
+    X = random.normal(size=(150, 10))
+    scores = X @ random.normal(size=(10, 3)) @ U.T
+    Y = (scores > 0).astype(float)
+    hidden = Y.copy()
+    hidden[2:, 25:] = np.nan
+    R = LabelCovariance.low_rank(np.hstack([U, np.ones((30, 1))]), 1e-3)  # the ones carry the intercept
+    right = []
+    for given in (None, R):
+        model = LowRankClassifier(3, regularization=0.5, label_covariance=given, max_iter=500).fit(X, hidden)
+        right.append((model.predict(X)[:, 25:] == Y[:, 25:]).mean())
+    assert right[1] > max(0.85, right[0] + 0.1)
+
+
+def test_a_path_with_a_covariance_and_costs():
+    X, Y = _linear()
+    R = 0.5 * np.eye(6) + 0.5
+    model = LowRankClassifierCV(
+        ranks=[2, 4], regularizations=3, cv=3, label_covariance=R, false_negative_cost=2.0
+    ).fit(X, Y, entry_weight=np.ones(Y.shape))
+    assert np.isfinite(model.cv_results_["mean_test_score"]).all()
+    learned = LowRankClassifier(
+        3, penalty="ridge", kernel="rbf", hyperparameters="learn", label_covariance=R,
+        false_positive_cost=np.arange(1.0, 7.0), max_learning_iter=4,
+    ).fit(X, Y)  # fmt: skip
+    assert learned.predict(X).shape == Y.shape
+
+
+def test_the_cost_of_false_positives_is_the_weight_of_negatives():
+    X, Y = _linear()
+    half = LowRankClassifier(4, false_positive_cost=0.5).fit(X, Y)
+    known = LowRankClassifier(4, negative_weight=0.5).fit(X, Y)
+    assert half.objective_ == pytest.approx(known.objective_, rel=1e-3)
+
+
+def test_weights_of_features_are_made_on_demand():
+    X, Y = _linear()
+    model = LowRankClassifier(3).fit(X, Y)
+    assert model.coef_.shape == (6, 6)
+    np.testing.assert_allclose(model.coef_, model.label_factors_ @ model.feature_factors_.T)
+    raw = X @ model.coef_.T + model.intercept_ - model.thresholds_
+    np.testing.assert_allclose(raw, model.decision_function(X), atol=1e-12)
+    assert not hasattr(LowRankClassifier(3, kernel="rbf").fit(X, Y), "coef_")

@@ -1,28 +1,23 @@
-"""What is given a label goes by the names of labels, where it has them: a covariance, costs, weights."""
+"""What is given a label goes by the names of labels, where it has them; hierarchies as priors."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
 
-import labelweave
 from labelweave import (
     KernelLogisticClassifier,
     LabelCovariance,
-    LabelGraphClassifier,
     LabelMean,
     LabelTreeClassifier,
     LowRankClassifier,
     MaxMarginClassifier,
+    Taxonomy,
 )
+from labelweave.metrics import average_precision_score
+from reference.random_graphs import random_taxonomy
 
 NAMES = ["sun", "rain", "snow"]
-MODELS = {
-    "max-margin": MaxMarginClassifier(tol=1e-8),
-    "max-margin, RBF": MaxMarginClassifier(kernel="rbf", tol=1e-8),
-    "low rank": LowRankClassifier(3, tol=1e-12, max_iter=2000),
-    "kernel logistic": KernelLogisticClassifier(hyperparameters="fixed", tol=1e-8),
-}
 
 
 def test_some_names_of_y_among_others_are_refused():
@@ -42,60 +37,11 @@ def test_some_names_of_y_among_others_are_refused():
     assert MaxMarginClassifier(label_covariance=other).fit(X, Y).label_covariance_
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("kind", ["dense", "low rank"])
-def test_labels_are_matched_by_name(name, kind):
-    random = np.random.default_rng(0)
-    X, root = random.normal(size=(40, 4)), np.array([[1.0, 0, 0], [0.9, 0.3, 0], [-0.5, 0.2, 0.4]])
-    Y = pd.DataFrame((X[:, :3] + random.normal(size=(40, 3)) > 0).astype(int), columns=NAMES)
-
-    def fitted(order):
-        names = [NAMES[label] for label in order]
-        if kind == "dense":
-            R = LabelCovariance.dense(
-                (root @ root.T + 0.1 * np.eye(3))[np.ix_(order, order)], label_names=names
-            )
-        else:
-            R = LabelCovariance.low_rank(root[order], 0.1, label_names=names)
-        return MODELS[name].set_params(label_covariance=R).fit(X, Y).decision_function(X)
-
-    np.testing.assert_allclose(fitted([2, 0, 1]), fitted([0, 1, 2]), atol=1e-4)
-
-
 def _drawn():
     random = np.random.default_rng(1)
     X = random.normal(size=(40, 4))
     Y = pd.DataFrame((X[:, :3] + random.normal(size=(40, 3)) > 0).astype(int), columns=NAMES)
     return random, X, Y
-
-
-BY_LABEL = {
-    "max-margin": MaxMarginClassifier(),
-    "low rank": LowRankClassifier(3),
-    "kernel logistic": KernelLogisticClassifier(hyperparameters="fixed"),
-    "label graph": LabelGraphClassifier(graph="none"),
-    "label tree": LabelTreeClassifier(),
-}
-
-
-@pytest.mark.parametrize("name", BY_LABEL)
-def test_costs_rates_and_weights_of_labels_go_by_name(name):
-    random, X, Y = _drawn()
-    costs = pd.Series([1.0, 5.0, 0.2], NAMES)
-    entries = pd.DataFrame(random.uniform(0.5, 2.0, Y.shape), columns=NAMES)
-    rates, order = pd.Series([0.0, 0.1, 0.2], NAMES), ["snow", "sun", "rain"]
-
-    def scores(costs, rates, entries):
-        model = clone(BY_LABEL[name])
-        if hasattr(model, "false_negative_cost"):
-            model.set_params(false_negative_cost=costs, false_positive_cost=costs)
-        model.set_params(flip_rates=(rates, rates))
-        return model.fit(X, Y, entry_weight=entries).decision_function(X)
-
-    expected = scores(costs.to_numpy(), rates.to_numpy(), entries.to_numpy())
-    np.testing.assert_array_equal(scores(costs[order], rates[order], entries[order]), expected)
-    with pytest.raises(ValueError, match=r"entry_weight has 'fog', .* not the label 'rain'"):
-        scores(costs, rates, entries.rename(columns={"rain": "fog"}))
 
 
 def test_series_that_name_no_label_go_by_place():
@@ -125,12 +71,104 @@ def test_label_vectors_of_a_tree_go_by_the_names_in_their_index():
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("name", ["max-margin", "label graph"])
-def test_a_model_file_keeps_costs_by_label_in_the_order_of_the_labels(name, tmp_path):
-    _, X, Y = _drawn()
-    costs = pd.Series([1.0, 5.0, 0.2], ["rain", "snow", "sun"])
-    model = clone(BY_LABEL[name]).set_params(false_negative_cost=costs, flip_rates=(costs / 10, 0.0))
-    labelweave.save(model.fit(X, Y), tmp_path / "model")
-    again = labelweave.load(tmp_path / "model")
-    np.testing.assert_array_equal(again.false_negative_cost, costs[NAMES])
-    np.testing.assert_array_equal(again.fit(X, Y).decision_function(X), model.decision_function(X))
+_TREE = Taxonomy.from_nested({"animal": ["dog", "cat"], "plant": ["oak"]})
+_GRAPH = Taxonomy([("pet", "dog"), ("canine", "dog"), ("pet", "cat"), ("canine", "wolf")], nodes=["oak"])
+
+
+def _rows(names, n=60):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    return X, pd.DataFrame((X @ rng.normal(size=(3, len(names))) > 0.3).astype(int), columns=names)
+
+
+@pytest.mark.parametrize(
+    ("graph", "names"), [(_TREE, ["dog", "cat", "oak"]), (_GRAPH, ["dog", "wolf", "cat", "pet"])]
+)
+def test_several_leaves_a_row_have_the_logistic_loss_and_the_prior_of_the_hierarchy(graph, names):
+    X, Y = _rows(names)
+    assert (Y.sum(axis=1) > 1).any()
+    fixed = {"hyperparameters": "fixed", "gamma": 0.5, "tol": 1e-8}
+    model = KernelLogisticClassifier(taxonomy=graph, **fixed).fit(X, Y)
+    shared = LabelCovariance.from_taxonomy(graph.pruned(keep=names) if graph.is_tree else graph, names)
+    other = KernelLogisticClassifier(label_covariance=shared, **fixed).fit(X, Y)
+    np.testing.assert_allclose(model.decision_function(X), other.decision_function(X), atol=1e-5)
+    tags = [[name for name in names if row[name]] for _, row in Y.iterrows()]
+    again = KernelLogisticClassifier(taxonomy=graph, **fixed).fit(X, tags)
+    order = [again.classes_.tolist().index(name) for name in names]
+    np.testing.assert_allclose(again.predict_proba(X)[:, order], model.predict_proba(X), atol=1e-6)
+    assert average_precision_score(Y, model.predict_proba(X)) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [({}, "for one class a row needs a tree"), ({"tie": "level"}, "level needs a tree")],
+)
+def test_what_needs_a_tree_says_so(settings, words):
+    X, Y = _rows(["dog", "wolf", "cat"])
+    with pytest.raises(ValueError, match=words):
+        KernelLogisticClassifier(taxonomy=_GRAPH, **settings).fit(X, Y if settings else Y.idxmax(axis=1))
+
+
+@pytest.mark.parametrize("normalized", [False, True])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda given: MaxMarginClassifier(label_covariance=given, tol=1e-6),
+        lambda given: KernelLogisticClassifier(label_covariance=given, hyperparameters="fixed", tol=1e-8),
+        lambda given: LowRankClassifier(3, label_covariance=given, random_state=0, tol=1e-9, max_iter=200),
+    ],
+    ids=["max-margin", "logistic", "low rank"],
+)
+def test_ancestor_kernels_and_the_same_matrices_give_the_same_models(make, normalized):
+    names = ["dog", "wolf", "cat", "pet"]
+    X, Y = _rows(names)
+    shared = LabelCovariance.from_taxonomy(_GRAPH, names, normalized=normalized)
+    found, expected = make(shared).fit(X, Y), make(shared.to_dense()).fit(X, Y)
+    np.testing.assert_allclose(found.decision_function(X), expected.decision_function(X), atol=2e-3)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_ancestor_kernels_are_positive_definite_and_their_operator_is_the_matrix(seed):
+    graph, rng = random_taxonomy(seed, 30, 1.5), np.random.default_rng(seed)
+    names = rng.permutation(graph.nodes)[:20].tolist()
+    variances = {name: float(v) for name, v in zip(graph.nodes, rng.uniform(0.1, 2, 30), strict=True)}
+    above = {name: {name, *graph.ancestors(name)} for name in names}
+    plain = [[sum(variances[up] for up in above[a] & above[b]) for b in names] for a in names]
+    lengths = np.sqrt(np.diag(plain))
+    matrices = {False: np.array(plain), True: plain / np.outer(lengths, lengths)}
+    for normalized, expected in matrices.items():
+        found = LabelCovariance.from_taxonomy(graph, names, variances, normalized=normalized)
+        np.testing.assert_allclose(found.to_dense(), expected, atol=1e-12)
+        assert np.linalg.eigvalsh(found.to_dense())[0] > 1e-6
+        table = rng.normal(size=(4, 20))
+        np.testing.assert_allclose(found.matmul(table), table @ expected, atol=1e-10)
+
+
+def test_a_label_without_variance_stays_so():
+    found = LabelCovariance.from_taxonomy(_TREE, ["dog", "oak"], {"plant": 0.0, "oak": 0.0}, normalized=True)
+    np.testing.assert_allclose(found.to_dense(), [[1, 0], [0, 0]])
+
+
+@pytest.mark.parametrize(
+    "model", [MaxMarginClassifier(tol=1e-6), LowRankClassifier(3, tol=1e-9, max_iter=500)], ids=str
+)
+def test_a_row_known_to_an_inner_node_is_no_class_of_its_own(model):
+    random = np.random.default_rng(1)
+    X = random.normal(size=(200, 4))
+    leaves = np.array(["dog", "cat", "oak", "elm"], object)[X.argmax(axis=1)]
+    tree = Taxonomy.from_nested({"animal": ["dog", "cat"], "tree": ["oak", "elm"]})
+    above = {"dog": "animal", "cat": "animal", "oak": "tree", "elm": "tree"}
+    coarse = random.random(200) < 0.4
+    y = np.array([above[leaf] if flag else leaf for leaf, flag in zip(leaves, coarse, strict=True)], object)
+    model.set_params(label_covariance=tree).fit(X, y)
+    assert list(model.classes_) == ["cat", "dog", "elm", "oak"]
+    wide = (leaves[:, None] == model.classes_).astype(float)
+    siblings = np.array([[above[leaf] == above[name] for name in model.classes_] for leaf in leaves])
+    wide[coarse[:, None] & siblings] = np.nan
+    twin = clone(model).fit(X, pd.DataFrame(wide, columns=model.classes_))
+    lowest = (
+        getattr(twin, "thresholds_", np.zeros(1)).min() - getattr(model, "thresholds_", np.zeros(1)).min()
+    )
+    np.testing.assert_allclose(model.decision_function(X), twin.decision_function(X) + lowest, atol=1e-3)
+    with pytest.raises(ValueError, match="no node of the taxonomy"):
+        model.fit(X, np.where(coarse, "stone", leaves))

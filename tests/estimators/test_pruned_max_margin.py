@@ -79,19 +79,6 @@ def test_weights_that_lose_too_much_in_two_bytes_are_kept_in_eight(settings):
     assert model.scorer_.values.dtype == np.float64
 
 
-def test_the_same_bits_for_any_number_of_threads(pruned):
-    other = MaxMarginClassifier(prune="certified", tol=0.05, n_jobs=2).fit(X, Y)
-    np.testing.assert_array_equal(other.decision_function(X), pruned.decision_function(X))
-
-
-def test_best_labels_are_those_of_all_scores(pruned):
-    scores = pruned.decision_function(X)
-    for k in (1, 5, 40):
-        best, found = pruned.predict_top(X, k)
-        np.testing.assert_array_equal(best, np.argsort(-scores, axis=1, kind="stable")[:, :k])
-        np.testing.assert_array_equal(found, np.take_along_axis(scores, best, axis=1))
-
-
 def test_unobserved_labels_weights_and_thresholds():
     table = Y.to_dense()
     table[np.random.default_rng(0).random(table.shape) < 0.3] = np.nan

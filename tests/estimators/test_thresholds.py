@@ -5,24 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.special import logit
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import f1_score
 from sklearn.metrics.pairwise import rbf_kernel
 
 from labelweave import (
     KernelLogisticClassifier,
+    LabelGraphClassifier,
     LabelMatrix,
     LowRankClassifier,
     MaxMarginClassifier,
     TunedThresholdClassifier,
-    config_context,
     datasets,
     metrics,
 )
 from labelweave.estimators.held_out import count_parts, held_out_parts
 from labelweave.estimators.kernel_logistic import fit as likelihood_fit
-from labelweave.estimators.kernel_logistic.classifier import LikelihoodFit
-from labelweave.estimators.max_margin.fit import MarginTask
 from watching import Count
 
 RARE = np.array([0.3, 0.9, 1.2, 1.5])
@@ -133,7 +130,11 @@ def test_two_classes_of_a_taxonomy_of_which_some_are_unknown(rows):
     np.testing.assert_array_equal(model.predict(X) == "yes", model.decision_function(X) > 0)
 
 
-@MODELS
+def label_graph(**parameters):
+    return LabelGraphClassifier("none", **parameters)
+
+
+@pytest.mark.parametrize("make", [max_margin, kernel_max_margin, logistic, low_rank, label_graph])
 @pytest.mark.parametrize("threshold", ["f1", 0.3])
 def test_more_classes_are_refused(make, threshold, rows):
     with pytest.raises(ValueError, match="one of 3 classes a row; use threshold='auto'"):
@@ -178,52 +179,12 @@ def test_two_rows_are_needed(make, rows):
 
 
 @OURS
-@pytest.mark.parametrize("call", [1, 2, 6])
-def test_an_interrupted_fit_keeps_the_model_of_a_part(make, call, rows, monkeypatch):
-    X, Y = rows
-    place, name = (LikelihoodFit, "fit") if make is logistic else (MarginTask, "solve")
-    true, calls = getattr(place, name), []
-
-    def interrupted(*arguments):
-        calls.append(None)
-        if len(calls) == call:
-            raise KeyboardInterrupt
-        return true(*arguments)
-
-    monkeypatch.setattr(place, name, interrupted)
-    model = make(threshold="f1")
-    if call == 1:
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(X, Y)
-        return
-    with config_context(on_interrupt="keep"), pytest.warns(ConvergenceWarning, match="interrupted") as caught:
-        model.fit(X, Y)
-    assert caught[0].filename == __file__
-    assert model.status_ == "interrupted"
-    assert model.thresholds_[0] < (0.5 if make is logistic else 0)
-    assert f1_score(Y, model.predict(X), average="micro") > 0.5
-
-
-@OURS
 @pytest.mark.parametrize(("share", "parts"), [(0.2, 1), ("auto", 5)])
 def test_callbacks_see_all_fits(make, share, parts, rows):
     watch = Count()
     make(threshold="f1", tol=1e-3, validation_fraction=share).set_callbacks(watch).fit(*rows)
     assert watch.names == ["duality gap of a part"] * 30 * parts + ["duality gap"] * 30
     assert watch.expected == 30 * parts + 30
-
-
-@OURS
-@pytest.mark.parametrize("stop_after", [2, 95])
-def test_a_callback_can_stop_either_fit(make, stop_after, rows):
-    X, Y = rows
-    watch = Count(stop_after)
-    model = make(threshold="f1", tol=1e-9, validation_fraction=0.1).set_callbacks(watch)
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
-        model.fit(X, Y)
-    assert model.status_ == "interrupted"
-    assert model.predict(X).shape == Y.shape
-    assert ("duality gap" in watch.names) == (stop_after == 95)
 
 
 def test_learned_hyperparameters_serve_both_fits(rows, monkeypatch):
@@ -239,15 +200,6 @@ def test_learned_hyperparameters_serve_both_fits(rows, monkeypatch):
     assert len(searches) == 2
     assert tuned.hyperparameters_ == plain.hyperparameters_
     np.testing.assert_allclose(tuned.predict_proba(X), plain.predict_proba(X), atol=1e-6)
-
-
-def test_sparse_rows_of_text():
-    data = datasets.make_text_like(600, 300, 8)
-    X, Y = data.X, data.Y
-    truth = Y[400:].positives.toarray()
-    plain, tuned = (max_margin(threshold=choice).fit(X[:400], Y[:400]) for choice in ("auto", "f1"))
-    f1 = [f1_score(truth, model.predict(X[400:]).toarray(), average="micro") for model in (plain, tuned)]
-    assert f1[1] > f1[0]
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,3 @@ def test_callbacks_of_the_user_stay(capfd):
     assert counts.fits == 2
     assert model._skl_callbacks == [counts]
     assert len(capfd.readouterr().err.splitlines()) == 2
-    with pytest.raises(ValueError, match="n_jobs"):
-        MaxMarginClassifier(verbose=1, n_jobs=0.5).fit(X, Y)
-    with pytest.raises(ValueError, match="verbose"):
-        MaxMarginClassifier(verbose=-1).fit(X, Y)

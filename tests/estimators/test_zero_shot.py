@@ -109,14 +109,6 @@ def test_the_class_of_prior_zero_is_never_predicted(world):
     np.testing.assert_allclose(posterior.sum(axis=1), 1)
 
 
-def test_rows_of_the_same_attributes_are_one_class_by_default(world, fitted):
-    X, classes, signatures, X_test, _ = world
-    assert len(np.unique(signatures[:N_SEEN], axis=0)) == N_SEEN
-    model = ZeroShotClassifier(Ridge(10.0), signatures[N_SEEN:]).fit(X, signatures[classes])
-    assert np.isfinite(model.held_out_log_loss_)
-    assert model.predict(X_test).shape == (len(X_test),)
-
-
 def test_frames_bring_names_and_any_order_of_columns(world):
     X, classes, signatures, X_test, _ = world
     names = [f"has_{k}" for k in range(N_ATTRIBUTES)]
@@ -176,20 +168,24 @@ def test_coupling_sets_the_covariance_of_the_signatures(world):
     assert base[-1].label_covariance is None
 
 
-def test_saved_model_predicts_the_same(world, tmp_path):
-    X, classes, signatures, X_test, _ = world
-    unseen = pd.DataFrame(signatures[N_SEEN:], index=list("abcde"))
-    model = ZeroShotClassifier(
-        MaxMarginClassifier(C=0.1, tol=0.02), unseen, class_prior=[0, 1, 1, 1, 2], couple_attributes=True
-    ).fit(X, signatures[classes])
+@pytest.mark.parametrize("with_seen", [False, True])
+def test_saved_model_predicts_the_same(world, tmp_path, with_seen):
+    X, y, frame, X_test, _ = every_class(world)
+    signatures = frame if with_seen else frame.iloc[N_SEEN:]
+    options = (
+        {"seen_penalty": 0.7} if with_seen else {"class_prior": [0, 1, 1, 1, 2], "couple_attributes": True}
+    )
+    model = ZeroShotClassifier(MaxMarginClassifier(C=0.1, tol=0.02), signatures, **options).fit(
+        X, frame.loc[y]
+    )
     model.save(tmp_path / "animals.lw")
     again = load(tmp_path / "animals.lw")
-    np.testing.assert_array_equal(again.predict_proba(X_test), model.predict_proba(X_test))
-    np.testing.assert_array_equal(again.predict_attributes(X_test), model.predict_attributes(X_test))
-    np.testing.assert_array_equal(again.predict(X_test), model.predict(X_test))
+    for method in ("predict_proba", "predict_attributes", "predict"):
+        np.testing.assert_array_equal(getattr(again, method)(X_test), getattr(model, method)(X_test))
+    np.testing.assert_array_equal(again.seen_, model.seen_)
     assert again.temperature_ == model.temperature_
-    assert again.couple_attributes
-    clone(again).fit(X, signatures[classes])
+    assert again.couple_attributes is not with_seen
+    clone(again).fit(X, frame.loc[y])
 
 
 def test_what_makes_scores_is_kept_as_a_scorer(world, fitted):
@@ -324,16 +320,6 @@ def test_groups_that_are_floats_name_classes_of_an_integer_index(world):
     np.testing.assert_array_equal(model.seen_, np.arange(len(signatures)) < N_SEEN)
     found = model.predict_attributes(X.tolist())
     np.testing.assert_array_equal(found, model.predict_attributes(X))
-
-
-def test_a_saved_model_keeps_the_penalty(world, tmp_path):
-    X, y, frame, X_test, _ = every_class(world)
-    model = ZeroShotClassifier(MaxMarginClassifier(C=0.1), frame, seen_penalty=0.7).fit(X, y)
-    model.save(tmp_path / "animals.lw")
-    again = load(tmp_path / "animals.lw")
-    np.testing.assert_array_equal(again.predict_proba(X_test), model.predict_proba(X_test))
-    np.testing.assert_array_equal(again.seen_, model.seen_)
-    np.testing.assert_allclose(again.class_prior, 1 / len(frame))
 
 
 def test_without_signatures_classes_are_their_own_attributes(world):

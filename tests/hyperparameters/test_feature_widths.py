@@ -7,20 +7,13 @@ import scipy.sparse as sp
 from labelweave import KernelLogisticClassifier, LowRankClassifier
 from labelweave.extending import check_kernel
 from labelweave.features import ARDKernel, FeatureMatrix, RBFKernel
-from labelweave.foundation.arrays import Workers
 from labelweave.model_files import load_object, save_object
 from labelweave.problems.hyperparameters.cross_validation import MeanCriterion
 from labelweave.problems.hyperparameters.priors import FeatureWidths, LearnedIntercepts
 from reference.cross_validation_twin import FAMILIES, Problem, family, slope_along
 
+pytestmark = pytest.mark.usefixtures("workers")
 NAMES = ["x0", "x1", "x2"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def workers():
-    workers = Workers(1)
-    with workers.running():
-        yield workers
 
 
 def _pair(is_sparse):

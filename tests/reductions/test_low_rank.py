@@ -137,14 +137,3 @@ def test_a_complete_cholesky_factor_is_the_exact_kernel(penalty, missing):
     )
     assert factored.objective_ == pytest.approx(exact.objective_, rel=1e-6)
     _close(factored.decision_function(X), exact.decision_function(X), rtol=1e-2)
-
-
-def test_weights_are_repetitions():
-    X, Y = _data()
-    counts = np.random.default_rng(4).integers(0, 4, len(X))
-    repeated = np.repeat(np.arange(len(X)), counts)
-    for loss in ("squared", "logistic"):
-        weighted = _fit(X, Y, rank=2, loss=loss, sample_weight=counts)
-        again = _fit(X[repeated], Y[repeated], rank=2, loss=loss)
-        assert weighted.objective_ == pytest.approx(again.objective_, rel=1e-6)
-        _close(weighted.decision_function(X), again.decision_function(X), rtol=1e-2)

@@ -91,31 +91,6 @@ def test_a_label_without_prior_variance_is_refused_by_name():
         _fit(X, Y, C=0.1, label_covariance=np.diag([1.0, 0, 1]))
 
 
-@pytest.mark.parametrize("R", [None, 0.5 * np.eye(5) + 0.5])
-def test_a_mask_of_everything_is_no_mask(R):
-    X, Y = _data()
-    labels = LabelMatrix(sp.csr_array(Y), sp.csr_array(np.ones_like(Y)))
-    _identical(_fit(X, Y, 1e-4, label_covariance=R), _fit(X, labels, 1e-4, label_covariance=R))
-
-
-def test_an_unobserved_entry_is_a_row_the_label_does_not_have():
-    X, Y = _data()
-    Y = np.where(np.random.default_rng(2).random(Y.shape) < 0.3, np.nan, Y)
-    together = _fit(X, Y, C=0.1)
-    for label in range(Y.shape[1]):
-        seen = ~np.isnan(Y[:, label])
-        alone = _fit(X[seen], Y[seen][:, [label]], C=0.1)
-        np.testing.assert_allclose(together.coef_[label], alone.coef_[0], atol=2e-3)
-
-
-@pytest.mark.parametrize("R", [None, 0.5 * np.eye(5) + 0.5])
-def test_weights_are_repetitions(R):
-    X, Y = _data(30)
-    repeats = np.random.default_rng(3).integers(0, 4, 30)
-    weighted = _fit(X, Y, C=0.1, label_covariance=R, sample_weight=repeats)
-    _same(weighted, _fit(np.repeat(X, repeats, 0), np.repeat(Y, repeats, 0), C=0.1, label_covariance=R))
-
-
 @pytest.mark.parametrize(("n_labels", "R"), [(1, 2.0), (3, 2.0), (17, 0.3)])
 def test_a_multiple_of_the_identity_scales_c(n_labels, R):
     X, Y = _data(n_labels=n_labels)

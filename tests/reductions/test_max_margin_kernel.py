@@ -154,15 +154,6 @@ def test_a_multiple_of_the_kernel_or_of_the_identity_scales_c(factor):
         np.testing.assert_allclose(scaled.decision_function(at), plain.decision_function(K), atol=2e-3)
 
 
-@pytest.mark.parametrize("covariance", [None, 0.5 * np.eye(3) + 0.5])
-def test_order_of_rows_and_of_labels_does_not_matter(covariance):
-    X, Y = _data()
-    rows, labels = np.random.default_rng(1).permutation(50), np.array([2, 0, 1])
-    one = _fit(X, Y, label_covariance=covariance)
-    other = _fit(X[rows], Y[rows][:, labels], label_covariance=covariance)
-    np.testing.assert_allclose(one.decision_function(X)[:, labels], other.decision_function(X), atol=2e-3)
-
-
 def test_a_taxonomy_is_its_dense_covariance():
     X, Y = _data()
     tree = Taxonomy([("all", "a"), ("all", "b"), ("a", "c")])

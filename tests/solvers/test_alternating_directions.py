@@ -15,7 +15,7 @@ from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.problems import MarginBox, Resources, feature_margins, kernel_margins
 from labelweave.solvers import AlternatingDirections, Status
-from labelweave.solvers.alternating_directions import SplitState, _balanced, _Point
+from labelweave.solvers.alternating_directions import _balanced, _Point
 from reference import gram_twins
 
 FORMS = ["cholesky", "eigenvalues", "incomplete_cholesky", "features"]
@@ -127,14 +127,6 @@ def test_an_interruption_at_any_round_leaves_a_certificate(form, rounds, monkeyp
     _is_certified(problem, result)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_check_that_asks_to_stop_stops(form):
-    seen = []
-    result, _ = Problem(form).solve(tol=1e-14, on_check=lambda record: seen.append(record) or len(seen) == 3)
-    assert result.status is Status.INTERRUPTED
-    assert result.n_iter == len(seen) == 3
-
-
 @pytest.mark.parametrize(("form", "covariance"), CASES)
 def test_the_best_gap_never_grows_from_check_to_check(form, covariance):
     result, _ = Problem(form, covariance, C=5.0).solve()
@@ -234,23 +226,6 @@ def test_rows_outside_the_support_get_no_coefficient():
     assert outside.any()
     assert not kept.kept[outside].any()
     _is_certified(problem, result)
-
-
-@pytest.mark.parametrize(("form", "covariance"), CASES)
-@pytest.mark.parametrize("stop", [1, 2, 5, 8])
-def test_a_run_that_is_stopped_and_goes_on_gives_the_same_bits(form, covariance, stop):
-    whole, end = Problem(form, covariance, C=2.0).solve(tol=1e-9)
-    stop = min(stop, whole.n_iter - 1)
-    _, state = Problem(form, covariance, C=2.0).solve(
-        tol=1e-9, on_check=lambda record: record.iteration == stop
-    )
-    problem = Problem(form, covariance, C=2.0)
-    again, last = AlternatingDirections(1e-9, 20_000).solve(
-        problem.margins, SplitState.from_plain(state.to_plain())
-    )
-    assert [record[2:] for record in again.trace] == [record[2:] for record in whole.trace]
-    np.testing.assert_array_equal(again.answer.kept, whole.answer.kept)
-    np.testing.assert_array_equal(last.shift, end.shift)
 
 
 def test_momentum_goes_beyond_the_last_point():

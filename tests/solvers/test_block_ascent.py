@@ -149,13 +149,6 @@ def test_the_iteration_limit_ends_with_a_certificate():
     assert (result.trace[-1].primal, result.trace[-1].dual) == _certified(problem, state)
 
 
-def test_a_check_can_stop_the_run():
-    problem = BlockMargins(*_parts(7, 300), _resources())
-    result, _ = BlockAscent(1e-12, 1000).solve(problem, on_check=lambda record, _: record.gap < 0.1)
-    assert result.status is Status.INTERRUPTED
-    assert 1e-12 < result.gap < 0.1
-
-
 def test_an_interruption_within_a_visit_ends_with_a_certificate():
     problem = BlockMargins(*_parts(8, 300), _resources())
     follow, calls = problem._follow, []

@@ -5,7 +5,7 @@ import pytest
 
 from labelweave.problems.structured_margin import RoundPenalty
 from labelweave.solvers import Status, TraceRecord
-from labelweave.solvers.passes import BlockFrankWolfe, PassState
+from labelweave.solvers.passes import BlockFrankWolfe
 from reference.structured_problems import TRIANGLE, margin_data, rows, structured
 
 
@@ -40,13 +40,6 @@ def test_the_limit_of_passes_ends_the_run_with_a_record():
     assert (result.status, result.n_iter, result.trace[-1].iteration) == (Status.ITERATION_LIMIT, 3, 3)
 
 
-def test_a_callback_ends_the_run():
-    seen = []
-    result = _run(_problem(), tol=0.0, on_check=lambda record: seen.append(record) or len(seen) == 2)
-    assert result.status is Status.INTERRUPTED
-    assert result.trace == seen
-
-
 def test_sweeps_without_inference_follow_a_pass():
     problem, calls = _problem(), []
     sweep = problem.problem.sweep
@@ -79,26 +72,6 @@ def test_an_interrupt_leaves_weights_that_belong_to_the_dual_point(monkeypatch):
     kept = problem.sums.copy()
     problem.recompute()
     np.testing.assert_allclose(problem.sums, kept, atol=1e-10)
-
-
-@pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_a_run_that_is_stopped_at_any_check_and_goes_on_gives_the_same_bits(missing):
-    def fresh():
-        data = margin_data(*rows(3, n=30, missing=missing))
-        return structured(data, TRIANGLE, 0.01, RoundPenalty([0, 1, 1])).problem
-
-    solver = BlockFrankWolfe(0.03, 20, 7)
-    whole, end = solver.solve(fresh())
-    checks = len(whole.trace)
-    assert end.completed[1] > 0 or not missing
-    for stop in np.unique(np.linspace(0, checks - 2, 4).astype(int)):
-        first, state = solver.solve(fresh(), None, lambda _, state, stop=stop: len(state.trace) > stop)
-        assert first.status is Status.INTERRUPTED
-        second, again = solver.solve(fresh(), PassState.from_plain(state.to_plain()))
-        assert [record._replace(time=0.0) for record in second.trace] == [
-            record._replace(time=0.0) for record in whole.trace
-        ]
-        np.testing.assert_array_equal(again.point.weights(), end.point.weights())
 
 
 def test_a_run_from_an_optimum_is_short():

@@ -7,7 +7,6 @@ from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.problems import MarginData, make_margin_dual
 from labelweave.problems.margin_dual import MarginDual
 from labelweave.solvers import DualCoordinateAscent, Status
-from labelweave.solvers.dual_coordinate_ascent import SweepState
 
 
 def _dual(n_labels=40, covariance=None, dtype=np.float64, n=60, workers=None):
@@ -148,14 +147,6 @@ def test_an_interruption_ends_with_a_certificate(n_threads):
     assert result.gap < 1
 
 
-def test_a_check_can_stop_the_run():
-    dual = _dual()
-    result, _ = DualCoordinateAscent(1e-12, 1000).solve(dual, on_check=lambda record, _: record.gap < 0.1)
-    assert result.status is Status.INTERRUPTED
-    assert 1e-12 < result.gap < 0.1
-    assert np.isfinite(result.answer[0]).all()
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_any_number_of_threads_gives_the_same_bits(dtype):
     solutions = []
@@ -178,26 +169,6 @@ def test_every_seed_finds_the_same_optimum(coupled):
         assert result.converged
         found.append(result.answer[0])
     np.testing.assert_allclose(found[1:], [found[0]] * 2, atol=1e-3)
-
-
-@pytest.mark.parametrize("coupled", [False, True])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("stop", [0, 2, 4])
-def test_a_run_that_is_stopped_and_goes_on_gives_the_same_bits(coupled, dtype, stop):
-    covariance = LabelCovariance.dense(0.7 * np.eye(40) + 0.3) if coupled else None
-    solver, tol = DualCoordinateAscent(1e-4, 1000), 1e-4
-    whole, _ = solver.solve(_dual(covariance=covariance, dtype=dtype))
-    seen = []
-    _, state = solver.solve(
-        _dual(covariance=covariance, dtype=dtype),
-        on_check=lambda record, _: seen.append(record) or len(seen) > stop,
-    )
-    taken_up = SweepState.from_plain(state.to_plain())
-    again, _ = solver.solve(_dual(covariance=covariance, dtype=dtype), taken_up)
-    assert again.gap <= tol
-    assert [record[2:] for record in again.trace] == [record[2:] for record in whole.trace]
-    for ours, theirs in zip(again.answer, whole.answer, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.parametrize("coupled", [False, True])

@@ -1,4 +1,4 @@
-"""Newton's method: optima, certificates, groups, and the ways a fit ends."""
+"""Newton's method: optima, certificates, groups, the ways a fit ends, and its line search."""
 
 from types import SimpleNamespace
 
@@ -17,8 +17,14 @@ from labelweave.problems.coupled_gram import CoupledGram, GramTerm
 from labelweave.problems.kernel_likelihood import KernelLikelihood
 from labelweave.problems.losses import EntrywiseLoss, SoftmaxLoss
 from labelweave.solvers import Status
-from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
-from labelweave.solvers.newton_system import ExactDirections, FunctionGradients, NewtonSystem, _Iteration
+from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState, search_along
+from labelweave.solvers.newton_system import (
+    ExactDirections,
+    FunctionGradients,
+    NewtonPoint,
+    NewtonSystem,
+    _Iteration,
+)
 from labelweave.solvers.symmetrized_gradients import SymmetrizedGradients
 from reference.newton_twins import LogisticTwin, SoftmaxTwin, objective, optimum, prior
 
@@ -234,16 +240,6 @@ def test_the_limit_of_steps_is_kept_and_told():
     assert "max_iter" in result.status.value
 
 
-def test_a_true_answer_of_the_callback_ends_the_fit():
-    records = []
-    result, _ = NewtonConjugateGradient(1e-12, 50).solve(
-        _simple(), on_check=lambda record, _: records.append(record) or len(records) > 2
-    )
-    assert result.status is Status.INTERRUPTED
-    assert [record.iteration for record in records] == [0, 1, 2]
-    assert [record.iteration for record in result.trace] == [0, 1, 2, 2]
-
-
 @pytest.mark.parametrize("at", [0, 1, 2])
 def test_an_interrupt_keeps_the_best_point_and_its_certificate(at):
     def stop(record, _):
@@ -433,3 +429,76 @@ def test_a_preconditioner_is_used_from_the_first_direction():
     np.testing.assert_allclose(gradients.direction, expected[0], atol=1e-12)
     np.testing.assert_allclose(gradients.along, expected[1], atol=1e-12)
     assert np.abs(gradients.direction - plain).max() > 1e-3
+
+
+ROWS, CLASSES, FITS = 20, 3, 3
+RANDOM = np.random.default_rng(0)
+EVERY = np.arange(FITS)
+
+
+def _searched(scale, intercept_variance=0.1):
+    factor = RANDOM.normal(size=(ROWS, ROWS))
+    K = scale * factor @ factor.T / ROWS
+    terms = [GramTerm(StoredGram(K, Workers()), LabelCovariance.identity(CLASSES))]
+    gram = CoupledGram(terms, intercept_variance, Workers(), is_separate=False)
+    problem = KernelLikelihood(
+        gram, SoftmaxLoss(RANDOM.integers(0, CLASSES, ROWS), CLASSES, np.ones((ROWS, FITS))), 0, 0
+    )
+    dual = 0.1 * RANDOM.normal(size=problem.shape)
+    scores = problem.product(dual, EVERY)
+    losses, residual, curvature = problem.evaluate(scores, EVERY)
+    residual -= dual
+    values = losses + np.einsum("ngc,ngc->g", dual, scores) / 2
+    point = NewtonPoint(dual, scores, residual, problem.product(residual, EVERY), values)
+    return NewtonSystem(problem, curvature, EVERY), point
+
+
+def _objective(system, point, direction, along, lengths):
+    """Give values and derivatives at some lengths, from the definition."""
+    t = np.asarray(lengths)[:, None]
+    dual, scores = point.dual + t * direction, point.scores + t * along
+    losses, residual, _ = system.problem.evaluate(scores, EVERY)
+    values = losses + np.einsum("ngc,ngc->g", dual, scores) / 2
+    return values, -np.einsum("ngc,ngc->g", residual - dual, along)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("factor", [1e-3, 1.0, 1e3, 1e6])
+def test_lengths_come_close_to_the_least_value(scale, factor):
+    system, point = _searched(scale)
+    direction = factor * point.residual
+    along = factor * point.image
+    lengths = search_along(system, point, direction, along)
+    values, slopes = _objective(system, point, direction, along, lengths)
+    before = np.einsum("ngc,ngc->g", point.residual, along)
+    assert (lengths > 0).all()
+    assert (values < point.values).all()
+    assert ((np.abs(slopes) <= 0.25 * before + 1e-9) | (lengths >= 16)).all()
+
+
+def test_groups_have_lengths_of_their_own():
+    system, point = _searched(1.0)
+    factors = np.array([1e-2, 1.0, 1e2])[:, None]
+    lengths = search_along(system, point, factors * point.residual, factors * point.image)
+    assert lengths[0] > lengths[1] > lengths[2] > 0
+
+
+def test_directions_that_do_not_descend_have_no_length():
+    system, point = _searched(1.0)
+    signs = np.array([1.0, -1.0, 0.0])[:, None]
+    lengths = search_along(system, point, signs * point.residual, signs * point.image)
+    assert lengths[0] > 0
+    assert list(lengths[1:]) == [0.0, 0.0]
+
+
+def test_whole_steps_are_kept_where_they_are_good():
+    system, point = _searched(1e-4, 0.0)  # the penalty rules, and the objective is all but quadratic
+    assert list(search_along(system, point, point.residual, point.image)) == [1.0] * FITS
+
+
+def test_directions_too_long_for_numbers_are_cut():
+    system, point = _searched(1.0)
+    lengths = search_along(system, point, 1e8 * point.residual, 1e8 * point.image)
+    values, _ = _objective(system, point, 1e8 * point.residual, 1e8 * point.image, lengths)
+    assert (lengths > 0).all()
+    assert (values < point.values).all()

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
 
 from labelweave.solvers import Status, WorkingSetAscent
-from labelweave.solvers.working_set_ascent import WorkingSetState
 from reference import working_set_twin as twin
 
 
@@ -251,13 +250,6 @@ def test_the_iteration_limit_ends_with_a_certificate():
     assert result.gap > 1e-12
 
 
-def test_a_check_can_stop_the_run():
-    dual = _dual(11, n=60)
-    result, _ = WorkingSetAscent(1e-12, 1000).solve(dual, on_check=lambda record, _: record.gap < 0.1)
-    assert result.status is Status.INTERRUPTED
-    assert 1e-12 < result.gap < 0.1
-
-
 def test_an_interruption_within_a_visit_ends_with_a_certificate():
     dual = _dual(12, n=60)
     row = dual.kernel_row
@@ -289,18 +281,6 @@ def test_nothing_observed_is_solved_at_once():
     assert result.converged
     assert result.n_iter == 1
     assert dual.asked == []
-
-
-@pytest.mark.parametrize("stop", [1, 3])
-def test_a_run_that_is_stopped_and_goes_on_gives_the_same_bits(stop):
-    whole, _ = WorkingSetAscent(1e-8, 2000).solve(_dual(15, n=60))
-    dual = _dual(15, n=60)
-    _, state = WorkingSetAscent(1e-8, 2000).solve(dual, on_check=lambda record, _: record.iteration == stop)
-    again, _ = WorkingSetAscent(1e-8, 2000).solve(
-        _dual(15, n=60), WorkingSetState.from_plain(state.to_plain())
-    )
-    assert [record[2:] for record in again.trace] == [record[2:] for record in whole.trace]
-    np.testing.assert_array_equal(again.answer.boxed, whole.answer.boxed)
 
 
 def test_the_trace_tells_the_share_of_variables_that_moved():
