@@ -113,7 +113,7 @@ def test_inspect_and_report_name_all_layers(run, files, tmp_path):
     assert "for:" in run("inspect", "m.lw", "--label", "l2").out
     run("report", "m.lw", "other.arff", "--out", "r.html", "-q")
     html = (tmp_path / "r.html").read_text(encoding="utf-8")
-    for words in (names, "level = 0.3", "min_positives = 9", "For rows like the 60", "False negatives"):
+    for words in (names, "level=0.3", "min_positives=9", "for rows like the 60", "False negatives"):
         assert words in html
 
 

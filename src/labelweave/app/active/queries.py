@@ -14,6 +14,7 @@ from labelweave.app.active.pool import Pool, label_correlations, read_pool
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.foundation.arrays import numbers_of
+from labelweave.foundation.frames import column_labels
 from labelweave.labels.label_names import columns_by_name, rows_by_name
 
 Strategy = Literal["expected_error", "uncertainty", "random"]
@@ -161,7 +162,8 @@ def _read_costs(cost: Any, pool: Pool) -> RowsByLabels:
     if cost is None:
         return np.ones(shape)
     names = [str(name) for name in (range(shape[1]) if pool.names is None else pool.names)]
-    in_order = (columns_by_name if np.ndim(cost) == 2 else rows_by_name)(cost, names, "cost")
+    by_name = rows_by_name if column_labels(cost) is None else columns_by_name
+    in_order = by_name(cost, names, "cost")
     costs = numbers_of(in_order, "cost").astype(np.float64)
     if costs.shape not in ((pool.n_rows, shape[1]), shape[1:]):
         wanted = f"({shape[1]},) or ({pool.n_rows}, {shape[1]})"
