@@ -197,6 +197,7 @@ def _exact_cases() -> dict[str, tuple[Any, str, Any]]:
         Taxonomy,
     )
     from labelweave import LowRankClassifier as LowRank
+    from labelweave import TunedThresholdClassifier as Tuned
     from labelweave.features.kernels import LinearKernel, PolynomialKernel
 
     Y, missing, classes = DATA["Y"], DATA["missing"], DATA["classes"]
@@ -232,8 +233,8 @@ def _exact_cases() -> dict[str, tuple[Any, str, Any]]:
         "margin_taxonomy": (margin(label_covariance=tree), "X", _labels(Y)),
         "margin_taxonomy_covariance": (margin(label_covariance=tree_prior), "X", _labels(missing)),
         "margin_threshold_number": (margin(threshold=0.25), "X", Y),
-        "margin_threshold_f1": (margin(threshold="f1", **held), "X", Y),
-        "margin_threshold_macro_f1": (margin(threshold="macro_f1", **held), "X", Y),
+        "margin_threshold_f1": (Tuned(margin(), scope="global", **held), "X", Y),
+        "margin_threshold_macro_f1": (Tuned(margin(), "macro_f1", **held), "X", Y),
         "margin_polynomial": (margin(**powers), "X", Y),
         "margin_polynomial_working_set": (margin(**powers, solver="working_set"), "X", Y),
         "margin_precomputed": (margin(kernel="precomputed"), "gram", Y),
@@ -252,7 +253,7 @@ def _exact_cases() -> dict[str, tuple[Any, str, Any]]:
         "low_rank_frames": (LowRank(2), "frame", _labels(missing)),
         "low_rank_binary": (LowRank(1), "X", Y[:, 0]),
         "low_rank_multiclass": (LowRank(2), "X", classes),
-        "low_rank_threshold": (LowRank(2, threshold="macro_f1", **held), "X", Y),
+        "low_rank_threshold": (Tuned(LowRank(2), "macro_f1", **held), "X", Y),
         "low_rank_precomputed": (LowRank(2, kernel="precomputed"), "gram", Y),
         "low_rank_polynomial": (LowRank(2, **powers), "X", Y),
         "low_rank_float32": (LowRank(2, "logistic", precision="float32"), "X", Y),
@@ -278,6 +279,7 @@ def _other_cases() -> dict[str, tuple[Any, str, Any]]:
     from labelweave import BinaryRelevance, LabelGraphClassifier, MaxMarginClassifier
     from labelweave import LowRankClassifier as LowRank
     from labelweave import LowRankClassifierCV as LowRankCV
+    from labelweave import TunedThresholdClassifier as Tuned
     from labelweave.features.kernels import ConstantKernel, LaplacianKernel, LinearKernel, RBFKernel
 
     Y, missing, margin = DATA["Y"], DATA["missing"], MaxMarginClassifier
@@ -290,7 +292,7 @@ def _other_cases() -> dict[str, tuple[Any, str, Any]]:
             "margin_rbf": (margin(**rbf), "X", Y),
             "margin_rbf_sparse": (margin(**rbf, gamma=0.1), "sparse", sp.csr_array(Y)),
             "margin_rbf_covariance": (margin(**rbf, label_covariance=dense_prior), "X", _labels(missing)),
-            "margin_rbf_threshold": (margin(**rbf, threshold="f1", **held), "near", Y),
+            "margin_rbf_threshold": (Tuned(margin(**rbf), scope="global", **held), "near", Y),
             "margin_rbf_block_ascent": (margin(**rbf, solver="block_ascent"), "near", DATA["classes"]),
             "margin_cosine": (margin(kernel="cosine"), "X", Y),
             "margin_laplacian": (margin(kernel="laplacian", gamma="auto"), "near", Y),
@@ -313,13 +315,13 @@ def _other_cases() -> dict[str, tuple[Any, str, Any]]:
 def _logistic_cases(learned: dict[str, Any], several: Any) -> dict[str, tuple[Any, str, Any]]:
     from labelweave import KernelLogisticClassifier as Logistic
     from labelweave import LabelCovariance, Taxonomy
+    from labelweave import TunedThresholdClassifier as Tuned
 
     Y, classes, fixed = DATA["Y"], DATA["classes"], {"hyperparameters": "fixed"}
     tree, dense_prior = Taxonomy.from_nested(TREE), 0.5 + np.eye(4)
     partly = np.where(np.arange(FITTED) % 7 == 0, "left", classes)
     unknown = np.where(np.arange(FITTED) % 5 == 0, None, classes)
     least, parent = {"decision": "least_expected_loss"}, {"decision": "best_parent"}
-    tuned = {"threshold": "macro_f1", "validation_fraction": 0.3}
     models = {
         "flat": (Logistic(**fixed), "X", classes),
         "flat_learned": (Logistic(**learned), "near", classes),
@@ -343,7 +345,7 @@ def _logistic_cases(learned: dict[str, Any], several: Any) -> dict[str, tuple[An
         "learning_rows": (Logistic(**learned, learning_rows=20), "near", classes),
         "exact": (Logistic(solver="exact", **fixed), "X", classes),
         "labels": (Logistic(**fixed), "X", DATA["missing"]),
-        "labels_learned": (Logistic(**learned, **tuned), "near", Y),
+        "labels_learned": (Tuned(Logistic(**learned), "macro_f1", validation_fraction=0.3), "near", Y),
         "labels_named": (
             Logistic(label_covariance=LabelCovariance.from_labels(Y), **fixed),
             "frame",

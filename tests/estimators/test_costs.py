@@ -13,7 +13,6 @@ from labelweave import (
     LabelGraphClassifier,
     LabelTreeClassifier,
     MaxMarginClassifier,
-    costs,
 )
 from labelweave.datasets import make_text_like
 from labelweave.estimators.label_graph.fit import GraphFit
@@ -21,6 +20,7 @@ from labelweave.estimators.label_tree import classifier
 from labelweave.estimators.label_tree.fit import TreeSettings
 from labelweave.estimators.max_margin import fit
 from labelweave.features.gram import choose
+from labelweave.foundation import costs
 from labelweave.inference.map import MapInference
 from labelweave.inference.map.plan import component_orders, expected_seconds
 from labelweave.labels import CliqueGraph
