@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from labelweave.app.cli.model_table import CHOOSING, MODELS, class_of
+from labelweave.app.cli.model_flags import CHOOSING, MODELS, class_of
 
 PLACE = Path(__file__).parents[1] / "src" / "labelweave" / "app" / "cli" / "model_flags.json"
 _FLAGS = {"n_jobs": "jobs", "random_state": "seed", "fit_intercept": "no_intercept"}
@@ -30,7 +30,7 @@ _ROLES = re.compile(r":\w+:`([^`]*)`|``")
 
 
 def described() -> dict[str, Any]:
-    """Give every flag with the models that have it, and every other parameter with its models."""
+    """Find every flag with the models that have it, and every other parameter with its models."""
     flags: dict[str, dict[str, Any]] = {}
     objects: dict[str, list[str]] = {}
     for model in MODELS:
@@ -45,15 +45,16 @@ def described() -> dict[str, Any]:
 
 
 def written(found: dict[str, Any]) -> str:
-    """Write it as JSON, a line a parameter."""
-    lines = [
-        f"  {json.dumps(flag)}: {{\n"
-        + ",\n".join(f"   {json.dumps(model)}: {json.dumps(one)}" for model, one in owners.items())
-        + "\n  }"
-        for flag, owners in found["flags"].items()
-    ]
+    """Write it as JSON, a line for the models that say the same of a flag."""
+    flags = []
+    for flag, owners in found["flags"].items():
+        alike: dict[str, list[str]] = {}
+        for model, one in owners.items():
+            alike.setdefault(json.dumps(one), []).append(model)
+        lines = [f'   {{"models": {json.dumps(models)}, {one[1:]}' for one, models in alike.items()]
+        flags.append(f"  {json.dumps(flag)}: [\n" + ",\n".join(lines) + "]")
     objects = json.dumps(found["objects"])
-    return '{\n "flags": {\n' + ",\n".join(lines) + "\n },\n" + f' "objects": {objects}\n}}\n'
+    return '{\n "flags": {\n' + ",\n".join(flags) + "\n },\n" + f' "objects": {objects}\n}}\n'
 
 
 def _parameters_of(model: str) -> Iterator[dict[str, Any]]:

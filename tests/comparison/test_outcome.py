@@ -62,3 +62,27 @@ def test_names_of_models():
     ):
         with pytest.raises(error, match=words):
             named_models(given)
+
+
+def test_the_interval_of_a_mean_is_the_difference_to_nothing():
+    values = {
+        name: {"micro_f1": np.array(part)} for name, part in {"a": [0.2, 0.4, 0.5], "b": [0.0] * 3}.items()
+    }
+    found = Comparison(values, 0.5, "b")
+    assert found.interval("a", "micro_f1") == found.difference("a", "micro_f1")
+    with pytest.raises(ValueError, match="level is 2"):
+        found.interval("a", "micro_f1", 2)
+
+
+@pytest.mark.parametrize("n_models", [1, 3, 8])
+def test_comparisons_fit_into_80_columns(n_models):
+    rng = np.random.default_rng(0)
+    names = ["max-margin, calibrated, conformal", *(f"binary-relevance {k}" for k in range(n_models))]
+    metrics = ("label_ranking_average_precision", "micro_f1")
+    values = {name: {metric: rng.random(5) / 1000 for metric in metrics} for name in names}
+    out = repr(Comparison(values, 0.25, names[0]))
+    assert max(map(len, out.splitlines())) <= 80
+    assert out.count("label_ranking_average_precision") == out.count("metric ") >= 1
+    assert all(f"{k}" in out for k in range(n_models))
+    assert "…" not in out  # nothing is cut
+    assert " ".join(out.split()).endswith("conformal, * where it leaves out 0")

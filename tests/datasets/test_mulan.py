@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelweave.datasets import DataFileError, LabeledData, read_mulan, write_mulan
+from labelweave.datasets import DataFileError, LabeledData, read_any, read_mulan, write_mulan
 from labelweave.labels import LabelMatrix
 
 FILES = settings(max_examples=40)
@@ -324,3 +324,11 @@ def test_names_that_cannot_be_written(tmp_path, name):
     with pytest.raises(ValueError, match="name"):
         write_mulan(data, tmp_path / "t.arff", tmp_path / "t.xml")
     assert not list(tmp_path.iterdir())
+
+
+def test_the_xml_file_of_a_sparse_file_is_found(tmp_path):
+    arff = "@relation r\n@attribute f numeric\n@attribute y {0,1}\n@attribute z {0,1}\n@data\n1,1,0\n3,0,1\n"
+    (tmp_path / "r.xml").write_text('<labels><label name="y"/><label name="z"/></labels>')
+    for name in ("r-sparse.arff", "r-sparse-train.arff", "r-test-sparse.arff"):
+        (tmp_path / name).write_text(arff)
+        assert list(read_any(tmp_path / name).label_names) == ["y", "z"]

@@ -232,7 +232,7 @@ def test_adjacent_numbers_are_told_apart():
     ("arguments", "message"),
     [
         ({"objective": "f1"}, "objective is 'f1'; it must be one of 'micro_f1'"),
-        ({"objective": "recall"}, "target is None; the objective 'recall' needs one above 0"),
+        ({"objective": "recall"}, "no target is given; the objective 'recall' needs one above 0"),
         ({"objective": "precision", "target": 1.5}, "target is 1.5; the objective 'precision'"),
         ({"target": 0.5}, "target=0.5 is for the objectives 'precision' and 'recall'"),
         ({"scope": "row"}, "scope is 'row'; it must be 'label' or 'global'"),

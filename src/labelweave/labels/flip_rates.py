@@ -56,7 +56,8 @@ def read_flip_rates(given: Any, names: Sequence[str]) -> tuple[Array, Array]:
         given = given.missed, given.false
     if given is not None and not (isinstance(given, (tuple, list)) and len(given) == 2):
         raise ParameterError(
-            "`flip_rates` needs to be a pair (missed, false) of shares, one number or one a label each."
+            "`flip_rates` needs to be a pair (missed, false) of shares, one number or one a label each, such "
+            "as `flip_rates=(0.1, 0.02)`."
         )
     missed, false = (_read_rate(one, names) for one in given or (None, None))
     if (np.nan_to_num(missed) + np.nan_to_num(false) >= 1.0).any():

@@ -2,45 +2,18 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
-import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from labelweave.app.cli.program import main
-from labelweave.datasets import LabeledData, make_text_like, write_mulan, write_svmlight, write_xmc
-from labelweave.labels import LabelMatrix
-
-TABLE = """package,description,section,size,tags
-p0,a game of chess,games,3,"game,x11"
-p1,a game of cards,games,4,game
-p2,a web server,net,10,"net,daemon"
-p3,a mail server,net,12,"net,daemon"
-p4,chess for the web,games,5,"game,net"
-p5,a daemon,net,2,?
-"""
-TABLE_FLAGS = {
-    "--text": "description",
-    "--categorical": "section",
-    "--labels": "tags",
-    "--label-separator": ",",
-    "--id": "package",
-}
+from commands import TABLE, TABLE_FLAGS, invoke, split, things, write_matrix_files
+from labelweave.datasets import LabeledData, make_text_like
 
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Run a command in an empty folder that holds ``a.csv``; give code, out and err."""
+    """Run a command in an empty folder that holds ``a.csv``."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.csv").write_text(TABLE)
-
-    def call(*words, code=0):
-        result = CliRunner().invoke(main, [str(word) for word in words], catch_exceptions=False)
-        assert result.exit_code == code, result.output
-        return SimpleNamespace(out=result.stdout, err=result.stderr)
-
-    return call
+    return lambda *words, code=0: invoke(words, code)
 
 
 @pytest.fixture
@@ -49,7 +22,7 @@ def fit_table(run):
     flags = [word for pair in TABLE_FLAGS.items() for word in pair]
 
     def call(*words, code=0):
-        return run("fit", "a.csv", "--model", "max-margin", *flags, "--out", "m.lw", *words, code=code)
+        return run("fit a.csv --model max-margin --out m.lw", *flags, *split(words), code=code)
 
     return call
 
@@ -69,32 +42,7 @@ def rows():
 @pytest.fixture
 def matrix_files(rows, run, tmp_path):
     """The same rows in three formats."""
-    Y = LabelMatrix(rows.Y.positives, None, [f"l{k}" for k in range(rows.Y.n_labels)])
-    named = LabeledData(rows.X, Y, np.array([f"f{j}" for j in range(rows.X.shape[1])]))
-    write_mulan(named, tmp_path / "d.arff", tmp_path / "d.xml")
-    write_xmc(rows, tmp_path / "d.txt")
-    write_svmlight(rows, tmp_path / "d.svm")
-    return {"mulan": "d.arff", "xmc": "d.txt", "svmlight": "d.svm"}
-
-
-THINGS = {
-    "fruit/apple": "red sweet tree crunchy",
-    "fruit/pear": "green sweet tree soft",
-    "animal/dog": "bark fur tail loyal",
-    "animal/cat": "purr fur tail sleepy",
-    "rock": "hard grey heavy",
-}
-
-
-def things(n_rows, seed=0, *, paths=True, partial=0):
-    """Write a table of things with one class a row; of the first ``partial`` ones less is known."""
-    rng, lines = np.random.default_rng(seed), ["id,text,kind"]
-    for row in range(n_rows):
-        kind = list(THINGS)[row % len(THINGS)]
-        words = " ".join(rng.choice(THINGS[kind].split(), 3))
-        known = ["", "?", kind.split("/")[0]][row % 3] if row < partial else kind
-        lines.append(f"r{row},a {words} thing,{known if paths else known.split('/')[-1]}")
-    return "\n".join(lines) + "\n"
+    return write_matrix_files(rows, tmp_path)
 
 
 @pytest.fixture
@@ -102,20 +50,5 @@ def fit_things(run, tmp_path):
     """Fit classes to ``things.csv``, with more flags; the model goes to ``m.lw``, ``test.csv`` is there."""
     (tmp_path / "things.csv").write_text(things(60, partial=6))
     (tmp_path / "test.csv").write_text(things(30, 1))
-    flags = [
-        "--model",
-        "kernel-logistic",
-        "--text",
-        "text",
-        "--labels",
-        "kind",
-        "--id",
-        "id",
-        "--out",
-        "m.lw",
-    ]
-
-    def call(*words, code=0):
-        return run("fit", "things.csv", *flags, *words, code=code)
-
-    return call
+    fit = "fit things.csv --model kernel-logistic --text text --labels kind --id id --out m.lw"
+    return lambda *words, code=0: run(fit, *split(words), code=code)

@@ -57,29 +57,7 @@ def test_relations_of_labels_are_read(run, matrix_files, tmp_path):
 def test_tables_and_forgotten_labels(run):
     table = ("--text", "description", "--labels", "tags", "--label-separator", ",", "--id", "package")
     words = ("audit", "a.csv", *table, "--forgotten", "--top", 4, "--output-format", "jsonl", "-q")
-    records = [json.loads(line) for line in run(*words).out.splitlines()]
+    records = run(*words).records
     assert not any(one["recorded"] for one in records)
     assert all(one["id"].startswith("p") for one in records)
     assert "p5" not in {one["id"] for one in records}  # whose tags nobody knows
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("a.csv",), "--labels"),
-        (("nowhere.arff",), "nowhere.arff"),
-        (("d.arff", "--top", -1), "--top"),
-        (("d.arff", "--missed", 1.5), "--missed"),
-        (("d.arff", "--missed", 0.6, "--false", 0.5), "--missed and --false add up to 1"),
-        (("none.arff", "--missed", "nan"), "'--missed': nan is no number"),
-        (("none.arff", "--time-budget", "nan"), "'--time-budget': nan is no number"),
-        (("d.arff", "--forgotten", "--false", 0.5), "--forgotten"),
-        (("d.arff", "--out", "no/where.csv"), "directory"),
-        (("d.arff", "--out", "w.xlsx"), "xlsx"),
-    ],
-)
-def test_nonsense_is_one_sentence(run, matrix_files, words, said):
-    done = run("audit", *words, code=2)
-    assert said in done.err
-    assert done.err.strip().count("\n") == 0
-    assert "Traceback" not in done.err

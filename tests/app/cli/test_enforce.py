@@ -30,27 +30,27 @@ def genes(tmp_path, run):
 def test_predictions_obey_the_hierarchy_of_the_data(run, genes, words, how):
     if not words and how != "max":
         pytest.skip("one model is enough")
-    done = run("fit", "go.arff", "--enforce", how, "--out", "m.lw", *words)
+    done = run("fit go.arff --enforce", how, "--out", "m.lw", *words)
     assert "decides   HierarchicalClassifier: a hierarchy of 5 nodes" in done.err
     graph, model = read_any("go.arff").taxonomy, labelweave.load("m.lw")
     assert model.taxonomy_ == graph
-    for line in run("predict", "m.lw", "go.arff").out.splitlines():
+    for line in run("predict m.lw go.arff").out.splitlines():
         labels = {entry["label"] for entry in json.loads(line)["labels"]}
         assert all(set(graph.ancestors(label)) <= labels for label in labels)
-    assert json.loads(run("evaluate", "m.lw", "go.arff", "--json").out)["micro_f1"] > 0.5
-    assert "HierarchicalClassifier" in run("inspect", "m.lw").out
+    assert run("evaluate m.lw go.arff --json").json["micro_f1"] > 0.5
+    assert "HierarchicalClassifier" in run("inspect m.lw").out
 
 
 def tuned(run):
     """Fit a model whose thresholds stand around the hierarchy; give the hierarchy."""
     words = ("--model", "max-margin", "--enforce", "max", "--tune-threshold", "macro_f1")
-    run("fit", "go.arff", *words, "--out", "m.lw")
+    run("fit go.arff", *words, "--out", "m.lw")
     return read_any("go.arff").taxonomy
 
 
 def test_thresholds_around_a_hierarchy(run, genes):
     graph = tuned(run)
-    for line in run("predict", "m.lw", "go.arff").out.splitlines():
+    for line in run("predict m.lw go.arff").out.splitlines():
         labels = {entry["label"] for entry in json.loads(line)["labels"]}
         assert all(set(graph.ancestors(label)) <= labels for label in labels)
 
@@ -67,66 +67,35 @@ def test_a_taxonomy_from_a_file(run, tmp_path):
 
 
 def test_a_fitted_model_is_put_in(run, genes):
-    run("fit", "go.arff", "--model", "max-margin", "--out", "m.lw")
-    run("decide", "m.lw", "go.arff", "--enforce", "max", "--out", "h.lw")
+    run("fit go.arff --model max-margin --out m.lw")
+    run("decide m.lw go.arff --enforce max --out h.lw")
     assert type(labelweave.load("h.lw")).__name__ == "HierarchicalClassifier"
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        ("min", "enforce"),
-        ("max,deep=1", "is not understood"),
-        ("max,incomplete=3", "incomplete"),
-        ("max,taxonomy=none.csv", "no such file"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(run, genes, value, words):
-    done = run("fit", "go.arff", "--model", "max-margin", "--enforce", value, "--out", "m.lw", code=2)
-    assert words in done.err
-    assert "Traceback" not in done.err
 
 
 def test_closed_sets_and_most_specific_terms(run, genes):
     graph = tuned(run)
 
     def terms(*flags):
-        lines = run("predict", "m.lw", "go.arff", *flags).out.splitlines()
+        lines = run("predict m.lw go.arff", *flags).out.splitlines()
         return [{entry["label"] for entry in json.loads(line)["labels"]} for line in lines]
 
     for whole, specific in zip(terms(), terms("--terms", "specific"), strict=True):
         assert specific == whole - {up for label in whole for up in graph.ancestors(label)}
     assert terms("--terms", "closed") == terms()
     assert max(map(len, terms("--terms", "specific", "--top", "1"))) == 1
-    refused = run("predict", "m.lw", "go.arff", "--terms", "closed", "--top", "1", code=2)
+    refused = run("predict m.lw go.arff --terms closed --top 1", code=2)
     assert "--terms closed adds labels" in refused.err
 
 
-def test_terms_need_a_hierarchy(run, genes):
-    run("fit", "go.arff", "--model", "max-margin", "--out", "m.lw")
-    refused = run("predict", "m.lw", "go.arff", "--terms", "specific", code=2)
-    assert "--terms needs a hierarchy" in refused.err
-
-
 def test_rows_on_several_paths_have_labels_with_the_prior_of_the_data(run, genes):
-    done = run("fit", "go.arff", "--model", "kernel-logistic", "--data-taxonomy", "--out", "m.lw")
+    done = run("fit go.arff --model kernel-logistic --data-taxonomy --out m.lw")
     assert "classes with several parents; every class is a label with a logistic loss" in done.err
     assert labelweave.load("m.lw").taxonomy_ == read_any("go.arff").taxonomy
     rows = [f"{k % 5}.0,{k % 3}.0,{'a/b@c' if k % 2 else 'a'}\n" for k in range(20)]
     with open("tree.arff", "w") as file:
         file.write(_HEAD.format("a,a/b,c") + "".join(rows))
-    done = run("fit", "tree.arff", "--model", "kernel-logistic", "--data-taxonomy", "--out", "m.lw")
+    done = run("fit tree.arff --model kernel-logistic --data-taxonomy --out m.lw")
     assert "has two most specific nodes" in done.err
     assert "every class is a label" in done.err
-    refused = run(
-        "fit",
-        "tree.arff",
-        "--model",
-        "kernel-logistic",
-        "--data-taxonomy",
-        "--one-class",
-        "--out",
-        "m.lw",
-        code=2,
-    )
+    refused = run("fit tree.arff --model kernel-logistic --data-taxonomy --one-class --out m.lw", code=2)
     assert "one path of the taxonomy" in refused.err

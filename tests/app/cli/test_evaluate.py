@@ -1,12 +1,14 @@
+"""``labelweave evaluate`` and ``report``."""
+
 from __future__ import annotations
 
 import csv
-import json
+from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 import labelweave
+from labelweave.app.cli import messages
 from labelweave.datasets import read_any
 from labelweave.metrics import score_table
 
@@ -15,7 +17,7 @@ from labelweave.metrics import score_table
 def test_metrics_are_those_of_the_library(run, matrix_files, format):
     file = matrix_files[format]
     run("fit", file, "--model", "max-margin", "--out", "m.lw", "-q")
-    found = json.loads(run("evaluate", "m.lw", file, "--json").out)
+    found = run("evaluate m.lw", file, "--json").json
     data, model = read_any(file), labelweave.load("m.lw")
     expected = score_table(data.Y, data.X @ model.coef_.T + model.intercept_)
     assert found.pop("rows") == 60
@@ -34,7 +36,7 @@ def test_tables_need_no_flags_and_missing_labels_do_not_count(run, table_model):
 def test_other_columns_of_labels(run, table_model, tmp_path):
     (tmp_path / "t.csv").write_text("description,section,kinds\na game of chess,games,game|x11\n")
     words = ("evaluate", table_model, "t.csv", "--json", "--labels", "kinds", "--label-separator", "|")
-    assert json.loads(run(*words).out)["micro_f1"] == 1.0
+    assert run(*words).json["micro_f1"] == 1.0
 
 
 def test_unknown_labels(run, table_model, matrix_files, tmp_path):
@@ -47,52 +49,37 @@ def test_unknown_labels(run, table_model, matrix_files, tmp_path):
     assert ignored.out == run("evaluate", table_model, "a.csv").out
     named = "passed over 1 label that the model does not know, with 1 positive: 'toy' (1)."
     assert named in ignored.err
-    run("fit", "d.arff", "--model", "max-margin", "--out", "d.lw", "-q")
+    run("fit d.arff --model max-margin --out d.lw -q")
     for name in ("d.arff", "d.xml"):
         (tmp_path / name).write_text((tmp_path / name).read_text().replace("l0", "new"))
-    assert (
-        "The label 'new' is unknown to the model (1 of 5 are)"
-        in run("evaluate", "d.lw", "d.arff", code=2).err
-    )
-    done = run("evaluate", "d.lw", "d.arff", "--ignore-unknown-labels", "--json")
-    assert json.loads(done.out)["labels"] == 4
+    assert "The label 'new' is unknown to the model (1 of 5 are)" in run("evaluate d.lw d.arff", code=2).err
+    done = run("evaluate d.lw d.arff --ignore-unknown-labels --json")
+    assert done.json["labels"] == 4
     assert "1 of the model's 5 labels are not in the data" in done.err
     assert "passed over 1 label that the model does not know" in done.err
     assert "'new' (" in done.err
 
 
 def test_features_of_svmlight_files_count_as_in_the_training_file(run, matrix_files, tmp_path):
-    run("fit", "d.svm", "--model", "max-margin", "--out", "d.lw", "-q")
+    run("fit d.svm --model max-margin --out d.lw -q")
     rows = [line for line in (tmp_path / "d.svm").read_text().splitlines() if " 0:" not in line]
     (tmp_path / "t.svm").write_text("\n".join(rows) + "\n")
-    found = {words: run("evaluate", "d.lw", "t.svm", "--json", *words) for words in ((), ("--zero-based",))}
+    found = {words: run("evaluate d.lw t.svm --json", *words) for words in ((), ("--zero-based",))}
     assert found[()].out == found["--zero-based",].out
-    assert run("evaluate", "d.lw", "t.svm", "--json", "--one-based").out != found[()].out
+    assert run("evaluate d.lw t.svm --json --one-based").out != found[()].out
     model = labelweave.load("d.lw")
     del model.first_feature_  # as in earlier files
     model.save("d.lw")
-    assert "--zero-based or --one-based" in run("evaluate", "d.lw", "t.svm").err
+    assert "--zero-based or --one-based" in run("evaluate d.lw t.svm").err
 
 
 def test_labels_nobody_has_in_an_svmlight_file(run, matrix_files, tmp_path):
-    run("fit", "d.svm", "--model", "max-margin", "--out", "d.lw", "-q")
+    run("fit d.svm --model max-margin --out d.lw -q")
     (tmp_path / "t.svm").write_text("0 0:1\n0 1:1\n")
-    done = run("evaluate", "d.lw", "t.svm", "--zero-based", "--json")
-    assert json.loads(done.out)["labels"] == 5
+    done = run("evaluate d.lw t.svm --zero-based --json")
+    assert done.json["labels"] == 5
     (tmp_path / "t.svm").write_text("9 0:1\n")
-    assert "is unknown to the model" in run("evaluate", "d.lw", "t.svm", "--zero-based", code=2).err
-
-
-def test_models_of_classes(run, rows, tmp_path):
-    classes = np.arange(len(rows)) % 3
-    labelweave.MaxMarginClassifier().fit(rows.X, classes).save(tmp_path / "three.lw")
-    lines = [
-        f"{c} {' '.join(f'{j}:1' for j in np.unique(rows.X[[i]].indices))}\n" for i, c in enumerate(classes)
-    ]
-    (tmp_path / "c.svm").write_text("".join(lines))
-    found = json.loads(run("evaluate", "three.lw", "c.svm", "--zero-based", "--json").out)
-    # one class a row is predicted and one is right
-    assert found["micro_f1"] == pytest.approx(found["precision@1"])
+    assert "is unknown to the model" in run("evaluate d.lw t.svm --zero-based", code=2).err
 
 
 def test_no_labels_and_undefined_metrics(run, table_model, tmp_path):
@@ -102,14 +89,14 @@ def test_no_labels_and_undefined_metrics(run, table_model, tmp_path):
     assert "no observed entry" in run("evaluate", table_model, "n.csv", code=2).err
     (tmp_path / "n.csv").write_text("description,section,tags\nchess,games,game\n")
     assert "undefined" in run("evaluate", table_model, "n.csv").out
-    assert json.loads(run("evaluate", table_model, "n.csv", "--json").out)["auc_label"] is None
+    assert run("evaluate", table_model, "n.csv", "--json").json["auc_label"] is None
 
 
 def test_numbers_of_every_label(run, fit_table, tmp_path):
     text = (tmp_path / "a.csv").read_text()
     (tmp_path / "a.csv").write_text(text.replace('daemon"', '=daemon()"'))
     fit_table("--quiet")
-    rows = json.loads(run("evaluate", "m.lw", "a.csv", "--json").out)["per_label"]
+    rows = run("evaluate m.lw a.csv --json").json["per_label"]
     named = {row.pop("label"): row for row in rows}
     assert list(named) == ["=daemon()", "game", "net", "x11"]
     assert named["game"] == {
@@ -119,9 +106,80 @@ def test_numbers_of_every_label(run, fit_table, tmp_path):
         "found": 3,
         **dict.fromkeys(["precision", "recall", "f1", "auc"], 1.0),
     }
-    lines = list(csv.reader(run("evaluate", "m.lw", "a.csv", "--csv").out.splitlines()))
+    lines = list(csv.reader(run("evaluate m.lw a.csv --csv").out.splitlines()))
     assert lines[0] == ["label", *named["game"]]
     assert [line[0] for line in lines[1:]] == ["'=daemon()", "game", "net", "x11"]  # no formula
     (tmp_path / "n.csv").write_text("description,section,tags\nchess,games,game\n")
-    assert run("evaluate", "m.lw", "n.csv", "--csv").out.splitlines()[1].endswith(",,,,")  # not defined
-    assert "two forms" in run("evaluate", "m.lw", "a.csv", "--csv", "--json", code=2).err
+    assert run("evaluate m.lw n.csv --csv").out.splitlines()[1].endswith(",,,,")  # not defined
+    assert "two forms" in run("evaluate m.lw a.csv --csv --json", code=2).err
+
+
+def test_a_table_with_texts(run, table_model, tmp_path):
+    done = run("report", table_model, "a.csv", "--id", "package", "--out", "r.html")
+    assert "the report is in r.html" in done.err
+    html = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "<title>m.lw on a.csv</title>" in html
+    assert "Row p" in html
+    assert "chess" in html
+    assert "duality gap" in html
+    assert "labelweave" in html
+
+
+def test_matrix_files_with_names(run, matrix_files, tmp_path):
+    run("fit d.arff --model max-margin --out m.lw -q")
+    done = run("report m.lw d.arff --out r.html --title 'Mine & yours' --weakest 2 -q")
+    assert done.err == ""
+    html = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "<h1>Mine &amp; yours</h1>" in html
+    assert html.count('<details class="weak"') == 2
+    assert ">f" in html
+
+
+def test_words_that_are_no_text(run, table_model, tmp_path):
+    run("report", table_model, "a.csv", "--title", "t\udce9", "--out", "r.html")
+    assert "<title>t\\udce9</title>" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_one_class_a_row(run, fit_things, tmp_path):
+    fit_things("--class-paths --quiet")
+    run("report m.lw test.csv --out r.html")
+    html = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "The tree" in html
+    assert "Weak classes" in html
+
+
+@pytest.mark.parametrize("cells", ["tags\n", "tags\n?\n", "section\nx\n"])
+def test_data_without_labels(run, table_model, tmp_path, cells):
+    header, *rows = cells.split("\n")[:-1]
+    lines = [f"description,section,{header}", *(f"chess,games,{row}" for row in rows)]
+    (tmp_path / "n.csv").write_text("\n".join(lines).replace(",section,section", ",section") + "\n")
+    done = run("report", table_model, "n.csv", "--out", "r.html", code=2)
+    assert len(done.err.splitlines()) == 1
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_no_row_with_a_label(run, matrix_files, tmp_path):
+    run("fit d.svm --model max-margin --out m.lw -q")
+    (tmp_path / "n.svm").write_text(" 0:1\n 1:1\n")
+    done = run("report m.lw n.svm --zero-based --out r.html", code=2)
+    assert "None of the 2 rows has a label" in done.err
+
+
+def test_bad_places_and_unknown_labels(run, table_model, tmp_path):
+    done = run("report", table_model, "a.csv", "--out", "no/r.html", code=2)
+    assert "make it first" in done.err
+    assert "--out" in run("report", table_model, "a.csv", code=2).err
+    text = (tmp_path / "a.csv").read_text()
+    (tmp_path / "u.csv").write_text(text.replace("game,x11", "game,x11,toy"))
+    assert "unknown label 'toy'" in run("report", table_model, "u.csv", "--out", "r.html", code=2).err
+    run("report", table_model, "u.csv", "--out", "r.html", "--ignore-unknown-labels")
+
+
+def test_progress_is_told_after_two_seconds(capsys, monkeypatch):
+    clock = iter([0.0, 1.0, 2.5, 3.0])
+    # In place of the module: threads of other tests, such as the loop of a Dask cluster, read its clock too.
+    monkeypatch.setattr(messages, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    tell = messages.Waiting()
+    for words in ("one", "two", "three"):
+        tell(words)
+    assert capsys.readouterr().err == "labelweave: two, 2 s\n"

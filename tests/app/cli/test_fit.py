@@ -1,3 +1,5 @@
+"""``labelweave fit``: tables and other files, labels in their cells, taxonomies, thresholds, its end."""
+
 from __future__ import annotations
 
 import json
@@ -8,7 +10,7 @@ import numpy as np
 import pytest
 
 import labelweave
-from labelweave.app.cli import progress
+from labelweave.app.cli import fit_words as progress
 from labelweave.datasets import read_any
 from labelweave.estimators import TableModel
 
@@ -16,7 +18,7 @@ TREE = "parent,child\nfun,game\nsystem,net\nsystem,daemon\nlook,x11\n"
 
 
 def test_a_table_gives_a_table_model(fit_table):
-    done = fit_table("--numeric", "size", "--ngrams", 2)
+    done = fit_table("--numeric size --ngrams 2")
     assert done.out == ""
     assert "rows      6" in done.err
     assert "labels    4: " in done.err
@@ -33,12 +35,7 @@ def test_a_table_gives_a_table_model(fit_table):
     [
         (["x|y", "y|z", "x|z", "x|y|z", "x"], [], True, ["x", "y", "z"]),
         (["x|y", "y|z", "x|z", "x|y|z", "x"], ["--label-separator", "|"], False, ["x", "y", "z"]),
-        (
-            ["x|y", "y|z", "x|z", "x|y|z", "x"],
-            ["--one-class"],
-            False,
-            ["x", "x|y", "x|y|z", "x|z", "y|z"],
-        ),
+        (["x|y", "y|z", "x|z", "x|y|z", "x"], ["--one-class"], False, ["x", "x|y", "x|y|z", "x|z", "y|z"]),
         (["['x', 'y']", "['y', 'z']", "['x']", "['z']", "['x', 'z']"], [], False, ["x", "y", "z"]),
         (["Roe, Jane", "Poe, Ann", "Doe, John", "Lee, Bo", "Roe, Jane"], [], False, None),
     ],
@@ -46,9 +43,7 @@ def test_a_table_gives_a_table_model(fit_table):
 def test_cells_that_list_labels_are_cut(run, tmp_path, cells, flags, is_said, labels):
     lines = [f'w{row} w{row + 1},"{cell}"\n' for row, cell in enumerate(cells)]
     (tmp_path / "c.csv").write_text("text,kind\n" + "".join(lines))
-    said = run(
-        "fit", "c.csv", "--model", "max-margin", "--text", "text", "--labels", "kind", "--out", "m.lw", *flags
-    ).err
+    said = run("fit c.csv --model max-margin --text text --labels kind --out m.lw", *flags).err
     assert ("column 'kind' list labels, such as 'x|y', and are cut at '|'; --one-class" in said) == is_said
     names = list(labelweave.load("m.lw").label_names_)
     assert names == (sorted(set(cells)) if labels is None else labels)
@@ -63,62 +58,19 @@ def test_cells_that_list_labels_are_cut(run, tmp_path, cells, flags, is_said, la
 )
 def test_which_flag_names_the_labels_is_said(run, tmp_path, flags, words):
     (tmp_path / "c.csv").write_text("text,kind\na b,red\nb c,blue\n")
-    done = run("fit", "c.csv", *flags, "--out", "m.lw", code=2)
+    done = run("fit c.csv", *flags, "--out", "m.lw", code=2)
     assert re.search(words, done.err)
-
-
-def test_columns_are_guessed_where_none_is_given(run):
-    run(
-        "fit",
-        "a.csv",
-        "--model",
-        "max-margin",
-        "--labels",
-        "tags",
-        "--drop",
-        "package",
-        "--out",
-        "m.lw",
-        "-q",
-    )
-    assert labelweave.load("m.lw").columns_.numeric == ("size",)
 
 
 def test_one_column_a_label(run, tmp_path):
     (tmp_path / "b.jsonl").write_text('{"t": "red", "r": 1, "s": 0}\n{"t": "sea", "r": 0, "s": null}\n')
-    run(
-        "fit",
-        "b.jsonl",
-        "--model",
-        "max-margin",
-        "--text",
-        "t",
-        "--label-column",
-        "r",
-        "--label-column",
-        "s",
-        "--out",
-        "m.lw",
-    )
+    run("fit b.jsonl --model max-margin --text t --label-column r --label-column s --out m.lw")
     assert list(labelweave.load("m.lw").label_names_) == ["r", "s"]
 
 
 @pytest.mark.parametrize("format", ["mulan", "xmc", "svmlight"])
 def test_matrix_files_give_the_classifier_itself(run, matrix_files, format):
-    run(
-        "fit",
-        matrix_files[format],
-        "--model",
-        "max-margin",
-        "--out",
-        "m.lw",
-        "--C",
-        0.5,
-        "--jobs",
-        2,
-        "--no-intercept",
-        "-q",
-    )
+    run(f"fit {matrix_files[format]} --model max-margin --out m.lw --C 0.5 --jobs 2 --no-intercept -q")
     model = labelweave.load("m.lw")
     data = read_any(matrix_files[format])
     twin = labelweave.MaxMarginClassifier(C=0.5, fit_intercept=False).fit(data.X, data.Y)
@@ -145,110 +97,32 @@ def test_the_tree_of_the_data(run, tmp_path):
     (tmp_path / "h.arff").write_text(
         "@relation h\n@attribute x numeric\n@attribute class hierarchical 1,1/1,2\n@data\n1,1/1\n2,2\n"
     )
-    run("fit", "h.arff", "--model", "max-margin", "--data-taxonomy", "--out", "m.lw", "-q")
+    run("fit h.arff --model max-margin --data-taxonomy --out m.lw -q")
     covariance = labelweave.load("m.lw").label_covariance.to_dense()
     np.testing.assert_array_equal(covariance, [[1, 1, 0], [1, 2, 0], [0, 0, 1]])
 
 
 _LABELS = "daemon", "game", "net", "x11"
-
-
-@pytest.mark.parametrize(
-    ("file", "text", "flag", "message"),
-    [
-        ("t.csv", "fun,game\n", "--taxonomy", "The label 'daemon' is not in the taxonomy (3 of 4"),
-        ("t.csv", "fun\n", "--taxonomy", "t.csv:1: found 1 cells; expected a parent and a child"),
-        ("t.csv", "a,b\nb,a\n", "--taxonomy", "has a cycle"),
-        ("c.csv", ",game\ngame,1\n", "--covariance", "no row and column for the label 'daemon'"),
-        ("c.csv", ",game\ngame,x\n", "--covariance", "c.csv:2: found 'x'"),
-        ("c.csv", "\n", "--covariance", "no row and column for the label 'daemon'"),
-        ("c.csv", ";game\ngame;1\ngame;1\n", "--covariance", "c.csv:3: found the row 'game' again"),
-        (
-            "c.csv",
-            ",daemon,game,net,x11,net\n" + "".join(f"{name},1,1,1,1,1\n" for name in _LABELS),
-            "--covariance",
-            "c.csv:1: found more than one column 'net'",
-        ),
-        ("c.npy", "nonsense", "--covariance", "c.npy: found no whole array"),
-    ],
-)
-def test_wrong_files_of_label_relations(fit_table, tmp_path, file, text, flag, message):
-    (tmp_path / file).write_text(text)
-    done = fit_table(flag, file, code=2)
-    assert message in done.err
-    assert done.err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["fit", "none.csv", "--labels", "tags"], "no such file"),
-        (["fit", "a.csv"], "A table needs --labels"),
-        (["fit", "a.csv", "--labels", "x"], "no column 'x'"),
-        (["fit", "a.csv", "--labels", "tags", "--label-column", "x"], "two ways to name labels"),
-        (["fit", "a.csv", "--labels", "tags", "--xml", "x"], "--xml does not go with a table"),
-        (
-            ["fit", "a.csv", "--labels", "tags", "--C", "-1"],
-            "--C must be a float in the range (0.0, inf). Got -1.0 instead.",
-        ),
-        *(
-            (["fit", "a.csv", "--labels", "tags", "--min-df", given], "neither a count")
-            for given in ("few", "-1", "0", "0.0", "nan", "inf", "1.5", "2.0")
-        ),
-        (["fit", "a.csv", "--labels", "tags", "--data-taxonomy"], "the data hold no taxonomy"),
-        (["fit", "a.csv", "--labels", "tags", "--data-taxonomy", "--taxonomy", "x"], "both describe"),
-        (["fit", "d.svm", "--text", "x"], "--text goes with tables only"),
-        (["fit", "noise.csv", "--labels", "tags"], "noise.csv"),
-        (["fit", "noise.svm"], "noise.svm"),
-        (["fit", "empty.csv", "--labels", "tags"], "empty.csv"),
-    ],
-)
-def test_bad_input_is_one_line_and_code_2(run, tmp_path, words, message):
-    (tmp_path / "noise.csv").write_bytes(bytes(range(256)))
-    (tmp_path / "noise.svm").write_bytes(bytes(range(255, -1, -1)))
-    (tmp_path / "empty.csv").write_text("")
-    (tmp_path / "d.svm").write_text("0 0:1\n1 1:1\n")
-    done = run(*words, "--out", "m.lw", code=2)
-    assert message in done.err
-    assert done.err.count("\n") == 1
-    assert not (tmp_path / "m.lw").exists()
-
-
-def test_a_place_that_cannot_be_written_is_refused_at_once(run):
-    assert "is a directory" in run("fit", "none.csv", "--out", ".", code=2).err
-    assert "does not exist" in run("fit", "none.csv", "--out", "no/m.lw", code=2).err
+_HEAD = ",daemon,game,net,x11\n"
 
 
 def test_one_row_one_label_and_a_label_nobody_has(run, tmp_path):
     (tmp_path / "one.csv").write_text("t,y\nred rose,flower\n")
-    run("fit", "one.csv", "--model", "max-margin", "--text", "t", "--labels", "y", "--out", "m.lw")
-    found = json.loads(run("predict", "m.lw", "one.csv").out)
+    run("fit one.csv --model max-margin --text t --labels y --out m.lw")
+    found = run("predict m.lw one.csv").json
     assert [entry["label"] for entry in found["labels"]] == ["flower"]
     (tmp_path / "nobody.csv").write_text("t,a,b\nred,1,0\nsea,0,0\n")
-    run(
-        "fit",
-        "nobody.csv",
-        "--model",
-        "max-margin",
-        "--text",
-        "t",
-        "--label-column",
-        "a",
-        "--label-column",
-        "b",
-        "--out",
-        "m.lw",
-    )
-    lines = run("predict", "m.lw", "nobody.csv").out.splitlines()
+    run("fit nobody.csv --model max-margin --text t --label-column a --label-column b --out m.lw")
+    lines = run("predict m.lw nobody.csv").out.splitlines()
     assert [[entry["label"] for entry in json.loads(line)["labels"]] for line in lines] == [["a"], []]
     (tmp_path / "unseen.csv").write_text("t,a,b\nred,1,\nsea,0,?\n")
-    done = run("fit", "unseen.csv", "--model", "max-margin", "--text", "t", "--label-column", "a",
-               "--label-column", "b", "--out", "m.lw", code=2)  # fmt: skip
+    words = ["--text", "t", "--label-column", "a", "--label-column", "b", "--out", "m.lw"]
+    done = run("fit unseen.csv --model max-margin", *words, code=2)
     assert "Label 'b' has no observed entry" in done.err
 
 
 def test_too_few_rounds_are_one_plain_line(fit_table):
-    done = fit_table("--max-iter", 1, "--tol", 1e-9, "--quiet")
+    done = fit_table("--max-iter 1 --tol 1e-9 --quiet")
     assert "raise --max-iter, scale the features, or regularise more. The gap is " in done.err
     assert done.err.endswith(" after 1 rounds.\n")
     assert done.err.count("\n") == 1
@@ -256,8 +130,9 @@ def test_too_few_rounds_are_one_plain_line(fit_table):
 
 def test_an_interrupt_saves_the_best_model(fit_table, monkeypatch):
     monkeypatch.setattr(progress.GapLines, "show", lambda _: signal.raise_signal(signal.SIGINT))
-    done = fit_table("--tol", 1e-9, code=130)
-    assert "interrupted; the model so far is saved in m.lw. The fit was interrupted;" in done.err
+    done = fit_table("--tol 1e-9", code=130)
+    assert "labelweave: The fit was interrupted; the model is the best" in done.err
+    assert done.err.endswith("The model so far is saved in m.lw.\n")
     assert not labelweave.load("m.lw").classifier_.converged_
 
 
@@ -265,10 +140,7 @@ def test_an_interrupt_before_the_fit_writes_nothing(run, monkeypatch, tmp_path):
     monkeypatch.setattr(
         "labelweave.app.cli.fitting.read_training_rows", lambda *_: signal.raise_signal(signal.SIGINT)
     )
-    assert (
-        "interrupted; nothing was written"
-        in run("fit", "a.csv", "--model", "max-margin", "--out", "m.lw", code=130).err
-    )
+    assert "interrupted; nothing was written" in run("fit a.csv --model max-margin --out m.lw", code=130).err
     assert not (tmp_path / "m.lw").exists()
 
 
@@ -300,7 +172,7 @@ def test_blank_cells_of_labels_are_counted(run, matrix_files, tmp_path):
     model = labelweave.load("m.lw")
     assert model.columns_.empty_labels == "unknown"
     assert not np.array_equal(model.classifier_.coef_, weights)
-    assert "8 rows" in run("evaluate", "m.lw", "a.csv").out
+    assert "8 rows" in run("evaluate m.lw a.csv").out
     rows = [
         {"text": text, "tags": tags} for text in ("red sea", "blue sky") for tags in ([], ["a", "b"], ["a"])
     ]
@@ -309,5 +181,49 @@ def test_blank_cells_of_labels_are_counted(run, matrix_files, tmp_path):
     assert run(*words).err == ""  # an empty list says it all
     assert (
         "goes with tables only"
-        in run("fit", "d.svm", "--model", "max-margin", "--empty-labels", "none", "--out", "n.lw", code=2).err
+        in run("fit d.svm --model max-margin --empty-labels none --out n.lw", code=2).err
     )
+
+
+MODELS = pytest.mark.parametrize(
+    "words", [["max-margin"], ["max-margin", "--kernel", "rbf"], ["kernel-logistic"]]
+)
+WITHOUT_LEARNING = ["--hyperparameters", "fixed"]
+
+
+def _fit_threshold(run, words, *more, code=0):
+    fixed = WITHOUT_LEARNING if "kernel-logistic" in words else []
+    return run("fit d.txt --out m.lw --model", *words, *fixed, *more, code=code)
+
+
+@MODELS
+def test_thresholds_are_chosen_and_told(run, matrix_files, words):
+    summary = _fit_threshold(run, words, "--threshold", "macro_f1", "--validation-fraction", 0.4).err
+    model, rows = labelweave.load("m.lw"), read_any("d.txt")
+    assert len(set(model.thresholds_)) > 1
+    assert model.validation_fraction == 0.4
+    what = "probability one a label, from" if "kernel-logistic" in words else "one a label, from"
+    told = run("inspect m.lw").out
+    for text in (summary, told):
+        line = next(line for line in text.splitlines() if line.startswith("threshold"))
+        assert line.split(maxsplit=1)[1].startswith(what)
+    assert what in run("inspect m.lw --json").json["threshold"]
+    found = run("predict m.lw d.txt --top 3").records
+    best = model.predict_top(rows.X, 3)[0]
+    assert [[int(entry["label"]) for entry in row["labels"]] for row in found] == best.tolist()
+
+
+@MODELS
+def test_nothing_is_told_of_the_usual_threshold(run, matrix_files, words):
+    assert "threshold" not in _fit_threshold(run, words).err
+    assert "threshold  " not in run("inspect m.lw").out
+    usual = 0.5 if "kernel-logistic" in words else 0.0
+    np.testing.assert_array_equal(labelweave.load("m.lw").thresholds_, usual)
+
+
+def test_a_probability_is_a_threshold(run, matrix_files):
+    summary = _fit_threshold(run, ["kernel-logistic"], "--threshold", 0.3).err
+    assert "threshold probability 0.3" in summary
+    np.testing.assert_allclose(labelweave.load("m.lw").thresholds_, 0.3)
+    refused = _fit_threshold(run, ["kernel-logistic"], "--threshold", 1.5, code=2).err
+    assert "macro_f1, micro_f1 or a float in the range (0.0, 1.0). Got 1.5 instead." in refused

@@ -33,7 +33,7 @@ def _covariance(path="m.lw"):
 
 def test_a_table_gives_the_covariance_by_label_name(fit_table, tmp_path):
     (tmp_path / "b.csv").write_text(OTHER)
-    fit_table("--covariance-from", "b.csv", "-q")
+    fit_table("--covariance-from b.csv -q")
     signs = np.array([[-1, 1, -1, 1], [1, -1, 1, -1], [-1, 1, -1, -1], [-1, -1, 1, -1]])
     rarer = np.minimum((signs > 0).sum(axis=0), (signs < 0).sum(axis=0))
     trust = np.sqrt(rarer / (rarer + 5))
@@ -47,7 +47,7 @@ def test_the_same_from_one_column_a_label_with_missing_entries(run, tmp_path):
     (tmp_path / "t.csv").write_text("t,a,b\nred,1,0\nsea,0,1\n")
     (tmp_path / "u.csv").write_text("b,a\n1,1\n,0\n0,1\n1,?\n")
     words = ["--text", "t", "--label-column", "a", "--label-column", "b"]
-    run("fit", "t.csv", "--model", "max-margin", *words, "--covariance-from", "u.csv", "--out", "m.lw", "-q")
+    run("fit t.csv --model max-margin", *words, "--covariance-from", "u.csv", "--out", "m.lw", "-q")
     twin = LabelCovariance.from_labels([[1, 1], [0, np.nan], [1, 0], [np.nan, 1]])
     np.testing.assert_allclose(_covariance().to_dense(), twin.to_dense())
 
@@ -56,19 +56,7 @@ def test_the_same_from_one_column_a_label_with_missing_entries(run, tmp_path):
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_matrix_files_give_a_covariance(run, matrix_files, format, kernel):
     path = matrix_files[format]
-    run(
-        "fit",
-        path,
-        "--model",
-        "max-margin",
-        "--covariance-from",
-        path,
-        "--kernel",
-        kernel,
-        "--out",
-        "m.lw",
-        "-q",
-    )
+    run(f"fit {path} --model max-margin --covariance-from {path} --kernel {kernel} --out m.lw -q")
     data = read_any(path)
     twin = labelweave.MaxMarginClassifier(
         kernel=kernel, scaling="auto", label_covariance=LabelCovariance.from_labels(data.Y)
@@ -85,31 +73,19 @@ def test_another_format_and_another_order_of_labels(run, matrix_files, rows, tmp
     Y = LabelMatrix(rows.Y.positives[:, order], None, [f"l{k}" for k in order])
     named = LabeledData(rows.X, Y, np.array([f"g{j}" for j in range(rows.X.shape[1])]))
     write_mulan(named, tmp_path / "e.arff", tmp_path / "e.xml")
-    run("fit", "d.arff", "--model", "max-margin", "--covariance-from", "e.arff", "--out", "m.lw", "-q")
+    run("fit d.arff --model max-margin --covariance-from e.arff --out m.lw -q")
     np.testing.assert_allclose(_covariance().to_dense(), LabelCovariance.from_labels(rows.Y).to_dense())
-    run("fit", "d.txt", "--model", "max-margin", "--covariance-from", "d.svm", "--out", "m.lw", "-q")
+    run("fit d.txt --model max-margin --covariance-from d.svm --out m.lw -q")
     np.testing.assert_allclose(_covariance().to_dense(), LabelCovariance.from_labels(rows.Y).to_dense())
 
 
 def test_an_svmlight_file_need_not_mention_the_last_labels(run, matrix_files, rows, tmp_path):
     fewer = LabelMatrix(rows.Y.positives[:, :4])
     write_svmlight(LabeledData(rows.X, fewer), tmp_path / "e.svm")
-    run(
-        "fit",
-        "d.svm",
-        "--model",
-        "max-margin",
-        "--covariance-from",
-        "e.svm",
-        "--shrink",
-        0.1,
-        "--out",
-        "m.lw",
-        "-q",
-    )
+    run("fit d.svm --model max-margin --covariance-from e.svm --shrink 0.1 --out m.lw -q")
     assert _covariance().n_labels == 5
     write_xmc(LabeledData(rows.X, fewer), tmp_path / "e.txt")
-    done = run("fit", "d.txt", "--model", "max-margin", "--covariance-from", "e.txt", "--out", "m.lw", code=2)
+    done = run("fit d.txt --model max-margin --covariance-from e.txt --out m.lw", code=2)
     assert "e.txt: found labels without names, none of them '4'; expected every label of the data" in done.err
 
 
@@ -117,7 +93,7 @@ def test_an_svmlight_file_need_not_mention_the_last_labels(run, matrix_files, ro
 def test_signatures_of_classes(fit_table, tmp_path, coding):
     text = SIGNATURES if coding == "0/1" else SIGNATURES.replace(",0", ",-1").replace(",-1\n", ",0\n")
     (tmp_path / "s.csv").write_text(text)
-    fit_table("--signatures", "s.csv", "--kernel", "rbf", "-q")
+    fit_table("--signatures s.csv --kernel rbf -q")
     desktop, server = np.array([-1, 1, -1, 1]), np.array([1, -1, 1, -1])
     expected = 0.75 * np.outer(desktop, desktop) + 0.25 * np.outer(server, server)
     np.testing.assert_allclose(_covariance().to_dense(), expected)
@@ -126,12 +102,12 @@ def test_signatures_of_classes(fit_table, tmp_path, coding):
 
 def test_signatures_without_a_prior_in_a_compressed_table_with_tabs(fit_table, tmp_path):
     (tmp_path / "s.tsv").write_text("\tdaemon\tgame\tnet\tx11\na\t1\t0\t1\t0\nb\t0\t0\t1\t1\n")
-    fit_table("--signatures", "s.tsv", "-q")
+    fit_table("--signatures s.tsv -q")
     signs = np.array([[1, -1, 1, -1], [-1, -1, 1, 1]])
     np.testing.assert_allclose(_covariance().to_dense(), signs.T @ signs / 2, atol=1e-12)
     with gzip.open(tmp_path / "s.tsv.gz", "wt") as stream:
         stream.write((tmp_path / "s.tsv").read_text())
-    fit_table("--signatures", "s.tsv.gz", "-q")
+    fit_table("--signatures s.tsv.gz -q")
     np.testing.assert_allclose(_covariance().to_dense(), signs.T @ signs / 2, atol=1e-12)
 
 
@@ -139,7 +115,7 @@ def test_a_label_may_be_called_prior(run, tmp_path):
     (tmp_path / "t.csv").write_text("t,prior,a\nred,1,0\nsea,0,1\n")
     (tmp_path / "s.csv").write_text("class,a,prior\nx,1,1\ny,1,0\n")
     words = ["--text", "t", "--label-column", "prior", "--label-column", "a"]
-    run("fit", "t.csv", "--model", "max-margin", *words, "--signatures", "s.csv", "--out", "m.lw", "-q")
+    run("fit t.csv --model max-margin", *words, "--signatures", "s.csv", "--out", "m.lw", "-q")
     np.testing.assert_allclose(_covariance().to_dense(), np.eye(2), atol=1e-12)
 
 
@@ -159,80 +135,3 @@ def test_any_covariance_can_be_shrunk(fit_table, tmp_path, source):
     )
     fit_table(*words, "--shrink", 1, "--factorization", "auto")
     assert np.count_nonzero(_covariance().to_dense()) == 4
-
-
-def test_the_tree_of_the_data_can_be_shrunk(run, tmp_path):
-    (tmp_path / "h.arff").write_text(
-        "@relation h\n@attribute x numeric\n@attribute class hierarchical 1,1/1,2\n@data\n1,1/1\n2,2\n"
-    )
-    run("fit", "h.arff", "--model", "max-margin", "--data-taxonomy", "--shrink", 0.5, "--out", "m.lw", "-q")
-    assert list(_covariance().label_names) == ["1", "1/1", "2"]
-    np.testing.assert_allclose(_covariance().to_dense()[0, 1], 0.5)
-
-
-def test_one_row_and_one_class(run, tmp_path):
-    (tmp_path / "one.csv").write_text("t,y\nred rose,flower\n")
-    (tmp_path / "s.csv").write_text("class,flower\nrose,1\n")
-    words = ["--text", "t", "--labels", "y", "--out", "m.lw", "-q", "--kernel", "rbf"]
-    run("fit", "one.csv", "--model", "max-margin", *words, "--signatures", "s.csv")
-    run("fit", "one.csv", "--model", "max-margin", *words, "--covariance-from", "one.csv", "--shrink", 0.5)
-    np.testing.assert_array_equal(_covariance().to_dense(), [[1.0]])
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("class,game\nx,1\n", "s.csv:1: found no column for the label 'daemon'"),
-        ("class,daemon,game,net,x11\nx,1,1,1\n", "s.csv:2: found 4 cells; expected 5"),
-        ("class,daemon,game,net,x11\nx,1,1,1,?\n", "s.csv:2: found '?' for the label 'x11'; expected 0 or 1"),
-        ("class,daemon,game,net,x11\nx,1,1,1,2\n", "found '2' for the label 'x11'"),
-        ("class,daemon,game,net,x11\nx,1,1,1,0\ny,1,1,1,-1\n", "found both 0 and -1"),
-        ("class,daemon,game,net,x11\n", "found no class"),
-        ("class,daemon,game,net,x11,prior\nx,1,1,1,1,-2\n", "s.csv:2: found the prior -2"),
-        ("class,daemon,game,net,x11,prior\nx,1,1,1,1,nan\n", "s.csv:2: found 'nan'"),
-        ("class,daemon,game,net,x11,prior\nx,1,1,1,1,0\n", "found a prior of 0 for every class"),
-        ("class,daemon,game,net,x11,game\nx,1,1,1,1,1\n", "found more than one column 'game'"),
-        ("", "s.csv: found an empty file"),
-        ("\n", "s.csv:1: found no column for the label 'daemon'"),
-    ],
-)
-def test_wrong_signatures(fit_table, tmp_path, text, message):
-    (tmp_path / "s.csv").write_text(text)
-    done = fit_table("--signatures", "s.csv", code=2)
-    assert message in done.err
-    assert done.err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--covariance-from", "none.csv"], "no such file"),
-        (["--covariance-from", "few.csv"], "few.csv: found 2 labels, none of them 'daemon'"),
-        (["--covariance-from", "plain.csv"], "no column 'tags'"),
-        (["--covariance-from", "d.svm"], "labels without names, none of them 'daemon'"),
-        (["--signatures", "none.csv"], "no such file"),
-        (["--shrink", 0.5], "--shrink has no covariance to shrink; give one of --taxonomy"),
-        (["--signatures", "x", "--shrink", 1.5], "Invalid value for '--shrink'"),
-        (["--covariance-from", "b.csv", "--shrink", "nan"], "'--shrink': nan is no number"),
-        (["--signatures", "x", "--covariance-from", "y"], "both describe the labels"),
-        (["--covariance", "x", "--covariance-from", "y"], "--covariance and --covariance-from both"),
-        (
-            ["--covariance-from", "b.csv", "--kernel", "rbf", "--factorization", "cholesky"],
-            "--factorization cholesky serves independent labels only",
-        ),
-    ],
-)
-def test_bad_covariances_are_one_line_and_code_2(fit_table, tmp_path, words, message):
-    (tmp_path / "b.csv").write_text(OTHER)
-    (tmp_path / "few.csv").write_text("tags\ngame\nnet\n")
-    (tmp_path / "plain.csv").write_text("x\n1\n")
-    (tmp_path / "d.svm").write_text("0 0:1\n1 1:1\n")
-    done = fit_table(*words, "--quiet", code=2)
-    assert message in done.err
-    assert done.err.count("\n") == 1
-    assert not (tmp_path / "m.lw").exists()
-
-
-def test_a_table_beside_other_formats_has_no_label_column(run, matrix_files):
-    done = run("fit", "d.txt", "--model", "max-margin", "--covariance-from", "a.csv", "--out", "m.lw", code=2)
-    assert "a.csv is a table and d.txt is none" in done.err

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -15,56 +13,41 @@ def test_a_model_is_described(run, table_model):
     for words in ("TableModel with MaxMarginClassifier", "C=1.0", "4: daemon, game", "(converged)", "numpy"):
         assert words in text
     assert max(map(len, text.splitlines())) <= 80
-    facts = json.loads(run("inspect", table_model, "--json").out)
+    facts = run("inspect", table_model, "--json").json
     assert facts["labels"] == ["daemon", "game", "net", "x11"]
     assert facts["columns"]["labels"] == "tags"
     assert 0 <= facts["fit"]["gap"] <= 1e-3
 
 
 def test_weights_of_a_label(run, table_model, matrix_files):
-    facts = json.loads(run("inspect", table_model, "--label", "game", "--features", 2, "--json").out)
+    facts = run("inspect", table_model, "--label", "game", "--features", 2, "--json").json
     assert facts["for"][0]["feature"] == "section=games"
     assert facts["against"][0]["weight"] < 0
     assert "section=games" in run("inspect", table_model, "--label", "game").out
     assert "no label 'chess'; it has 4" in run("inspect", table_model, "--label", "chess", code=2).err
     assert "Did you mean 'daemon'?" in run("inspect", table_model, "--label", "deamon", code=2).err
     for format, name in (("xmc", "0"), ("mulan", "l0")):
-        run(
-            "fit",
-            matrix_files[format],
-            "--model",
-            "max-margin",
-            "--out",
-            "d.lw",
-            "-q",
-            "--taxonomy" if format == "none" else "-q",
-        )
-        feature = json.loads(run("inspect", "d.lw", "--label", name, "--json").out)["for"][0]["feature"]
+        run(f"fit {matrix_files[format]} --model max-margin --out d.lw -q")
+        feature = run("inspect d.lw --label", name, "--json").json["for"][0]["feature"]
         assert feature.startswith("f") == (format == "mulan")
 
 
 def test_sparse_weights_are_described(run, matrix_files):
     words = ("--model", "max-margin", "--prune", "certified", "--tol", 0.1, "--out", "s.lw")
     said = run("fit", matrix_files["xmc"], *words).err
-    facts = json.loads(run("inspect", "s.lw", "--json").out)["pruning"]
+    facts = run("inspect s.lw --json").json["pruning"]
     assert facts["gap_before"] <= facts["gap"] <= 0.1
     assert facts["weights"] == labelweave.load("s.lw").coef_.nnz
     line = f"{facts['weights']:,} of {facts['weights_before']:,} kept ("
     assert line in " ".join(said.split())
-    assert line in " ".join(run("inspect", "s.lw").out.split())
-    assert "for" in json.loads(run("inspect", "s.lw", "--label", "0", "--json").out)
-
-
-def test_dense_weights_beyond_the_memory_budget_are_kept_sparse(run, matrix_files):
-    words = ("--model", "max-margin", "--solver", "coordinate_ascent", "--memory-budget", 1e-4, "-q")
-    run("fit", matrix_files["xmc"], *words, "--out", "s.lw")
-    assert json.loads(run("inspect", "s.lw", "--json").out)["pruning"]["weights"] > 0
+    assert line in " ".join(run("inspect s.lw").out.split())
+    assert "for" in run("inspect s.lw --label 0 --json").json
 
 
 def test_a_matrix_covariance_is_described_by_its_size(run, matrix_files, tmp_path):
     np.save(tmp_path / "c.npy", np.eye(5) + 1)
-    run("fit", "d.txt", "--model", "max-margin", "--covariance", "c.npy", "--out", "d.lw", "-q")
-    assert "DenseCovariance over 5 labels" in run("inspect", "d.lw", "--json").out
+    run("fit d.txt --model max-margin --covariance c.npy --out d.lw -q")
+    assert "DenseCovariance over 5 labels" in run("inspect d.lw --json").out
 
 
 @pytest.mark.parametrize("target", ["mulan", "xmc", "svmlight"])
@@ -78,52 +61,34 @@ def test_conversions_keep_rows_and_labels(run, matrix_files, source, target):
 
 
 def test_nothing_is_lost_in_silence(run, matrix_files, tmp_path):
-    done = run("convert", "d.arff", "x.txt", "--to", "xmc", code=2)
+    done = run("convert d.arff x.txt --to xmc", code=2)
     assert "xmc cannot hold feature names and label names; add --lossy" in done.err
     assert not (tmp_path / "x.txt").exists()
     (tmp_path / "n.txt").write_text("1 2 3\n0 0:1\n")
-    assert "the number of labels" in run("convert", "n.txt", "n.svm", code=2).err
+    assert "the number of labels" in run("convert n.txt n.svm", code=2).err
     missing = LabeledData(np.eye(2), LabelMatrix.from_any([[1, np.nan], [0, 1]]))
     write_mulan(missing, tmp_path / "m.arff", tmp_path / "m.xml")
     for words in (["m.txt", "--to", "xmc"], ["m.svm"]):
-        done = run("convert", "m.arff", *words, "--lossy", code=2)
+        done = run("convert m.arff", *words, "--lossy", code=2)
         assert "unobserved labels" in done.err
         assert "would become negative" in done.err
 
 
 def test_taxonomies(run, tmp_path):
     write_hierarchical_arff(make_taxonomy(6, 2), tmp_path / "h.arff")
-    run("convert", "h.arff", "m.arff")
+    run("convert h.arff m.arff")
     assert set(read_any("m.arff").parents) == set(read_any("h.arff").parents)
-    run("convert", "m.arff", "again.arff", "--to", "hierarchical_arff")
+    run("convert m.arff again.arff --to hierarchical_arff")
     np.testing.assert_array_equal(read_any("again.arff").Y.to_dense(), read_any("h.arff").Y.to_dense())
-    assert "the taxonomy" in run("convert", "h.arff", "h.svm", code=2).err
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["a.csv", "x.svm"], "a.csv is a table"),
-        (["d.txt", "x"], "does not say its format"),
-        (["d.txt", "d.txt", "--to", "xmc"], "d.txt is a file to read"),
-        (["d.txt", "x.svm", "--xml-out", "x.xml"], "--xml-out goes with mulan only"),
-        (["d.txt", "h.arff", "--to", "hierarchical_arff"], "needs label names and parents"),
-        (["d.txt", "no/x.svm"], "no such directory"),
-        (["d.txt", "x.svm", "--xml", "d.xml"], "'xml' is no option of xmc files"),
-    ],
-)
-def test_bad_conversions(run, matrix_files, words, message):
-    done = run("convert", *words, code=2)
-    assert message in done.err
-    assert done.err.count("\n") == 1
+    assert "the taxonomy" in run("convert h.arff h.svm", code=2).err
 
 
 def test_converting_keeps_names_that_are_read(run, matrix_files, tmp_path):
     held = (tmp_path / "d.xml").read_bytes()
     (tmp_path / "d.arff").rename(tmp_path / "rows.arff")
     for words in (["x.arff", "--xml-out", "d.xml"], ["d.arff"]):
-        assert "d.xml is a file to read" in run("convert", "rows.arff", *words, "--xml", "d.xml", code=2).err
-    done = run("convert", "rows.arff", "x.arff", "--xml", "d.xml", "--xml-out", "x.arff", code=2)
+        assert "d.xml is a file to read" in run("convert rows.arff", *words, "--xml", "d.xml", code=2).err
+    done = run("convert rows.arff x.arff --xml d.xml --xml-out x.arff", code=2)
     assert "is where the rows go" in done.err
     assert (tmp_path / "d.xml").read_bytes() == held
 
@@ -135,12 +100,12 @@ def test_thresholds_by_label(run, matrix_files):
     model = labelweave.load("m.lw")
     limits = model.thresholds_ - model.thresholds_.min()  # of scores as predict prints them
     expected = dict(zip(model.label_names_.tolist(), limits.tolist(), strict=True))
-    found = json.loads(run("inspect", "m.lw", "--thresholds", "--json").out)
+    found = run("inspect m.lw --thresholds --json").json
     assert found["thresholds"] == pytest.approx(expected, rel=1e-4)
     assert found["number"] == "score"
-    shown = run("inspect", "m.lw", "--thresholds").out.splitlines()
+    shown = run("inspect m.lw --thresholds").out.splitlines()
     assert len(shown) == 6
     assert shown[1].split() == [f"{expected['l0']:.4g}", "l0"]
     assert f"l0 {expected['l0']:.3g}, l1 {expected['l1']:.3g}" in " ".join(fitted.err.split())
-    done = run("inspect", "m.lw", "--thresholds", "--label", "l0", code=2)
+    done = run("inspect m.lw --thresholds --label l0", code=2)
     assert "show different things" in done.err

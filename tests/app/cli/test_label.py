@@ -108,32 +108,15 @@ def test_terminated_and_then_fitted(serve, tmp_path):
     assert "fruit" in labelweave.load(tmp_path / "m.lw").label_names_.tolist()
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("a.csv", "--text", "description"), "--new-label"),
-        (("a.csv", "--text", "description", "--new-label", ""), "empty"),
-        (("a.csv", "--port", "70000"), "--port"),
-        (("no.csv", "--new-label", "a"), "no.csv"),
-        (("a.csv", "--text", "description", "--new-label", "a", "--answers", "bad.csv"), "the row '77'"),
-    ],
-)
-def test_says_what_is_wrong(run, tmp_path, words, said):
-    (tmp_path / "bad.csv").write_text("id,label,answer\n77,a,yes\n")
-    done = run("label", *words, code=2)
-    assert said in done.err
-    assert len(done.err.splitlines()) == 1
-
-
 def test_says_what_is_not_installed(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    done = run("label", "a.csv", "--new-label", "a", code=2)
+    done = run("label a.csv --new-label a", code=2)
     assert "install labelweave[app]" in done.err
 
 
 def test_reads_rows_of_numbers_and_of_tables(matrix_files, tmp_path, monkeypatch):
+    from labelweave.app.cli.asking import _rows_to_label as _read
     from labelweave.app.cli.flags import DataFlags
-    from labelweave.app.cli.label import _read
 
     rows, text_of = _read("d.arff", DataFlags(), ["new", "l1"])
     assert rows.Y.names.tolist() == ["l0", "l1", "l2", "l3", "l4", "new"]

@@ -29,7 +29,7 @@ def tickets(tmp_path, run):
 
 def _fit(run, *words, **options):
     columns = ("--text", "text", "--labels", "tags", "--label-separator", ";")
-    return run("fit", "t.csv", *columns, *words, "--out", "m.lw", **options)
+    return run("fit t.csv", *columns, *words, "--out", "m.lw", **options)
 
 
 def test_says_what_is_not_installed(run, tickets, monkeypatch):
@@ -48,16 +48,16 @@ def test_described_labels_are_predicted(run, tickets, model):
     assert "such as 'astronomy', are in no row" in done.err
     read = labelweave.load("m.lw")
     assert read.label_names_.tolist() == ["games", "mail", "music", "astronomy"]
-    lines = run("predict", "m.lw", "new.csv", "--top", "1").out.splitlines()
+    lines = run("predict m.lw new.csv --top 1").out.splitlines()
     assert [json.loads(line)["labels"][0]["label"] for line in lines] == ["astronomy", "games"]
-    assert "texts of 4 labels" in run("inspect", "m.lw").out
+    assert "texts of 4 labels" in run("inspect m.lw").out
 
 
 def test_one_class_a_row(run, tickets):
     words = ("--text", "text", "--labels", "tags", "--one-class", "--label-descriptions", "labels.csv")
-    run("fit", "t.csv", *words, "--quiet", "--out", "m.lw")
+    run("fit t.csv", *words, "--quiet", "--out", "m.lw")
     assert labelweave.load("m.lw").classes_.tolist() == ["games", "mail", "music", "astronomy"]
-    assert len(run("predict", "m.lw", "new.csv").out.splitlines()) == 2
+    assert len(run("predict m.lw new.csv").out.splitlines()) == 2
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
@@ -69,42 +69,6 @@ def test_descriptions_are_whole_records(tmp_path, delimiter):
     assert found == {"red": "first, line\nsecond; line", '"blue"': "sea"}
     (tmp_path / "labels.csv").write_text("red\nblue sea\n")
     assert read_descriptions(str(tmp_path / "labels.csv")) == {"red": "", "blue sea": ""}
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("name,description\n", "no label"),
-        ("games,a,b\n", "3 cells"),
-        ("games,a\ngames,b\n", "again"),
-        (",a\n", "no name of a label"),
-        ("games;a, b;c\n", "3 cells"),
-        ('games,a\nmail,"b\nc\n', "labels.csv:2: found a broken line"),
-    ],
-)
-def test_bad_files_give_one_sentence(run, tickets, tmp_path, content, said):
-    (tmp_path / "labels.csv").write_text(content)
-    done = _fit(run, "--label-descriptions", "labels.csv", code=2)
-    assert said in done.err
-    assert "Traceback" not in done.err
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--label-descriptions", "none.csv"], "none.csv"),
-        (["--label-descriptions", "labels.csv", "--model", "label-graph"], "goes with --model"),
-        (["--label-descriptions", "labels.csv", "--covariance", "c.csv"], "both describe the labels"),
-        (["--label-descriptions", "labels.csv", "--tune-threshold", "f1"], "--tune-threshold"),
-        (
-            ["--label-descriptions", "labels.csv", "--model", "max-margin", "--scaling", "standard"],
-            "--scaling",
-        ),
-    ],
-)
-def test_what_makes_no_sense_together(run, tickets, words, said):
-    done = _fit(run, *words, code=2)
-    assert said in done.err
 
 
 @pytest.fixture
@@ -124,48 +88,48 @@ def columns(tickets, tmp_path, run):
     )
     (tmp_path / "described.csv").write_text("mail,electronic mail\nastronomy,stars and planets\n")
     asked = ["--text", "text", "--label-column", "games", "--label-column", "music"]
-    run("fit", "c.csv", *asked, "--label-descriptions", "described.csv", "--quiet", "--out", "m.lw")
+    run("fit c.csv", *asked, "--label-descriptions", "described.csv", "--quiet", "--out", "m.lw")
     return asked
 
 
 def test_labels_that_are_only_described_need_no_column(run, columns):
-    done = json.loads(run("evaluate", "m.lw", "c.csv", "--json").out)
+    done = run("evaluate m.lw c.csv --json").json
     observed = {line["label"]: line["observed"] for line in done["per_label"]}
     assert observed == {"games": 24, "music": 24, "mail": 0, "astronomy": 0}
-    run("report", "m.lw", "c.csv", "--out", "report.html")
-    assert "2 by no training row: mail, astronomy; scores order rows" in run("inspect", "m.lw").out.replace(
+    run("report m.lw c.csv --out report.html")
+    assert "2 by no training row: mail, astronomy; scores order rows" in run("inspect m.lw").out.replace(
         "\n            ", " "
     )
-    assert json.loads(run("inspect", "m.lw", "--json").out)["unobserved"] == ["mail", "astronomy"]
-    assert "LabelText over 4 labels" in run("inspect", "m.lw").out.replace("\n            ", " ")
+    assert run("inspect m.lw --json").json["unobserved"] == ["mail", "astronomy"]
+    assert "LabelText over 4 labels" in run("inspect m.lw").out.replace("\n            ", " ")
 
 
 def test_weights_of_a_label_have_those_known_by_its_text(run, columns):
     asked = ["fit", "c.csv", *columns, "--label-descriptions", "described.csv", "--model", "low-rank"]
     run(*asked, "--quiet", "--out", "m.lw")
-    shown = json.loads(run("inspect", "m.lw", "--label", "mail", "--json").out)
+    shown = run("inspect m.lw --label mail --json").json
     assert {one["feature"].split(":")[-1] for one in shown["for"]} & {"mail", "email", "letters"}
-    run("report", "m.lw", "c.csv", "--out", "report.html")
+    run("report m.lw c.csv --out report.html")
 
 
 def test_a_column_of_a_described_label_is_read_where_there_is_one(run, columns):
-    done = json.loads(run("evaluate", "m.lw", "later.csv", "--json").out)
+    done = run("evaluate m.lw later.csv --json").json
     observed = {line["label"]: (line["observed"], line["positive"]) for line in done["per_label"]}
     assert observed["astronomy"] == (12, 6)
     assert observed["mail"] == (0, 0)
 
 
 def test_answers_about_described_labels_need_no_column_later(run, columns, tmp_path):
-    run("queries", "m.lw", "c.csv", "-n", "4", "--out", "q.csv")
+    run("queries m.lw c.csv -n 4 --out q.csv")
     lines = (tmp_path / "q.csv").read_text().splitlines()
     assert {line.split(",")[1] for line in lines[1:]} <= {"mail", "astronomy"}
     (tmp_path / "a.csv").write_text("id,label,answer\n0,mail,no\n4,mail,yes\n5,mail,yes\n1,mail,no\n")
     asked = ["fit", "c.csv", *columns, "--answers", "a.csv", "--label-descriptions", "described.csv"]
     run(*asked, "--quiet", "--out", "m.lw")
-    done = json.loads(run("evaluate", "m.lw", "c.csv", "--json").out)
+    done = run("evaluate m.lw c.csv --json").json
     assert {line["label"] for line in done["per_label"]} == {"games", "music", "mail", "astronomy"}
 
 
 def test_a_trained_label_needs_its_column(run, columns, tmp_path):
     (tmp_path / "less.csv").write_text("text,games\nchess,1\n")
-    assert "music" in run("evaluate", "m.lw", "less.csv", code=2).err
+    assert "music" in run("evaluate m.lw less.csv", code=2).err

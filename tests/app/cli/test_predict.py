@@ -9,19 +9,15 @@ import numpy as np
 import pytest
 
 import labelweave
-from labelweave import KernelLogisticClassifier, LabelMatrix, MaxMarginClassifier, Taxonomy
+from labelweave import KernelLogisticClassifier, MaxMarginClassifier, Taxonomy
 from labelweave.app.cli import model_rows
 from labelweave.app.cli.answer_files import Columns, write_answers
 from labelweave.datasets import read_any
 from labelweave.model_files import save_object
 
 
-def _lines(done):
-    return [json.loads(line) for line in done.out.splitlines()]
-
-
 def test_labels_with_positive_scores_by_name(run, table_model):
-    first, *others = _lines(run("predict", table_model, "a.csv"))
+    first, *others = run("predict", table_model, "a.csv").records
     assert first["id"] == "p0"
     assert [entry["label"] for entry in first["labels"]] == ["game", "x11"]
     assert first["labels"][0]["score"] > first["labels"][1]["score"] > 0
@@ -45,27 +41,25 @@ def test_json_lines_may_lack_columns_in_some_rows(run, tmp_path, monkeypatch):
 
     write("t.jsonl", rows)
     flags = ["--labels", "tags", "--id", "key", "--text", "text", "--numeric", "size"]
-    run("fit", "t.jsonl", "--model", "kernel-logistic", *flags, "--out", "j.lw", "-q")
-    whole = run("predict", "j.lw", "t.jsonl").out
+    run("fit t.jsonl --model kernel-logistic", *flags, "--out", "j.lw", "-q")
+    whole = run("predict j.lw t.jsonl").out
     monkeypatch.setattr(model_rows, "_MOST_ROWS_AT_ONCE", 2)
-    assert run("predict", "j.lw", "t.jsonl").out == whole
+    assert run("predict j.lw t.jsonl").out == whole
     del rows[0]["tags"]
     write("t.jsonl", rows)
-    asked = csv.DictReader(run("queries", "j.lw", "t.jsonl").out.splitlines())
+    asked = csv.DictReader(run("queries j.lw t.jsonl").out.splitlines())
     assert [line["id"] for line in asked] == ["r0"] * 3
     del rows[0]["key"]
     write("t.jsonl", rows)
-    assert (
-        "t.jsonl:1: found nothing in column 'key' of row 0" in run("predict", "j.lw", "t.jsonl", code=2).err
-    )
+    assert "t.jsonl:1: found nothing in column 'key' of row 0" in run("predict j.lw t.jsonl", code=2).err
 
 
 def test_top_and_threshold(run, table_model):
-    everything = _lines(run("predict", table_model, "a.csv", "--threshold", -100))
+    everything = run("predict", table_model, "a.csv", "--threshold", -100).records
     assert all(len(row["labels"]) == 4 for row in everything)
-    best = _lines(run("predict", table_model, "a.csv", "--top", 99))
+    best = run("predict", table_model, "a.csv", "--top", 99).records
     assert best == everything
-    both = _lines(run("predict", table_model, "a.csv", "--top", 1, "--threshold", 100))
+    both = run("predict", table_model, "a.csv", "--top", 1, "--threshold", 100).records
     assert all(row["labels"] == [] for row in both)
 
 
@@ -74,9 +68,9 @@ def test_thresholds_that_part_nothing_are_refused(run, table_model, matrix_files
     data = read_any(matrix_files["mulan"])
     KernelLogisticClassifier(hyperparameters="fixed").fit(data.X, data.Y).save("p.lw")
     for number in (-0.5, 1.5):
-        refused = run("predict", "p.lw", matrix_files["mulan"], "--threshold", number, code=2).err
+        refused = run("predict p.lw", matrix_files["mulan"], "--threshold", number, code=2).err
         assert f"--threshold is {number}, but it is compared with probabilities here" in refused
-    assert _lines(run("predict", "p.lw", matrix_files["mulan"], "--threshold", 1))[0]["labels"] == []
+    assert run("predict p.lw", matrix_files["mulan"], "--threshold", 1).records[0]["labels"] == []
 
 
 def test_tab_separated_and_a_file(run, table_model, tmp_path):
@@ -91,16 +85,16 @@ def test_tab_separated_and_a_file(run, table_model, tmp_path):
 
 def test_rows_without_names_are_numbered(run, table_model, tmp_path):
     (tmp_path / "n.jsonl").write_text('{"description": "chess", "section": "games"}\n' * 3)
-    assert [row["id"] for row in _lines(run("predict", table_model, "n.jsonl"))] == [0, 1, 2]
+    assert [row["id"] for row in run("predict", table_model, "n.jsonl").records] == [0, 1, 2]
     (tmp_path / "n.csv").write_text("name,description,section\nx,chess,games\n")
-    assert _lines(run("predict", table_model, "n.csv", "--id", "name"))[0]["id"] == "x"
+    assert run("predict", table_model, "n.csv", "--id", "name").records[0]["id"] == "x"
 
 
 @pytest.mark.parametrize("format", ["mulan", "xmc", "svmlight"])
 def test_matrix_files(run, matrix_files, format):
     file = matrix_files[format]
     run("fit", file, "--model", "max-margin", "--out", "m.lw", "-q")
-    found = _lines(run("predict", "m.lw", file, "--top", 2))
+    found = run("predict m.lw", file, "--top", 2).records
     model = labelweave.load("m.lw")
     labels, _ = model.predict_top(np.asarray(read_any(file).X.todense()), 2) if format != "mulan" else (
         np.argsort(-(read_any(file).X @ model.coef_.T + model.intercept_), axis=1, kind="stable")[:, :2], None
@@ -115,7 +109,7 @@ def test_models_of_classes(run, tmp_path, rows):
     MaxMarginClassifier().fit(rows.X, classes == "a").save(tmp_path / "two.lw")
     labelweave.datasets.write_svmlight(rows, tmp_path / "d.svm")
     for file, names in (("three.lw", {"a", "b", "c"}), ("two.lw", {"True", "False"})):
-        found = _lines(run("predict", file, "d.svm"))
+        found = run("predict", file, "d.svm").records
         predicted = labelweave.load(file).predict(rows.X)
         assert [row["class"] for row in found] == [str(label) for label in predicted]
         assert {row["class"] for row in found} <= names
@@ -140,45 +134,29 @@ def test_tables_that_do_not_fit(run, table_model, tmp_path, text, message):
 
 def test_data_of_another_kind(run, table_model, matrix_files, tmp_path):
     assert "was fitted to a table" in run("predict", table_model, "d.svm", code=2).err
-    run("fit", "d.arff", "--model", "max-margin", "--out", "d.lw", "-q")
-    assert "is a table" in run("predict", "d.lw", "a.csv", code=2).err
+    run("fit d.arff --model max-margin --out d.lw -q")
+    assert "is a table" in run("predict d.lw a.csv", code=2).err
     (tmp_path / "w.txt").write_text("1 3 5\n0 0:1\n")
-    assert "found 3 features; expected the 40" in run("predict", "d.lw", "w.txt", code=2).err
+    assert "found 3 features; expected the 40" in run("predict d.lw w.txt", code=2).err
     other = (tmp_path / "d.arff").read_text().replace("f0 ", "g0 ")
     (tmp_path / "d.arff").write_text(other)
     assert (
         "found no feature 'f0'; expected all 40 of the training data"
-        in run("predict", "d.lw", "d.arff", code=2).err
+        in run("predict d.lw d.arff", code=2).err
     )
 
 
 def test_files_that_hold_no_classifier(run, tmp_path):
     save_object(tmp_path / "t.lw", Taxonomy([("a", "b")]))
-    assert "holds a Taxonomy" in run("predict", "t.lw", "a.csv", code=2).err
-    assert "no labelweave model" in run("predict", "a.csv", "a.csv", code=2).err
-    assert "No such file" in run("predict", "none.lw", "a.csv", code=2).err
-
-
-def test_table_model_in_python(run, table_model, tmp_path):
-    pandas = pytest.importorskip("pandas")
-    model = labelweave.load(table_model)
-    frame = pandas.read_csv(tmp_path / "a.csv")
-    scores = model.decision_function(frame)
-    np.testing.assert_array_equal(model.predict(frame).toarray(), scores > 0)
-    labels, best = model.predict_top(frame, 2)
-    np.testing.assert_array_equal(best[:, 0], scores.max(axis=1))
-    assert labels.shape == (6, 2)
-    model.save(tmp_path / "again.lw")
-    assert (tmp_path / "again.lw").read_bytes() == (tmp_path / "m.lw").read_bytes()
-    narrow = MaxMarginClassifier().fit(np.eye(2), LabelMatrix.from_any([[0, 1], [1, 0]]))
-    with pytest.raises(ValueError, match="takes 2 features but the vectorizer makes"):
-        labelweave.estimators.TableModel.of_fitted(model.vectorizer_, narrow)
+    assert "holds a Taxonomy" in run("predict t.lw a.csv", code=2).err
+    assert "no labelweave model" in run("predict a.csv a.csv", code=2).err
+    assert "No such file" in run("predict none.lw a.csv", code=2).err
 
 
 def test_files_by_their_suffix(run, table_model, tmp_path, monkeypatch):
     pyarrow = pytest.importorskip("pyarrow.parquet")
     for words in (["--top", "2"], ["--threshold", "0.9"], []):
-        lines = [json.loads(line) for line in run("predict", table_model, "a.csv", *words).out.splitlines()]
+        lines = run("predict", table_model, "a.csv", *words).records
         pairs = [(row["id"], entry["label"]) for row in lines for entry in row["labels"]]
         for name, mark in {"p.csv": ",", "p.tsv": "\t", "p.CSV": ","}.items():
             run("predict", table_model, "a.csv", "--out", name, *words)
@@ -211,12 +189,12 @@ def test_labels_called_as_columns_of_the_table_are_refused(run, tmp_path, flag, 
     rows = [f"{text},{label}" for text, label in (("red sea", name), ("blue sky", "other"))]
     (tmp_path / "c.csv").write_text("\n".join(["text,tags", *rows * 5, ""]))
     columns = ["--text", "text", "--labels", "tags"]
-    run("fit", "c.csv", "--model", "kernel-logistic", *columns, flag, "--out", "c.lw", "-q")
+    run("fit c.csv --model kernel-logistic", *columns, flag, "--out", "c.lw", "-q")
     for format in ("csv", "tsv"):
         words = ["predict", "c.lw", "c.csv", "--probabilities", "--output-format", format]
         told = run(*words, code=2).err
         assert f"a label '{name}', which would be the second column of that name" in told
-    assert name in _lines(run(*words[:4]))[0]["probabilities"]
+    assert name in run(*words[:4]).records[0]["probabilities"]
 
 
 def test_empty_files_of_answers_have_columns(run, tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 
 import numpy as np
 import pytest
@@ -15,10 +14,6 @@ from labelweave.app.cli import model_rows
 from labelweave.datasets import make_taxonomy, read_table, write_svmlight
 
 
-def _records(done):
-    return [json.loads(line) for line in done.out.splitlines()]
-
-
 def _table(done):
     return list(csv.reader(io.StringIO(done.out), delimiter="\t"))
 
@@ -26,7 +21,7 @@ def _table(done):
 @pytest.fixture
 def model(fit_things):
     """A model of five classes in a tree, ``m.lw``."""
-    fit_things("--class-paths", "--hyperparameters", "fixed", "-q", "--scale", 2)
+    fit_things("--class-paths --hyperparameters fixed -q --scale 2")
     return labelweave.load("m.lw")
 
 
@@ -38,23 +33,23 @@ def truth(run, tmp_path):
 
 
 def test_a_class_a_row_with_its_probability(run, model, tmp_path):
-    found = _records(run("predict", "m.lw", "test.csv"))
+    found = run("predict m.lw test.csv").records
     pandas = pytest.importorskip("pandas")
     X = model.vectorizer_.transform(pandas.read_csv(tmp_path / "test.csv"))
     probabilities = model.classifier_.predict_proba(X)
     assert [row["id"] for row in found] == [f"r{k}" for k in range(30)]
     assert [row["class"] for row in found] == list(model.classifier_.predict(X))
     np.testing.assert_allclose([row["probability"] for row in found], probabilities.max(axis=1), rtol=1e-5)
-    table = _table(run("predict", "m.lw", "test.csv", "--output-format", "tsv"))
+    table = _table(run("predict m.lw test.csv --output-format tsv"))
     assert table[0] == ["id", "class", "probability"]
     assert table[1] == [str(value) for value in found[0].values()]
 
 
 def test_unsure_rows_are_rejected(run, model):
-    found = _records(run("predict", "m.lw", "test.csv"))
+    found = run("predict m.lw test.csv").records
     different = np.unique([row["probability"] for row in found])
     middle = different[len(different) // 2 - 1 : len(different) // 2 + 1].mean()
-    rejected = _records(run("predict", "m.lw", "test.csv", "--reject-below", middle))
+    rejected = run("predict m.lw test.csv --reject-below", middle).records
     for row, other in zip(found, rejected, strict=True):
         assert other["class"] == (None if row["probability"] < middle else row["class"])
     assert 10 <= sum(row["class"] is None for row in rejected) <= 20
@@ -64,16 +59,16 @@ def test_unsure_rows_are_rejected(run, model):
 
 
 def test_all_probabilities(run, model):
-    rows = _records(run("predict", "m.lw", "test.csv", "--probabilities"))
+    rows = run("predict m.lw test.csv --probabilities").records
     names = list(model.label_names_)
     assert all(list(row["probabilities"]) == names for row in rows)
     np.testing.assert_allclose([sum(row["probabilities"].values()) for row in rows], 1, atol=1e-5)
-    table = _table(run("predict", "m.lw", "test.csv", "--probabilities", "--output-format", "tsv"))
+    table = _table(run("predict m.lw test.csv --probabilities --output-format tsv"))
     assert table[0] == ["id", "class", *names]
     assert [float(cell) for cell in table[1][2:]] == list(rows[0]["probabilities"].values())
-    best = _records(run("predict", "m.lw", "test.csv", "--probabilities", "--top", 2))
+    best = run("predict m.lw test.csv --probabilities --top 2").records
     assert [entry["probability"] for entry in best[0]["labels"]] == sorted(table_values(table[1]))[:-3:-1]
-    sure = _records(run("predict", "m.lw", "test.csv", "--probabilities", "--threshold", 0.5))
+    sure = run("predict m.lw test.csv --probabilities --threshold 0.5").records
     assert {len(row["labels"]) for row in sure} <= {0, 1}
 
 
@@ -83,24 +78,24 @@ def table_values(line):
 
 def test_blocks_change_nothing(run, model, monkeypatch):
     ways = ([], ["--probabilities"], ["--reject-below", 0.7])
-    whole = [run("predict", "m.lw", "test.csv", *words).out for words in ways]
+    whole = [run("predict m.lw test.csv", *words).out for words in ways]
     monkeypatch.setattr(model_rows, "_MOST_ROWS_AT_ONCE", 7)
-    assert [run("predict", "m.lw", "test.csv", *words).out for words in ways] == whole
+    assert [run("predict m.lw test.csv", *words).out for words in ways] == whole
 
 
 def test_probabilities_of_many_labels(run, matrix_files):
     words = ["--model", "kernel-logistic", "--hyperparameters", "fixed", "--out", "d.lw", "-q"]
-    run("fit", "d.txt", "--model", "max-margin", *words)
+    run("fit d.txt --model max-margin", *words)
     twin = labelweave.load("d.lw")
     probabilities = twin.predict_proba(labelweave.datasets.read_any("d.txt").X)
-    rows = _records(run("predict", "d.lw", "d.txt", "--probabilities"))
+    rows = run("predict d.lw d.txt --probabilities").records
     assert set(rows[0]) == {"id", "probabilities"}
     np.testing.assert_allclose(
         [list(row["probabilities"].values()) for row in rows], probabilities, rtol=1e-4, atol=1e-6
     )
-    listed = _records(run("predict", "d.lw", "d.txt", "--probabilities", "--threshold", 0.5))
+    listed = run("predict d.lw d.txt --probabilities --threshold 0.5").records
     assert [len(row["labels"]) for row in listed] == (probabilities > 0.5).sum(axis=1).tolist()
-    done = run("predict", "d.lw", "d.txt", "--reject-below", 0.5, code=2)
+    done = run("predict d.lw d.txt --reject-below 0.5", code=2)
     assert "--reject-below is for one class a row" in done.err
 
 
@@ -112,39 +107,15 @@ def test_decisions_that_are_not_the_most_probable(run, tmp_path):
     twin.save(tmp_path / "b.lw")
     write_svmlight(data, tmp_path / "d.svm")
     assert (twin.predict(data.X) != twin.classes_[twin.predict_proba(data.X).argmax(axis=1)]).any()
-    rows = _records(run("predict", "b.lw", "d.svm"))
+    rows = run("predict b.lw d.svm").records
     assert [row["class"] for row in rows] == list(twin.predict(data.X))
     values = twin.predict_proba(data.X)[np.arange(120), [list(twin.classes_).index(r["class"]) for r in rows]]
     np.testing.assert_allclose([row["probability"] for row in rows], values, rtol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--reject-below", 2], "Invalid value for '--reject-below'"),
-        (["--reject-below", "nan"], "--reject-below is nan; give a number from 0 to 1"),
-        (
-            ["--reject-below", 0.5, "--top", 2],
-            "--reject-below leaves one class a row or none, but --top lists",
-        ),
-        (["--reject-below", 0.5, "--threshold", 2], "but --threshold lists several"),
-    ],
-)
-def test_bad_wishes(run, model, words, message):
-    done = run("predict", "m.lw", "test.csv", *words, code=2)
-    assert message in done.err
-    assert (done.out, done.err.count("\n")) == ("", 1)
-
-
-@pytest.mark.parametrize("flag", [["--probabilities"], ["--reject-below", 0.5]])
-def test_max_margin_gives_no_probabilities(run, table_model, flag):
-    done = run("predict", table_model, "a.csv", *flag, code=2)
-    assert f"{flag[0]} needs probabilities, which a MaxMarginClassifier does not give" in done.err
-
-
 def test_metrics_of_classes_are_those_of_the_library(run, model, truth):
-    found = json.loads(run("evaluate", "m.lw", "test.csv", "--json").out)
-    rows = _records(run("predict", "m.lw", "test.csv", "--probabilities"))
+    found = run("evaluate m.lw test.csv --json").json
+    rows = run("predict m.lw test.csv --probabilities").records
     probabilities = np.array([list(row["probabilities"].values()) for row in rows])
     expected = metrics.class_summary(
         truth, probabilities / probabilities.sum(axis=1, keepdims=True), list(model.label_names_),
@@ -156,7 +127,7 @@ def test_metrics_of_classes_are_those_of_the_library(run, model, truth):
         truth[:, None] == np.array(model.label_names_), probabilities, least=0.05
     )
     assert found == pytest.approx(expected | {"calibration_error": error}, rel=1e-3)
-    text = run("evaluate", "m.lw", "test.csv").out
+    text = run("evaluate m.lw test.csv").out
     assert text.startswith("30 rows, 5 classes\n")
     assert "parent_accuracy" in text
 
@@ -164,27 +135,27 @@ def test_metrics_of_classes_are_those_of_the_library(run, model, truth):
 def test_classes_that_are_unknown_or_known_in_part(run, model, tmp_path):
     text = (tmp_path / "test.csv").read_text()
     (tmp_path / "p.csv").write_text(text.replace(",fruit/apple", ",fruit").replace(",rock", ","))
-    done = run("evaluate", "m.lw", "p.csv", "--json")
-    assert json.loads(done.out)["rows"] == 24
+    done = run("evaluate m.lw p.csv --json")
+    assert done.json["rows"] == 24
     assert "6 of 30 rows have no known class and are not counted" in done.err
     (tmp_path / "u.csv").write_text(text.replace(",rock", ",cloud"))
-    done = run("evaluate", "m.lw", "u.csv", code=2)
+    done = run("evaluate m.lw u.csv", code=2)
     assert "The class 'cloud' of row 4 (counted from 0) is unknown to the model, as in 6 of 30" in done.err
     assert done.err.count("\n") == 1
-    assert json.loads(run("evaluate", "m.lw", "u.csv", "--json", "--ignore-unknown-labels").out)["rows"] == 24
+    assert run("evaluate m.lw u.csv --json --ignore-unknown-labels").json["rows"] == 24
     (tmp_path / "n.csv").write_text("id,text,kind\nr,red,cloud\n")
-    done = run("evaluate", "m.lw", "n.csv", "--ignore-unknown-labels", code=2)
+    done = run("evaluate m.lw n.csv --ignore-unknown-labels", code=2)
     assert "No row of the data has a class that the model knows" in done.err
 
 
 def test_one_zero_columns_and_lists_of_a_path_are_classes_too(run, model, tmp_path):
     (tmp_path / "l.jsonl").write_text('{"id": 1, "text": "red", "kind": ["fruit", "fruit/apple"]}\n')
-    assert json.loads(run("evaluate", "m.lw", "l.jsonl", "--json").out)["classes"] == 5
+    assert run("evaluate m.lw l.jsonl --json").json["classes"] == 5
     (tmp_path / "c.csv").write_text("id,text,rock,fruit/apple\n1,hard,1,0\n2,red,0,1\n3,red,,\n")
     words = ["--label-column", "rock", "--label-column", "fruit/apple", "--json"]
-    assert json.loads(run("evaluate", "m.lw", "c.csv", *words).out)["rows"] == 2
+    assert run("evaluate m.lw c.csv", *words).json["rows"] == 2
     (tmp_path / "c.csv").write_text("id,text,rock,fruit/apple\n1,hard,1,1\n")
-    done = run("evaluate", "m.lw", "c.csv", *words, code=2)
+    done = run("evaluate m.lw c.csv", *words, code=2)
     assert "several" in done.err
     assert done.err.count("\n") == 1
 
@@ -195,4 +166,4 @@ def test_numbers_stand_for_places_where_classes_have_names(run, tmp_path):
     numbers = data.Y.positives.indices
     KernelLogisticClassifier(hyperparameters="fixed").fit(data.X, names[numbers]).save(tmp_path / "t.lw")
     write_svmlight(data, tmp_path / "d.svm")
-    assert json.loads(run("evaluate", "t.lw", "d.svm", "--json").out)["accuracy"] > 0.6
+    assert run("evaluate t.lw d.svm --json").json["accuracy"] > 0.6

@@ -20,13 +20,13 @@ r4,a red wave,,
 r5,an apple by the sea,,?
 r6,=cmd() a pear,1,
 """
-FLAGS = ("--text", "text", "--label-column", "fruit", "--label-column", "sea", "--id", "name")
+FLAGS = "--text text --label-column fruit --label-column sea --id name"
 
 
 @pytest.fixture
 def model(run, tmp_path):
     (tmp_path / "t.csv").write_text(TABLE)
-    run("fit", "t.csv", *FLAGS, "--model", "kernel-logistic", "--out", "m.lw", "-q")
+    run(f"fit t.csv {FLAGS} --model kernel-logistic --out m.lw -q")
     return "m.lw"
 
 
@@ -49,10 +49,10 @@ def test_asks_about_what_is_unknown_and_takes_the_answers(run, model, tmp_path):
         writer = csv.DictWriter(file, asked[0].keys())
         writer.writeheader()
         writer.writerows(filled)
-    run("fit", "t.csv", *FLAGS, "--answers", "ask.csv", "--model", "kernel-logistic", "--out", "n.lw", "-q")
+    run(f"fit t.csv {FLAGS} --answers ask.csv --model kernel-logistic --out n.lw -q")
     shares = [labelweave.load(tmp_path / name).classifier_ for name in ("m.lw", "n.lw")]
     assert shares[1].intercept_[1] > shares[0].intercept_[1]  # more of them are of the sea now
-    done = run("queries", "n.lw", "t.csv", "--answers", "ask.csv", "--out", "more.csv")
+    done = run("queries n.lw t.csv --answers ask.csv --out more.csv")
     assert "nothing to ask" in done.err
     assert lines(tmp_path / "more.csv") == []
 
@@ -66,14 +66,14 @@ def test_names_come_back_as_they_are(run, tmp_path):
     (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
     flags = ("t.jsonl", "--text", "text", "--labels", "tags", "--empty-labels", "unknown", "--id", "name")
     run("fit", *flags, "--model", "kernel-logistic", "--out", "m.lw", "-q")
-    run("queries", "m.lw", "t.jsonl", "--out", "ask.csv")
+    run("queries m.lw t.jsonl --out ask.csv")
     text = (tmp_path / "ask.csv").read_bytes().decode()
     assert "\x07" in text
     (tmp_path / "ask.csv").write_bytes(text.replace(",,", ",yes,").encode())
     done = run("fit", *flags, "--model", "kernel-logistic", "--answers", "ask.csv", "--out", "n.lw", "-q")
     assert done.err == ""
     assert labelweave.load(tmp_path / "n.lw").label_names_.tolist() == ["=\tsum", "be\x07l"]
-    assert "\x07" not in run("queries", "m.lw", "t.jsonl").out
+    assert "\x07" not in run("queries m.lw t.jsonl").out
 
 
 def test_writes_to_stdout_and_knows_tables_without_labels(run, model, tmp_path):
@@ -86,49 +86,27 @@ def test_writes_to_stdout_and_knows_tables_without_labels(run, model, tmp_path):
 
 def test_asks_about_rows_of_a_matrix(run, matrix_files, tmp_path):
     text = (tmp_path / "d.arff").read_text()
-    run("fit", "d.arff", "--model", "max-margin", "--out", "m.lw", "-q")
-    done = run("queries", "m.lw", "d.arff", "--out", "ask.csv")
+    run("fit d.arff --model max-margin --out m.lw -q")
+    done = run("queries m.lw d.arff --out ask.csv")
     assert "nothing to ask" in done.err
     (tmp_path / "a.csv").write_text("id,label,answer\n3,l1,unknown\n4,l2,unknown\n")
-    run("fit", "d.arff", "--model", "max-margin", "--answers", "a.csv", "--out", "n.lw", "-q")
+    run("fit d.arff --model max-margin --answers a.csv --out n.lw -q")
     before, after = (labelweave.load(tmp_path / name).coef_ for name in ("m.lw", "n.lw"))
     assert not np.array_equal(before, after)
     assert text == (tmp_path / "d.arff").read_text()
-
-
-@pytest.mark.parametrize(
-    ("table", "words"),
-    [
-        ("id,label,answer\nr4,sea,maybe\n", "'maybe'"),
-        ("id,label,answer\nr9,sea,yes\n", "the row 'r9'"),
-        ("id,label\nr4,sea\n", "no column 'answer'"),
-    ],
-)
-def test_says_what_is_wrong_with_answers(run, model, tmp_path, table, words):
-    (tmp_path / "bad.csv").write_text(table)
-    for command in (("queries", model, "t.csv"), ("fit", "t.csv", *FLAGS, "--out", "n.lw")):
-        done = run(*command, "--answers", "bad.csv", code=2)
-        assert words in done.err
-        assert len(done.err.splitlines()) == 1
-    assert "no.csv" in run("queries", model, "t.csv", "--answers", "no.csv", code=2).err
 
 
 def test_labels_that_only_answers_name(run, model, tmp_path):
     (tmp_path / "more.csv").write_text("id,label,answer\nr0,lake,no\nr2,lake,yes\nr3,lake,1\nr1,lake,FALSE\n")
     assert "the label 'lake'" in run("queries", model, "t.csv", "--answers", "more.csv", code=2).err
     words = ("--model", "kernel-logistic", "--answers", "more.csv", "--out", "n.lw")
-    assert "'lake'" in run("fit", "t.csv", *FLAGS, *words).err
+    assert "'lake'" in run(f"fit t.csv {FLAGS}", *words).err
     assert labelweave.load(tmp_path / "n.lw").label_names_.tolist() == ["fruit", "sea", "lake"]
     alone = ("--text", "text", "--drop", "fruit", "--drop", "sea", "--id", "name")
-    run("fit", "t.csv", *alone, *words, "-q")
+    run("fit t.csv", *alone, *words, "-q")
     assert labelweave.load(tmp_path / "n.lw").label_names_.tolist() == ["lake"]
     (tmp_path / "more.csv").write_text("id,label,answer\n")
-    assert "nothing to learn" in run("fit", "t.csv", *alone, *words, code=2).err
-
-
-def test_refuses_one_class_a_row(run, fit_things):
-    fit_things("--class-paths", "--quiet")
-    assert "one class a row" in run("queries", "m.lw", "test.csv", code=2).err
+    assert "nothing to learn" in run("fit t.csv", *alone, *words, code=2).err
 
 
 def test_asks_with_a_pipeline_of_texts(run, tmp_path):
@@ -137,10 +115,10 @@ def test_asks_with_a_pipeline_of_texts(run, tmp_path):
     piped = make_pipeline(TfidfVectorizer(), MaxMarginClassifier())
     labels = LabelMatrix.from_any(np.array([[1, 0], [1, 0], [0, 1], [0, 1]]), ["fruit", "sea"])
     labelweave.save(piped.fit(texts, labels), tmp_path / "p.lw")
-    done = run("queries", "p.lw", "t.csv", "--text", "text", "--id", "name", "-n", "4")
+    done = run("queries p.lw t.csv --text text --id name -n 4")
     assert len(list(csv.DictReader(done.out.splitlines()))) == 4
     named = ("--label-column", "fruit", "--label-column", "sea")
-    done = run("queries", "p.lw", "t.csv", "--text", "text", "--id", "name", *named)
+    done = run("queries p.lw t.csv --text text --id name", *named)
     found = list(csv.DictReader(done.out.splitlines()))
     assert {(one["id"], one["label"]) for one in found} == {
         *(("r4", "fruit"), ("r4", "sea"), ("r5", "fruit"), ("r5", "sea"), ("r6", "sea"))

@@ -57,7 +57,7 @@ def test_roles_are_told_identifiers_left_out_and_patterns_of_labels_read(run, ta
     assert f"the columns {some} hold 0 and 1 only and are taken for features" in told
     names = ["tag_a", "tag_b"] if labels == "tag_[ab]" else ["tag_a", "tag_b", "tag_c"]
     assert list(labelweave.load("m.lw").label_names_) == names
-    assert "24 rows" in run("evaluate", "m.lw", table).out
+    assert "24 rows" in run("evaluate m.lw", table).out
     assert (
         run(
             "fit", table, "--model", "max-margin", "--label-column", labels, "--out", "m.lw", "--quiet"
@@ -71,25 +71,22 @@ def test_roles_that_are_given_are_told_with_what_is_not_named(fit_table):
     assert "labels        tags\n" in told
     assert "names of rows package" in told
     assert "left out      size (not named)" in told
-    told = fit_table("--labels", "tgas", code=2).err
+    told = fit_table("--labels tgas", code=2).err
     assert "a.csv: found no column 'tgas'; expected one among its columns, such as 'tags': package, " in told
-    assert "found no column 'x_*'" in fit_table("--label-column", "x_*", "--labels", "", code=2).err
+    assert "found no column 'x_*'" in fit_table("--label-column 'x_*' --labels ''", code=2).err
 
 
 def test_gaps_in_features_are_filled_by_the_model(run, tmp_path):
     (tmp_path / "r.arff").write_text(ARFF)
     (tmp_path / "whole.arff").write_text(ARFF.replace("?,NO", "3,NO"))  # the mean
     for flags in ([], ["--model", "low-rank"], ["--tune-threshold", "macro_f1,cv=2"]):
-        told = run("fit", "r.arff", "--model", "max-margin", "--out", "r.lw", *flags).err
+        told = run("fit r.arff --model max-margin --out r.lw", *flags).err
         assert "2 values of 2 features are missing (?), such as of 'f'; the model takes the mean" in told
         np.testing.assert_allclose(innermost(labelweave.load("r.lw")).feature_means_, [3, 1 / 3])
-        found = [
-            [json.loads(line) for line in run("predict", "r.lw", name, "--top", 2).out.splitlines()]
-            for name in ("r.arff", "whole.arff")
-        ]
+        found = [run("predict r.lw", name, "--top", 2).records for name in ("r.arff", "whole.arff")]
         assert found[0][1] == found[1][1]
-    run("evaluate", "r.lw", "r.arff")
-    run("report", "r.lw", "r.arff", "--out", "r.html")
+    run("evaluate r.lw r.arff")
+    run("report r.lw r.arff --out r.html")
     data = read_any(tmp_path / "r.arff")
     with pytest.raises(ValueError, match="Input X contains NaN at row 1"):
         labelweave.MaxMarginClassifier().fit(data.X, data.Y)
@@ -97,7 +94,7 @@ def test_gaps_in_features_are_filled_by_the_model(run, tmp_path):
 
 def test_a_model_forgets_the_means_when_it_is_fitted_anew(run, tmp_path):
     (tmp_path / "r.arff").write_text(ARFF)
-    run("fit", "r.arff", "--model", "max-margin", "--out", "r.lw", "-q")
+    run("fit r.arff --model max-margin --out r.lw -q")
     model = labelweave.load("r.lw")
     model.fit(np.eye(2), np.eye(2, dtype=int))
     with pytest.raises(ValueError, match="NaN"):
@@ -112,24 +109,22 @@ def test_identifiers_of_arff_files_are_left_out_of_later_files_too(run, tmp_path
     rows = [f"{name},{row},YES,{row % 2},1\n" for row, name in enumerate(names)]
     (tmp_path / "r.arff").write_text(head + "@data\n" + "".join(rows))
     (tmp_path / "one.arff").write_text(head + "@data\n" + rows[4])
-    told = run("fit", "r.arff", "--model", "max-margin", "--out", "r.lw").err
+    told = run("fit r.arff --model max-margin --out r.lw").err
     assert "warning: r.arff: the attribute 'id' has another value in every row, and is left out" in told
-    assert len(run("predict", "r.lw", "one.arff").out.splitlines()) == 1
+    assert len(run("predict r.lw one.arff").out.splitlines()) == 1
 
 
 def test_arff_files_are_read_by_name_and_need_no_labels(run, tmp_path):
     hues = ARFF.replace("{YES,NO}", "{a,b,c}").replace("YES", "a").replace("NO", "b")
     (tmp_path / "r.arff").write_text(hues.replace("?,1,1", "c,1,1"))
-    run("fit", "r.arff", "--model", "max-margin", "--out", "r.lw", "-q")
-    expected = run("predict", "r.lw", "r.arff").out
+    run("fit r.arff --model max-margin --out r.lw -q")
+    expected = run("predict r.lw r.arff").out
     others = ["@relation r", "@attribute motif {c,b,a}", "@attribute f numeric", "@data"]
     (tmp_path / "new.arff").write_text("\n".join([*others, "a,1", "b,?", "c,3", "b,5", ""]))
     (tmp_path / "new.xml").write_text('<labels><label name="y"/><label name="z"/></labels>')
-    assert run("predict", "r.lw", "new.arff").out == expected
-    assert len(run("queries", "r.lw", "new.arff").out.splitlines()) == 1 + 4 * 2
-    assert (
-        "the label 'y'; expected the name of an attribute" in run("evaluate", "r.lw", "new.arff", code=2).err
-    )
+    assert run("predict r.lw new.arff").out == expected
+    assert len(run("queries r.lw new.arff").out.splitlines()) == 1 + 4 * 2
+    assert "the label 'y'; expected the name of an attribute" in run("evaluate r.lw new.arff", code=2).err
 
 
 def test_a_set_like_genbase_is_learned_as_it_is(run, tmp_path):
@@ -147,40 +142,17 @@ def test_a_set_like_genbase_is_learned_as_it_is(run, tmp_path):
     ]
     (tmp_path / "train.arff").write_text("\n".join([*head, *rows[:160], ""]))
     (tmp_path / "test.arff").write_text("\n".join([*head, *rows[160:]]))
-    told = run("fit", "train.arff", "--model", "max-margin", "--n-labels", n_labels, "--out", "m.lw").err
+    told = run("fit train.arff --model max-margin --n-labels", n_labels, "--out", "m.lw").err
     assert "the attribute 'protein' has another value in every row, and is left out" in told
-    found = json.loads(run("evaluate", "m.lw", "test.arff", "--n-labels", n_labels, "--json").out)
+    found = run("evaluate m.lw test.arff --n-labels", n_labels, "--json").json
     assert found["micro_f1"] > 0.95
     assert labelweave.load("m.lw").n_features_in_ == n_motifs
 
 
-def test_the_xml_file_of_a_sparse_file_is_found(tmp_path):
-    arff = ARFF.replace("r: -C -2", "r")
-    (tmp_path / "r.xml").write_text('<labels><label name="y"/><label name="z"/></labels>')
-    for name in ("r-sparse.arff", "r-sparse-train.arff", "r-test-sparse.arff"):
-        (tmp_path / name).write_text(arff)
-        assert list(read_any(tmp_path / name).label_names) == ["y", "z"]
-
-
 def test_messages_name_flags(run, tmp_path):
     (tmp_path / "r.arff").write_text(ARFF.replace("r: -C -2", "r"))
-    assert (
-        "give --xml or --n-labels, or write"
-        in run("fit", "r.arff", "--model", "max-margin", "--out", "m.lw", code=2).err
-    )
-    told = run(
-        "fit",
-        "a.csv",
-        "--model",
-        "max-margin",
-        "--labels",
-        "tags",
-        "--numeric",
-        "section",
-        "--out",
-        "m.lw",
-        code=2,
-    ).err
+    assert "give --xml or --n-labels, or write" in run("fit r.arff --model max-margin --out m.lw", code=2).err
+    told = run("fit a.csv --model max-margin --labels tags --numeric section --out m.lw", code=2).err
     assert "a.csv:2: found 'games' in column 'section'" in told
     (tmp_path / "b.csv").write_text("f,y\n1,x\n,x\n")
     words = ["fit", "b.csv", "--model", "max-margin", "--labels", "y", "--numeric", "f", "--out", "m.lw"]
@@ -190,10 +162,10 @@ def test_messages_name_flags(run, tmp_path):
     (tmp_path / "c.jsonl").write_text('{"f": {"a": 1}, "y": "x"}\n')
     assert (
         "expected text or a number; name the column in --drop."
-        in run("fit", "c.jsonl", "--model", "max-margin", "--labels", "y", "--out", "m.lw", code=2).err
+        in run("fit c.jsonl --model max-margin --labels y --out m.lw", code=2).err
     )
     (tmp_path / "r.arff").write_text(ARFF)
-    told = run("convert", "r.arff", "r.svm", "--lossy", code=2).err
+    told = run("convert r.arff r.svm --lossy", code=2).err
     assert "that of Mulan can" in told
 
 
@@ -203,10 +175,10 @@ def test_warnings_of_a_fit_name_flags(run, tmp_path):
     lines += ["@attribute y {0,1}", "@attribute z {0,1}", "@data", *rows, ""]
     (tmp_path / "r.arff").write_text("\n".join(lines))
     flags = ["--model", "max-margin", "--kernel", "rbf", "--scaling", "none", "--max-iter", 1]
-    told = run("fit", "r.arff", *flags, "--out", "m.lw", "-q").err
+    told = run("fit r.arff", *flags, "--out", "m.lw", "-q").err
     assert "is all but constant" in told
     assert "Features of different sizes do this; --scaling auto brings them to one scale." in told
-    told = run("fit", "r.arff", *flags[:2], *flags[4:], "--tol", 1e-9, "--out", "m.lw", "-q").err
+    told = run("fit r.arff", *flags[:2], *flags[4:], "--tol", 1e-9, "--out", "m.lw", "-q").err
     assert "met the tolerance; raise --max-iter, scale the features, or regularise more." in told
     assert "--memory-budget is 3 MB" in in_flags(
         ValueError(ParameterMessage("`memory_budget` is 3 MB, too small"))
@@ -266,10 +238,10 @@ def test_names_make_no_lines_of_their_own(run, tmp_path):
     rows = [{"text": f"word{k % 2} more", "tags": [names[k % 2]]} for k in range(12)]
     (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
     words = ("--text", "text", "--labels", "tags", "--many-labels", "--threshold", "macro_f1")
-    said = run("fit", "t.jsonl", *words, "--model", "max-margin", "--out", "m.lw").err
-    shown = [said, run("inspect", "m.lw").out, run("inspect", "m.lw", "--thresholds").out]
-    run("fit", "t.jsonl", *words[:-2], "--model", "label-graph", "--graph", "full", "--out", "g.lw")
-    shown += [run("inspect", "g.lw", *more).out for more in ((), ("--graph",), ("--label", names[0]))]
+    said = run("fit t.jsonl", *words, "--model", "max-margin", "--out", "m.lw").err
+    shown = [said, run("inspect m.lw").out, run("inspect m.lw --thresholds").out]
+    run("fit t.jsonl", *words[:-2], "--model", "label-graph", "--graph", "full", "--out", "g.lw")
+    shown += [run("inspect g.lw", *more).out for more in ((), ("--graph",), ("--label", names[0]))]
     for text in shown:
         assert "\nlabelweave: forged" not in text
         assert "a\\nlabelweave:" in text
@@ -279,14 +251,14 @@ def test_names_make_no_lines_of_their_own(run, tmp_path):
 def test_escapes_in_names_are_made_visible(run, tmp_path):
     name = "z\x1b[31m\x9b\u202e"
     (tmp_path / "r.arff").write_text(ARFF.replace("attribute z", f"attribute {name}"))
-    told = run("fit", "r.arff", "--model", "max-margin", "--out", "r.lw")
+    told = run("fit r.arff --model max-margin --out r.lw")
     outputs = [told.err, told.out]
-    outputs.append(run("predict", "r.lw", "r.arff", "--output-format", "tsv", "--top", 2).out)
-    outputs.append(run("inspect", "r.lw").out)
-    outputs.append(run("inspect", "r.lw", "--label", "y").out)
-    run("predict", "r.lw", "r.arff", "--output-format", "tsv", "--top", 2, "--out", "p.tsv")
+    outputs.append(run("predict r.lw r.arff --output-format tsv --top 2").out)
+    outputs.append(run("inspect r.lw").out)
+    outputs.append(run("inspect r.lw --label y").out)
+    run("predict r.lw r.arff --output-format tsv --top 2 --out p.tsv")
     outputs.append((tmp_path / "p.tsv").read_text())
-    listed = run("predict", "r.lw", "r.arff", "--top", 2).out
+    listed = run("predict r.lw r.arff --top 2").out
     for text in [*outputs, listed]:
         assert not set("\x1b\x9b\u202e") & set(text)
     assert "z\\x1b[31m\\x9b\\u202e" in outputs[2]

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from labelweave import MaxMarginClassifier
 from labelweave.app.cli import demo
+from labelweave.app.cli.flags import DataFlags
 
 NAMES = np.array(["game::cards", "game::chess", "net::chat", "net::mail", "net::web", "role::program"])
 
@@ -44,7 +45,7 @@ def test_models_are_compared_and_tags_proposed(monkeypatch, capsys):
     monkeypatch.setattr(demo, "load_debtags", _packages)
     monkeypatch.setattr(demo, "AutoLabelClassifier", OneCall)
     budgets.clear()
-    demo.run(jobs=1, rows=None, quiet=True)
+    demo.run(DataFlags(jobs=1, quiet=True))
     assert max(budgets) <= 10  # what takes longest of the demonstration
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Debian packages: 40 to learn from, 10 to test on."

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 
-import click
 import numpy as np
 import pytest
 
@@ -18,13 +16,12 @@ from labelweave import (
     Taxonomy,
 )
 from labelweave.app.cli.answer_files import Columns, chosen_format, write_answers
+from labelweave.app.cli.flags import DataFlags
 from labelweave.app.cli.predict import _refused_wishes
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 Y = (X[:, :2] > 0).astype(int)
 TREE = Taxonomy([("top", "a"), ("top", "b")])
-NONE = {"top": None, "threshold": None, "reject_below": None, "terms": None}
-NO_FLAGS = {"probabilities": False, "certificates": False}
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +65,7 @@ def models():
     ],
 )
 def test_wishes_that_a_model_cannot_fulfil(models, name, wishes, words):
-    told = list(_refused_wishes(models[name], NONE | NO_FLAGS | wishes))
+    told = list(_refused_wishes(models[name], DataFlags(**wishes)))
     assert len(told) == len(words)
     assert all(word in one for word, one in zip(words, told, strict=True))
 
@@ -77,22 +74,22 @@ def test_terms_among_probabilities_need_a_threshold():
     model = HierarchicalClassifier(KernelLogisticClassifier(hyperparameters="fixed"), TREE)
     model.fit(X, labelweave.LabelMatrix.from_any(Y, ["a", "b"]))
     wishes = {"terms": "closed", "probabilities": True}
-    assert "give --threshold 0.5 too" in next(_refused_wishes(model, NONE | NO_FLAGS | wishes))
-    assert list(_refused_wishes(model, NONE | NO_FLAGS | wishes | {"threshold": 0.5})) == []
+    assert "give --threshold 0.5 too" in next(_refused_wishes(model, DataFlags(**wishes)))
+    assert list(_refused_wishes(model, DataFlags(**wishes, threshold=0.5))) == []
 
 
 def test_label_sets_come_with_certificates(run, models, tmp_path):
     models["graph"].save("g.lw")
     rows = "\n".join(f"0 {' '.join(f'{j}:{value!r}' for j, value in enumerate(row))}" for row in X.tolist())
     (tmp_path / "r.svm").write_text(rows + "\n")
-    told = run("predict", "g.lw", "r.svm", "--certificates").out
+    told = run("predict g.lw r.svm --certificates").out
     found = [json.loads(line) for line in told.splitlines()]
     expected = models["graph"].predict(X).toarray()
     assert [{one["label"] for one in row["labels"]} for row in found] == [
         set(np.array(["a", "b"])[row > 0]) for row in expected
     ]
     assert all(row["proven"] and row["gap"] == 0 for row in found)
-    table = run("predict", "g.lw", "r.svm", "--certificates", "--output-format", "csv").out
+    table = run("predict g.lw r.svm --certificates --output-format csv").out
     assert table.splitlines()[0] == "id,label,score,proven,gap"
     assert all(",true," in line for line in table.splitlines()[1:])
 
@@ -100,40 +97,29 @@ def test_label_sets_come_with_certificates(run, models, tmp_path):
 def test_the_graph_is_shown_in_words_numbers_and_a_picture(run, models, tmp_path):
     models["graph"].save("g.lw")
     models["scores"].save("s.lw")
-    text = run("inspect", "g.lw", "--graph").out.splitlines()
+    text = run("inspect g.lw --graph").out.splitlines()
     assert text[0].startswith("given, 1 of 1 pairs")
     assert text[2].endswith("a, b")
-    facts = json.loads(run("inspect", "g.lw", "--graph", "--json").out)
+    facts = run("inspect g.lw --graph --json").json
     assert facts["cliques"][0]["labels"] == ["a", "b"]
-    assert "which has no graph of labels" in run("inspect", "s.lw", "--graph", code=2).err
+    assert "which has no graph of labels" in run("inspect s.lw --graph", code=2).err
     pytest.importorskip("matplotlib")
-    assert "the picture is in g.svg" in run("inspect", "g.lw", "--graph", "--out", "g.svg").err
+    assert "the picture is in g.svg" in run("inspect g.lw --graph --out g.svg").err
     assert (tmp_path / "g.svg").read_text().startswith("<?xml")
-    assert "does not say its format" in run("inspect", "g.lw", "--graph", "--out", "g.doc", code=2).err
-    assert "show different things" in run("inspect", "g.lw", "--graph", "--thresholds", code=2).err
-    assert "--out goes with" in run("inspect", "g.lw", "--out", "g.svg", code=2).err
-
-
-def test_the_rounds_of_a_learned_graph_are_shown(run, tmp_path):
-    labels = np.column_stack([Y, 1 - Y[:, 0]])
-    for share in (None, 0.3):
-        model = LabelGraphClassifier(max_rounds=2, tol=0.2, validation_fraction=share, graph_tol=0.0)
-        model.fit(X, labels).save("g.lw")
-        text = run("inspect", "g.lw", "--graph").out
-        head = next(line for line in text.splitlines() if line.startswith("round"))
-        assert ("held-out" in head) == (share is not None)
-        assert len(text.split("added\n")[1].splitlines()) == len(model.graph_trace_)
+    assert "does not say its format" in run("inspect g.lw --graph --out g.doc", code=2).err
+    assert "show different things" in run("inspect g.lw --graph --thresholds", code=2).err
+    assert "--out goes with" in run("inspect g.lw --out g.svg", code=2).err
 
 
 def test_ties_of_one_label_and_the_first_of_two_classes(run, models):
     models["graph"].save("g.lw")
-    text = run("inspect", "g.lw", "--label", "a").out
+    text = run("inspect g.lw --label a").out
     assert "ties:" in text
     assert text.rstrip().endswith("a, b")
     two = BinaryRelevance().fit(X, np.array(["no", "yes"])[Y[:, 0]])
     two.save("t.lw")
-    assert "ask for it" in run("inspect", "t.lw", "--label", "no", code=2).err
-    assert "yes (intercept" in run("inspect", "t.lw", "--label", "yes").out
+    assert "ask for it" in run("inspect t.lw --label no", code=2).err
+    assert "yes (intercept" in run("inspect t.lw --label yes").out
 
 
 @pytest.mark.parametrize(
@@ -143,16 +129,6 @@ def test_ties_of_one_label_and_the_first_of_two_classes(run, models):
 )  # fmt: skip
 def test_formats_of_answers(out, wanted, format):
     assert chosen_format(out, wanted) == format
-
-
-def test_formats_that_cannot_be_written(monkeypatch):
-    with pytest.raises(click.UsageError, match=r"ends in \.xlsx, which is not written"):
-        chosen_format("a.xlsx", None)
-    with pytest.raises(click.UsageError, match=r"give --out FILE\.parquet too"):
-        chosen_format(None, "parquet")
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(click.UsageError, match="needs pyarrow, which is not installed"):
-        chosen_format("a.parquet", None)
 
 
 def test_answers_go_into_parquet_block_by_block(tmp_path, monkeypatch):

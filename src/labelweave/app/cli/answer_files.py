@@ -1,4 +1,4 @@
-"""Where predictions go: JSON lines, tables with commas or tabs, Parquet; block by block in every form.
+"""Where answers go: JSON lines, tables with commas or tabs, Parquet; block by block in every form.
 
 Cells of text tables that a spreadsheet would take for a formula are escaped.
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 import csv
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import click
 
@@ -37,10 +37,17 @@ class Columns(NamedTuple):
     fixed: list[str]
     labels: list[str]
 
-    @property
-    def header(self) -> list[str]:
-        """The names of all columns."""
-        return [*self.fixed, *self.labels]
+
+class Evaluation(NamedTuple):
+    """How well a model does: notes on what is not counted, counts of rows and labels, and metrics.
+
+    of_labels: makes the numbers of every label.
+    """
+
+    notes: list[str]
+    counts: dict[str, int]
+    metrics: dict[str, float]
+    of_labels: Callable[[], list[Record]]
 
 
 def chosen_format(out: str | None, wanted: str | None) -> str:
@@ -69,24 +76,37 @@ def chosen_format(out: str | None, wanted: str | None) -> str:
     return format
 
 
+def opened(out: str | None) -> AbstractContextManager[TextIO]:
+    """Open a file that appears when it is complete, or stdout (None or -)."""
+    return nullcontext(sys.stdout) if out in (None, "-") else replaced_file(str(out))
+
+
 def write_answers(records: Iterable[Record], columns: Columns, out: str | None, format: str) -> None:
-    """Write what is said of each row to a file, or to stdout."""
     if format == "parquet" and out is not None:
         _write_parquet(records, columns, out)
         return
-    with nullcontext(sys.stdout) if out is None else replaced_file(out) as stream:
+    with opened(out) as stream:
         if format in _DELIMITERS:
-            writer = csv.writer(stream, delimiter=_DELIMITERS[format], lineterminator="\n")
-            writer.writerow(map(_cell, columns.header))
-            for line in _lines(records):
-                writer.writerow(map(_cell, line))
+            lines = _lines(records)
+            _write_lines(stream, [[*columns.fixed, *columns.labels]], _DELIMITERS[format])
+            _write_lines(stream, lines, _DELIMITERS[format])
         else:
             stream.writelines(json_text(record) + "\n" for record in records)
         stream.flush()
 
 
+def write_csv(records: Sequence[Record]) -> None:
+    """Write a table with commas to stdout, a line a record."""
+    _write_lines(sys.stdout, [list(records[0]), *([*record.values()] for record in records)], ",")
+
+
+def _write_lines(stream: TextIO, lines: Iterable[list[Any]], delimiter: str) -> None:
+    writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
+    writer.writerows(map(_cell, line) for line in lines)
+
+
 def _lines(records: Iterable[Record]) -> Iterator[list[Any]]:
-    """Give the lines of the table: one a label of a record, or one a record."""
+    """Make the lines of the table: one a label of a record, or one a record."""
     for record in records:
         name, labels = record.pop("id"), record.pop("labels", None)
         probabilities = record.pop("probabilities", {})
@@ -110,29 +130,18 @@ def _write_parquet(records: Iterable[Record], columns: Columns, out: str) -> Non
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 
-    types = [getattr(pa, _TYPES.get(name, "float64"))() for name in columns.fixed]
-    types += [pa.float64() for _ in columns.labels]
-    schema = pa.schema(list(zip(columns.header, types, strict=True)))
+    fields = [(name, getattr(pa, _TYPES.get(name, "float64"))()) for name in columns.fixed]
+    schema = pa.schema([*fields, *((name, pa.float64()) for name in columns.labels)])
     lines = ([str(name), *cells] for name, *cells in _lines(records))
     with replacing_file(out) as file, ParquetWriter(file, schema) as writer:
         while block := list(islice(lines, _LINES_AT_ONCE)):
             cells = zip(*block, strict=True)
-            arrays = [pa.array(column, kind) for column, kind in zip(cells, types, strict=True)]
+            arrays = [pa.array(column, kind) for column, kind in zip(cells, schema.types, strict=True)]
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
 
 
-def print_table(header: list[str], lines: Iterable[list[Any]]) -> None:
-    """Print a table with commas."""
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(header)
-    for line in lines:
-        writer.writerow(map(_cell, line))
-
-
-def label_rows(
-    names: Sequence[str], observed: Any, counts: Any, more: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    """Give the counts of every label, whole ones as such, and their shares.
+def label_rows(names: Sequence[str], observed: Any, counts: Any, more: Mapping[str, Any]) -> list[Record]:
+    """List the counts of every label, whole ones as such, and their shares.
 
     counts: has positive, predicted, hits, precision, recall and f1; more: further shares.
     """

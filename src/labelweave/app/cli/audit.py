@@ -10,46 +10,51 @@ import click
 from labelweave.app.cli.answer_files import Columns, Record, chosen_format, write_answers
 from labelweave.app.cli.fitting import read_training_rows
 from labelweave.app.cli.flags import DataFlags
-from labelweave.app.cli.messages import Waiting, console, note, one_line, require_writable, say, short
+from labelweave.app.cli.messages import (
+    Waiting,
+    console,
+    excluded,
+    hint,
+    one_line,
+    refuse,
+    require_writable,
+    say,
+    short,
+)
 from labelweave.app.cli.relation_files import read_covariance
 from labelweave.app.noise import LabelErrors, Reason, find_label_errors
 from labelweave.datasets import read_taxonomy
 from labelweave.decisions.automatic import AutoLabelClassifier
 from labelweave.labels import LabelCovariance, LabelMatrix
 
+_EXCLUSIONS = (
+    (["forgotten"], ["false"], "{} says that no label is recorded wrongly, so {} is 0; leave it out."),
+    (["taxonomy"], ["covariance"], "{} and {} both relate the labels; give one of them."),
+)
 _SHOWN = 20
 _WIDEST = 24
 _COLUMNS = ["id", "label", "recorded", "probability", "alone", "reasons"]
 
 
-def run(
-    data: str, top: int | None, out: str | None, output_format: str | None, quiet: bool, **options: Any
-) -> None:
-    """Rank entries that are probably wrong, and print or write them."""
-    if options["forgotten"] and options["false"] is not None:
-        raise click.UsageError(
-            "--forgotten says that no label is recorded wrongly, so --false is 0; leave it out."
-        )
-    if (options["missed"] or 0) + (options["false"] or 0) >= 1:
+def run(flags: DataFlags) -> None:
+    refuse(excluded(vars(flags), _EXCLUSIONS))
+    if (flags.missed or 0) + (flags.false or 0) >= 1:
         raise click.UsageError("--missed and --false add up to 1 or more; give shares whose sum is below 1.")
-    if options["taxonomy"] is not None and options["covariance"] is not None:
-        raise click.UsageError("--taxonomy and --covariance both relate the labels; give one of them.")
-    is_printed = out in (None, "-") and output_format is None
-    out = None if out == "-" else out
-    format = chosen_format(out, output_format)
-    require_writable(out, data, options["taxonomy"], options["covariance"], options["xml"])
-    rows, _, words, _ = read_training_rows(data, DataFlags.of(options), has_one=False)
-    if words is not None and not quiet:
+    data, top, out = flags.data, flags.top, None if flags.out == "-" else flags.out
+    is_printed = out is None and flags.output_format is None
+    format = chosen_format(out, flags.output_format)
+    require_writable(out, data, flags.taxonomy, flags.covariance, flags.xml)
+    rows, _, words, _ = read_training_rows(data, flags, has_one=False)
+    if words is not None:
         words.show()
     model = AutoLabelClassifier(
-        time_budget=options["time_budget"], n_jobs=options["jobs"], random_state=options["seed"],
-        verbose=int(not quiet),
+        time_budget=flags.time_budget, n_jobs=flags.jobs, random_state=flags.seed,
+        verbose=int(not flags.quiet),
     )  # fmt: skip
-    related = _structure(rows.Y, options["taxonomy"], options["covariance"])
-    rates = (options["missed"], 0.0 if options["forgotten"] else options["false"])
+    rates = (flags.missed, 0.0 if flags.forgotten else flags.false)
     found = find_label_errors(
-        rows.X, rows.Y, scores=model, flip_rates=rates, related=related, random_state=options["seed"],
-        on_progress=None if quiet else Waiting(),
+        rows.X, rows.Y, scores=model, flip_rates=rates, related=_structure(rows.Y, flags),
+        random_state=flags.seed, on_progress=Waiting(),
     )  # fmt: skip
     found = found if top is None else found.ranked(top)
     ids = range(len(rows)) if rows.row_ids is None else rows.row_ids.tolist()
@@ -57,16 +62,15 @@ def run(
         _show(found if top is not None else found.ranked(min(len(found), _SHOWN)), ids)
     if not is_printed:
         write_answers(_records(found, ids, format), Columns(_COLUMNS, []), out, format)
-    if out is not None and not quiet:
-        note(f"{len(found)} entries are in {out}.")
+    if out is not None:
+        hint(f"{len(found)} entries are in {out}.")
 
 
-def _structure(Y: LabelMatrix, taxonomy: str | None, covariance: str | None) -> Any:
+def _structure(Y: LabelMatrix, flags: DataFlags) -> Any:
     """Read how labels are related; True where nothing is known."""
-    names = Y.words
-    if taxonomy is not None:
-        return LabelCovariance.from_taxonomy(read_taxonomy(taxonomy), names, normalized=True)
-    return True if covariance is None else read_covariance(covariance, names)
+    if flags.taxonomy is not None:
+        return LabelCovariance.from_taxonomy(read_taxonomy(flags.taxonomy), Y.words, normalized=True)
+    return True if flags.covariance is None else read_covariance(flags.covariance, Y.words)
 
 
 def _records(found: LabelErrors, ids: Sequence[Any], format: str) -> Iterator[Record]:
@@ -88,7 +92,6 @@ def _words(reason: Reason) -> str:
 
 
 def _show(found: LabelErrors, ids: Sequence[Any]) -> None:
-    """Print the entries as a table, and what was estimated."""
     from rich import box
     from rich.table import Table
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import click
@@ -10,12 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.app.cli import cluster_fit
-from labelweave.app.cli.answer_files import label_rows
+from labelweave.app.cli.answer_files import Evaluation, label_rows
 from labelweave.app.cli.flags import DataFlags
 from labelweave.app.cli.model_rows import read_labeled_rows, truth_of
 from labelweave.app.cli.pipeline_rows import as_taken
 from labelweave.app.report.label_numbers import Counts
-from labelweave.app.report.measured import OF_WHOLE_RANKINGS, Measured, class_notes, measure
+from labelweave.app.report.measured import OF_WHOLE_RANKINGS, class_notes, measure
 from labelweave.app.report.reported_rows import ReportedRows, all_labels, read_rows
 from labelweave.metrics.known_labels import Unknown, known_labels
 from labelweave.metrics.summary import TableSums
@@ -26,52 +27,17 @@ _MEANS = (*_OF_CLASSES, "log_loss", "taxonomic_loss", "parent_accuracy")
 
 
 @dataclass(frozen=True)
-class ClassSums:
-    """What rows of one class each add.
-
-    n_known: rows whose class, or a node above it, is known; n_exact: those of a class.
-    means: metrics that are means over rows, times the rows.
-    """
-
-    n_known: int
-    n_exact: int
-    means: dict[str, float]
-
-    @classmethod
-    def of(cls, measured: Measured) -> ClassSums:
-        """Take the metrics that are means."""
-        assert measured.true_nodes is not None, "rows have classes"
-        found = cls(len(measured.true_nodes), len(measured.outcomes.truth), {})
-        known = {name: value for name, value in measured.metrics.items() if name in _MEANS}
-        counts = {name: found._rows_of(name) for name in known}
-        return replace(found, means={name: known[name] * n if n else 0.0 for name, n in counts.items()})
-
-    def _rows_of(self, metric: str) -> int:
-        return self.n_exact if metric in _OF_CLASSES else self.n_known
-
-    def __add__(self, other: ClassSums) -> ClassSums:
-        means = {name: value + other.means[name] for name, value in self.means.items()}
-        return ClassSums(self.n_known + other.n_known, self.n_exact + other.n_exact, means)
-
-    def table(self) -> dict[str, float]:
-        """Give the metrics; not whether parents are right where inner nodes do not tell all of them."""
-        left_out = set() if self.n_exact == self.n_known else {"parent_accuracy"}
-        counts = {name: self._rows_of(name) for name in self.means if name not in left_out}
-        return {name: self.means[name] / n if n else np.nan for name, n in counts.items()}
-
-
-@dataclass(frozen=True)
 class FileSums:
     """What the rows of a file add to the metrics of a model.
 
     names: of the labels that are counted.
-    classes: of rows of one class each.
+    known: of classes, the rows where it, or a node above it, is known, and those of a class of the model.
     """
 
     n_rows: int
     names: list[str]
     sums: TableSums
-    classes: ClassSums | None = None
+    known: tuple[int, int] | None = None
 
     def plus(self, other: FileSums, path: str) -> FileSums:
         """Add the rows of another file, named ``path``."""
@@ -79,36 +45,28 @@ class FileSums:
             raise click.UsageError(
                 f"{path} has other labels than the files before it; give files of the same."
             )
-        classes = None if self.classes is None or other.classes is None else self.classes + other.classes
-        n_rows, sums = self.n_rows + other.n_rows, self.sums + other.sums
-        return replace(self, n_rows=n_rows, sums=sums, classes=classes)
+        known = (
+            self.known and other.known and (self.known[0] + other.known[0], self.known[1] + other.known[1])
+        )
+        return FileSums(self.n_rows + other.n_rows, self.names, self.sums + other.sums, known)
 
-    def counts(self) -> dict[str, int]:
-        """Count rows and labels, or classes."""
-        if self.classes is None:
-            return {"rows": self.n_rows, "labels": len(self.names)}
-        return {"rows": self.classes.n_known, "classes": len(self.names)}
-
-    def notes(self) -> list[str]:
-        """Say what was not counted."""
-        classes = self.classes
-        return [] if classes is None else class_notes(self.n_rows, classes.n_known, classes.n_exact)
-
-    def table(self) -> dict[str, float]:
-        """Give the metrics."""
-        if self.classes is None:
-            return self.sums.table()
-        found = self.classes.table()
-        return found if "log_loss" in found else found | self.sums.table()
-
-    def label_rows(self) -> list[dict[str, Any]]:
-        """Give the counts and shares of every label."""
-        counts = self.sums.counts
-        shares = Counts(counts.positive, counts.predicted, counts.hit)
-        return label_rows(self.names, counts.observed, shares, {})
+    def evaluation(self) -> Evaluation:
+        """Divide; not to whether parents are right where inner nodes do not tell all of them."""
+        metrics, counts = self.sums.table(), self.sums.counts
+        numbers = Counts(counts.positive, counts.predicted, counts.hit)
+        of_labels = partial(label_rows, self.names, counts.observed, numbers, {})
+        if self.known is None:
+            return Evaluation([], {"rows": self.n_rows, "labels": len(self.names)}, metrics, of_labels)
+        n_known, n_exact = self.known
+        if n_exact < n_known:
+            metrics.pop("parent_accuracy", None)
+        if "log_loss" in metrics:
+            metrics = {name: value for name, value in metrics.items() if name in _MEANS}
+        notes = class_notes(self.n_rows, n_known, n_exact)
+        return Evaluation(notes, {"rows": n_known, "classes": len(self.names)}, metrics, of_labels)
 
 
-def measured_on_cluster(model: Any, data: str, source: DataFlags, where: str) -> FileSums:
+def measured_on_cluster(model: Any, data: str, source: DataFlags, where: str) -> Evaluation:
     """Measure a model on the rows of files, each read by one worker.
 
     data: a file, a folder or a pattern.
@@ -128,7 +86,7 @@ def measured_on_cluster(model: Any, data: str, source: DataFlags, where: str) ->
             raise part
         whole = part if whole is None else whole.plus(part, path)
     assert whole is not None, "there is a file"
-    return whole
+    return whole.evaluation()
 
 
 def _sums_of(model: Any, path: str, source: DataFlags) -> FileSums | Exception:
@@ -139,6 +97,10 @@ def _sums_of(model: Any, path: str, source: DataFlags) -> FileSums | Exception:
         return measure_one(rows, truth_of(model, data), source.unknown_labels)
     except (ValueError, click.ClickException) as error:  # the file is named in it
         return error
+
+
+def _silent(words: str) -> None:
+    """Say nothing: workers have no terminal."""
 
 
 def _label_sums(rows: ReportedRows, y: Any, unknown: Unknown) -> FileSums:
@@ -153,9 +115,11 @@ def _label_sums(rows: ReportedRows, y: Any, unknown: Unknown) -> FileSums:
 def _class_sums(rows: ReportedRows, y: Any, unknown: Unknown) -> FileSums:
     measured = measure(rows, y, unknown, _silent)
     found = measured.outcomes
-    sums = TableSums.of(found.truth, found.scores, found.predicted, _SIZES, np.ones(len(found.truth)))
-    return FileSums(len(rows), rows.label_names, sums, ClassSums.of(measured))
-
-
-def _silent(words: str) -> None:
-    """Say nothing: workers have no terminal."""
+    assert measured.true_nodes is not None, "rows have classes"
+    n_known, n_exact = len(measured.true_nodes), len(found.truth)
+    sums = TableSums.of(found.truth, found.scores, found.predicted, _SIZES, np.ones(n_exact))
+    counts = {
+        name: n_exact if name in _OF_CLASSES else n_known for name in _MEANS if name in measured.metrics
+    }
+    means = {name: (measured.metrics[name] * n if n else 0.0, float(n)) for name, n in counts.items()}
+    return FileSums(len(rows), rows.label_names, replace(sums, sums=sums.sums | means), (n_known, n_exact))

@@ -10,16 +10,13 @@ from typing import Any, NamedTuple
 
 import click
 
-from labelweave.app.cli.column_words import column_words
 from labelweave.app.cli.comparing import models_to_compare, name_of, on_folds
-from labelweave.app.cli.decision_flags import with_decisions
 from labelweave.app.cli.fit_request import FitRequest
 from labelweave.app.cli.fit_words import End, endings, save_fit
-from labelweave.app.cli.label_cells import cut_where_listed, require_labels
-from labelweave.app.cli.label_relations import covariance_over, graph_over, is_graph_file
-from labelweave.app.cli.messages import note, say
-from labelweave.app.cli.model_table import class_on_cluster, models_on_clusters
-from labelweave.datasets import read_taxonomy
+from labelweave.app.cli.label_relations import is_graph_file, model_with_relations
+from labelweave.app.cli.messages import hint, say
+from labelweave.app.cli.model_flags import class_on_cluster, models_on_clusters
+from labelweave.app.cli.table_roles import column_words, cut_where_listed, require_labels
 from labelweave.decisions.comparison import Comparison
 
 _LOCAL = "local"
@@ -44,59 +41,38 @@ class OnCluster(NamedTuple):
     first_feature: int | None = None
     model: Any = None
 
-    def n_rows(self, client: Any) -> int:
-        """Count the rows, for which they are read."""
-        import dask
-        from labelweave.dask.waiting import gathered
-
-        count = dask.delayed(_rows_of, pure=False)
-        return sum(gathered(client, client.compute([count(pair) for pair in self.pairs])))
-
-
-def _rows_of(pair: tuple[Any, Any]) -> int:
-    return int(pair[0].shape[0])
-
 
 def prepared_on_cluster(client: Any, request: FitRequest, verbose: int) -> OnCluster:
     """Say how workers read the rows, and make the model that was asked for."""
     from labelweave.dask.files import files_of, parts_of, with_classes
 
-    found: dict[str, Any] = {"client": client, "verbose": verbose}
-    budget = float(request.value("memory_budget") or _BUDGET)
-    parts = parts_of(files_of([request.data, *request.more]), budget)
-    if not request.quiet:
-        if request.why_this_model is not None:
-            note(request.why_this_model)
-        note(f"{client.dashboard_link} shows what the workers do.")
-        _count(parts)
+    parts = parts_of(
+        files_of([request.data, *request.flags.more]), float(request.value("memory_budget") or _BUDGET)
+    )
+    if request.why_this_model is not None:
+        hint(request.why_this_model)
+    hint(f"{client.dashboard_link} shows what the workers do.")
+    n_files = len({part.path for part in parts})
+    hint(f"{n_files} file(s) in {len(parts)} partition(s), each read by one worker.")
     read = _pairs(client, parts, request)
-    pairs, names = read.pairs, read.label_names
+    pairs, names = read.pairs, read.label_names or ()
     if request.one_class:
         pairs = with_classes(pairs, keeps_unknown=request.has("taxonomy"))
-    if request.has("taxonomy") and request.relations.taxonomy:
-        found["taxonomy"] = read_taxonomy(request.relations.taxonomy)
-    elif request.has("graph") and request.graph is not None:
-        found["graph"] = graph_over(names or (), request.graph)
-    elif names is not None:
-        found["label_covariance"] = covariance_over(names, request, read.columns)
-    tree = request.relations.taxonomy
-    taxonomy = read_taxonomy(tree) if request.decisions and tree else None
-    model = with_decisions(
-        request.classifier(found), request.decisions, taxonomy, "labelweave.dask", random_state=request.seed,
-    )  # fmt: skip
+    more = {"client": client, "verbose": verbose}
+    model = model_with_relations(request, names, read.columns, more, package="labelweave.dask")
     return read._replace(pairs=pairs, model=model)
 
 
 def run_on_cluster(request: FitRequest) -> int:
     """Fit a model on a cluster and save it; give the exit code."""
-    assert request.dask is not None, "a cluster is asked for"
-    others = models_to_compare(request.compare, request.model, bool(request.one_class), models_on_clusters())
-    with connected(request.dask) as client:
-        ready = prepared_on_cluster(client, request, 0 if request.quiet else 1)
+    flags, has_classes = request.flags, bool(request.one_class)
+    others = models_to_compare(flags.compare, request.model, has_classes, models_on_clusters())
+    with connected(flags.dask) as client:
+        ready = prepared_on_cluster(client, request, 0 if flags.quiet else 1)
         model = ready.model
         if others:
             models = {name_of(request): model} | {name: class_on_cluster(name)(client) for name in others}
-            say(repr(compared_on_cluster(request, ready, models)))
+            say(repr(_compared(request, ready, models)))
         started = time.perf_counter()
         with endings() as said:
             model.fit(ready.pairs)
@@ -107,8 +83,7 @@ def run_on_cluster(request: FitRequest) -> int:
     )
 
 
-def compared_on_cluster(request: FitRequest, ready: OnCluster, models: Mapping[str, Any]) -> Comparison:
-    """Compare models on folds of the rows, each fitted on the whole cluster."""
+def _compared(request: FitRequest, ready: OnCluster, models: Mapping[str, Any]) -> Comparison:
     from labelweave.dask import compare
 
     return on_folds(
@@ -117,16 +92,21 @@ def compared_on_cluster(request: FitRequest, ready: OnCluster, models: Mapping[s
 
 
 def cross_validated_on_cluster(request: FitRequest) -> tuple[Comparison, int]:
-    """Measure a model on folds of the rows; count these too."""
-    assert request.dask is not None, "a cluster is asked for"
-    with connected(request.dask) as client:
+    """Measure a model on folds of the rows; count these too, for which they are read once more."""
+    import dask
+    from labelweave.dask.waiting import gathered
+
+    with connected(request.flags.dask) as client:
         ready = prepared_on_cluster(client, request, 0)
-        return compared_on_cluster(request, ready, {name_of(request): ready.model}), ready.n_rows(client)
+        found, count = (
+            _compared(request, ready, {name_of(request): ready.model}),
+            dask.delayed(_rows_of, pure=False),
+        )
+        return found, sum(gathered(client, client.compute([count(pair) for pair in ready.pairs])))
 
 
-def _count(parts: list[Any]) -> None:
-    n_files = len({part.path for part in parts})
-    note(f"{n_files} file(s) in {len(parts)} partition(s), each read by one worker.")
+def _rows_of(pair: tuple[Any, Any]) -> int:
+    return int(pair[0].shape[0])
 
 
 @contextmanager
@@ -138,8 +118,7 @@ def connected(where: str) -> Iterator[Any]:
     if kind == _LOCAL:
         if count and not (count.isdigit() and 0 < int(count) <= 1024):
             raise click.UsageError(f"--dask {where}: {count!r} is no number of processes, such as local:4.")
-        n_workers = int(count) if count else None
-        parts: dict[str, Any] = {"n_workers": n_workers, "threads_per_worker": 1}
+        parts: dict[str, Any] = {"n_workers": int(count) if count else None, "threads_per_worker": 1}
         parts |= {"dashboard_address": ":0", "silence_logs": logging.ERROR}
         with LocalCluster(**parts) as cluster, Client(cluster) as client:
             yield client
@@ -159,7 +138,7 @@ def connected(where: str) -> Iterator[Any]:
 def _pairs(client: Any, parts: list[Any], request: FitRequest) -> OnCluster:
     from labelweave.dask.files import WITH_NAMES, counted_alike, matrix_pairs, names_in, planned, table_pairs
 
-    source, path = request.source, parts[0].path
+    source, path = request.flags, parts[0].path
     needs_names = request.relates_labels or is_graph_file(request)
     format = source.format_of(path)
     other = next((part.path for part in parts if source.format_of(part.path) != format), None)
@@ -175,10 +154,9 @@ def _pairs(client: Any, parts: list[Any], request: FitRequest) -> OnCluster:
     first, given = parts[0].table(), source.columns()
     require_labels(first, given)
     if not request.one_class:
-        given = cut_where_listed(first, given, request.quiet)
+        given = cut_where_listed(first, given)
     columns = given.resolved(first)
-    if not request.quiet:
-        column_words(first, given, columns).show()
-    plan = planned(client, parts, columns, source.vectorizer(columns), is_verbose=not request.quiet)
+    column_words(first, given, columns).show()
+    plan = planned(client, parts, columns, source.vectorizer(columns), is_verbose=not request.flags.quiet)
     names = plan.label_names if needs_names else None
     return OnCluster(table_pairs(client, parts, plan), names, plan.vectorizer, plan.columns)

@@ -14,57 +14,60 @@ import click
 
 from labelweave.app.cli.decision_flags import decision_options
 from labelweave.app.cli.flags import (
+    COUNT,
+    SEED,
     WRITTEN,
+    DataFlags,
     answers_option,
     column_options,
     data_argument,
     file_options,
     label_column_options,
     no_nan,
+    option,
     signed_option,
+    switch,
     unknown_label_option,
     with_options,
 )
 
+_SHARE = click.FloatRange(0, 1, max_open=True)
+_TABLES = click.Choice(["jsonl", "csv", "tsv", "parquet"])
 
-def _command(module: str) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a command of flags and a help page; ``run`` of a module does what it says."""
+
+def _command(module: str, function: str = "run") -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a command of flags and a help page; a function of a module does what it says."""
 
     def run(**flags: Any) -> None:
-        import_module(module).run(**flags)
+        getattr(import_module(f"labelweave.app.cli.{module}"), function)(DataFlags(**flags))
 
     return lambda described: click.command()(update_wrapper(run, described))
 
 
 _model_and_data = with_options(
     click.argument("model"), data_argument,
-    click.option("--text", metavar="COLUMN", multiple=True,
-                 help="Table: the column of texts, for a pipeline that was fitted to texts."),
+    option("--text COLUMN...", "Table: the column of texts, for a pipeline that was fitted to texts."),
 )  # fmt: skip
+_labelled = with_options(label_column_options, file_options, signed_option)
+_quiet_option = switch("--quiet -q", "Show no progress.")
 
 
-@_command("labelweave.app.cli.predict")
+@_command("predict")
 @_model_and_data
-@click.option("--top", type=click.IntRange(1), help="Print so many labels a row, the best first.")
-@click.option("--threshold", type=float,
-              help="Print labels whose probability is above this, or whose score where the model gives no "
-              "probabilities [without --top: the label set that the model predicts].")  # fmt: skip
-@click.option("--probabilities", is_flag=True,
-              help="Print probabilities: of everything, or with --top or --threshold in place of "
-              "scores.")  # fmt: skip
-@click.option("--reject-below", metavar="P", type=click.FloatRange(0, 1),
-              help="One class a row: print none where the most probable one is less probable.")  # fmt: skip
-@click.option("--certificates", is_flag=True,
-              help="label-graph: print of each row whether its labels are proven best, and by how much "
-              "others could score more.")  # fmt: skip
-@click.option("--terms", type=click.Choice(["closed", "specific"]),
-              help="Labels of a hierarchy: print sets with all that is above, or the most specific "
-              "labels only.")  # fmt: skip
-@click.option("--output-format", type=click.Choice(["jsonl", "csv", "tsv", "parquet"]),
-              help="JSON lines, or a table [by the name of --out, else jsonl].")  # fmt: skip
-@click.option("--out", "-o", metavar="FILE",
-              help="Write to a file in place of stdout (-): .jsonl, .csv, .tsv or .parquet.")  # fmt: skip
-@click.option("--id", metavar="COLUMN", help="Table: the column that names the rows.")
+@option("--top", "Print so many labels a row, the best first.", type=COUNT)
+@option("--threshold", "Print labels whose probability is above this, or whose score where the model gives "
+        "no probabilities [without --top: the label set that the model predicts].", type=float)  # fmt: skip
+@switch("--probabilities", "Print probabilities: of everything, or with --top or --threshold in place of "
+        "scores.")  # fmt: skip
+@option("--reject-below P", "One class a row: print none where the most probable one is less probable.",
+        type=click.FloatRange(0, 1))  # fmt: skip
+@switch("--certificates", "label-graph: print of each row whether its labels are proven best, and by how "
+        "much others could score more.")  # fmt: skip
+@option("--terms", "Labels of a hierarchy: print sets with all that is above, or the most specific labels "
+        "only.", type=click.Choice(["closed", "specific"]))  # fmt: skip
+@option("--output-format", "JSON lines, or a table [by the name of --out, else jsonl].", type=_TABLES)
+@option("--out -o FILE", "Write to a file in place of stdout (-): .jsonl, .csv, .tsv or .parquet.")
+@option("--id COLUMN", "Table: the column that names the rows.")
 @file_options
 @signed_option
 def predict(**flags: Any) -> None:
@@ -84,20 +87,15 @@ def predict(**flags: Any) -> None:
     """
 
 
-@_command("labelweave.app.cli.evaluate")
+@_command("evaluate")
 @_model_and_data
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, the numbers of every label too.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print the numbers of every label, with commas between.")
-@click.option(
-    "--dask",
-    metavar="local:N|ADDRESS",
-    help="Let the workers of a Dask cluster read the files that DATA, a folder or a pattern, names, "
-    "each whole by one worker; without areas under curves of labels, log loss and calibration.",
-)
+@switch("--json as_json", "Print JSON, the numbers of every label too.")
+@switch("--csv as_csv", "Print the numbers of every label, with commas between.")
+@option("--dask local:N|ADDRESS", "Let the workers of a Dask cluster read the files that DATA, a folder or a "
+        "pattern, names, each whole by one worker; without areas under curves of labels, log loss and "
+        "calibration.")  # fmt: skip
 @unknown_label_option
-@label_column_options
-@file_options
-@signed_option
+@_labelled
 def evaluate(**flags: Any) -> None:
     """Compare a model's predictions with the labels of a data file.
 
@@ -114,15 +112,13 @@ def evaluate(**flags: Any) -> None:
     """
 
 
-@_command("labelweave.app.cli.decide")
+@_command("evaluate", "decide")
 @_model_and_data
-@click.option("--out", "-o", metavar="FILE", required=True, help="Where the model goes.")
+@option("--out -o FILE", "Where the model goes.", required=True)
 @decision_options
 @unknown_label_option
-@click.option("--quiet", "-q", is_flag=True, help="Write nothing but warnings and errors.")
-@label_column_options
-@file_options
-@signed_option
+@switch("--quiet -q", "Write nothing but warnings and errors.")
+@_labelled
 def decide(**flags: Any) -> None:
     """Tune or calibrate a fitted model on held-out rows.
 
@@ -140,19 +136,15 @@ def decide(**flags: Any) -> None:
     """
 
 
-@_command("labelweave.app.cli.report")
+@_command("evaluate", "report")
 @_model_and_data
-@click.option("--out", "-o", metavar="FILE", required=True, help="Where the page goes (.html).")
-@click.option("--title", metavar="TEXT", help="The heading of the page.")
-@click.option("--weakest", type=click.IntRange(0), default=20, show_default=True,
-              help="The most weak labels to look into.")  # fmt: skip
-@click.option("--examples", type=click.IntRange(0), default=6, show_default=True,
-              help="The most rows to show with all their labels.")  # fmt: skip
+@option("--out -o FILE", "Where the page goes (.html).", required=True)
+@option("--title TEXT", "The heading of the page.")
+@option("--weakest", "The most weak labels to look into.", type=click.IntRange(0), usual=20)
+@option("--examples", "The most rows to show with all their labels.", type=click.IntRange(0), usual=6)
 @unknown_label_option
-@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
-@label_column_options
-@file_options
-@signed_option
+@_quiet_option
+@_labelled
 def report(**flags: Any) -> None:
     """Write a page about a model and how well it does on a data file.
 
@@ -168,22 +160,17 @@ def report(**flags: Any) -> None:
     """
 
 
-@_command("labelweave.app.cli.queries")
+@_command("asking", "queries")
 @_model_and_data
-@click.option("--count", "-n", type=click.IntRange(1), default=50, show_default=True,
-              help="How many entries to ask about.")  # fmt: skip
-@click.option("--out", "-o", metavar="FILE", help="Where the table goes, in place of stdout (-).")
-@click.option("--strategy", type=click.Choice(["expected_error", "uncertainty", "random"]),
-              default="expected_error", show_default=True,
-              help="By how much answers are expected to lower the errors of other entries, by how unsure "
-              "the model is, or any.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,
-              help="Draws what is left to chance.")  # fmt: skip
+@option("--count -n", "How many entries to ask about.", type=COUNT, usual=50)
+@option("--out -o FILE", "Where the table goes, in place of stdout (-).")
+@option("--strategy", "By how much answers are expected to lower the errors of other entries, by how unsure "
+        "the model is, or any.", type=click.Choice(["expected_error", "uncertainty", "random"]),
+        usual="expected_error")  # fmt: skip
+@option("--seed", "Draws what is left to chance.", type=SEED, usual=0)
 @answers_option
 @unknown_label_option
-@label_column_options
-@file_options
-@signed_option
+@_labelled
 def queries(**flags: Any) -> None:
     """Choose which labels of which rows to ask for next.
 
@@ -199,14 +186,12 @@ def queries(**flags: Any) -> None:
     """
 
 
-@_command("labelweave.app.cli.label")
+@_command("asking", "label")
 @data_argument
-@click.option("--answers", metavar="FILE",
-              help="Where answers go, and where those of earlier times are [DATA's name with "
-              ".answers.csv].")  # fmt: skip
-@click.option("--new-label", metavar="NAME", multiple=True,
-              help="Ask about this label, of which DATA say nothing; repeat.")  # fmt: skip
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port [any that is free].")
+@option("--answers FILE", "Where answers go, and where those of earlier times are [DATA's name with "
+        ".answers.csv].")  # fmt: skip
+@option("--new-label NAME...", "Ask about this label, of which DATA say nothing; repeat.")
+@option("--port", "The port [any that is free].", type=click.IntRange(0, 65535), default=0)
 @label_column_options
 @column_options
 @file_options
@@ -226,30 +211,25 @@ def label(**flags: Any) -> None:
     """
 
 
-@_command("labelweave.app.cli.audit")
+@_command("audit")
 @data_argument
-@click.option("--top", type=click.IntRange(0),
-              help="Rank so many entries [as many as are expected to be wrong; 20 are shown].")  # fmt: skip
-@click.option("--forgotten", is_flag=True, help="Labels are forgotten at most: those recorded are right.")
-@click.option("--missed", metavar="SHARE", type=click.FloatRange(0, 1, max_open=True), callback=no_nan,
-              help="How many of the labels that are there are not recorded [estimated].")  # fmt: skip
-@click.option("--false", metavar="SHARE", type=click.FloatRange(0, 1, max_open=True), callback=no_nan,
-              help="How many of the labels that are not there are recorded [estimated].")  # fmt: skip
-@click.option("--taxonomy", metavar="FILE",
-              help="A hierarchy over the labels, as for fit: near labels are asked first.")  # fmt: skip
-@click.option("--covariance", metavar="FILE",
-              help="A matrix over the labels, as for fit: related labels are asked first.")  # fmt: skip
-@click.option("--time-budget", metavar="SECONDS", type=click.FloatRange(0, min_open=True), callback=no_nan,
-              help="How long the model may take that scores the rows [300].")  # fmt: skip
-@click.option("--out", "-o", metavar="FILE",
-              help="Write the entries to a file too (.jsonl, .csv, .tsv or .parquet), or lines to stdout (-) "
-              "with --output-format.")  # fmt: skip
-@click.option("--output-format", type=click.Choice(["jsonl", "csv", "tsv", "parquet"]),
-              help="JSON lines, or a table [by the name of --out].")  # fmt: skip
-@click.option("--jobs", type=int, help="Threads that grow trees.")
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,
-              help="Fixes folds and trees.")  # fmt: skip
-@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
+@option("--top", "Rank so many entries [as many as are expected to be wrong; 20 are shown].",
+        type=click.IntRange(0))  # fmt: skip
+@switch("--forgotten", "Labels are forgotten at most: those recorded are right.")
+@option("--missed SHARE", "How many of the labels that are there are not recorded [estimated].",
+        type=_SHARE, callback=no_nan)  # fmt: skip
+@option("--false SHARE", "How many of the labels that are not there are recorded [estimated].",
+        type=_SHARE, callback=no_nan)  # fmt: skip
+@option("--taxonomy FILE", "A hierarchy over the labels, as for fit: near labels are asked first.")
+@option("--covariance FILE", "A matrix over the labels, as for fit: related labels are asked first.")
+@option("--time-budget SECONDS", "How long the model may take that scores the rows [300].",
+        type=click.FloatRange(0, min_open=True), callback=no_nan)  # fmt: skip
+@option("--out -o FILE", "Write the entries to a file too (.jsonl, .csv, .tsv or .parquet), or lines to "
+        "stdout (-) with --output-format.")  # fmt: skip
+@option("--output-format", "JSON lines, or a table [by the name of --out].", type=_TABLES)
+@option("--jobs", "Threads that grow trees.", type=int)
+@option("--seed", "Fixes folds and trees.", type=SEED, usual=0)
+@_quiet_option
 @label_column_options
 @column_options
 @file_options
@@ -269,22 +249,17 @@ def audit(**flags: Any) -> None:
     """
 
 
-@_command("labelweave.app.cli.inspect")
+@_command("inspect")
 @click.argument("model")
-@click.option("--label", metavar="NAME",
-              help="Show the features that speak for and against this label; of a low-rank model also the "
-              "labels most like it, of a label-graph model those it is tied to.")  # fmt: skip
-@click.option("--features", "count", type=click.IntRange(1), default=10, show_default=True,
-              help="With --label: how many features of each kind, and labels.")  # fmt: skip
-@click.option("--covariance", is_flag=True, help="Show how the labels vary together a priori.")
-@click.option("--graph", is_flag=True,
-              help="Show which labels are tied to which, and in which order that was learned.")  # fmt: skip
-@click.option("--thresholds", is_flag=True,
-              help="Show from which score or probability on each label is predicted.")  # fmt: skip
-@click.option("--out", "-o", metavar="FILE",
-              help="With --covariance or --graph: draw it too (.png, .pdf, .svg).")  # fmt: skip
+@option("--label NAME", "Show the features that speak for and against this label; of a low-rank model also "
+        "the labels most like it, of a label-graph model those it is tied to.")  # fmt: skip
+@option("--features count", "With --label: how many features of each kind, and labels.", type=COUNT, usual=10)
+@switch("--covariance", "Show how the labels vary together a priori.")
+@switch("--graph", "Show which labels are tied to which, and in which order that was learned.")
+@switch("--thresholds", "Show from which score or probability on each label is predicted.")
+@option("--out -o FILE", "With --covariance or --graph: draw it too (.png, .pdf, .svg).")
 @signed_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@switch("--json as_json", "Print JSON.")
 def inspect(**flags: Any) -> None:
     """Say what a model file holds.
 
@@ -296,12 +271,12 @@ def inspect(**flags: Any) -> None:
     """
 
 
-@_command("labelweave.app.cli.convert")
+@_command("convert")
 @data_argument
 @click.argument("out")
-@click.option("--to", type=click.Choice(WRITTEN), help="Format of OUT [by its name: .arff is mulan].")
-@click.option("--xml-out", metavar="FILE", help="Mulan: where the label names go [name.xml beside OUT].")
-@click.option("--lossy", is_flag=True, help="Leave out what the format cannot hold, such as names.")
+@option("--to", "Format of OUT [by its name: .arff is mulan].", type=click.Choice(WRITTEN))
+@option("--xml-out FILE", "Mulan: where the label names go [name.xml beside OUT].")
+@switch("--lossy", "Leave out what the format cannot hold, such as names.")
 @file_options
 def convert(**flags: Any) -> None:
     """Write a data file in another format.
@@ -318,10 +293,10 @@ def convert(**flags: Any) -> None:
     """
 
 
-@_command("labelweave.app.cli.demo")
-@click.option("--jobs", type=int, default=2, show_default=True, help="Threads.")
-@click.option("--rows", type=click.IntRange(1), hidden=True, help="Use so many rows only.")
-@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
+@_command("demo")
+@option("--jobs", "Threads.", type=int, usual=2)
+@option("--rows", "Use so many rows only.", type=COUNT, hidden=True)
+@_quiet_option
 def demo(**flags: Any) -> None:
     """Tag Debian packages with the bundled data set.
 

@@ -1,10 +1,11 @@
-"""Models on the same folds, before a fit: ``labelweave fit --compare``."""
+"""Models on folds of the rows: ``labelweave cross-validate``, and ``fit --compare`` before a fit."""
 
 from __future__ import annotations
 
 import re
 import warnings
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -15,11 +16,41 @@ from sklearn.exceptions import ConvergenceWarning
 from labelweave.app.cli.decision_flags import DECISIONS
 from labelweave.app.cli.fit_request import FitRequest
 from labelweave.app.cli.label_relations import Targets
-from labelweave.app.cli.messages import alternatives, console, did_you_mean, say
-from labelweave.app.cli.model_table import MODELS, class_of
+from labelweave.app.cli.messages import alternatives, console, did_you_mean, metric_table, print_json
+from labelweave.app.cli.model_flags import MODELS
 from labelweave.decisions.comparison import Comparison, compare
+from labelweave.decisions.comparison.compare import COSTS
 
 _FOR_CLASSES = ("auto", "max-margin", "kernel-logistic")
+
+
+def cross_validate(request: FitRequest, as_json: bool) -> None:
+    if request.flags.dask is not None:
+        from labelweave.app.cli.cluster_fit import cross_validated_on_cluster
+
+        found, n_rows = cross_validated_on_cluster(request)
+    else:
+        from labelweave.app.cli.fitting import prepared
+
+        ready = prepared(request)
+        request, n_rows = ready.request, len(ready.targets.rows)
+        found = compared(request, ready.targets, {name_of(request): ready.model})
+    name, folds = name_of(request), request.flags.compare_folds
+    means = {metric: found.interval(name, metric) for metric in found.metrics}
+    if as_json:
+        values = {metric: part.tolist() for metric, part in found.values[name].items()}
+        metrics = {metric: asdict(one) | {"folds": values[metric]} for metric, one in means.items()}
+        print_json({"model": name, "rows": n_rows, "folds": folds, "metrics": metrics})
+        return
+    shown = {
+        "mean": {metric: f"{one.mean:.4g}" for metric, one in means.items()},
+        "95 % interval": {
+            metric: "" if metric in COSTS else f"{one.low:.4g} to {one.high:.4g}"
+            for metric, one in means.items()
+        },
+    }
+    console().print(f"{name}, {n_rows} rows, {folds} folds")
+    console().print(metric_table(shown, "intervals are of the mean over folds, which share training rows"))
 
 
 def models_to_compare(
@@ -47,14 +78,6 @@ def models_to_compare(
     return names
 
 
-def compare_models(request: FitRequest, targets: Targets, model: Any) -> None:
-    """Compare the model with the others that are named, on the same folds, and print what came of it."""
-    others = models_to_compare(request.compare, request.model, targets.are_classes)
-    if others:
-        models = {name_of(request): model} | {name: class_of(name)() for name in others}
-        say(repr(compared(request, targets, models)))
-
-
 def name_of(request: FitRequest) -> str:
     """Name a model with what decides on its scores."""
     deciding = (re.findall("[A-Z][a-z]+", DECISIONS[name])[0].lower() for name in request.decisions)
@@ -63,14 +86,13 @@ def name_of(request: FitRequest) -> str:
 
 def compared(request: FitRequest, targets: Targets, models: Mapping[str, Any]) -> Comparison:
     """Compare models on folds of the rows; those of no known class are left out."""
-    X, y, folds = targets.rows.X, targets.y, request.compare_folds
+    X, y, folds = targets.rows.X, targets.y, request.flags.compare_folds
     if targets.are_classes:
         known = np.flatnonzero([entry is not None for entry in np.asarray(y)])
         X, y = X[known], y[known]
-    n_rows = X.shape[0]
-    if n_rows < folds:
-        flag = "--compare-folds" if request.compare else "--folds"
-        raise click.UsageError(f"{flag} {folds} needs as many rows, but DATA has {n_rows}.")
+    if X.shape[0] < folds:
+        flag = "--compare-folds" if request.flags.compare else "--folds"
+        raise click.UsageError(f"{flag} {folds} needs as many rows, but DATA has {X.shape[0]}.")
     return on_folds(request, models, lambda given, folds, **how: compare(given, X, y, folds, **how))
 
 
@@ -81,7 +103,7 @@ def on_folds(
 
     compare_all: gets the models, the number of folds, and keywords of :func:`labelweave.compare`.
     """
-    folds = request.compare_folds
+    folds = request.flags.compare_folds
     if "checkpoint" in request.given:
         own = next(iter(models))
         models = {**models, own: clone(models[own]).set_params(checkpoint=None)}
@@ -89,7 +111,7 @@ def on_folds(
         warnings.simplefilter("ignore", ConvergenceWarning)
 
         def tell(name: str, fold: int) -> None:
-            if not request.quiet:
+            if not request.flags.quiet:
                 status.update(f"fitting {name}, fold {fold + 1} of {folds}")
 
         return compare_all(dict(models), folds, random_state=request.seed, on_fit=tell)

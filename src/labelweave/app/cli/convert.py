@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -16,27 +15,26 @@ _BY_SUFFIX = {".arff": "mulan", ".svm": "svmlight", ".svmlight": "svmlight", ".l
 _NAMELESS = ("xmc", "svmlight")
 
 
-def run(data: str, out: str, to: str | None, xml_out: str | None, lossy: bool, **options: Any) -> None:
-    """Write the rows of a data file in another format."""
-    source = DataFlags.of(options)
-    read_as = source.format_of(data)
+def run(flags: DataFlags) -> None:
+    data, out, xml_out = flags.data, flags.out, flags.xml_out
+    read_as = flags.format_of(data)
     if read_as == "table":
         raise ValueError(f"{data} is a table, which is converted to features only by 'labelweave fit'.")
-    rows = read_any(data, read_as, **source.matrix_keywords())
-    format = to or _BY_SUFFIX.get(Path(out.removesuffix(".gz")).suffix.lower())
+    rows = read_any(data, read_as, **flags.matrix_keywords())
+    format = flags.to or _BY_SUFFIX.get(Path(out.removesuffix(".gz")).suffix.lower())
     if format is None:
         formats = ", ".join(WRITTEN)
         raise click.UsageError(f"The name {out} does not say its format; give one of {formats} as --to.")
     if xml_out is not None and format != "mulan":
         raise click.UsageError(f"--xml-out goes with mulan only, and {out} is written as {format}.")
-    refuse_input_as_output(out, data, source.xml)
+    refuse_input_as_output(out, data, flags.xml)
     names_out = xml_out or str(Path(out.removesuffix(".gz")).with_suffix(".xml"))
     if format == "mulan":
-        refuse_input_as_output(names_out, data, source.xml)
+        refuse_input_as_output(names_out, data, flags.xml)
         if Path(names_out).resolve() == Path(out).resolve():
             raise click.UsageError(f"--xml-out {names_out} is where the rows go; give another name.")
     if format in _NAMELESS:
-        _refuse_loss(rows, format, lossy)
+        _refuse_loss(rows, format, flags.lossy)
     if format == "mulan":
         datasets.write_mulan(rows, out, names_out)
     else:

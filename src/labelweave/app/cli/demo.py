@@ -16,8 +16,9 @@ import click
 import numpy as np
 
 from labelweave import AutoLabelClassifier, LabelCovariance, LabelMatrix, MaxMarginClassifier, Taxonomy
+from labelweave.app.cli.fit_words import show_progress
+from labelweave.app.cli.flags import DataFlags
 from labelweave.app.cli.messages import console, metric_table
-from labelweave.app.cli.progress import show_progress
 from labelweave.datasets import load_debtags
 from labelweave.foundation.array_types import Array
 from labelweave.metrics import score_table
@@ -41,8 +42,8 @@ _PACKAGES = (
 )  # fmt: skip
 
 
-def run(jobs: int, rows: int | None, quiet: bool) -> None:
-    """Fit three models, compare them and propose tags."""
+def run(flags: DataFlags) -> None:
+    jobs, rows = flags.jobs, flags.rows
     bunch = load_debtags()
     X, Y = _chosen(bunch.X, bunch.Y, rows, bunch)
     X_test, Y_test = _chosen(bunch.X_test, bunch.Y_test, rows, bunch)
@@ -61,7 +62,7 @@ def run(jobs: int, rows: int | None, quiet: bool) -> None:
     }
     for name, model in models.items():
         started = time.perf_counter()
-        (model if quiet else show_progress(model, Y.shape[0], f"fitting, {name}")).fit(X, Y)
+        (model if flags.quiet else show_progress(model, Y.shape[0], f"fitting, {name}")).fit(X, Y)
         seconds = time.perf_counter() - started
         click.echo(f"{name:12} {seconds:6.1f} s   {_words(model)}")
     click.echo("A gap certifies that the objective is at most that share above its minimum.")
@@ -77,7 +78,6 @@ def run(jobs: int, rows: int | None, quiet: bool) -> None:
 
 
 def _words(model: Any) -> str:
-    """Say what was fitted, and how sure that is."""
     if isinstance(model, AutoLabelClassifier):
         expected = f"{model.left_out_value_:.4f} +- {model.left_out_error_:.4f}"
         names = ", ".join(one["name"] for one in model.members_ if one["weight"])

@@ -1,76 +1,174 @@
-"""``labelweave evaluate``: the metrics of a model on labelled rows."""
+"""``labelweave evaluate``, ``report`` and ``decide``: what labelled rows say of a model, or make of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
+from sklearn.pipeline import Pipeline
 
-from labelweave.app.cli.answer_files import label_rows, print_table
+import labelweave
+from labelweave.app.cli.answer_files import Evaluation, label_rows, write_csv
+from labelweave.app.cli.decision_flags import DECISIONS, refused_decisions, with_decisions
 from labelweave.app.cli.flags import DataFlags
-from labelweave.app.cli.messages import console, metric_table, note, print_json, say
-from labelweave.app.cli.model_rows import classifier_of, open_model, read_labeled_rows, truth_of
+from labelweave.app.cli.messages import (
+    Waiting,
+    console,
+    hint,
+    metric_table,
+    note,
+    print_json,
+    print_lines,
+    refuse,
+    require_writable,
+    say,
+    size_of,
+)
+from labelweave.app.cli.model_rows import (
+    Model,
+    classifier_of,
+    features_of,
+    has_one_class_a_row,
+    names_of,
+    open_model,
+    read_labeled_rows,
+    truth_of,
+)
 from labelweave.app.cli.pipeline_rows import as_taken
+from labelweave.app.facts import decision_lines, model_facts
+from labelweave.app.report import ReportOptions, write_report
 from labelweave.app.report.label_numbers import label_numbers
-from labelweave.app.report.measured import Measured, measure
+from labelweave.app.report.measured import measure
 from labelweave.app.report.reported_rows import SEARCHED, read_rows
-from labelweave.decisions.layers import guarantee_words
-from labelweave.estimators import LabelGraphClassifier
+from labelweave.datasets import LabeledData
+from labelweave.decisions.layers import guarantee_words, taxonomy_of
+from labelweave.estimators import LabelGraphClassifier, TableModel
+from labelweave.foundation.array_types import Array
+from labelweave.labels import LabelMatrix
+from labelweave.metrics.known_labels import known_classes, known_labels
+from labelweave.model_files import read_model_file
 
 
-def run(
-    model: str, data: str, as_json: bool, as_csv: bool, key: bytes | None, dask: str | None, **options: Any
-) -> None:
-    """Print the metrics of a model on labelled rows."""
-    if as_json and as_csv:
+def run(flags: DataFlags) -> None:
+    if flags.as_json and flags.as_csv:
         raise click.UsageError("--json and --csv are two forms; give one of them.")
-    loaded, source = open_model(model, key), DataFlags.of(options)
-    if dask is not None:
+    loaded = open_model(flags.model, flags.key)
+    if flags.dask is None:
+        found = _evaluation(loaded, flags.data, flags)
+    else:
         from labelweave.app.cli.cluster_evaluate import measured_on_cluster
 
-        found = measured_on_cluster(loaded, data, source, dask)
-        for words in found.notes():
-            note(words)
-        _show(found.counts(), found.table(), found.label_rows, as_json, as_csv)
-        return
-    data_rows = read_labeled_rows(loaded, data, source)
-    rows = read_rows(loaded, as_taken(loaded, data_rows.X), None)
-    measured = measure(rows, truth_of(loaded, data_rows), source.unknown_labels, lambda words: None)
-    metrics = measured.metrics
-    counts = {"rows": len(rows), "labels": measured.outcomes.truth.n_labels}
-    if measured.true_nodes is not None:
-        counts = {"rows": len(measured.true_nodes), "classes": len(rows.label_names)}
-    if measured.outcomes.is_searched:
-        counts |= {"searched_labels": SEARCHED}
-    if isinstance(rows.classifier, LabelGraphClassifier):
-        metrics |= {"proven_optimal": float(rows.classifier.predict_map(rows.X).proven.mean())}
-    for words in measured.notes:
+        found = measured_on_cluster(loaded, flags.data, flags, flags.dask)
+    for words in found.notes:
         note(words)
-    _show(counts, metrics, lambda: _label_rows(measured), as_json, as_csv)
-    promise = None if as_json or as_csv else guarantee_words(classifier_of(loaded))
+    if flags.as_json:
+        print_json(found.counts | found.metrics | {"per_label": found.of_labels()})
+        return
+    if flags.as_csv:
+        write_csv(found.of_labels())
+        return
+    console().print(", ".join(f"{count} {what.replace('_', ' ')}" for what, count in found.counts.items()))
+    console().print(metric_table({"value": found.metrics}))
+    promise = guarantee_words(classifier_of(loaded)) if flags.dask is None else None
     if promise is not None:
         say(click.wrap_text(f"Guaranteed: {promise}.", 79))
 
 
-def _show(
-    counts: dict[str, int], metrics: dict[str, float], of_labels: Callable[[], list[dict[str, Any]]],
-    as_json: bool, as_csv: bool,
-) -> None:  # fmt: skip
-    if as_json:
-        print_json(counts | metrics | {"per_label": of_labels()})
-    elif as_csv:
-        lines = of_labels()
-        print_table(list(lines[0]), ([*line.values()] for line in lines))
-    else:
-        console().print(", ".join(f"{count} {what.replace('_', ' ')}" for what, count in counts.items()))
-        console().print(metric_table({"value": metrics}))
+def _evaluation(model: Model, data: str, source: DataFlags) -> Evaluation:
+    data_rows = read_labeled_rows(model, data, source)
+    rows = read_rows(model, as_taken(model, data_rows.X), None)
+    measured = measure(rows, truth_of(model, data_rows), source.unknown_labels, lambda words: None)
+    outcomes, metrics = measured.outcomes, measured.metrics
+    counts = {"rows": len(rows), "labels": outcomes.truth.n_labels}
+    if measured.true_nodes is not None:
+        counts = {"rows": len(measured.true_nodes), "classes": len(rows.label_names)}
+    if outcomes.is_searched:
+        counts |= {"searched_labels": SEARCHED}
+    if isinstance(rows.classifier, LabelGraphClassifier):
+        metrics |= {"proven_optimal": float(rows.classifier.predict_map(rows.X).proven.mean())}
+
+    def of_labels() -> list[dict[str, Any]]:
+        numbers = label_numbers(outcomes, measured.probabilities)
+        calibration = {} if numbers.calibration is None else {"calibration_error": numbers.calibration}
+        return label_rows(outcomes.names, numbers.observed, numbers, {"auc": numbers.auc} | calibration)
+
+    return Evaluation(measured.notes, counts, metrics, of_labels)
 
 
-def _label_rows(measured: Measured) -> list[dict[str, Any]]:
-    """Give the counts and shares of every label."""
-    numbers = label_numbers(measured.outcomes, measured.probabilities)
-    more = {"auc": numbers.auc}
-    if numbers.calibration is not None:
-        more["calibration_error"] = numbers.calibration
-    return label_rows(measured.outcomes.names, numbers.observed, numbers, more)
+def report(flags: DataFlags) -> None:
+    model, data, out = flags.model, flags.data, flags.out
+    require_writable(out, model, data, flags.xml)
+    loaded = open_model(model, flags.key)
+    rows = read_labeled_rows(loaded, data, flags)
+    versions = read_model_file(model, verify=False, key=flags.key).versions
+    settings = ReportOptions(
+        title=flags.title or f"{Path(model).name} on {Path(data).name}",
+        facts={
+            "Model file": f"{Path(model).name}, {size_of(model)}",
+            "Saved by": ", ".join(f"{name} {version}" for name, version in versions.items()),
+            "Data": f"{Path(data).name}, {len(rows)} rows",
+        },
+        weakest=flags.weakest,
+        examples=flags.examples,
+        unknown_labels=flags.unknown_labels,
+    )
+    how: Any = {"row_names": rows.row_ids, "options": settings, "on_progress": Waiting()}
+    write_report(loaded, as_taken(loaded, rows.X), truth_of(loaded, rows), out, **how)
+    hint(f"the report is in {out}, {size_of(out)}.")
+
+
+def decide(flags: DataFlags) -> None:
+    model, data, out = flags.model, flags.data, flags.out
+    require_writable(out, data, flags.xml)  # the model may go where it was, inside of what decides
+    given = {name: vars(flags)[name] for name in DECISIONS if vars(flags)[name] is not None}
+    if not given:
+        raise click.UsageError("Give --enforce, --tune-threshold, --calibrate or --conformal.")
+    refuse(refused_decisions(given, prefit=True))
+    loaded = open_model(model, flags.key)
+    has_classes = has_one_class_a_row(loaded)
+    if has_classes and "tune_threshold" in given:
+        raise ValueError(f"{model} has one class a row, but --tune-threshold is for many labels a row.")
+    if guarantee_words(classifier_of(loaded)) is not None:
+        raise ValueError(
+            f"{model} holds label sets with a guarantee, which another decision would undo; give the file of "
+            "the model without --conformal."
+        )
+    rows = read_labeled_rows(loaded, data, flags)
+    found: Any = classifier_of(loaded)
+    X = features_of(loaded, rows.X)
+    truth = (_classes if has_classes else _truth)(loaded, rows, flags)
+    for name, settings in given.items():
+        found = with_decisions(found, {name: settings}, rows.taxonomy, cv="prefit").fit(X, truth)
+    whole = found
+    if isinstance(loaded, TableModel):
+        whole = TableModel.of_fitted(loaded.vectorizer_, found, loaded.columns_)
+    elif isinstance(loaded, Pipeline):
+        whole = Pipeline([*loaded.steps[:-1], (loaded.steps[-1][0], found)])
+    labelweave.save(whole, out, key=flags.key)
+    if not flags.quiet:
+        lines = {"rows": str(len(rows)), **decision_lines(model_facts(found))}
+        print_lines(lines | {"model": f"{out} ({size_of(out)})"}, 10, err=True)
+
+
+def _classes(model: Model, rows: LabeledData, source: DataFlags) -> Array:
+    """Give the class of every row as the model calls it; None where it is not known."""
+    classifier = classifier_of(model)
+    names, truth = [str(name) for name in classifier.classes_], truth_of(model, rows)
+    found = known_classes(truth, names, taxonomy_of(classifier), source.unknown_labels)
+    own = dict(zip(names, classifier.classes_, strict=True))
+    return np.array([*(own.get(name, name) for name in found), None], object)[:-1]
+
+
+def _truth(model: Model, rows: LabeledData, source: DataFlags) -> LabelMatrix:
+    """Give the labels of the data in the order of the model, which must all be there."""
+    names = names_of(model)
+    truth, columns = known_labels(rows.Y, names, source.unknown_labels)
+    absent = sorted(set(range(len(names))) - set(columns.tolist()))
+    if absent:
+        raise ValueError(
+            f"{len(absent)} of the model's {len(names)} labels are not in the data, such as "
+            f"{names[absent[0]]!r}; give data with all of them."
+        )
+    return truth.select_labels(np.argsort(columns))

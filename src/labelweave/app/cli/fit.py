@@ -1,6 +1,7 @@
-"""``labelweave fit``: its flags, which become one request.
+"""``labelweave fit`` and ``cross-validate``: their flags, which become one request, and their help pages.
 
-What fits stands in :mod:`labelweave.app.cli.fitting`, which is imported when all flags are understood.
+Help shows the flags that most people need, or all of them, in sections.  What fits stands in
+:mod:`labelweave.app.cli.fitting`, which is imported when all flags are understood.
 """
 
 from __future__ import annotations
@@ -11,8 +12,7 @@ from typing import Any
 import click
 
 from labelweave.app.cli.decision_flags import decision_options
-from labelweave.app.cli.fit_help import FitCommand
-from labelweave.app.cli.fit_request import FitRequest
+from labelweave.app.cli.fit_request import RELATIONS, FitRequest
 from labelweave.app.cli.flags import (
     answers_option,
     column_options,
@@ -20,15 +20,93 @@ from labelweave.app.cli.flags import (
     file_options,
     label_column_options,
     no_nan,
+    option,
     reading,
     signing_option,
+    switch,
     with_options,
 )
 from labelweave.app.cli.messages import require_writable
-from labelweave.app.cli.model_flags import model_flag_options
-from labelweave.app.cli.model_table import MODELS
+from labelweave.app.cli.model_flags import MODELS, ModelFlag, model_flag_options
 
+_MANY = 4  # models that share a flag: it is of all
+_SECTIONS = {
+    "How labels go together": (
+        "graph", "taxonomy", "data_taxonomy", "covariance", "covariance_from", "signatures", "shrink",
+        "label_descriptions", "one_class", "class_paths",
+    ),
+    "From scores to decisions": ("enforce", "calibrate", "tune_threshold", "conformal"),
+    "Comparing": ("compare", "compare_folds"),
+    "DATA that is a table": (
+        "labels", "label_separator", "empty_labels", "label_column", "id", "text", "categorical", "numeric",
+        "drop", "min_df", "ngrams", "missing_numeric",
+    ),
+    "DATA in other formats": ("format", "xml", "n_labels", "labels_at", "n_features", "zero_based"),
+}  # fmt: skip
+_SECTION_OF = {name: title for title, names in _SECTIONS.items() for name in names}
+_ANY, _SEVERAL, _USUAL = "Most models", "Several models", "Options"
+_FEW = ("out", "model", "labels", "label_separator", "label_column", "text", "categorical", "numeric", "id",
+        "xml", "time_budget", "jobs", "seed", "folds", "as_json", "quiet", "help_all")  # fmt: skip
+_ALL = "labelweave.help_all"  # where a context of click has whether all flags are asked for
+_NARROW = 25  # columns of flags where there are few
 _GRAPHS = ("learn", "chow-liu", "full", "none")
+
+
+class FitCommand(click.Command):
+    """A command with the flags of all models; after ``--model NAME`` its help has those of this one alone."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.params.append(_help_all())
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        shows_all, chosen = ctx.meta.get(_ALL, False), ctx.params.get("model") if _is_given(ctx) else None
+        order = (_USUAL, _ANY, _SEVERAL, *(f"--model {model}" for model in MODELS), *_SECTIONS)
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in order}
+        for parameter in self.get_params(ctx):
+            name, record = str(parameter.name), parameter.get_help_record(ctx)
+            owners = parameter.owners if isinstance(parameter, ModelFlag) else {}
+            is_own, is_others = chosen in owners, bool(owners) and chosen not in (None, *owners)
+            if (
+                record is None
+                or is_others
+                or not (shows_all or is_own or name in _FEW or "--help" in parameter.opts)
+            ):
+                continue
+            if isinstance(parameter, ModelFlag) and is_own:
+                record = record[0], parameter.help_of(chosen)
+            title = _section(name, list(owners)) if shows_all else f"--model {chosen}" if is_own else _USUAL
+            sections[title].append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records, col_max=30 if shows_all else _NARROW)
+
+
+def _help_all() -> click.Option:
+    def show(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
+        if is_asked:
+            ctx.meta[_ALL] = True
+            click.echo(ctx.get_help(), color=ctx.color)
+            ctx.exit()
+
+    return click.Option(
+        ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=show,
+        help="Show all flags; after --model NAME those of this model.",
+    )  # fmt: skip
+
+
+def _is_given(ctx: click.Context) -> bool:
+    source = ctx.get_parameter_source("model")
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _section(name: str, owners: list[str]) -> str:
+    if name in _SECTION_OF:
+        return _SECTION_OF[name]
+    if len(owners) == 1:
+        return f"--model {owners[0]}"
+    return _USUAL if not owners else _ANY if len(owners) >= _MANY else _SEVERAL
 
 
 def _graph(text: str) -> str:
@@ -41,83 +119,62 @@ def _graph(text: str) -> str:
 
 
 _structure_options = with_options(
-    click.option("--graph", metavar="learn|chow-liu|full|none|FILE", callback=reading(_graph),
-                 help="label-graph: which labels are scored together: learned pairs, the tree of largest "
-                 "mutual information, all pairs, none, or those of a file of lines label,label[,...] "
-                 "[learn]."),
-    click.option("--taxonomy", metavar="FILE",
-                 help="Labels share what they learn along this hierarchy: lines parent,child (.csv, .tsv), "
-                 "lines a/b/c, nested JSON (.json), an ontology (.obo), or a thesaurus in SKOS "
-                 "(.ttl, .nt, .rdf)."),
-    click.option("--data-taxonomy", is_flag=True, help="The same with the hierarchy that DATA itself holds."),
-    click.option("--covariance", metavar="FILE",
-                 help="Prior covariance of the labels: .npy, or .csv with label names."),
-    click.option("--covariance-from", metavar="FILE",
-                 help="Labels vary together as they do in this data file."),
-    click.option("--signatures", metavar="FILE",
-                 help="Labels vary together as over these classes: lines class,label,... (.csv, .tsv); a "
-                 "column 'prior' weighs them."),
-    click.option("--label-descriptions", metavar="FILE",
-                 help="What labels are called and described by: lines name,description (.csv, .tsv), or "
-                 "names alone. Their texts are a prior, whose strength is learned, and labels that DATA "
-                 "lacks are predicted too: LabelTextClassifier, which needs labelweave[text]."),
-    click.option("--shrink", metavar="AMOUNT", type=click.FloatRange(0, 1), callback=no_nan,
-                 help="Pull the covariance towards independent labels: from 0, not at all, to 1."),
-)  # fmt: skip
-_class_options = with_options(
-    click.option("--one-class/--many-labels", default=None,
-                 help="Every row has one class, or none where it is not known; or it has any number of "
-                 "labels [many; one with --class-paths, and for kernel-logistic with --data-taxonomy]."),
-    click.option("--class-paths", is_flag=True,
-                 help="kernel-logistic: classes are paths such as a/b/c in a taxonomy; shorter ones are "
-                 "known in part."),
+    option("--graph learn|chow-liu|full|none|FILE", "label-graph: which labels are scored together: learned "
+           "pairs, the tree of largest mutual information, all pairs, none, or those of a file of lines "
+           "label,label[,...] [learn].", callback=reading(_graph)),
+    option("--taxonomy FILE", "Labels share what they learn along this hierarchy: lines parent,child (.csv, "
+           ".tsv), lines a/b/c, nested JSON (.json), an ontology (.obo), or a thesaurus in SKOS (.ttl, .nt, "
+           ".rdf)."),
+    switch("--data-taxonomy", "The same with the hierarchy that DATA itself holds."),
+    option("--covariance FILE", "Prior covariance of the labels: .npy, or .csv with label names."),
+    option("--covariance-from FILE", "Labels vary together as they do in this data file."),
+    option("--signatures FILE", "Labels vary together as over these classes: lines class,label,... (.csv, "
+           ".tsv); a column 'prior' weighs them."),
+    option("--label-descriptions FILE", "What labels are called and described by: lines name,description "
+           "(.csv, .tsv), or names alone. Their texts are a prior, whose strength is learned, and labels "
+           "that DATA lacks are predicted too: LabelTextClassifier, which needs labelweave[text]."),
+    option("--shrink AMOUNT", "Pull the covariance towards independent labels: from 0, not at all, to 1.",
+           type=click.FloatRange(0, 1), callback=no_nan),
 )  # fmt: skip
 _model_options = with_options(
-    click.option(
-        "--model",
-        type=click.Choice(list(MODELS)),
-        metavar="NAME",
-        help="auto combines several models, max-margin gives label sets, kernel-logistic probabilities, "
-        "low-rank learns few factors of many labels, label-graph which labels go together, label-tree serves "
-        "ten thousand labels, binary-relevance is a model of each label alone [auto; max-margin with flags "
-        "that auto has not].",
-        is_eager=True,
-    ),
+    option("--model NAME", "auto combines several models, max-margin gives label sets, kernel-logistic "
+           "probabilities, low-rank learns few factors of many labels, label-graph which labels go together, "
+           "label-tree serves ten thousand labels, binary-relevance is a model of each label alone [auto; "
+           "max-margin with flags that auto has not].", type=click.Choice(list(MODELS)), is_eager=True),
     *model_flag_options(),
     _structure_options,
     decision_options,
-    _class_options,
+    option("--one-class/--many-labels", "Every row has one class, or none where it is not known; or it has "
+           "any number of labels [many; one with --class-paths, and for kernel-logistic with "
+           "--data-taxonomy].", default=None),
+    switch("--class-paths", "kernel-logistic: classes are paths such as a/b/c in a taxonomy; shorter ones "
+           "are known in part."),
     label_column_options,
     answers_option,
     column_options,
     file_options,
-)
-_compare_options = with_options(
-    click.option("--compare", metavar="MODEL,...",
-                 help="Before the fit, compare the model with these others, as they come without flags, on "
-                 "the same folds of DATA: all metrics, seconds, size, intervals of differences."),
-    click.option("--compare-folds", type=click.IntRange(2), default=5, show_default=True,
-                 help="Folds of --compare, stratified by labels."),
 )  # fmt: skip
-_dask_option = click.option(
-    "--dask",
-    metavar="local:N|ADDRESS",
-    help="Fit on a Dask cluster, of N processes on this machine or that of a scheduler such as "
-    "tcp://host:8786: max-margin if no model is named, low-rank, kernel-logistic, label-graph and "
+_dask_option = option(
+    "--dask local:N|ADDRESS", "Fit on a Dask cluster, of N processes on this machine or that of a scheduler "
+    "such as tcp://host:8786: max-margin if no model is named, low-rank, kernel-logistic, label-graph and "
     "label-tree, for data that do not fit one machine, and auto for what fits each worker. DATA may be "
     "several files, a folder or a pattern; Parquet files are read in parts.",
-)
+)  # fmt: skip
+_quiet_option = switch("--quiet -q", "Write nothing but warnings and errors.")
 
 
 @click.command(cls=FitCommand)
 @data_argument
 @click.argument("more", nargs=-1, metavar="[MORE]...")
-@click.option("--out", "-o", metavar="FILE", required=True, help="Where the model goes.")
+@option("--out -o FILE", "Where the model goes.", required=True)
 @_model_options
-@_compare_options
+@option("--compare MODEL,...", "Before the fit, compare the model with these others, as they come without "
+        "flags, on the same folds of DATA: all metrics, seconds, size, "
+        "intervals of differences.")  # fmt: skip
+@option("--compare-folds", "Folds of --compare, stratified by labels.", type=click.IntRange(2), usual=5)
 @_dask_option
 @signing_option
-@click.option("--quiet", "-q", is_flag=True, help="Write nothing but warnings and errors.")
+@_quiet_option
 @click.pass_context
 def fit(context: click.Context, /, data: str, out: str, **options: Any) -> None:
     """Fit a model to a data file and save it.
@@ -133,9 +190,9 @@ def fit(context: click.Context, /, data: str, out: str, **options: Any) -> None:
       labelweave fit movies.csv --text plot --label-column 'genre_*' --out movies.lw
     """
     request = FitRequest.of(data, out, options)
-    source, relations = request.source, vars(request.relations).values()
-    require_writable(out, data, *request.more, source.answers, source.xml, request.graph, *relations)
-    if request.dask is not None:
+    read = (getattr(request.flags, name) for name in ("answers", "xml", "graph", *RELATIONS))
+    require_writable(out, data, *request.flags.more, *read)
+    if request.flags.dask is not None:
         from labelweave.app.cli.cluster_fit import run_on_cluster
 
         context.exit(run_on_cluster(request))
@@ -147,12 +204,12 @@ def fit(context: click.Context, /, data: str, out: str, **options: Any) -> None:
 @click.command("cross-validate", cls=FitCommand)
 @data_argument
 @click.argument("more", nargs=-1, metavar="[MORE]...")
-@click.option("--folds", type=click.IntRange(2), default=5, show_default=True,
-              help="How many parts the rows are divided into, stratified by labels.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, the values of every fold too.")
+@option("--folds", "How many parts the rows are divided into, stratified by labels.",
+        type=click.IntRange(2), usual=5)  # fmt: skip
+@switch("--json as_json", "Print JSON, the values of every fold too.")
 @_model_options
 @_dask_option
-@click.option("--quiet", "-q", is_flag=True, help="Write nothing but warnings and errors.")
+@_quiet_option
 def cross_validate(data: str, folds: int, as_json: bool, **options: Any) -> None:
     """Measure a model by cross-validation, and save none.
 
@@ -171,6 +228,6 @@ def cross_validate(data: str, folds: int, as_json: bool, **options: Any) -> None
     """
     without = {"compare": None, "compare_folds": folds, "key": None}
     request = FitRequest.of(data, "", {**options, **without})
-    from labelweave.app.cli.cross_validate import run
+    from labelweave.app.cli import comparing
 
-    run(request, as_json)
+    comparing.cross_validate(request, as_json)

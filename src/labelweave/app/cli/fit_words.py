@@ -1,18 +1,22 @@
-"""What ``labelweave fit`` says at its end: a summary, and why it ended early if it did."""
+"""What ``labelweave fit`` says: its progress, a summary, and why it ended early if it did."""
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from sklearn.exceptions import ConvergenceWarning
 
 from labelweave.app.cli.fit_request import FitRequest
-from labelweave.app.cli.messages import in_flags, note, one_line, print_lines, say, size_of
+from labelweave.app.cli.messages import console, hint, in_flags, note, one_line, print_lines, say, size_of
 from labelweave.app.facts import (
+    ModelFacts,
     Section,
     decision_lines,
     fact_lines,
@@ -20,14 +24,78 @@ from labelweave.app.facts import (
     label_thresholds,
     model_facts,
 )
-from labelweave.decisions.base import layers
+from labelweave.decisions import ConformalLabelClassifier, HierarchicalClassifier, LabelTextClassifier
+from labelweave.decisions.base import DecisionClassifier, layers
 from labelweave.decisions.layers import innermost
 from labelweave.estimators import TableModel
+from labelweave.estimators.held_out import count_parts
+from labelweave.estimators.progress_lines import GapCallback, GapLines
 
 _INTERRUPTED = 130
 _MOST_TIES = 20
 _MOST_THRESHOLDS = 12
+_SECONDS_BETWEEN = 2.0
 _SIGNS = {1: "together", -1: "apart", 0: "by row"}
+
+
+def show_progress(estimator: Any, n_rows: int, title: str = "fitting") -> Any:
+    """Let an estimator, or one that decides on its scores, show the progress of its fits to so many rows."""
+    stderr, n_fits = console(stderr=True), _count_fits(estimator, n_rows)
+    shown = (
+        GapBar(stderr, title, n_fits) if stderr.is_terminal else GapLines(title, n_fits=n_fits, write=note)
+    )
+    scorer = estimator
+    while isinstance(scorer, DecisionClassifier) and scorer.estimator is not None:
+        scorer = scorer.estimator
+    scorer.set_callbacks(shown)
+    return estimator
+
+
+def _count_fits(estimator: Any, n_rows: int) -> int:
+    """Count the fits of the classifier that scores: one a held-out part and one of all rows."""
+    if not isinstance(estimator, DecisionClassifier):
+        return 1
+    if isinstance(estimator, HierarchicalClassifier | LabelTextClassifier):
+        return _count_fits(estimator.estimator, n_rows)
+    inner, cv, share = estimator.estimator, estimator.cv, estimator.validation_fraction
+    if cv is None and isinstance(estimator, ConformalLabelClassifier):  # no fit of all rows
+        return _count_fits(inner, n_rows - round(float(share) * n_rows))
+    parts = count_parts(share, n_rows) if cv is None else int(cv)
+    held = 1 / parts if parts > 1 else 0.2 if share == "auto" else float(share)
+    return parts * _count_fits(inner, n_rows - round(held * n_rows)) + _count_fits(inner, n_rows)
+
+
+class ReadLines:
+    """Say how many rows of a table were read, in a line every few seconds."""
+
+    def __init__(self, path: str) -> None:
+        self.path, self.last = path, time.monotonic()
+
+    def __call__(self, number: int, n_rows: int) -> None:
+        if time.monotonic() - self.last >= _SECONDS_BETWEEN:
+            self.last = time.monotonic()
+            hint(f"reading {self.path}, {('words', 'features')[number - 1]}: {n_rows:,} rows")
+
+
+class GapBar(GapCallback):
+    """Show a bar, for terminals; it vanishes at the end."""
+
+    def __init__(self, on: Console, title: str = "fitting", n_fits: int = 1) -> None:
+        super().__init__(title, n_fits)
+        self.on = on
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        super().setup(estimator, context)
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"))
+        self.bar = Progress(*columns, TimeElapsedColumn(), console=self.on, transient=True)
+        self.bar.add_task(self.heading, total=None, state="")
+        self.bar.start()
+
+    def show(self) -> None:
+        self.bar.update(TaskID(0), total=self.steps, completed=self.done, state=self.state)
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        self.bar.stop()
 
 
 class End(NamedTuple):
@@ -36,47 +104,6 @@ class End(NamedTuple):
     n_rows: int
     seconds: float
     said: list[Warning]
-
-
-def _print_summary(model: Any, end: End, out: str) -> None:
-    """Write what was fitted to stderr."""
-    facts = model_facts(model)
-    lines = {"rows": str(end.n_rows), **label_lines(facts), **fact_lines(facts), **decision_lines(facts)}
-    found = (
-        label_thresholds(model) if (facts.threshold or "TunedThresholdClassifier" in facts.names) else None
-    )
-    if found is not None:
-        shown = [f"{name} {value:.3g}" for name, value in [*found.by_label.items()][:_MOST_THRESHOLDS]]
-        left = len(found.by_label) - len(shown)
-        more = [f"and {left} more: labelweave inspect {out} --thresholds"] if left else []
-        lines["by label"] = ", ".join(shown + more)
-    print_lines(lines | {"seconds": f"{end.seconds:.1f}", "model": f"{out} ({size_of(out)})"}, 10, err=True)
-    for line in tie_lines(facts.graph.cliques, _MOST_TIES) if facts.graph else ():
-        say(line, err=True)
-    for line in member_lines(facts.combination) if facts.combination else ():
-        say(line, err=True)
-
-
-def member_lines(found: Section) -> list[str]:
-    """Write what was tried as a table, a line each."""
-    width = max(len(one["name"]) for one in found.members)
-    rows = [
-        f"{one['weight']:6.2f}  {one['left_out_loss']:13.4f}  {one['seconds']:7.1f}  "
-        f"{one['name']:{width}}  {one['words']}"
-        for one in found.members
-    ]
-    return ["weight  left-out loss  seconds  member", *rows]
-
-
-def tie_lines(ties: list[Section], most: int) -> list[str]:
-    """Write cliques, a line each; of more than ``most`` the last line says how many are left out."""
-    lines = [
-        f"{tie.weight:10.4f}  {_SIGNS[tie.sign] if len(tie.labels) == 2 else '':9}"
-        + one_line(", ".join(tie.labels))
-        for tie in ties[:most]
-    ]
-    left = len(ties) - most
-    return lines if left <= 0 else [*lines, f"{'...':>10}  and {left} weaker ones"]
 
 
 @contextmanager
@@ -109,19 +136,13 @@ def save_fit(
         for layer in layers(model) if feature_names is not None else ():
             layer.feature_names_in_ = np.asarray(feature_names, dtype=object)
         vars(innermost(model)).update({name: value for name, value in known.items() if value is not None})
-    whole.save(request.out, key=request.key)
-    if not request.quiet:
+    whole.save(request.out, key=request.flags.key)
+    if not request.flags.quiet:
         _print_summary(whole, end, request.out)
-    return _explain_end(model, request.out, end.said)
-
-
-def _explain_end(model: Any, out: str, said: list[Warning]) -> int:
-    """Say why the fit to all rows ended before its end, if it did; give the exit code."""
-    facts = model_facts(model)
-    ends = [end for end in (facts.fit, facts.choice, facts.learning) if end is not None]
-    why = in_flags(said[-1]) if said else ""
-    if any(end.status == "interrupted" for end in ends):
-        note(f"interrupted; the model so far is saved in {out}. {why}")
+    facts, why = model_facts(model), in_flags(end.said[-1]) if end.said else ""
+    ends = [part for part in (facts.fit, facts.choice, facts.learning) if part is not None]
+    if any(part.status == "interrupted" for part in ends):
+        note(f"{why or 'The fit was interrupted.'} The model so far is saved in {request.out}.")
         return _INTERRUPTED
     if facts.fit.converged is False and why:
         note(f"warning: {why}")
@@ -131,3 +152,47 @@ def _explain_end(model: Any, out: str, said: list[Warning]) -> int:
             f"{innermost(model).max_learning_iter} evaluations; raise it."
         )
     return 0
+
+
+def _print_summary(model: Any, end: End, out: str) -> None:
+    facts = model_facts(model)
+    lines = {"rows": str(end.n_rows), **label_lines(facts), **fact_lines(facts), **decision_lines(facts)}
+    chooses = facts.threshold or "TunedThresholdClassifier" in facts.names
+    found = label_thresholds(model) if chooses else None
+    if found is not None:
+        shown = [f"{name} {value:.3g}" for name, value in [*found.by_label.items()][:_MOST_THRESHOLDS]]
+        left = len(found.by_label) - len(shown)
+        more = [f"and {left} more: labelweave inspect {out} --thresholds"] if left else []
+        lines["by label"] = ", ".join(shown + more)
+    print_lines(lines | {"seconds": f"{end.seconds:.1f}", "model": f"{out} ({size_of(out)})"}, 10, err=True)
+    for line in part_lines(facts, _MOST_TIES):
+        say(line, err=True)
+
+
+def part_lines(facts: ModelFacts, most: int) -> list[str]:
+    """List the cliques of a graph, at most so many, and the members of a combination."""
+    lines = tie_lines(facts.graph.cliques, most) if facts.graph else []
+    if not facts.combination:
+        return lines
+    members = facts.combination.members
+    width = max(len(one["name"]) for one in members)
+    return [
+        *lines,
+        "weight  left-out loss  seconds  member",
+        *(
+            f"{one['weight']:6.2f}  {one['left_out_loss']:13.4f}  {one['seconds']:7.1f}  "
+            f"{one['name']:{width}}  {one['words']}"
+            for one in members
+        ),
+    ]
+
+
+def tie_lines(ties: list[Section], most: int) -> list[str]:
+    """Write cliques, a line each; of more than ``most`` the last line says how many are left out."""
+    lines = [
+        f"{tie.weight:10.4f}  {_SIGNS[tie.sign] if len(tie.labels) == 2 else '':9}"
+        + one_line(", ".join(tie.labels))
+        for tie in ties[:most]
+    ]
+    left = len(ties) - most
+    return lines if left <= 0 else [*lines, f"{'...':>10}  and {left} weaker ones"]

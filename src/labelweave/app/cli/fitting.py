@@ -13,18 +13,20 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.app.active.answers import with_answers
-from labelweave.app.cli.column_words import ColumnWords, column_words
-from labelweave.app.cli.comparing import compare_models
-from labelweave.app.cli.decision_flags import with_decisions
-from labelweave.app.cli.described_labels import model_of_texts
-from labelweave.app.cli.fit_request import FitRequest
-from labelweave.app.cli.fit_words import End, endings, save_fit
+from labelweave.app.cli.comparing import compared, models_to_compare, name_of
+from labelweave.app.cli.fit_request import RELATIONS, FitRequest
+from labelweave.app.cli.fit_words import End, ReadLines, endings, save_fit, show_progress
 from labelweave.app.cli.flags import DataFlags
-from labelweave.app.cli.label_cells import are_lists, cut_where_listed, require_labels
-from labelweave.app.cli.label_relations import Targets, hint_at_classes, structures, training_targets
-from labelweave.app.cli.messages import note
-from labelweave.app.cli.model_table import model_table
-from labelweave.app.cli.progress import ReadLines, show_progress
+from labelweave.app.cli.label_relations import Targets, hint_at_classes, model_of_targets, training_targets
+from labelweave.app.cli.messages import hint, note, say
+from labelweave.app.cli.model_flags import class_of
+from labelweave.app.cli.table_roles import (
+    ColumnWords,
+    are_lists,
+    column_words,
+    cut_where_listed,
+    require_labels,
+)
 from labelweave.datasets import LabeledData, TableColumns, read_any
 from labelweave.datasets.columns import says_missing
 from labelweave.datasets.data_file import is_gzip
@@ -72,57 +74,54 @@ class TrainingRows(NamedTuple):
 
 
 def prepared(request: FitRequest) -> Prepared:
-    """Read the rows, and make the model that was asked for."""
-    has_one = bool(request.one_class or request.relations.class_paths)
-    read = read_training_rows(request.data, request.source, has_one, request.quiet)
+    has_one = bool(request.one_class or request.flags.class_paths)
+    read = read_training_rows(request.data, request.flags, has_one)
     request = _with_classes(request, read)
     rows, columns, words, _ = read
-    if request.source.answers is not None:
-        rows = _answered(rows, request.source.answers, request.quiet)
-    rows, means = _with_means(rows, request.quiet)
+    if request.flags.answers is not None:
+        rows = _answered(rows, request.flags.answers)
+    rows, means = _with_means(rows)
     targets = training_targets(rows, request)
     request = _suited(request, targets)
-    if not request.quiet:
-        hint_at_classes(targets, request)
-        _note_probabilities(rows.Y)
+    hint_at_classes(targets, request)
+    if (doubts := rows.Y.doubts) is not None:
+        hint(f"{doubts.nnz} entries of the label columns are neither 0 nor 1, and taken as probabilities.")
     if targets.are_classes and "tune_threshold" in request.decisions:
         raise click.UsageError(
             "--tune-threshold is for many labels a row, but rows have one class here; leave it out, or give "
             "--many-labels."
         )
-    model = _model(request, targets, columns)
-    if request.why_this_model is not None and not request.quiet:
-        note(request.why_this_model)
+    model = model_of_targets(request, targets, columns)
+    if request.why_this_model is not None:
+        hint(request.why_this_model)
     return Prepared(request, rows, means, targets, model, columns, words)
 
 
 def _with_classes(request: FitRequest, read: TrainingRows) -> FitRequest:
     """Take labels for classes where every row has just one, in a cell that is no list, and no flag tells."""
-    source, Y = request.source, read.data.Y
-    is_told = request.one_class is not None or any(vars(request.relations).values()) or request.graph
+    source, Y = request.flags, read.data.Y
+    is_told = request.one_class is not None or source.graph or any(getattr(source, n) for n in RELATIONS)
     says_labels = source.answers or source.empty_labels or request.decisions or "threshold" in request.given
     if read.is_listed or is_told or says_labels:
         return request
     is_single = Y.observed is None and bool((np.diff(Y.positives.indptr) == 1).all())
     if not is_single or not 2 <= Y.n_labels <= len(Y) / 2:
         return request
-    if not request.quiet:
-        n_classes = np.count_nonzero(Y.positive_counts())
-        note(
-            f"every row has one of {n_classes} labels, so they are its classes; --many-labels reads them as "
-            "labels, of which later rows may have several or none."
-        )
+    hint(
+        f"every row has one of {np.count_nonzero(Y.positive_counts())} labels, so they are its classes; "
+        "--many-labels reads them as labels, of which later rows may have several or none."
+    )
     return replace(request, one_class=True)
 
 
-def _answered(rows: LabeledData, path: str, quiet: bool) -> LabeledData:
+def _answered(rows: LabeledData, path: str) -> LabeledData:
     """Put answers into the labels; say which labels the data do not have."""
     found = with_answers(rows.Y, rows.row_ids, path)
     added = [] if found.names is None else [str(name) for name in found.names[rows.Y.n_labels :]]
     if not found.n_labels:
         raise ValueError(f"{path} has no answer and the data have no labels, so there is nothing to learn.")
-    if added and rows.Y.n_labels and not quiet:
-        note(f"{path} names labels that the data do not have: {', '.join(map(repr, added[:10]))}.")
+    if added and rows.Y.n_labels:
+        hint(f"{path} names labels that the data do not have: {', '.join(map(repr, added[:10]))}.")
     return replace(rows, Y=found)
 
 
@@ -141,10 +140,13 @@ def _suited(request: FitRequest, targets: Targets) -> FitRequest:
 def run_fit(request: FitRequest) -> int:
     """Fit a model and save it; give the exit code."""
     request, rows, means, targets, model, columns, words = prepared(request)
-    if words is not None and not request.quiet:
+    if words is not None:
         words.show()
-    compare_models(request, targets, model)
-    watched = model if request.quiet else show_progress(model, len(targets.y))
+    others = models_to_compare(request.flags.compare, request.model, targets.are_classes)
+    if others:
+        models = {name_of(request): model} | {name: class_of(name)() for name in others}
+        say(repr(compared(request, targets, models)))
+    watched = model if request.flags.quiet else show_progress(model, len(targets.y))
     started = time.perf_counter()
     with endings() as said, config_context(on_interrupt="raise" if request.decisions else "keep"):
         warnings.simplefilter("error", UnobservedLabelWarning)
@@ -154,7 +156,7 @@ def run_fit(request: FitRequest) -> int:
     return save_fit(model, request, end, rows.vectorizer, columns, rows.feature_names, known)
 
 
-def read_training_rows(path: str, source: DataFlags, has_one: bool, quiet: bool = False) -> TrainingRows:
+def read_training_rows(path: str, source: DataFlags, has_one: bool) -> TrainingRows:
     """Read the rows to train on.
 
     has_one: whether rows are said to have one class.
@@ -170,12 +172,12 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool, quiet: bool 
     if source.answers is None:
         require_labels(table, given)
     if not has_one:
-        given = cut_where_listed(table, given, quiet)
+        given = cut_where_listed(table, given)
     columns = columns_of_blocks(path, given, _BLOCK_ROWS) if is_large else given.resolved(table)
     vectorizer = source.vectorizer(columns)
     known: Known = ([] if columns.labels is None else None, "error")
     if is_large:
-        said = ReadLines(path, quiet)
+        said = ReadLines(path)
         data = features_in_blocks(path, columns, vectorizer, known, _BLOCK_ROWS, said)
         table = completed(table, columns)
     else:
@@ -183,11 +185,11 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool, quiet: bool 
     is_listed = True
     if isinstance(columns.labels, str):
         _note_words_for_missing(columns.labels, data.Y)
-    if isinstance(columns.labels, str) and not has_one:
-        has_lists = are_lists(table.columns.given(columns.labels))
-        is_listed = columns.label_separator is not None or has_lists
-        if source.empty_labels is None and not has_lists:
-            _note_blank_cells(columns.labels, data.Y)
+        if not has_one:
+            has_lists = are_lists(table.columns.given(columns.labels))
+            is_listed = columns.label_separator is not None or has_lists
+            if source.empty_labels is None and not has_lists:
+                _note_blank_cells(columns.labels, data.Y)
     return TrainingRows(data, columns, column_words(table, given, columns), is_listed)
 
 
@@ -197,7 +199,7 @@ def _is_large(path: str) -> bool:
     return size * (_PACKED if is_gzip(path) else 1) > _LARGEST_AT_ONCE
 
 
-def _with_means(rows: LabeledData, quiet: bool) -> tuple[LabeledData, Floats | None]:
+def _with_means(rows: LabeledData) -> tuple[LabeledData, Floats | None]:
     """Fill in the features that an ARFF file lacks; give the means, which later missing ones get too."""
     if rows.vectorizer is not None or rows.feature_names is None:
         return rows, None
@@ -205,11 +207,10 @@ def _with_means(rows: LabeledData, quiet: bool) -> tuple[LabeledData, Floats | N
     is_missing = np.isnan(X.data if sp.issparse(X) else X)
     if is_missing.any():
         columns = np.unique(X.indices[is_missing] if sp.issparse(X) else np.nonzero(is_missing)[1])
-        if not quiet:
-            note(
-                f"{is_missing.sum()} values of {len(columns)} features are missing (?), such as of "
-                f"{str(rows.feature_names[columns[0]])!r}; the model takes the mean of the training rows."
-            )
+        hint(
+            f"{is_missing.sum()} values of {len(columns)} features are missing (?), such as of "
+            f"{str(rows.feature_names[columns[0]])!r}; the model takes the mean of the training rows."
+        )
         rows = replace(rows, X=filled(X, means))
     return rows, means
 
@@ -235,25 +236,3 @@ def _note_words_for_missing(column: str, Y: LabelMatrix) -> None:
             f"warning: column {column!r} has labels that read like missing ones and are taken for names: "
             f"{', '.join(found)}; where the labels of such rows are not known, write ? in their place."
         )
-
-
-def _note_probabilities(Y: LabelMatrix) -> None:
-    """Say so if labels are read as probabilities."""
-    if Y.doubts is not None:
-        note(f"{Y.doubts.nnz} entries of the label columns are neither 0 nor 1, and taken as probabilities.")
-
-
-def _model(request: FitRequest, targets: Targets, columns: TableColumns | None) -> Any:
-    """Make the classifier, in those that decide on its scores."""
-    if request.relations.label_descriptions:
-        return model_of_texts(request, targets)
-    found = structures(request, targets, columns)
-    if "scaling" in model_table().of(request.model):
-        found["scaling"] = request.value("scaling")
-    model = request.classifier(found)
-    taxonomy = targets.rows.taxonomy
-    if request.decisions and request.relations.taxonomy:
-        from labelweave.datasets import read_taxonomy
-
-        taxonomy = read_taxonomy(request.relations.taxonomy)
-    return with_decisions(model, request.decisions, taxonomy, random_state=request.seed)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
@@ -33,47 +33,21 @@ _TABLE_FLAGS = ("labels", "label_column", "label_separator", "empty_labels", "id
                 "ngrams", "missing_numeric")  # fmt: skip
 
 
-@dataclass(frozen=True)
-class DataFlags:
-    """How to read a data file; fields are called as their flags."""
+class DataFlags(SimpleNamespace):
+    """The flags of a command by their names, None of those it lacks; how they read a data file."""
 
-    format: str = "auto"
-    xml: str | None = None
-    n_labels: int | None = None
-    labels_at: str | None = None
-    n_features: int | None = None
-    zero_based: bool | None = None
-    labels: str | None = None
-    label_separator: str | None = None
-    empty_labels: Literal["none", "unknown"] | None = None
-    label_column: tuple[str, ...] = ()
-    id: str | None = None
-    text: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
-    numeric: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
-    min_df: int | float | None = None
-    ngrams: int | None = None
-    missing_numeric: Literal["error", "mean"] | None = None
-    ignore_unknown_labels: bool = False
-    answers: str | None = None
-
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Self:
-        """Take what is about the data from the values of a command's flags."""
-        return cls(**{field.name: options[field.name] for field in fields(cls) if field.name in options})
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # asked for by copy and pickle
+            raise AttributeError(name)
+        return None
 
     def format_of(self, path: str) -> str:
-        """Say which format a file has, by its look if no flag says it."""
         from labelweave.datasets import detect_format
 
-        return detect_format(path) if self.format == "auto" else self.format
+        return self.format if self.format not in (None, "auto") else detect_format(path)
 
     def matrix_keywords(self) -> dict[str, Any]:
-        """Give the flags of formats other than tables, in the words of the readers.
-
-        Raises click.UsageError if a flag of tables is set.
-        """
+        """Write flags of formats other than tables in the words of the readers; refuse those of tables."""
         wrong = next((flag for flag in _TABLE_FLAGS if getattr(self, flag)), None)
         if wrong is not None:
             raise click.UsageError(f"{flag_of(wrong)} goes with tables only, and this file is none.")
@@ -82,14 +56,10 @@ class DataFlags:
 
     @property
     def unknown_labels(self) -> Literal["error", "ignore"]:
-        """What to do with labels that the model does not know, in the words of the library."""
         return "ignore" if self.ignore_unknown_labels else "error"
 
     def columns(self) -> TableColumns:
-        """Say what the columns of a table are.
-
-        Raises click.UsageError if labels are described in two ways, or a flag of another format is set.
-        """
+        """Say what the columns of a table are; refuse flags of other formats."""
         from labelweave.datasets import TableColumns
 
         wrong = next((flag for flag in _READERS if getattr(self, flag) is not None), None)
@@ -157,40 +127,59 @@ def _number(value: float) -> float:
 
 no_nan = reading(_number)
 data_argument = click.argument("data", callback=data_path)
+COUNT, SEED = click.IntRange(1), click.IntRange(0, 2**32 - 1)
+
+
+def option(written: str, said: str, *, usual: Any = None, **how: Any) -> Callable[[Command], Command]:
+    """Make a flag of how it is written, such as ``"--out -o FILE"``, and what help says of it.
+
+    A last word in capitals stands for its value, before "..." for one of several; usual: shown in the help.
+    """
+    *names, last = written.split()
+    if last.startswith("-") or last.islower():
+        names, last = [*names, last], ""
+    if last.endswith("...") and not last.endswith(",..."):
+        how["multiple"], last = True, last.removesuffix("...")
+    if last:
+        how["metavar"] = last
+    if usual is not None:
+        how |= {"default": usual, "show_default": True}
+    return click.option(*names, help=said, **how)
+
+
+def switch(written: str, said: str) -> Callable[[Command], Command]:
+    return option(written, said, is_flag=True)
+
 
 file_options = with_options(
-    click.option("--format", type=click.Choice(["auto", *_FORMATS]), default="auto",
-                 help="Format of DATA, which may be - for standard input; found by name and first lines."),
-    click.option("--xml", metavar="FILE", help="Mulan: file of label names [name.xml beside name.arff]."),
-    click.option("--n-labels", type=click.IntRange(1), help="Mulan, svmlight: number of labels."),
-    click.option("--labels-at", type=click.Choice(["start", "end"]),
-                 help="Mulan with --n-labels: whether labels are the first or the last columns [end]."),
-    click.option("--n-features", type=click.IntRange(1), help="svmlight: number of features."),
-    click.option("--zero-based/--one-based", default=None,
-                 help="svmlight: where features count from [as in the model's training file; without a model "
-                 "0 if there is a feature 0]."),
+    option("--format", "Format of DATA, which may be - for standard input; found by name and first lines.",
+           type=click.Choice(["auto", *_FORMATS]), default="auto"),
+    option("--xml FILE", "Mulan: file of label names [name.xml beside name.arff]."),
+    option("--n-labels", "Mulan, svmlight: number of labels.", type=COUNT),
+    option("--labels-at", "Mulan with --n-labels: whether labels are the first or the last columns [end].",
+           type=click.Choice(["start", "end"])),
+    option("--n-features", "svmlight: number of features.", type=COUNT),
+    option("--zero-based/--one-based", "svmlight: where features count from [as in the model's training "
+           "file; without a model 0 if there is a feature 0].", default=None),
 )  # fmt: skip
 
 label_column_options = with_options(
-    click.option("--labels", metavar="COLUMN", help="Table: the column that lists the labels of a row."),
-    click.option("--label-separator", metavar="TEXT", help="Table: what stands between those labels."),
-    click.option("--empty-labels", type=click.Choice(["none", "unknown"]),
-                 help="Table: what a blank cell in the column of --labels says: the row has none, or nobody "
-                 "knows them [none, or as the model was trained]."),
-    click.option("--label-column", metavar="COLUMN", multiple=True,
-                 help="Table: a column of 0 and 1 for one label, several as 'tag_*' or first..last; "
-                 "repeat."),
-    click.option("--id", metavar="COLUMN", help="Table: the column that names the rows."),
+    option("--labels COLUMN", "Table: the column that lists the labels of a row."),
+    option("--label-separator TEXT", "Table: what stands between those labels."),
+    option("--empty-labels", "Table: what a blank cell in the column of --labels says: the row has none, or "
+           "nobody knows them [none, or as the model was trained].", type=click.Choice(["none", "unknown"])),
+    option("--label-column COLUMN...", "Table: a column of 0 and 1 for one label, several as 'tag_*' or "
+           "first..last; repeat."),
+    option("--id COLUMN", "Table: the column that names the rows."),
 )  # fmt: skip
 
 column_options = with_options(
-    *(click.option(f"--{kind}", metavar="COLUMN", multiple=True, help=f"Table: {what}.")
-      for kind, what in _KINDS.items()),
-    click.option("--min-df", metavar="NUMBER", callback=reading(_word_count),
-                 help="Table: in how many rows, or what share of them, a word must occur [1]."),
-    click.option("--ngrams", type=click.IntRange(1), help="Table: the longest run of words [1]."),
-    click.option("--missing-numeric", type=click.Choice(["error", "mean"]),
-                 help="Table: what to do with a missing number [mean]."),
+    *(option(f"--{kind} COLUMN...", f"Table: {what}.") for kind, what in _KINDS.items()),
+    option("--min-df NUMBER", "Table: in how many rows, or what share of them, a word must occur [1].",
+           callback=reading(_word_count)),
+    option("--ngrams", "Table: the longest run of words [1].", type=COUNT),
+    option("--missing-numeric", "Table: what to do with a missing number [mean].",
+           type=click.Choice(["error", "mean"])),
 )  # fmt: skip
 
 
@@ -206,19 +195,17 @@ def _key(path: str) -> bytes:
     return key
 
 
-signing_option = click.option(
-    "--key", metavar="FILE", callback=reading(_key),
-    help="Sign the model with the bytes of this file, 32 random ones for example, which stays secret."
+signing_option = option(
+    "--key FILE", "Sign the model with the bytes of this file, 32 random ones for example, which stays "
+    "secret.",
+    callback=reading(_key),
 )  # fmt: skip
-signed_option = click.option(
-    "--key", metavar="FILE", callback=reading(_key),
-    help="Refuse a model that was not saved with --key and a file of the same bytes."
+signed_option = option(
+    "--key FILE", "Refuse a model that was not saved with --key and a file of the same bytes.",
+    callback=reading(_key),
 )  # fmt: skip
-answers_option = click.option(
-    "--answers", metavar="FILE",
-    help="Take these answers about single labels for known: lines id,label,answer (.csv), as of labelweave "
-    "queries and labelweave label."
+answers_option = option(
+    "--answers FILE", "Take these answers about single labels for known: lines id,label,answer (.csv), as of "
+    "labelweave queries and labelweave label.",
 )  # fmt: skip
-unknown_label_option = click.option(
-    "--ignore-unknown-labels", is_flag=True, help="Pass over labels that the model does not know."
-)
+unknown_label_option = switch("--ignore-unknown-labels", "Pass over labels that the model does not know.")

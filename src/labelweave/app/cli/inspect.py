@@ -10,13 +10,16 @@ from typing import Any
 import click
 import numpy as np
 
-from labelweave.app.cli.fit_words import member_lines, tie_lines
+from labelweave.app.cli.fit_words import part_lines, tie_lines
+from labelweave.app.cli.flags import DataFlags
 from labelweave.app.cli.messages import (
     did_you_mean,
+    excluded,
     note,
     one_line,
     print_json,
     print_lines,
+    refuse,
     say,
     short,
     size_of,
@@ -43,6 +46,7 @@ from labelweave.estimators.scorers import known_weights, label_weights
 from labelweave.model_files import read_model_file
 from labelweave.model_files.safe_file import replacing_file
 
+_PARTS = ("label", "covariance", "graph", "thresholds")
 _MOST_NAMES = 8
 _MOST_TIES = 10
 _MOST_WRITTEN = 2000  # labels of which JSON holds the covariance
@@ -51,37 +55,27 @@ _FIRST_VALUES = 6
 _SUFFIXES = (".png", ".pdf", ".svg")
 
 
-def run(
-    model: str,
-    key: bytes | None,
-    label: str | None,
-    count: int,
-    out: str | None,
-    as_json: bool,
-    **shown: bool,
-) -> None:
-    """Print what a model file holds, or one part of it: of ``shown``, covariance, graph or thresholds."""
-    flags = {"--label": label is not None} | {f"--{name}": wanted for name, wanted in shown.items()}
-    wishes = [flag for flag, wanted in flags.items() if wanted]
-    if len(wishes) > 1:
-        raise click.UsageError(f"{' and '.join(wishes)} show different things; give one of them.")
-    if out is not None and wishes not in (["--covariance"], ["--graph"]):
+def run(flags: DataFlags) -> None:
+    """Print what a model file holds, or one part of it."""
+    refuse(excluded(vars(flags), [(_PARTS, _PARTS, "{} and {} show different things; give one of them.")]))
+    out, as_json, label = flags.out, flags.as_json, flags.label
+    if out is not None and not (flags.covariance or flags.graph):
         raise click.UsageError("--out goes with --covariance or --graph only.")
-    loaded = open_model(model, key)
-    if shown["covariance"]:
+    loaded = open_model(flags.model, flags.key)
+    if flags.covariance:
         _show_covariance(loaded, out, as_json)
-    elif shown["graph"]:
+    elif flags.graph:
         _show_graph(loaded, out, as_json)
-    elif shown["thresholds"]:
+    elif flags.thresholds:
         _show_thresholds(loaded, as_json)
     elif label is not None:
-        weights = _weights(loaded, label, count)
+        weights = _weights(loaded, label, flags.count)
         if not as_json:
             _print_weights(weights)
         else:
             print_json({name: plain(part) for name, part in weights.items()})
     else:
-        _show_model(loaded, model, as_json, key)
+        _show_model(loaded, flags.model, as_json, flags.key)
 
 
 def _show_thresholds(model: Model, as_json: bool) -> None:
@@ -115,7 +109,8 @@ def _show_graph(model: Model, out: str | None, as_json: bool) -> None:
         return
     say(facts.summary)
     for lines in (tie_lines(facts.cliques, len(facts.cliques)), _path_lines(facts.rounds)):
-        say("".join(f"\n{line}" for line in lines) if lines else "", nl=bool(lines))
+        if lines:
+            say("".join(f"\n{line}" for line in lines))
 
 
 def _path_lines(rounds: list[dict[str, Any]]) -> list[str]:
@@ -190,17 +185,15 @@ def _weights(model: Model, label: str, count: int) -> dict[str, Any]:
 
 
 def _strongest(weights: Any, names: Any, count: int) -> dict[str, Any]:
-    """List the features of the largest and of the smallest weights."""
-    order = np.argsort(weights, kind="stable")
-    sides = {"for": (order[::-1][:count], 1), "against": (order[:count], -1)}
-    return {
-        side: [
+    """Name the features of the largest and of the smallest weights."""
+    order, found = np.argsort(weights, kind="stable"), dict[str, Any]()
+    for side, places, sign in (("for", order[::-1][:count], 1), ("against", order[:count], -1)):
+        found[side] = [
             {"feature": str(k) if names is None else str(names[k]), "weight": short(weights[k])}
             for k in places
             if sign * weights[k] > 0
         ]
-        for side, (places, sign) in sides.items()
-    }
+    return found
 
 
 def _column(model: Model, label: str) -> int:
@@ -210,13 +203,10 @@ def _column(model: Model, label: str) -> int:
         close = ", ".join(repr(name) for name in names[:_MOST_NAMES])
         asked = did_you_mean(label, names)
         raise ValueError(f"The model has no label {label!r}; it has {len(names)}, such as {close}.{asked}")
-    if len(scorer_of(model).intercept_) < len(names):
-        if label == names[0]:
-            raise ValueError(
-                f"Of two classes the model has weights for the second, {names[1]!r}; ask for it."
-            )
-        return 0
-    return names.index(label)
+    has_one_row = len(scorer_of(model).intercept_) < len(names)
+    if has_one_row and label == names[0]:
+        raise ValueError(f"Of two classes the model has weights for the second, {names[1]!r}; ask for it.")
+    return 0 if has_one_row else names.index(label)
 
 
 def _show_model(model: Model, path: str, as_json: bool, key: bytes | None) -> None:
@@ -241,9 +231,7 @@ def _show_model(model: Model, path: str, as_json: bool, key: bytes | None) -> No
         **fact_lines(facts, factors and _factor_lines(factors)),
     }
     print_lines({name: value for name, value in lines.items() if value is not None}, 12)
-    for line in tie_lines(facts.graph.cliques, _MOST_TIES) if facts.graph else ():
-        say(line)
-    for line in member_lines(facts.combination) if facts.combination else ():
+    for line in part_lines(facts, _MOST_TIES):
         say(line)
 
 

@@ -1,4 +1,4 @@
-"""What a model is fitted to, labels or one class a row, and the structures over them from flags."""
+"""What a model is fitted to, labels or one class a row, and the model with the structures over them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 import click
 import numpy as np
 
-from labelweave import Taxonomy
+from labelweave import LabelText, LabelTextClassifier, Taxonomy
+from labelweave.app.cli.decision_flags import with_decisions
 from labelweave.app.cli.fit_request import FitRequest
-from labelweave.app.cli.messages import note
+from labelweave.app.cli.messages import hint
 from labelweave.app.cli.model_rows import with_last_labels
-from labelweave.app.cli.relation_files import read_covariance, read_graph, read_signatures
+from labelweave.app.cli.relation_files import read_covariance, read_descriptions, read_graph, read_signatures
 from labelweave.datasets import (
     DataFileError,
     LabeledData,
@@ -44,7 +45,6 @@ class Targets:
 
     @property
     def are_classes(self) -> bool:
-        """Whether there is one class a row."""
         return not isinstance(self.y, LabelMatrix)
 
 
@@ -53,7 +53,7 @@ def training_targets(rows: LabeledData, request: FitRequest) -> Targets:
     knows_trees = request.has("taxonomy")
     wanted = request.one_class
     if wanted is None:
-        wanted = request.relations.class_paths or (knows_trees and request.relations.data_taxonomy)
+        wanted = request.flags.class_paths or (knows_trees and request.flags.data_taxonomy)
     if not wanted:
         if request.value("decision") not in (None, "most_probable"):
             said = f"--decision {request.value('decision')} chooses one class a row; give --one-class too."
@@ -61,8 +61,7 @@ def training_targets(rows: LabeledData, request: FitRequest) -> Targets:
         return Targets(rows, rows.Y, rows.Y.words)
     is_tree = rows.parents is not None
     if is_tree and request.one_class is None and (why := _why_no_class(rows)):
-        if not request.quiet:
-            note(f"{why}; every class is a label with a logistic loss, and the hierarchy is their prior.")
+        hint(f"{why}; every class is a label with a logistic loss, and the hierarchy is their prior.")
         return Targets(rows, rows.Y, rows.Y.words)
     if rows.Y.doubts is not None:
         return Targets(rows, ClassProbabilities.of_labels(rows.Y, rows.Y.words), rows.Y.words)
@@ -92,88 +91,77 @@ def hint_at_classes(targets: Targets, request: FitRequest) -> None:
     if request.model != "kernel-logistic" or request.one_class is not None or targets.are_classes:
         return
     if len(targets.names) > 1 and int(np.diff(targets.y.positives.indptr).max(initial=0)) == 1:
-        note(
+        hint(
             "no row has more than one label; with --one-class the labels are classes, of which every row has "
             "one, and probabilities sum to one (--many-labels silences this)."
         )
 
 
-def structures(request: FitRequest, targets: Targets, columns: Columns) -> dict[str, Any]:
-    """Make what the flags say about the labels, as keywords of the model's constructor."""
-    found: dict[str, Any] = {}
-    if request.has("taxonomy"):
-        found["taxonomy"] = _taxonomy(request, targets)
-    if request.has("label_covariance") and found.get("taxonomy") is None:
-        found["label_covariance"] = _covariance(request, targets, columns)
-    if request.has("graph") and request.graph is not None:
-        found["graph"] = graph_over(targets.names, request.graph)
-    return found
-
-
-def is_graph_file(request: FitRequest) -> bool:
-    """Say whether the labels' graph is in a file."""
-    return bool(request.has("graph")) and request.graph is not None and request.graph not in GRAPHS
-
-
-def graph_over(names: Sequence[str], graph: str) -> Any:
-    """Give the graph that a flag asks for, by its word or from its file."""
-    return graph if graph in GRAPHS else read_graph(graph, names)
-
-
-def _covariance(request: FitRequest, targets: Targets, columns: Columns) -> LabelCovariance | None:
-    """Make the covariance in the order of the training labels or classes; None for independent ones."""
-    covariance = covariance_over(targets.names, request, columns, targets.rows.parents)
-    if covariance is None:
-        return None
-    if request.model == "max-margin" and targets.are_classes and len(targets.names) == 2:
+def model_of_targets(request: FitRequest, targets: Targets, columns: Columns) -> Any:
+    """Make the model that was asked for, in those that decide on its scores."""
+    if request.flags.label_descriptions:
+        return _model_of_texts(request, targets)
+    is_one_label = targets.are_classes and len(targets.names) == 2 and request.model == "max-margin"
+    if is_one_label and request.relates_labels:
         raise click.UsageError(
             "Two classes are one label to a max-margin model, which leaves nothing to relate; leave out the "
             "flags about relations, or give --model kernel-logistic."
         )
-    return covariance
+    scaling = request.value("scaling")
+    more = {} if scaling is None else {"scaling": scaling}
+    return model_with_relations(request, targets.names, columns, more, targets.rows)
 
 
-def covariance_over(
-    names: Sequence[str], request: FitRequest, columns: Columns, parents: Pairs | None = None
-) -> LabelCovariance | None:
-    """Make the covariance that flags give, in an order of labels; None for independent ones.
+def model_with_relations(
+    request: FitRequest, names: Sequence[str], columns: Columns, more: dict[str, Any],
+    rows: LabeledData | None = None, package: str = "labelweave.decisions",
+) -> Any:  # fmt: skip
+    """Make a model with the structures over its labels that flags name.
 
-    parents: the taxonomy that came with the data.
+    more: further keywords of its constructor; rows: where they are in memory; package: of what decides.
     """
-    covariance, shrink = _from_source(names, request, columns, parents), request.relations.shrink
-    if covariance is None:
-        return None
-    return covariance if shrink is None else covariance.shrink(shrink)
+    relations, graph = request.flags, request.flags.graph
+    given = read_taxonomy(relations.taxonomy) if relations.taxonomy else None
+    known = None if rows is None else rows.taxonomy
+    if relations.data_taxonomy and (rows is None or not rows.parents):
+        raise click.UsageError("--data-taxonomy: the data hold no taxonomy; give one with --taxonomy.")
+    found = dict(more)
+    if request.has("taxonomy"):
+        tree = given or (known if relations.data_taxonomy else None)
+        found["taxonomy"] = Taxonomy.from_paths(names) if relations.class_paths else tree
+    if request.relates_labels and request.has("label_covariance") and found.get("taxonomy") is None:
+        shrink = relations.shrink
+        covariance = _covariance(names, request, columns, given, () if rows is None else rows.parents or ())
+        found["label_covariance"] = covariance if shrink is None else covariance.shrink(shrink)
+    if request.has("graph") and graph is not None:
+        found["graph"] = graph if graph in GRAPHS else read_graph(graph, names)
+    decided_by = given if given is not None else known
+    model = request.classifier(found)
+    return with_decisions(model, request.decisions, decided_by, package, random_state=request.seed)
 
 
-def _from_source(
-    names: Sequence[str], request: FitRequest, columns: Columns, parents: Pairs | None
-) -> LabelCovariance | None:
-    relations = request.relations
+def is_graph_file(request: FitRequest) -> bool:
+    return request.has("graph") and request.flags.graph not in (None, *GRAPHS)
+
+
+def _covariance(
+    names: Sequence[str], request: FitRequest, columns: Columns, given: Taxonomy | None, parents: Pairs
+) -> LabelCovariance:
+    """Make the covariance that flags ask for, in an order of labels.
+
+    given: the taxonomy of a file; parents: of the data.
+    """
+    relations = request.flags
     if relations.covariance:
         return read_covariance(relations.covariance, names)
-    if relations.taxonomy:
-        return LabelCovariance.from_taxonomy(read_taxonomy(relations.taxonomy), names)
-    if relations.data_taxonomy:
-        return _tree_covariance(_given(parents), names)
+    if given is not None:
+        return LabelCovariance.from_taxonomy(given, names)
     if relations.signatures:
         return read_signatures(relations.signatures, names)
     if relations.covariance_from:
-        other = _other_labels(request, relations.covariance_from, columns)
-        return LabelCovariance.from_labels(_in_order(other, names, relations.covariance_from))
-    return None
-
-
-def _given(parents: Pairs | None) -> Pairs:
-    if not parents:
-        raise click.UsageError("--data-taxonomy: the data hold no taxonomy; give one with --taxonomy.")
-    return parents
-
-
-def _tree_covariance(pairs: Sequence[tuple[str, str]], names: Sequence[str]) -> LabelCovariance:
-    """Make the covariance of a tree that came with the data; a label in no pair is a tree of its own."""
-    tree = Taxonomy(pairs)
-    inside = np.isin(names, tree.nodes)
+        return LabelCovariance.from_labels(_other_labels(request, relations.covariance_from, columns, names))
+    tree = Taxonomy(parents)
+    inside = np.isin(names, tree.nodes)  # a label in no pair is a tree of its own
     membership = tree.membership([name for name, known in zip(names, inside, strict=True) if known])
     places = np.flatnonzero(inside)
     spread = np.zeros((len(inside), len(places)))
@@ -181,19 +169,8 @@ def _tree_covariance(pairs: Sequence[tuple[str, str]], names: Sequence[str]) -> 
     return LabelCovariance.low_rank(spread @ membership, (~inside).astype(float), names)
 
 
-def _taxonomy(request: FitRequest, targets: Targets) -> Taxonomy | None:
-    """Make the tree, if there is to be one."""
-    relations = request.relations
-    if relations.taxonomy:
-        return read_taxonomy(relations.taxonomy)
-    if relations.data_taxonomy:
-        _given(targets.rows.parents)
-        return targets.rows.taxonomy
-    return Taxonomy.from_paths(targets.names) if relations.class_paths else None
-
-
-def _other_labels(request: FitRequest, path: str, columns: Columns) -> LabelMatrix:
-    """Read the labels of another file; flags about the format of DATA hold for files of that format."""
+def _other_labels(request: FitRequest, path: str, columns: Columns, names: Sequence[str]) -> LabelMatrix:
+    """Read labels of another file in an order; flags about DATA's format hold for files of that format."""
     format = detect_format(path)
     if format == "table":
         if columns is None:
@@ -202,14 +179,11 @@ def _other_labels(request: FitRequest, path: str, columns: Columns) -> LabelMatr
                 "its labels are; give a file of another format."
             )
         only_labels = replace(columns, text=(), categorical=(), numeric=(), drop=None, id=None)
-        return read_table_columns(path, only_labels).Y
-    same = columns is None and format == request.source.format_of(request.data)
-    return read_any(path, format, **(request.source.matrix_keywords() if same else {})).Y
-
-
-def _in_order(Y: LabelMatrix, names: Sequence[str], path: str) -> LabelMatrix:
-    """Give the labels of another file in the order of the training labels."""
-    if Y.names is None and detect_format(path) == "svmlight":
+        Y = read_table_columns(path, only_labels).Y
+    else:
+        same = columns is None and format == request.flags.format_of(request.data)
+        Y = read_any(path, format, **(request.flags.matrix_keywords() if same else {})).Y
+    if Y.names is None and format == "svmlight":
         Y = with_last_labels(Y, len(names))
     place = {name: column for column, name in enumerate(Y.words)}
     absent = next((name for name in names if name not in place), None)
@@ -217,3 +191,35 @@ def _in_order(Y: LabelMatrix, names: Sequence[str], path: str) -> LabelMatrix:
         nameless = "labels without names" if Y.names is None else f"{Y.n_labels} labels"
         raise DataFileError(path, None, f"{nameless}, none of them {absent!r}", "every label of the data")
     return LabelMatrix.from_any(Y.select_labels([place[name] for name in names]), names)
+
+
+def _model_of_texts(request: FitRequest, targets: Targets) -> Any:
+    """Make the classifier around a model, or around the usual one where no flag is of a model."""
+    relations, rows = request.flags, targets.rows
+    given = read_descriptions(str(relations.label_descriptions))
+    known, more = set(targets.names), [name for name in given if name not in targets.names]
+    features = rows.feature_names if rows.vectorizer is None else rows.vectorizer.get_feature_names_out()
+    silent = len(known - set(given))
+    notes = list[str]()
+    if silent:
+        notes.append(
+            f"{silent} of {len(known)} labels have no description; their names are all that is known."
+        )
+    if more:
+        notes.append(
+            f"{len(more)} described labels, such as {more[0][:40]!r}, are in no row; texts tell of them."
+        )
+    if features is None:
+        notes.append(
+            f"{request.data} has no names of features, so that words of rows are not known; labels only vary "
+            "together as their texts say."
+        )
+    for words in notes:
+        hint(words)
+    tree = rows.taxonomy if relations.data_taxonomy else None
+    if relations.taxonomy:
+        tree = read_taxonomy(relations.taxonomy)
+    estimator = request.classifier({}) if request.given or request.is_model_named else None
+    names = None if features is None else np.asarray(features, dtype=object)
+    text = LabelText({name: given.get(name, "") for name in [*targets.names, *more]})
+    return LabelTextClassifier(estimator, text, feature_names=names, taxonomy=tree, random_state=request.seed)

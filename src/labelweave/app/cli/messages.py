@@ -6,9 +6,10 @@ import json
 import re
 import time
 from ast import literal_eval
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -21,14 +22,18 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-_RENAMED = {"n_jobs": "jobs", "random_state": "seed"}
-_CALLED = {"zero_based": "--zero-based or --one-based", "label_covariance": "the covariance of labels"}
-_WIDTH = 79
 KEY_FILE = "labelweave.key"
 """Where a context of click has the path of the file of --key."""
+_RENAMED = {"n_jobs": "jobs", "random_state": "seed"}
+_CALLED = {
+    "zero_based": "--zero-based or --one-based",
+    "label_covariance": "the covariance of labels",
+    "label_mean": "--label-descriptions",
+}
+Exclusion = tuple[Sequence[str], Sequence[str], str]
+"""Some flags, others that exclude them, and why; in it {} stand for the one of each that is given."""
+_WIDTH = 79
 _QUIET_SECONDS = 2.0
-
-
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _shown_paths: dict[str, str] = {}
 
@@ -49,9 +54,8 @@ def json_text(value: Any, indent: int | None = None) -> str:
     return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def say(text: str, *, err: bool = False, nl: bool = True) -> None:
-    """Write text with whatever names are in it."""
-    click.echo(visible(text), err=err, nl=nl)
+def say(text: str, *, err: bool = False) -> None:
+    click.echo(visible(text), err=err)
 
 
 def note(message: str) -> None:
@@ -61,8 +65,20 @@ def note(message: str) -> None:
     say(one_line(f"labelweave: {message}"), err=True)
 
 
+def is_quiet() -> bool:
+    """Whether the command that runs was given --quiet."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.params.get("quiet"))
+
+
+def hint(message: str) -> None:
+    """Write one line to stderr, unless --quiet is given."""
+    if not is_quiet():
+        note(message)
+
+
 class Waiting:
-    """Say what is being done, every other second at most."""
+    """Say what is being done, every other second at most; nothing with --quiet."""
 
     def __init__(self) -> None:
         self.started = self.last = time.monotonic()
@@ -71,16 +87,14 @@ class Waiting:
         now = time.monotonic()
         if now - self.last >= _QUIET_SECONDS:
             self.last = now
-            note(f"{words}, {now - self.started:.0f} s")
+            hint(f"{words}, {now - self.started:.0f} s")
 
 
 def show_path_as(path: str, name: str) -> None:
-    """Call a file by a name in what is said."""
     _shown_paths[path] = name
 
 
 def print_lines(lines: Mapping[str, str], indent: int, *, err: bool = False) -> None:
-    """Write named lines, wrapped beside their names."""
     for name, value in lines.items():
         say(click.wrap_text(one_line(f"{name:{indent}}{value}"), _WIDTH, "", " " * indent), err=err)
 
@@ -116,14 +130,12 @@ def print_json(value: Any) -> None:
 
 
 def size_of(path: str) -> str:
-    """Say how large a file is."""
     from rich.filesize import decimal
 
     return decimal(Path(path).stat().st_size)
 
 
 def short(value: Any) -> float:
-    """Round to six digits."""
     return float(f"{value:.6g}")
 
 
@@ -162,24 +174,30 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def flag_of(name: str) -> str:
-    """Write the flag of an option."""
     return f"--{_RENAMED.get(name, name).replace('_', '-')}"
 
 
 def refuse(reasons: Iterable[str]) -> None:
-    """Refuse flags for the first reason that there is.
-
-    Raises click.UsageError if there is one.
-    """
+    """Raise click.UsageError for the first reason that there is."""
     for reason in reasons:
         raise click.UsageError(reason)
 
 
-def refuse_input_as_output(out: str, *inputs: Any) -> None:
-    """Refuse to write over a file that is read, that of --key too; of inputs the texts are paths.
+def is_given(value: Any) -> bool:
+    """Whether the value of a flag says that it is there; 0 does."""
+    return value is not None and value is not False and value != ()
 
-    Raises click.UsageError if it is one of them.
-    """
+
+def excluded(options: Mapping[str, Any], rules: Iterable[Exclusion]) -> Iterator[str]:
+    """Say which flags that are given exclude each other."""
+    for ones, others, said in rules:
+        first, second = ([name for name in some if is_given(options.get(name))] for some in (ones, others))
+        pairs = ((one, other) for one in first for other in second if one != other)
+        yield from (said.format(*map(flag_of, pair)) for pair in islice(pairs, 1))
+
+
+def refuse_input_as_output(out: str, *inputs: Any) -> None:
+    """Refuse to write over a file that is read, that of --key too; of inputs the texts are paths."""
     context = click.get_current_context(silent=True)
     key = None if context is None else context.meta.get(KEY_FILE)
     paths = (Path(path) for path in (*inputs, key) if isinstance(path, str))
@@ -188,10 +206,7 @@ def refuse_input_as_output(out: str, *inputs: Any) -> None:
 
 
 def require_writable(out: str | None, *inputs: Any) -> None:
-    """Refuse a place where no file can go before a long fit, not after it; stdout (None or -) is one.
-
-    Raises click.UsageError if it is a directory, or in none, or one of the files to read.
-    """
+    """Refuse a place where no file can go before a long fit, not after it; stdout (None or -) is one."""
     if out in (None, "-"):
         return
     refuse_input_as_output(out, *inputs)

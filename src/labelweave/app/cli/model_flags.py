@@ -1,24 +1,98 @@
-"""The flags of ``labelweave fit`` that are parameters of the models: their help, and how values are read.
+"""The models that ``labelweave fit`` knows, and the flags that are parameters of their constructors.
 
-Which values a model takes is for its constructor to say.
+What the constructors say is in ``model_flags.json``, which ``scripts/write_model_flags.py`` writes: importing
+them takes seconds.  Which values a model takes is for its constructor to say.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import click
 
 from labelweave.app.cli.flags import plain_value, reading
 from labelweave.app.cli.messages import alternatives, flag_of
-from labelweave.app.cli.model_table import Parameter, model_table
 
+MODELS = {
+    "auto": "labelweave.decisions.automatic:AutoLabelClassifier",
+    "max-margin": "labelweave.estimators:MaxMarginClassifier",
+    "kernel-logistic": "labelweave.estimators:KernelLogisticClassifier",
+    "low-rank": "labelweave.estimators:LowRankClassifier",
+    "label-graph": "labelweave.estimators:LabelGraphClassifier",
+    "label-tree": "labelweave.estimators:LabelTreeClassifier",
+    "binary-relevance": "labelweave.estimators:BinaryRelevance",
+}
+CHOOSING = {"low-rank": "labelweave.estimators:LowRankClassifierCV"}
 _SEE_OTHER = re.compile(r"\b(?:as in|as of|see) [A-Z]")
 _MOST_PREFIXED = 3  # models that the help of a flag names
 _TYPES = {"int": click.INT, "float": click.FLOAT}
+
+
+class Parameter(NamedTuple):
+    """What the constructor of one model says of a flag.
+
+    kind: "value", "switch", "text" or "list".
+    words, numbers: what it takes; numbers are "int", "float" or both.
+    is_choice: whether only the class that chooses by cross-validation has it.
+    """
+
+    name: str
+    kind: str
+    default: Any
+    words: list[str]
+    numbers: list[str]
+    is_choice: bool
+    says: str
+
+
+class ModelTable(NamedTuple):
+    """Every flag with the models that have it; other parameters, objects of Python, with theirs."""
+
+    flags: dict[str, dict[str, Parameter]]
+    objects: dict[str, list[str]]
+
+    def of(self, model: str) -> dict[str, Parameter]:
+        return {flag: owners[model] for flag, owners in self.flags.items() if model in owners}
+
+    def choices(self, model: str) -> list[str]:
+        """Name the flags by which a model is chosen by cross-validation."""
+        return [flag for flag, parameter in self.of(model).items() if parameter.is_choice]
+
+    def keywords(self, model: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Write flags in the words of the constructor."""
+        own = {flag: parameter for flag, parameter in self.of(model).items() if flag in given}
+        return {p.name: p.default is not True and given[flag] for flag, p in own.items()}
+
+
+@cache
+def model_table() -> ModelTable:
+    kept = json.loads(Path(__file__).with_name("model_flags.json").read_text(encoding="utf-8"))
+    flags = {}
+    for flag, alike in kept["flags"].items():
+        owners = {model: Parameter(**one) for one in alike for model in one.pop("models")}
+        flags[flag] = {model: owners[model] for model in sorted(owners, key=[*MODELS, *owners].index)}
+    return ModelTable(flags, kept["objects"])
+
+
+def class_of(model: str, *, choosing: bool = False) -> Any:
+    module, name = (CHOOSING if choosing else MODELS)[model].split(":")
+    return getattr(import_module(module), name)
+
+
+def class_on_cluster(model: str) -> Any:
+    """Import the class of a model that is fitted on a Dask cluster; None if there is none."""
+    return getattr(import_module("labelweave.dask"), MODELS[model].split(":")[1], None)
+
+
+def models_on_clusters() -> list[str]:
+    return [model for model in MODELS if class_on_cluster(model) is not None]
 
 
 class ModelFlag(click.Option):
@@ -38,7 +112,6 @@ class ModelFlag(click.Option):
 
 
 def model_flag_options() -> list[Callable[[Any], Any]]:
-    """Make the flags of all models."""
     return [_option(flag, owners) for flag, owners in model_table().flags.items()]
 
 
@@ -70,7 +143,6 @@ def _option(flag: str, owners: dict[str, Parameter]) -> Callable[[Any], Any]:
 
 
 def _defaults(owners: dict[str, Parameter]) -> str:
-    """Say what the models take without the flag."""
     found: dict[str, list[str]] = {}
     for model, parameter in owners.items():
         if parameter.default is not None and parameter.kind != "switch":
@@ -91,8 +163,8 @@ def _list(words: list[str], numbers: list[str]) -> Callable[[str], Any]:
 
     def read(text: str) -> Any:
         values = [plain_value(part.strip()) for part in text.split(",")]
-        is_single = text in words or ("int" in numbers and isinstance(values[0], int))
-        return values[0] if len(values) == 1 and is_single else values
+        is_count = "int" in numbers and isinstance(values[0], int) and values[0] > 0
+        return values[0] if len(values) == 1 and (text in words or is_count) else values
 
     return read
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import click
 import numpy as np
@@ -53,21 +53,20 @@ def open_model(path: str, key: bytes | None) -> Model:
 
 
 def classifier_of(model: Model) -> Classifier:
-    """Give the classifier in a model, which decides."""
+    """Find the classifier in a model, which decides."""
     last = model[-1] if isinstance(model, Pipeline) else model
     found: Classifier = last.classifier_ if isinstance(last, TableModel) else last
     return found
 
 
 def scorer_of(model: Model) -> LabelClassifier:
-    """Give the classifier in a model that scores, inside those that decide."""
+    """Find the classifier in a model that scores, inside those that decide."""
     found = layers.innermost(classifier_of(model))
     scorer: LabelClassifier = layers.innermost(found[-1]) if isinstance(found, Pipeline) else found
     return scorer
 
 
 def names_of(model: Model) -> list[str]:
-    """Name the labels or classes of a model."""
     return [str(name) for name in classifier_of(model).label_names_]
 
 
@@ -81,9 +80,14 @@ class RowBlock:
 
 def row_blocks(model: Model, path: str, source: DataFlags) -> Iterator[RowBlock]:
     """Read rows to predict, a table in chunks; those without names are numbered from zero."""
-    size = max(1, min(_MOST_ROWS_AT_ONCE, _SCORES_AT_ONCE // len(names_of(model))))
-    first = 0
-    for data in _chunks(model, path, source, size):
+    size, first = max(1, min(_MOST_ROWS_AT_ONCE, _SCORES_AT_ONCE // len(names_of(model)))), 0
+    table = _Table.of(model, path, source)
+    chunks: Iterable[LabeledData] = (
+        [_read_matrix(model, path, source, has_labels=False)]
+        if table is None
+        else map(table.rows, iterate_table(path, replace(table.columns, labels=None), size))
+    )
+    for data in chunks:
         ids = range(first, first + len(data)) if data.row_ids is None else data.row_ids.tolist()
         first += len(data)
         for start in range(0, len(data), size):
@@ -91,54 +95,45 @@ def row_blocks(model: Model, path: str, source: DataFlags) -> Iterator[RowBlock]
             yield RowBlock(features_of(model, data.X[rows]), list(ids[rows]))
 
 
-def _chunks(model: Model, path: str, source: DataFlags, size: int) -> Iterable[LabeledData]:
-    piped = _piped_columns(model, path, source)
-    if piped is not None:
-        chunks = iterate_table(path, replace(piped.roles, labels=None), size)
-        return (replace(chunk, X=piped.rows(chunk.X)) for chunk in chunks)
-    if not isinstance(model, TableModel):
-        return [_read_matrix(model, path, source, has_labels=False)]
-    columns = _with_known_ids(model, _columns(model, path, source), path)
-    return iterate_table(path, replace(columns, labels=None), size)
+@dataclass(frozen=True)
+class _Table:
+    """What the columns of a table are to a model, and to the pipeline that it is or decides on."""
 
+    columns: TableColumns
+    piped: PipelineColumns | None = None
 
-def _piped_columns(model: Model, path: str, source: DataFlags) -> PipelineColumns | None:
-    """Say what the columns of a table are to a pipeline; None where rows are those of a matrix."""
-    pipeline = pipeline_in(model)
-    is_matrix = pipeline is None or not takes_table(pipeline)
-    if is_matrix or (source.format_of(path) != "table" and hasattr(pipeline, "feature_names_in_")):
-        return None
-    return PipelineColumns.of(pipeline, path, _columns_given(path, source))
+    @classmethod
+    def of(cls, model: Model, path: str, source: DataFlags) -> Self | None:
+        """Ask the model, unless flags say else; None where its rows are those of a matrix."""
+        pipeline, format = pipeline_in(model), source.format_of(path)
+        is_piped = pipeline is not None and takes_table(pipeline)
+        if format != "table" and hasattr(pipeline, "feature_names_in_"):
+            is_piped = False
+        if not is_piped and not isinstance(model, TableModel):
+            return None
+        if format != "table":
+            raise ValueError(f"The model was fitted to a table and {path} is read as {format}; give a table.")
+        given = source.columns()
+        if is_piped:
+            piped = PipelineColumns.of(pipeline, path, given)
+            return cls(piped.roles, piped)
+        if given.text:
+            raise click.UsageError("--text is for pipelines of texts, and this model knows its columns.")
+        known = model.columns_
+        named = known.id if known.id is not None and has_column(path, known.id) else None
+        columns = replace(
+            known,
+            drop=None,
+            labels=given.labels or known.labels,
+            label_separator=given.label_separator or known.label_separator,
+            empty_labels=source.empty_labels or known.empty_labels,
+            id=given.id or named,
+        )
+        return cls(columns)
 
-
-def _with_known_ids(model: TableModel, columns: TableColumns, path: str) -> TableColumns:
-    """Name rows as in the training table, unless a flag says else or this table lacks the column."""
-    known = model.columns_.id
-    if columns.id is None and known is not None and has_column(path, known):
-        return replace(columns, id=known)
-    return columns
-
-
-def _columns(model: TableModel, path: str, source: DataFlags) -> TableColumns:
-    """Take what the model knows of its columns, unless flags say else."""
-    given = _columns_given(path, source)
-    if given.text:
-        raise click.UsageError("--text is for pipelines of texts, and this model knows its columns.")
-    return replace(
-        model.columns_,
-        drop=None,
-        labels=given.labels or model.columns_.labels,
-        label_separator=given.label_separator or model.columns_.label_separator,
-        empty_labels=source.empty_labels or model.columns_.empty_labels,
-        id=given.id,
-    )
-
-
-def _columns_given(path: str, source: DataFlags) -> TableColumns:
-    format = source.format_of(path)
-    if format != "table":
-        raise ValueError(f"The model was fitted to a table and {path} is read as {format}; give a table.")
-    return source.columns()
+    def rows(self, data: LabeledData) -> LabeledData:
+        """Bring rows that were read with the columns into the form that the model takes."""
+        return data if self.piped is None else replace(data, X=self.piped.rows(data.X))
 
 
 def _read_matrix(
@@ -175,40 +170,35 @@ def with_last_labels(Y: LabelMatrix, n_labels: int) -> LabelMatrix:
 
 def read_labeled_rows(model: Model, path: str, source: DataFlags) -> LabeledData:
     """Read rows with their labels, for a comparison with the model; say which labels are passed over."""
-    rows = _read_labeled_rows(model, path, source)
-    passed_over = _unknown_counts(model, rows) if source.ignore_unknown_labels else {}
-    if passed_over:
-        order = sorted(passed_over, key=lambda name: (-passed_over[name], name))
-        words = [f"{name!r} ({passed_over[name]})" for name in order[:_MOST_NAMED]]
+    table = _Table.of(model, path, source)
+    if table is None:
+        rows = _read_matrix(model, path, source)
+    elif table.columns.labels is None:
+        raise click.UsageError("Name the column of the labels with --labels or --label-column.")
+    else:
+        rows = table.rows(_read_labeled_table(model, path, table.columns, source))
+    counts = _unknown_counts(model, rows) if source.ignore_unknown_labels else {}
+    if counts:
+        order = sorted(counts, key=lambda name: (-counts[name], name))
+        words = [f"{name!r} ({counts[name]})" for name in order[:_MOST_NAMED]]
         more = [] if len(order) <= _MOST_NAMED else [f"and {len(order) - _MOST_NAMED} more"]
         note(
             f"passed over {_counted(len(order), 'label')} that the model does not know, with "
-            f"{_counted(sum(passed_over.values()), 'positive')}: {', '.join(words + more)}."
+            f"{_counted(sum(counts.values()), 'positive')}: {', '.join(words + more)}."
         )
     return rows
 
 
 def read_pool_rows(model: Model, path: str, source: DataFlags) -> LabeledData:
-    """Read rows with what is known of their labels: nothing where a table has no column of labels."""
-    piped = _piped_columns(model, path, source)
-    columns = piped.roles if piped is not None else None
-    if isinstance(model, TableModel):
-        columns = _with_known_ids(model, _columns(model, path, source), path)
-    if columns is None:
-        return _read_matrix_pool(model, path, source)
-    there = column_names(path)
-    wanted = [columns.labels] if isinstance(columns.labels, str) else list(columns.labels or ())
-    if not any(name in there for name in wanted):
+    """Read rows with what is known of their labels: nothing where no column is of labels."""
+    table = _Table.of(model, path, source)
+    if table is not None:
+        columns, there = table.columns, column_names(path)
+        wanted = [columns.labels] if isinstance(columns.labels, str) else list(columns.labels or ())
+        if any(name in there for name in wanted):
+            return table.rows(_read_labeled_table(model, path, columns, source))
         columns = replace(columns, labels=None)
-    if columns.labels is None:
-        rows = read_table_columns(path, columns, label_names=names_of(model))
-    else:
-        rows = _read_labeled_table(model, path, columns, source)
-    return rows if piped is None else replace(rows, X=piped.rows(rows.X))
-
-
-def _read_matrix_pool(model: Pipeline | Classifier, path: str, source: DataFlags) -> LabeledData:
-    """Read rows of another format than tables; nothing is known of an ARFF file without columns of labels."""
+        return table.rows(read_table_columns(path, columns, label_names=names_of(model)))
     if source.format_of(path) == "mulan":
         attributes = read_header(path, numbered_lines(path)).attributes
         if {attribute.name for attribute in attributes}.isdisjoint(names_of(model)):
@@ -235,23 +225,7 @@ def _unknown_counts(model: Model, rows: LabeledData) -> dict[str, int]:
     return {name: count for name, count in found.items() if name not in known}
 
 
-def _read_labeled_rows(model: Model, path: str, source: DataFlags) -> LabeledData:
-    piped = _piped_columns(model, path, source)
-    if piped is not None:
-        columns = piped.roles
-    elif isinstance(model, TableModel):
-        columns = _columns(model, path, source)
-    else:
-        return _read_matrix(model, path, source)
-    if columns.labels is None:
-        raise click.UsageError("Name the column of the labels with --labels or --label-column.")
-    rows = _read_labeled_table(model, path, columns, source)
-    return rows if piped is None else replace(rows, X=piped.rows(rows.X))
-
-
 def _read_labeled_table(model: Model, path: str, columns: TableColumns, source: DataFlags) -> LabeledData:
-    if isinstance(model, TableModel):
-        columns = _with_known_ids(model, columns, path)
     if has_one_class_a_row(model):  # classes may be inner nodes, which are no labels
         return read_table_columns(path, columns)
     names = names_of(model)
@@ -265,7 +239,11 @@ def _read_labeled_table(model: Model, path: str, columns: TableColumns, source: 
 
 def _read_label_columns(model: Model, path: str, columns: TableColumns, names: list[str]) -> LabeledData:
     """Read a column a label; labels that no column of the training table told of may have one or not."""
-    there, listed, untold = column_names(path), columns.labels or (), _untold(model)
+    there, listed, classifier = column_names(path), columns.labels or (), classifier_of(model)
+    untold = {str(classifier.classes_[label]) for label in classifier._form.unobserved}
+    told = model.columns_.labels if isinstance(model, TableModel) else None
+    if told is not None and not isinstance(told, str):  # others are known by answers
+        untold |= set(names_of(model)) - set(told)
     needed = [name for name in names if name not in untold or name in there]
     late = [name for name in needed if name in untold and name not in listed]
     read = (*(name for name in listed if name not in untold or name in there), *late)
@@ -275,21 +253,12 @@ def _read_label_columns(model: Model, path: str, columns: TableColumns, names: l
     return replace(rows, Y=Y.select_labels([every.index(name) for name in names]))
 
 
-def _untold(model: Model) -> set[str]:
-    """Name the labels that are described alone, or known by answers."""
-    classifier = classifier_of(model)
-    found = {str(classifier.classes_[label]) for label in classifier._form.unobserved}
-    told = model.columns_.labels if isinstance(model, TableModel) else None
-    return found if told is None or isinstance(told, str) else found | (set(names_of(model)) - set(told))
-
-
 def truth_of(model: Model, rows: LabeledData) -> Any:
-    """Give the true labels; or the classes, where the data hold a taxonomy and the model has one a row."""
+    """Select the true labels; or the classes, where the data hold a taxonomy and the model has one a row."""
     return rows.classes if has_one_class_a_row(model) and rows.parents is not None else rows.Y
 
 
 def has_one_class_a_row(model: Model) -> bool:
-    """Say whether the model picks one class a row."""
     return classifier_of(model)._form.kind != "labels"
 
 

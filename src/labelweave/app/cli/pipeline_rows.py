@@ -18,7 +18,7 @@ _VECTORIZERS = (CountVectorizer, HashingVectorizer)  # of text; TfidfVectorizer 
 
 
 def pipeline_in(model: Any) -> Pipeline | None:
-    """Give the pipeline that a model is or decides on, if there is one."""
+    """Find the pipeline that a model is or decides on, if there is one."""
     found = innermost(model)
     return found if isinstance(found, Pipeline) else None
 
@@ -65,7 +65,7 @@ class PipelineColumns:
         return cls(roles, names, blank)
 
     def rows(self, frame: Any) -> Any:
-        """Give the columns of the pipeline from a frame that was read with the roles."""
+        """Select the columns of the pipeline from a frame that was read with the roles."""
         frame = frame[self.names].copy()
         for name in self.blank:
             frame[name] = frame[name].astype(object).where(frame[name] != "", np.nan)
@@ -73,7 +73,7 @@ class PipelineColumns:
 
 
 def as_taken(model: Any, X: Any) -> Any:
-    """Give rows as the pipeline of a model takes them: texts of the one column, a matrix with names."""
+    """Bring rows into the form of a model's pipeline: texts of the one column, a matrix with names."""
     pipeline = pipeline_in(model)
     if pipeline is None:
         return X
@@ -114,15 +114,12 @@ def _words(step: Any, names: list[str]) -> dict[str, str]:
     if values is None:
         fills = getattr(step, "statistics_", None)
         values = [None] * len(names) if fills is None else [fills] * len(names)
-    kinds = [
-        "number" if found is None or found.dtype.kind not in "OUS" else _blank(found) for found in values
+    are_words = [found is not None and found.dtype.kind in "OUS" for found in values]
+    kinds = [  # a blank cell is one of the categories, or NaN
+        "number" if not is_word else "text" if "" in found.tolist() else "category"
+        for found, is_word in zip(values, are_words, strict=True)
     ]
     return dict(zip(names, kinds, strict=True))
-
-
-def _blank(values: Any) -> str:
-    """Tell what a blank cell of categories is: one of them, or NaN."""
-    return "text" if "" in values.tolist() else "category"
 
 
 def _joined(names: list[str], parts: list[tuple[Any, list[str]]]) -> dict[str, str]:
@@ -134,14 +131,11 @@ def _joined(names: list[str], parts: list[tuple[Any, list[str]]]) -> dict[str, s
 
 
 def _chosen(columns: Any, names: list[str]) -> list[str]:
-    """Name the columns that a ColumnTransformer gives to a step."""
-    if isinstance(columns, str):
-        return [columns]
-    if isinstance(columns, slice) and not (isinstance(columns.start, str) or isinstance(columns.stop, str)):
-        return names[columns]
+    """Name the columns that a ColumnTransformer gives to a step; by name a range has its end too."""
     if isinstance(columns, slice):
-        first = 0 if columns.start is None else names.index(columns.start)
-        return names[first : len(names) if columns.stop is None else names.index(columns.stop) + 1]
+        first, last = columns.start, columns.stop
+        first = names.index(first) if isinstance(first, str) else first
+        return names[first : names.index(last) + 1 if isinstance(last, str) else last : columns.step]
     listed: Any = np.atleast_1d(np.asarray(columns))
     chosen: list[str] = (listed if listed.dtype.kind in "OU" else np.asarray(names)[listed]).tolist()
     return chosen

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
+import click
 import numpy as np
 import scipy.sparse as sp
 
 from labelweave.app.cli.answer_files import Columns, Record, chosen_format, write_answers
 from labelweave.app.cli.flags import DataFlags
-from labelweave.app.cli.messages import flag_of, note, refuse, require_writable, short
+from labelweave.app.cli.messages import flag_of, is_given, note, refuse, require_writable, short
 from labelweave.app.cli.model_rows import RowBlock, classifier_of, has_one_class_a_row, open_model, row_blocks
 from labelweave.decisions.layers import (
     chosen_classes,
@@ -38,20 +39,22 @@ class Answers(NamedTuple):
     are_sets: bool = False
 
 
-def run(
-    model: str, data: str, output_format: str | None, out: str | None, key: bytes | None, **options: Any
-) -> None:
-    """Predict the rows of a data file."""
-    out = None if out == "-" else out
-    format = chosen_format(out, output_format)
-    require_writable(out, model, data, options["xml"])
-    loaded = open_model(model, key)
+def run(flags: DataFlags) -> None:
+    out = None if flags.out == "-" else flags.out
+    format = chosen_format(out, flags.output_format)
+    require_writable(out, flags.model, flags.data, flags.xml)
+    loaded = open_model(flags.model, flags.key)
     classifier: Any = classifier_of(loaded)
-    refuse(_refused_wishes(classifier, options))
-    answers = _answers(classifier, options)
+    refuse(_refused_wishes(classifier, flags))
+    answers = _answers(classifier, flags)
     if format != "jsonl":
-        refuse(_refused_names(answers.columns))
-    blocks = row_blocks(loaded, data, DataFlags.of(options))
+        twice = next((name for name in answers.columns.fixed if name in answers.columns.labels), None)
+        if twice is not None:
+            raise click.UsageError(
+                f"The model has a label {twice!r}, which would be the second column of that name in a table; "
+                "give --output-format jsonl."
+            )
+    blocks = row_blocks(loaded, flags.data, flags)
     promise = guarantee_words(classifier)
     if promise is not None and answers.are_sets:
         note(f"guaranteed of these label sets: {promise}.")
@@ -59,15 +62,14 @@ def run(
     write_answers(records, answers.columns, out, format)
 
 
-def _refused_wishes(classifier: Any, options: dict[str, Any]) -> Iterator[str]:
-    """Say what the model cannot give, or what makes no sense together."""
+def _refused_wishes(classifier: Any, flags: DataFlags) -> Iterator[str]:
     kind, one_class = type(classifier).__name__, has_one_class_a_row(classifier)
-    given = [name for name, value in options.items() if value is not None and value is not False]
+    given = [name for name, value in vars(flags).items() if is_given(value)]
     listing = next((name for name in ("top", "threshold") if name in given), None)
     wish = "reject_below" if "reject_below" in given else "probabilities"
     printed = listing or ("probabilities" if "probabilities" in given else None)
-    threshold, reject_below = options["threshold"] or 0.0, options["reject_below"] or 0.0
-    is_share = not _gives_probabilities(classifier, options) or 0 <= threshold <= 1
+    threshold, reject_below = flags.threshold or 0.0, flags.reject_below or 0.0
+    is_share = not _gives_probabilities(classifier, flags) or 0 <= threshold <= 1
     otherwise = "leave it out for the label sets that the model predicts."
     wrong = (
         (wish, with_probabilities(classifier) is None, f"needs probabilities, which a {kind} does not give; "
@@ -82,7 +84,7 @@ def _refused_wishes(classifier: Any, options: dict[str, Any]) -> Iterator[str]:
          "with --enforce max."),
         ("terms", one_class, "is of label sets, but this model predicts one class a row."),
         ("certificates", "terms" in given, "are of whole label sets, and --terms prints others."),
-        ("terms", options["terms"] == "closed" and "top" in given, "closed adds labels to those that --top "
+        ("terms", flags.terms == "closed" and "top" in given, "closed adds labels to those that --top "
          "leaves; give --threshold in its place."),
         ("probabilities", "terms" in given and listing is None, "prints all labels; give --threshold 0.5 "
          "too, and --terms is of those above."),
@@ -94,44 +96,31 @@ def _refused_wishes(classifier: Any, options: dict[str, Any]) -> Iterator[str]:
     return (f"{flag_of(flag)} {why}" for flag, is_wrong, why in wrong if flag in given and is_wrong)
 
 
-def _refused_names(columns: Columns) -> Iterator[str]:
-    """Say which labels are called as other columns of the table are."""
-    for name in columns.fixed:
-        if name in columns.labels:
-            yield (
-                f"The model has a label {name!r}, which would be the second column of that name in a table; "
-                "give --output-format jsonl."
-            )
+def _gives_probabilities(classifier: Any, flags: DataFlags) -> bool:
+    return flags.probabilities or hasattr(classifier, "predict_proba")
 
 
-def _gives_probabilities(classifier: Any, options: dict[str, Any]) -> bool:
-    return options["probabilities"] or hasattr(classifier, "predict_proba")
-
-
-def _answers(classifier: Any, options: dict[str, Any]) -> Answers:
-    """Choose the form of the answers."""
-    top, threshold, reject_below = options["top"], options["threshold"], options["reject_below"]
-    wants, one_class = options["probabilities"], has_one_class_a_row(classifier)
-    if options["certificates"]:
-        return Answers(
-            Columns(["id", "label", "score", "proven", "gap"], []), partial(_certified_sets, classifier)
-        )
+def _answers(classifier: Any, flags: DataFlags) -> Answers:
+    top, threshold, reject_below = flags.top, flags.threshold, flags.reject_below
+    wants, one_class = flags.probabilities, has_one_class_a_row(classifier)
+    if flags.certificates:
+        columns = Columns(["id", "label", "score", "proven", "gap"], [])
+        return Answers(columns, partial(_certified_sets, classifier))
     if top is not None or threshold is not None or not (wants or one_class):
-        number = "probability" if _gives_probabilities(classifier, options) else "score"
-        terms: Terms = options["terms"] or "predicted"
+        number = "probability" if _gives_probabilities(classifier, flags) else "score"
+        terms: Terms = flags.terms or "predicted"
         lists = partial(_label_lists, classifier, top, threshold, number, terms)
         are_sets = top is None and threshold is None and terms == "predicted"
-        if top is not None and threshold is None and terms == "predicted" and number == "score":
-            # which a model of very many labels finds without scoring them all
-            lists = lists if one_class else partial(_best_labels, classifier, top)
+        is_search = top is not None and threshold is None and terms == "predicted" and number == "score"
+        if is_search and not one_class:  # which a model of very many labels finds without scoring them all
+            lists = partial(_best_labels, classifier, top)
         return Answers(Columns(["id", "label", number], []), lists, are_sets)
     if wants:
         columns = Columns(["id", "class"] if one_class else ["id"], [*map(str, classifier.label_names_)])
         return Answers(columns, partial(_all_probabilities, classifier, reject_below))
     number = "score" if with_probabilities(classifier) is None else "probability"
-    return Answers(
-        Columns(["id", "class", number], []), partial(_one_class, classifier, reject_below, number)
-    )
+    columns = Columns(["id", "class", number], [])
+    return Answers(columns, partial(_one_class, classifier, reject_below, number))
 
 
 def _numbers(classifier: Any, number: str, block: RowBlock) -> Array:
@@ -143,51 +132,53 @@ def _numbers(classifier: Any, number: str, block: RowBlock) -> Array:
     return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
 
 
+def _listed(classifier: Any, name: Any, labels: Any, number: str, values: Any) -> Record:
+    """Write the labels of a row with their scores or probabilities, in an order."""
+    names = classifier.label_names_
+    pairs = zip(labels, values, strict=True)
+    return {"id": name, "labels": [{"label": str(names[k]), number: short(value)} for k, value in pairs]}
+
+
 def _label_lists(
     classifier: Any, top: int | None, threshold: float | None, number: str, terms: Terms, block: RowBlock
 ) -> Iterator[Record]:
-    """Give the best labels of every row, best first with ties to the lower number.
+    """List the best labels of every row, best first with ties to the lower number.
 
     top: the most labels a row; without it and a threshold just those that are predicted.
     threshold: what their scores or probabilities must exceed.
     terms: which of them, or with what is above them.
     """
-    names, numbers = classifier.label_names_, _numbers(classifier, number, block)
+    numbers = _numbers(classifier, number, block)
     are_candidates = np.ones(numbers.shape, bool) if threshold is None else numbers > threshold
     if top is None and threshold is None:
         are_candidates = shown_labels(classifier, block.X).predicted
     taxonomy = None if terms == "predicted" else taxonomy_of(classifier)
     if taxonomy is not None:
-        sets = chosen_terms(sp.csr_array(are_candidates), taxonomy, names, terms)
+        sets = chosen_terms(sp.csr_array(are_candidates), taxonomy, classifier.label_names_, terms)
         are_candidates = sets.toarray() > 0
     for name, values, is_candidate in zip(block.ids, numbers, are_candidates, strict=True):
         candidates = np.flatnonzero(is_candidate)
         chosen = candidates[np.argsort(-values[candidates], kind="stable")][:top]
-        yield {"id": name, "labels": [{"label": str(names[k]), number: short(values[k])} for k in chosen]}
+        yield _listed(classifier, name, chosen, number, values[chosen])
 
 
 def _best_labels(classifier: Any, top: int, block: RowBlock) -> Iterator[Record]:
-    """Give the labels with the highest scores of every row."""
-    names = classifier.label_names_
-    best = classifier.predict_top(block.X, min(top, len(names)))
+    best = classifier.predict_top(block.X, min(top, len(classifier.label_names_)))
     for name, labels, scores in zip(block.ids, *best, strict=True):
-        found = zip(labels, scores, strict=True)
-        yield {"id": name, "labels": [{"label": str(names[k]), "score": short(score)} for k, score in found]}
+        yield _listed(classifier, name, labels, "score", scores)
 
 
 def _certified_sets(classifier: Any, block: RowBlock) -> Iterator[Record]:
-    """Give the label set of every row, and whether it is proven to have the highest score."""
-    names, scores = classifier.label_names_, _numbers(classifier, "score", block)
-    found = classifier.predict_map(block.X)
+    """List the labels of every row, and whether the set is proven to have the highest score."""
+    scores, found = _numbers(classifier, "score", block), classifier.predict_map(block.X)
     rows = zip(block.ids, found.labels, scores, found.proven.tolist(), found.gaps, strict=True)
     for name, chosen, values, is_proven, gap in rows:
         order = np.flatnonzero(chosen)[np.argsort(-values[chosen > 0], kind="stable")]
-        labels = [{"label": str(names[k]), "score": short(values[k])} for k in order]
-        yield {"id": name, "labels": labels, "proven": is_proven, "gap": short(gap)}
+        listed = _listed(classifier, name, order, "score", values[order])
+        yield listed | {"proven": is_proven, "gap": short(gap)}
 
 
 def _one_class(classifier: Any, reject_below: float | None, number: str, block: RowBlock) -> Iterator[Record]:
-    """Give the class of every row with its score or probability."""
     values = _numbers(classifier, number, block)
     decided = _classes(classifier, block, values, reject_below)
     for name, chosen, word, row in zip(block.ids, *decided, values, strict=True):
@@ -195,7 +186,6 @@ def _one_class(classifier: Any, reject_below: float | None, number: str, block: 
 
 
 def _all_probabilities(classifier: Any, reject_below: float | None, block: RowBlock) -> Iterator[Record]:
-    """Give the probabilities of all classes or labels, and the class where there is one a row."""
     names, values = list(map(str, classifier.label_names_)), _numbers(classifier, "probability", block)
     words: list[Record] = [{} for _ in block.ids]
     if has_one_class_a_row(classifier):
@@ -207,7 +197,7 @@ def _all_probabilities(classifier: Any, reject_below: float | None, block: RowBl
 def _classes(
     classifier: Any, block: RowBlock, values: Array, reject_below: float | None
 ) -> tuple[PerRow, PerRow]:
-    """Give the number of every row's class, and its name; None where it is not probable enough."""
+    """Find the number of every row's class, and its name; None where it is not probable enough."""
     chosen = chosen_classes(classifier, values, lambda: classifier.predict(block.X))
     words = classifier.label_names_[chosen].astype(object)
     if reject_below is not None:

@@ -1,8 +1,9 @@
-"""What files say about labels: covariances, signatures of classes, and graphs."""
+"""What files say about labels: covariances, signatures of classes, graphs, and descriptions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from labelweave import LabelCovariance, LabelMatrix
 from labelweave.datasets import DataFileError
 from labelweave.datasets.csv_files import DELIMITERS
 from labelweave.datasets.data_file import finite_number, require_file
-from labelweave.datasets.taxonomy_files import Line, lines_of_cells
+from labelweave.datasets.taxonomy_files import lines_of_cells
 from labelweave.foundation.array_types import Array
 
 _PRIOR = "prior"
@@ -29,12 +30,21 @@ def read_covariance(path: str, label_names: Sequence[str]) -> LabelCovariance:
         first column name them, in any order.
     """
     names = [str(name) for name in label_names]
-    if Path(path).suffix.lower() != ".npy":
-        return LabelCovariance.dense(_named_matrix(path, names), names)
-    matrix = _npy(path)
-    if matrix.shape != (len(names), len(names)):
-        raise DataFileError(path, None, f"an array of shape {matrix.shape}", f"one over {len(names)} labels")
-    return LabelCovariance.dense(matrix, names)
+    if Path(path).suffix.lower() == ".npy":
+        matrix = _npy(path)
+        if matrix.shape != (len(names), len(names)):
+            found = f"an array of shape {matrix.shape}"
+            raise DataFileError(path, None, found, f"one over {len(names)} labels")
+        return LabelCovariance.dense(matrix, names)
+    rows: dict[str, list[float]] = {}
+    for line, label, cells in _lines_by_label(path, names):
+        if label in rows:
+            raise DataFileError(path, line, f"the row {label[:40]!r} again", "one for every label")
+        rows[label] = [_number(path, line, cells[name]) for name in names]
+    absent = next((name for name in names if name not in rows), None)
+    if absent is not None:
+        raise DataFileError(path, None, f"no row for the label {absent!r}", "one for every label")
+    return LabelCovariance.dense(np.array([rows[name] for name in names]), names)
 
 
 def _npy(path: str) -> Array:
@@ -48,34 +58,20 @@ def _npy(path: str) -> Array:
     return matrix
 
 
-def _named_matrix(path: str, names: list[str]) -> Array:
-    header, lines = _headed_lines(path)
-    rows: dict[str, list[float]] = {}
-    for line, (name, *cells) in lines:
-        if name in rows:
-            raise DataFileError(path, line, f"the row {name[:40]!r} again", "one for every label")
-        rows[name] = [_number(path, line, cell) for cell in cells]
-    absent = next((name for name in names if name not in rows or name not in header[1:]), None)
-    if absent is not None:
-        raise DataFileError(path, None, f"no row and column for the label {absent!r}", "one for every label")
-    _refuse_twice(path, header, names)
-    columns = [header.index(name, 1) - 1 for name in names]
-    return np.array([[rows[name][column] for column in columns] for name in names])
-
-
-def _headed_lines(path: str) -> tuple[list[str], list[Line]]:
-    """Give the cells of the first line, and the other lines, which have as many."""
+def _lines_by_label(path: str, names: list[str]) -> Iterator[tuple[int, str, dict[str, str]]]:
+    """Read the lines of a table: number, first cell, and the others by the names of the first line."""
     (_, header), *lines = [*lines_of_cells(path, DELIMITERS)] or [(1, [""])]
+    columns = Counter(header[1:])
+    for name in names:
+        if name not in columns:
+            raise DataFileError(path, 1, f"no column for the label {name!r}", "one for every label")
+    for name in (*names, _PRIOR):
+        if columns[name] > 1:
+            raise DataFileError(path, 1, f"more than one column {name!r}", "one for every label")
     for line, cells in lines:
         if len(cells) != len(header):
             raise DataFileError(path, line, f"{len(cells)} cells", f"{len(header)}, as in the first line")
-    return header, lines
-
-
-def _refuse_twice(path: str, header: list[str], names: list[str]) -> None:
-    twice = next((name for name in names if header[1:].count(name) > 1), None)
-    if twice is not None:
-        raise DataFileError(path, 1, f"more than one column {twice!r}", "one for every label")
+        yield line, cells[0], dict(zip(header[1:], cells[1:], strict=True))
 
 
 def _number(path: str, line: int, cell: str) -> float:
@@ -92,18 +88,13 @@ def read_signatures(path: str, label_names: Sequence[str]) -> LabelCovariance:
         A column ``prior`` weighs the classes.
     """
     names = [str(name) for name in label_names]
-    header, lines = _headed_lines(path)
-    absent = next((name for name in names if name not in header[1:]), None)
-    if absent is not None:
-        raise DataFileError(path, 1, f"no column for the label {absent!r}", "one for every label")
-    _refuse_twice(path, header, [*names, _PRIOR])
-    weighs, signs, prior = _PRIOR in header[1:] and _PRIOR not in names, list[list[float]](), list[float]()
-    for line, cells in lines:
-        named = dict(zip(header[1:], cells[1:], strict=True))
-        signs.append([_sign(path, line, name, named[name]) for name in names])
-        prior.append(_number(path, line, named[_PRIOR]) if weighs else 1.0)
+    signs, prior = list[list[float]](), list[float]()
+    for line, _, cells in _lines_by_label(path, names):
+        signs.append([_sign(path, line, name, cells[name]) for name in names])
+        weight = "1" if _PRIOR in names else cells.get(_PRIOR, "1")
+        prior.append(_number(path, line, weight))
         if prior[-1] < 0:
-            raise DataFileError(path, line, f"the prior {named[_PRIOR]}", "a number >= 0")
+            raise DataFileError(path, line, f"the prior {weight}", "a number >= 0")
     if not any(prior):
         found = "a prior of 0 for every class" if prior else "no class"
         raise DataFileError(path, None, found, "at least one class, of a prior above 0")
@@ -128,26 +119,22 @@ def read_graph(path: str, label_names: Sequence[Any]) -> list[tuple[int, ...]]:
     for line, cells in lines_of_cells(path, DELIMITERS):
         if line == 1 and [cell.lower() for cell in cells] in _EDGE_HEADERS and not set(cells) <= set(place):
             continue
-        clique = _clique(path, line, cells, place)
+        unknown = next((cell for cell in cells if cell not in place), None)
+        if unknown is not None:
+            some = ", ".join(list(place)[:_MOST_NAMES]) + (", ..." if len(place) > _MOST_NAMES else "")
+            wanted = f"labels of the data: {some}"
+            raise DataFileError(path, line, f"the unknown label {unknown[:40]!r}", wanted)
+        clique = tuple(sorted(place[cell] for cell in cells))
+        if len(clique) < 2:
+            raise DataFileError(path, line, "a single label", "two labels or more")
+        if len(set(clique)) < len(clique):
+            raise DataFileError(path, line, "a label joined to itself", "an edge between different labels")
         if clique in found:
             raise DataFileError(path, line, f"the edge of line {found[clique]} again", "every edge once")
         found[clique] = line
     if not found:
         raise DataFileError(path, None, "no edge", "lines label,label; or give --graph none")
     return list(found)
-
-
-def _clique(path: str, line: int, cells: list[str], place: dict[str, int]) -> tuple[int, ...]:
-    unknown = next((cell for cell in cells if cell not in place), None)
-    if unknown is not None:
-        some = ", ".join(list(place)[:_MOST_NAMES]) + (", ..." if len(place) > _MOST_NAMES else "")
-        raise DataFileError(path, line, f"the unknown label {unknown[:40]!r}", f"labels of the data: {some}")
-    clique = tuple(sorted(place[cell] for cell in cells))
-    if len(clique) < 2:
-        raise DataFileError(path, line, "a single label", "two labels or more")
-    if len(set(clique)) < len(clique):
-        raise DataFileError(path, line, "a label joined to itself", "an edge between different labels")
-    return clique
 
 
 def read_descriptions(path: str) -> dict[str, str]:

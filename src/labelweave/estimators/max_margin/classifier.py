@@ -453,7 +453,7 @@ class MaxMarginClassifier(KernelClassifier):
             raise ParameterError("`coupling` learns a covariance, which needs `hyperparameters='learn'`.")
         if self.label_mean is not None and self.prune != "off":
             raise ParameterError(
-                f"`prune={self.prune!r}` makes weights 0 that label_mean has reasons to be other than 0; "
+                f"`prune={self.prune!r}` makes weights 0 that `label_mean` has reasons to be other than 0; "
                 "give one of them."
             )
         has_matrix = isinstance(self.kernel, str) and self.kernel not in ("linear", "cosine")

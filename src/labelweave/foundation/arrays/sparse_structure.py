@@ -129,7 +129,7 @@ def to_gaps(indptr: Array, indices: Array, values: Array) -> tuple[Array, Array,
 
     Returns new row pointers, gaps and values: what is too far for one gap has entries of value 0 on its way.
     """
-    from labelweave.foundation.loops.index_gaps import count_gaps, write_gaps
+    from labelweave.foundation.loops.sparse_scores import count_gaps, write_gaps
 
     found: list[tuple[int, Array, Any]] = []
     for kind in (np.dtype(np.uint8), np.dtype(np.uint16)):
@@ -144,7 +144,7 @@ def to_gaps(indptr: Array, indices: Array, values: Array) -> tuple[Array, Array,
 
 def from_gaps(indptr: Array, gaps: Array) -> Array:
     """Return the index of every entry, int32."""
-    from labelweave.foundation.loops.index_gaps import read_gaps
+    from labelweave.foundation.loops.sparse_scores import read_gaps
 
     indices = np.empty(len(gaps), np.int32)
     read_gaps(indptr, gaps, indices)

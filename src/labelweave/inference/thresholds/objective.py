@@ -55,7 +55,8 @@ def read_objective(name: Any, target: Any) -> Objective:
             )
         return Objective(name, 0.0)
     if not isinstance(target, (int, float, np.number)) or not 0 < target <= 1:
-        raise ValueError(f"target is {target!r}; the objective {name!r} needs one above 0 and at most 1.")
+        given = "no target is given" if target is None else f"target is {target!r}"
+        raise ValueError(f"{given}; the objective {name!r} needs one above 0 and at most 1.")
     return Objective(name, float(target))
 
 

@@ -177,7 +177,7 @@ def expected_f1_sizes(probabilities: Any, *, empty_value: float = 0.0) -> Expect
     >>> expected_f1_sizes([[0.4, 0.1]]).sizes.tolist()
     [1]
     """
-    from labelweave.foundation.loops.expected_f1 import best_sizes
+    from labelweave.foundation.loops.f1_scores import best_sizes
 
     if not 0 <= empty_value <= 1:
         raise ValueError(f"empty_value is {empty_value}; it is a number from 0 to 1.")

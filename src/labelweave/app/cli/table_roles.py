@@ -1,0 +1,135 @@
+"""What the columns of a table are taken for: which name labels, how their cells are cut, and all in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import click
+import numpy as np
+
+from labelweave.app.cli.messages import hint, is_quiet, note, print_lines
+from labelweave.datasets import TableColumns
+from labelweave.datasets.columns import as_array, as_list, is_missing, is_text, is_text_lists
+from labelweave.datasets.table import numbers_of
+from labelweave.datasets.table_files import RawTable
+from labelweave.datasets.written_lists import written_list
+
+_SEPARATORS = (",", ";", "|")
+_MOST_NAMES = 20
+_SHOWN_COLUMNS = 12
+_INDENT = 14
+_ZERO_OR_ONE = frozenset({"0", "1", "0.0", "1.0", "true", "false", "True", "False"})
+
+
+def require_labels(table: RawTable, given: TableColumns) -> None:
+    """Refuse a table of which nothing says what the labels are."""
+    if given.labels is None:
+        raise click.UsageError(
+            "A table needs --labels or --label-column to say what its labels are: --labels COLUMN for a "
+            "column of classes or of lists of labels, --label-column COLUMN for each column of 0 and 1. Its "
+            f"columns are {', '.join(map(repr, list(table.columns)[:_SHOWN_COLUMNS]))}."
+        )
+
+
+def cut_where_listed(
+    table: RawTable, given: TableColumns, otherwise: str = "; --one-class takes each for a class"
+) -> TableColumns:
+    """Find what separates labels where cells look like lists of them, and nothing says how to cut them.
+
+    They do where a fourth of the different cells have a separator, and cutting there leaves fewer names.
+    otherwise: what is said of cells that are no lists.
+    """
+    if not isinstance(given.labels, str) or given.label_separator or given.labels not in table.columns:
+        return given
+    cells = as_array(table.columns.given(given.labels))
+    texts = cells.unique().to_pylist() if not isinstance(cells, list) and is_text(cells) else []
+    names = {text.strip() for text in texts if text and text.strip()}
+    if any(map(_is_list, names)):
+        return given
+    for separator in _SEPARATORS:
+        lists = sorted(name for name in names if separator in name)
+        parts = {part.strip() for name in names for part in name.split(separator)}
+        if 4 * len(lists) >= len(names) and len(parts) < len(names):
+            hint(
+                f"the cells of column {given.labels!r} list labels, such as {lists[0][:40]!r}, and are "
+                f"cut at {separator!r}{otherwise}."
+            )
+            return replace(given, label_separator=separator)
+    return given
+
+
+def are_lists(cells: Any) -> bool:
+    """Say whether cells of a column are lists, or the texts of some."""
+    if is_text_lists(cells):
+        return True
+    texts = cells.unique().to_pylist() if is_text(cells) else as_list(cells)
+    return any(isinstance(cell, list) or (isinstance(cell, str) and _is_list(cell)) for cell in texts)
+
+
+def _is_list(text: str) -> bool:
+    try:
+        return text.startswith("[") and written_list(text.strip()) is not None
+    except ValueError:  # which its reader says
+        return True
+
+
+class ColumnWords(NamedTuple):
+    """Roles with the names of their columns, and features that look like labels."""
+
+    roles: dict[str, str]
+    like_labels: list[str]
+
+    def show(self) -> None:
+        if is_quiet():
+            return
+        print_lines(self.roles, _INDENT, err=True)
+        if self.like_labels:
+            note(
+                f"the columns {_listed(self.like_labels)} hold 0 and 1 only and are taken for features; if "
+                "they are labels, give each as --label-column, or several as 'tag_*' or first..last."
+            )
+
+
+def column_words(table: RawTable, given: TableColumns, columns: TableColumns) -> ColumnWords:
+    """Say what the columns of a table are taken for, and which features look like labels as well.
+
+    given: what the flags say; columns: what became of that.
+    """
+    labels = (columns.labels,) if isinstance(columns.labels, str) else columns.labels or ()
+    kinds = {kind: getattr(columns, kind) or () for kind in ("text", "categorical", "numeric")}
+    used = {*labels, *(name for names in kinds.values() for name in names), columns.id}
+    left_out = [f"{name} ({_reason(table, given, name)})" for name in table.columns if name not in used]
+    gaps = [name for name in kinds["numeric"] if np.isnan(numbers_of(table, name)).any()]
+    roles = {
+        "labels": _listed(labels),
+        **{kind: _listed(names) for kind, names in kinds.items()},
+        "missing": f"{_listed(gaps)} (the mean is taken)" if gaps else "",
+        "names of rows": columns.id or "",
+        "left out": _listed(left_out),
+    }
+    guesses = not isinstance(columns.labels, str) and not given.are_resolved
+    features = (*kinds["categorical"], *kinds["numeric"]) if guesses else ()
+    alike = [name for name in features if _is_binary(table.columns[name])]
+    return ColumnWords({name: names for name, names in roles.items() if names}, alike)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """List names, not all of very many."""
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more
+
+
+def _reason(table: RawTable, given: TableColumns, name: str) -> str:
+    if name in (given.drop or ()):
+        return "--drop"
+    if given.are_resolved:
+        return "not named"
+    is_empty = all(is_missing(cell) or cell == "" for cell in table.columns[name])
+    return "empty" if is_empty else "identifier"
+
+
+def _is_binary(cells: list[Any]) -> bool:
+    found = {"" if is_missing(cell) else str(cell) for cell in cells} - {""}
+    return bool(found) and found <= _ZERO_OR_ONE
