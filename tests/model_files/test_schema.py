@@ -51,6 +51,7 @@ WRONG = [
     (Numbers("a b", sparse=True), sp.csr_array(ONES * np.nan), "all numbers"),
     (Numbers("a", least=0), np.array([-1.0]), "all numbers from 0"),
     (places("a"), np.array([0, -1]), "all numbers from 0"),
+    (places("a"), np.array([0, 1], np.uint64), "uint64"),
     (Texts("a"), np.array([1]), "texts"),
     (Number(), "1", "a number"),
     (Number(), True, "a number"),

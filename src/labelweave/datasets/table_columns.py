@@ -311,7 +311,8 @@ def kind_of(table: RawTable, name: str) -> str:
         warnings.warn(f"{table.path}: {said}", UserWarning, stacklevel=2)
     _warn_of_numbers(table, name)
     most = min(_MOST_CATEGORIES, len(cells) // 2)
-    return "categorical" if n_distinct(cells) <= most else "text"
+    are_few = n_distinct(cells[:_GLANCE]) <= most and n_distinct(cells) <= most
+    return "categorical" if are_few else "text"
 
 
 def _warn_of_numbers(table: RawTable, name: str) -> None:
@@ -365,7 +366,7 @@ def _are_identifiers(name: str, cells: Any, found: npt.NDArray[np.float64] | Non
         return False
     if found is None and not _CODE.fullmatch(str(as_list(cells[:1])[0])):
         return False
-    if n_distinct(cells) < n_rows:
+    if n_distinct(cells[:_GLANCE]) < min(_GLANCE, n_rows) or n_distinct(cells) < n_rows:
         return False
     if found is None:
         words = [*map(str, as_list(cells))]

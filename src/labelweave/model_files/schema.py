@@ -99,7 +99,8 @@ class Numbers:
         numbers = value.data if is_sparse else value
         if not is_sparse and type(value) is not np.ndarray:
             refuse(where, "an array")
-        if numbers.dtype.kind not in self.kinds or numbers.dtype.str == "<f2":
+        is_wide = numbers.dtype.str == "<u8" and self.kinds == "iu"  # which no signed integers go with
+        if numbers.dtype.kind not in self.kinds or numbers.dtype.str == "<f2" or is_wide:
             refuse(where, f"an array of a type that is allowed there ({numbers.dtype})")
         letters = self.shape.split()
         if len(value.shape) != len(letters):
