@@ -6,11 +6,9 @@ A kernel is a subclass of :class:`labelweave.kernels.Kernel`, a covariance one o
 classes, as scikit-learn's ``check_estimator`` is for estimators.
 """
 
-from labelweave.extending.check_covariance import check_covariance
 from labelweave.extending.check_kernel import check_kernel
-from labelweave.extending.check_loss import check_loss
 from labelweave.extending.check_solver import check_solver
-from labelweave.extending.contract import ContractError
+from labelweave.extending.checks import ContractError, check_covariance, check_loss
 from labelweave.problems.losses import EntryLoss
 
 __all__ = ["ContractError", "EntryLoss", "check_covariance", "check_kernel", "check_loss", "check_solver"]

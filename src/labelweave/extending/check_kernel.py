@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from labelweave.extending.contract import (
+from labelweave.extending.checks import (
     ContractError,
     require,
     require_array,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from labelweave.extending.contract import ContractError, require, through_file
+from labelweave.extending.checks import ContractError, require, through_file
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array
 from labelweave.solvers.box_dual import Settled, dual_value, primal_value

@@ -24,10 +24,10 @@ from labelweave.metrics.label_sets import (
     recall_score,
     subset_accuracy,
 )
-from labelweave.metrics.precision_recall import average_precision_score
 from labelweave.metrics.probabilities import expected_calibration_error, log_loss
 from labelweave.metrics.rankings import (
     average_auc,
+    average_precision_score,
     coverage_error,
     label_ranking_average_precision,
     ranking_loss,

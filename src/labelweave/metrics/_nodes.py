@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from labelweave.foundation.array_types import Array, Floats
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.metrics._inputs import read_predictions, read_scores, read_targets, read_weights, row_blocks
-from labelweave.metrics.precision_recall import written_out
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class NodeScores:
         labels = read_targets(Y_true)
         table, weights = read_scores(scores, labels), read_weights(sample_weight, labels)
         targets, graph = all_nodes(labels, taxonomy)
-        given = written_out(table) if sp.issparse(table) else table
+        given = _written_out(table) if sp.issparse(table) else table
         lines = np.full((len(graph), len(labels)), -np.inf)
         lines[graph._numbers(labels.names)] = given.T
         for up, k in graph._edges[np.argsort(-graph._edges[:, 1], kind="stable")].tolist():
@@ -93,6 +92,14 @@ class NodeScores:
             positive[rows] = (signs > 0) @ values
         reached_sums = sums[:, :, ::-1].cumsum(axis=2)[:, :, ::-1][:, :, 1:]
         return reached_sums[0], reached_sums[1], positive
+
+
+def _written_out(table: sp.csr_array) -> Floats:
+    """Write sparse scores out, -inf where none is stored."""
+    dense = np.full(table.shape, -np.inf)
+    rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
+    dense[rows, table.indices] = table.data
+    return dense
 
 
 def all_nodes(labels: LabelMatrix, taxonomy: Taxonomy) -> tuple[LabelMatrix, Taxonomy]:

@@ -27,7 +27,7 @@ from labelweave.metrics._inputs import (
 )
 from labelweave.metrics._nodes import NodeScores, NodeSets, all_nodes
 from labelweave.metrics.label_sets import f1_score, precision_score, recall_score
-from labelweave.metrics.precision_recall import average_precision_score
+from labelweave.metrics.rankings import average_precision_score
 
 SetAverage = Literal["micro", "macro", "example", "samples"]
 

@@ -17,7 +17,6 @@ from labelweave.metrics import (
     class_metrics,
     hierarchies,
     label_sets,
-    precision_recall,
     probabilities,
     rankings,
     top_k,
@@ -55,7 +54,7 @@ for _name in ("f1", "precision", "recall"):
         )
     _CASES[f"hierarchical_{_name}"] = (getattr(hierarchies, f"hierarchical_{_name}_score"), _LABELS, {})
 for _average in ("micro", "macro", "weighted"):
-    _metric = precision_recall.average_precision_score
+    _metric = rankings.average_precision_score
     _CASES[f"{_average}_average_precision"] = (_metric, _SCORES, {"average": _average})
 _CASES["fmax"] = (hierarchies.fmax_score, _PROBABILITIES, {})
 

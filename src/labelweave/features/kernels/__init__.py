@@ -10,8 +10,7 @@ They are scikit-learn estimators, so that a search may name ``kernel__gamma`` or
 ``kernel__left__gamma``, and they go into model files.
 """
 
-from labelweave.features.kernels.ard import ARDKernel
-from labelweave.features.kernels.distances import LaplacianKernel, RBFKernel
+from labelweave.features.kernels.distances import ARDKernel, LaplacianKernel, RBFKernel
 from labelweave.features.kernels.dot_products import CosineKernel, LinearKernel, PolynomialKernel
 from labelweave.features.kernels.forest_kernel import ForestKernel
 from labelweave.features.kernels.kernel import ConstantKernel, Kernel, ProductKernel, ScaledKernel, SumKernel

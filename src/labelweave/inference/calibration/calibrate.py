@@ -200,12 +200,7 @@ class SoftmaxCalibration(LabelCalibration):
     """
 
     def __init__(self, slope: float, intercepts: Array) -> None:
-        self.slope, self.intercepts = slope, intercepts
-
-    @property
-    def n_labels(self) -> int:
-        """The number of classes."""
-        return len(self.intercepts)
+        self.slope, self.intercepts, self.n_labels = slope, intercepts, len(intercepts)
 
     def _probabilities(self, scores: Array) -> Array:
         with np.errstate(over="ignore"):

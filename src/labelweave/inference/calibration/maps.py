@@ -22,12 +22,15 @@ from labelweave.model_files.schema import Made, Numbers, places
 
 
 class LabelCalibration(StoredParameters):
-    """A map from scores to probabilities, label by label, that a model file can keep."""
+    """A map from scores to probabilities, label by label, that a model file can keep.
 
-    @property
-    def n_labels(self) -> int:
-        """The number of labels."""
-        raise NotImplementedError
+    Attributes
+    ----------
+    n_labels : int
+        The number of labels, or of classes.
+    """
+
+    n_labels: int
 
     def probabilities(self, scores: Array) -> Array:
         """Compute the probability of every label.
@@ -83,12 +86,7 @@ class SigmoidCalibration(LabelCalibration):
     """
 
     def __init__(self, slopes: Array, intercepts: Array) -> None:
-        self.slopes, self.intercepts = slopes, intercepts
-
-    @property
-    def n_labels(self) -> int:
-        """The number of labels."""
-        return len(self.slopes)
+        self.slopes, self.intercepts, self.n_labels = slopes, intercepts, len(slopes)
 
     def _probabilities(self, scores: Array) -> Array:
         return np.asarray(expit(self.slopes * scores + self.intercepts))
@@ -317,11 +315,7 @@ class IsotonicCalibration(LabelCalibration):
 
     def __init__(self, starts: Array, scores: Array, values: Array, curves: SigmoidCalibration) -> None:
         self.starts, self.scores, self.values, self.curves = starts, scores, values, curves
-
-    @property
-    def n_labels(self) -> int:
-        """The number of labels."""
-        return self.curves.n_labels
+        self.n_labels = curves.n_labels
 
     @property
     def is_shared(self) -> Array:
