@@ -156,7 +156,10 @@ def test_kernels_that_are_explicit_and_scaled_rows():
             {"label_covariance": np.eye(40) + 0.1},
             "with label_covariance the weights of labels depend on each other",
         ),
-        ({"solver": "working_set"}, "prune='certified' goes with solver='coordinate_ascent' or 'auto'"),
+        (
+            {"solver": "working_set"},
+            "as prune='certified' asks for; use 'auto' or 'coordinate_ascent'",
+        ),
         ({"prune": -1.0}, "The 'prune' parameter of MaxMarginClassifier must be"),
     ],
 )

@@ -133,12 +133,8 @@ class Journal:
             if not self.read:
                 raise
             said = " ".join(str(error).split()).rstrip(".")
-            raise ModelFileError(
-                ParameterMessage(
-                    f"`checkpoint={str(self.path)!r}`: the fit cannot go on from it ({said}); delete it, "
-                    "or name another file."
-                )
-            ) from error
+            why = f": the fit cannot go on from it ({said}); delete it, or name another file."
+            raise _refusal(self.path, why) from error
 
     def recall(self, name: str, make: Callable[[], Any]) -> Any:
         """Return a plain value that must be the same when the fit goes on, such as a seed that was drawn."""
@@ -189,17 +185,11 @@ class Journal:
             _CONTENT.check(plain, "checkpoint", {})
             states = {stage: _state_of(stage, state) for stage, state in plain["states"].items()}
         except ModelFileError as error:
-            raise ModelFileError(
-                ParameterMessage(f"`checkpoint={str(path)!r}`: {error} Name another file.")
-            ) from error
+            raise _refusal(path, f": {error} Name another file.") from error
         others = [what for what, mark in self.fingerprint.items() if plain["fingerprint"].get(what) != mark]
         if others:
-            raise ModelFileError(
-                ParameterMessage(
-                    f"`checkpoint={str(path)!r}` is of another fit: {', '.join(others)} differ; fit with the "
-                    "same again, or name another file, or delete this one."
-                )
-            )
+            differ = f" is of another fit: {', '.join(others)} differ; fit with the same again, or name "
+            raise _refusal(path, f"{differ}another file, or delete this one.")
         self.ends, self.facts, self.states = plain["ends"], plain["facts"], states
         self.read = set(states)
 
@@ -213,6 +203,10 @@ _CONTENT = Record(
     },
     {"stages that ended have states": lambda plain: plain["ends"].keys() <= plain["states"].keys()},
 )
+
+
+def _refusal(path: Path | None, why: str) -> ModelFileError:
+    return ModelFileError(ParameterMessage(f"`checkpoint={str(path)!r}`{why}"))
 
 
 def _state_of(stage: str, plain: Any) -> State:

@@ -74,10 +74,7 @@ class Moves:
 
     def of_block(self, block: int) -> tuple[Array, ...]:
         """Return what belongs to one block, in the order of the fields without the last."""
-        return (
-            self.share[block], self.stiffness[block], self.gradient[block], self.totals[block],
-            self.free[block], self.curvature[block], self.lagging[block], self.given_up[block],
-        )  # fmt: skip
+        return tuple(getattr(self, part.name)[block] for part in fields(self)[:-1])
 
     def copy(self) -> Moves:
         return Moves(*(getattr(self, part.name).copy() for part in fields(self)))
