@@ -11,7 +11,6 @@ than 512 MiB, an error that is not the library's own, and a result that is not w
 from __future__ import annotations
 
 import gzip
-import multiprocessing
 import re
 import resource
 import signal
@@ -19,7 +18,7 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from multiprocessing.connection import Connection
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +28,7 @@ from benchmarks.frame import flag, read_options
 from click.testing import CliRunner
 
 from attacks.public_names import is_of_library
+from attacks.trials import trials
 from labelweave.app.cli.program import main as labelweave
 from labelweave.datasets import LabeledData, read_any
 
@@ -243,45 +243,27 @@ def _too_long(*_: Any) -> None:
     raise TimeoutError(f"more than {_SECONDS} seconds")
 
 
-def _read_all(seeds: range, reports: Connection) -> None:
-    """Read the files of seeds, in a process of its own, and send what is wrong with each."""
+@contextmanager
+def _reader() -> Iterator[Callable[[int], str | None]]:
     signal.signal(signal.SIGALRM, _too_long)
     with tempfile.TemporaryDirectory() as folder:
         read_whole(Path(folder))  # what is imported late is no memory of a file
         _limit_memory()
-        reports.send(None)
-        for seed in seeds:
+
+        def trial(seed: int) -> str | None:
             signal.alarm(_SECONDS)
             found = violation(seed, Path(folder))
             signal.alarm(0)
-            reports.send((seed, found))
+            return found
+
+        yield trial
 
 
 def attack(seeds: range) -> Iterator[str]:
     """Read the broken files of seeds; give the violations, a line each."""
-    start, context = seeds.start, multiprocessing.get_context("spawn")
-    while start < seeds.stop:
-        reports, theirs = context.Pipe(duplex=False)
-        process = context.Process(target=_read_all, args=(range(start, seeds.stop), theirs))
-        process.start()
-        theirs.close()
-        reports.recv()  # that it is ready
-        try:
-            while start < seeds.stop:
-                if not reports.poll(4 * _SECONDS):
-                    yield f"seed {start}: no answer"
-                    break
-                seed, found = reports.recv()
-                start = seed + 1
-                if found is not None:
-                    yield f"seed {seed}, {list(KINDS)[seed % len(KINDS)]}: {found}"
-        except EOFError:
-            process.join()
-            yield f"seed {start}: the process died with code {process.exitcode}"
-        if start < seeds.stop:
-            start += 1
-        process.kill()
-        process.join()
+    for seed, found in trials(_reader, seeds, 4 * _SECONDS):
+        if found is not None:
+            yield f"seed {seed}, {list(KINDS)[seed % len(KINDS)]}: {found}"
 
 
 def main() -> None:

@@ -10,13 +10,12 @@ Trials run in processes of their own, so that a crash is seen and counted, and t
 
 from __future__ import annotations
 
-import ctypes
-import multiprocessing
 import tempfile
-import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +26,7 @@ from benchmarks.frame import flag, read_options
 from attacks import small_fits
 from attacks.contract_table import CONTRACTS, Contract, ContractWorld
 from attacks.hostile_arrays import DAMAGED, LYING, SOUND, Random
+from attacks.trials import Ended, trials
 from labelweave import datasets
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
 
@@ -137,7 +137,7 @@ class Attacker:
         name, kind, form, random = drawn(seed)
         number = int(random.integers(_MATRICES))
         world, target = self.worlds[number], TARGETS[name]
-        due, said = None, f"seed {seed}: {name}, {form}"
+        due = None
         try:
             due = self.answer(name, number)
         except ValueError:  # such as dense arguments alone
@@ -147,102 +147,58 @@ class Attacker:
             answer = target.call(world, matrix)
         except (ValueError, TypeError) as error:
             if kind == "sound":
-                return "failed", f"{said}: refused, {type(error).__name__}: {error}"
+                return "failed", f"refused, {type(error).__name__}: {error}"
             return ("no matter" if kind == "lying" else "refused"), ""
         except Exception as error:
-            return "failed", f"{said}: {type(error).__name__}: {error}"
+            return "failed", f"{type(error).__name__}: {error}"
         if kind == "damaged":
-            return "failed", f"{said}: accepted"
+            return "failed", "accepted"
         if kind == "sound" and not is_same(answer, due):
-            return "failed", f"{said}: another answer"
+            return "failed", "another answer"
         return ("no matter" if kind == "lying" else "same answer"), ""
 
 
-def attack(seeds: range) -> list[str]:
+@contextmanager
+def _attacker() -> Iterator[Callable[[int], tuple[str, str]]]:
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")
-        trials = map(Attacker(folder).trial, seeds)
-        return [what for outcome, what in trials if outcome == "failed"]
+        yield Attacker(folder).trial
 
 
-def _work(seeds: range, begin: int, progress: Any, connection: Any) -> None:
-    """Run trials from one on; ``progress`` holds the number begun and the counts of outcomes."""
-    warnings.simplefilter("ignore")
-    with tempfile.TemporaryDirectory() as folder:
-        attacker = Attacker(folder)
-        for number in range(begin, len(seeds)):
-            progress[0] = number
-            outcome, what = attacker.trial(seeds[number])
-            progress[1 + _OUTCOMES.index(outcome)] += 1
-            if what:
-                connection.send(what)
-    progress[0] = len(seeds)
-    connection.close()
+def attack(seeds: range) -> list[str]:
+    """Run trials in this process; list what failed."""
+    with _attacker() as trial:
+        return [_line(seed, what) for seed, (_, what) in zip(seeds, map(trial, seeds), strict=True) if what]
 
 
-@dataclass
-class Worker:
-    """Trials in a process of their own, which is begun again after the trial that ended it."""
+def _line(seed: int, what: str) -> str:
+    name, _, form, _ = drawn(seed)
+    return f"seed {seed}: {name}, {form}: {what}"
 
-    seeds: range
-    failures: list[str] = field(default_factory=list)
-    crashes: list[str] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self.context = multiprocessing.get_context("spawn")
-        self.progress = self.context.RawArray(ctypes.c_int64, 1 + len(_OUTCOMES))
-        self._begin(0)
-
-    def _begin(self, number: int) -> None:
-        self.progress[0], self.seen, self.since = number, -1, time.monotonic()
-        self.receiver, sender = self.context.Pipe(duplex=False)
-        self.process = self.context.Process(target=_work, args=(self.seeds, number, self.progress, sender))
-        self.process.start()
-        sender.close()
-
-    def is_done(self) -> bool:
-        self._receive()
-        number, now = int(self.progress[0]), time.monotonic()
-        if number != self.seen:
-            self.seen, self.since = number, now
-        elif self.process.is_alive() and now - self.since > _PATIENCE:
-            self.process.kill()
-            self.process.join()
-        if self.process.is_alive():
-            return False
-        self._receive()
-        if number >= len(self.seeds):
-            return True
-        name, _, form, _ = drawn(self.seeds[number])
-        self.crashes.append(f"seed {self.seeds[number]}: {name}, {form}: ended with {self.process.exitcode}")
-        if number + 1 >= len(self.seeds):
-            return True
-        self._begin(number + 1)
-        return False
-
-    def _receive(self) -> None:
-        try:
-            while self.receiver.poll():
-                self.failures.append(self.receiver.recv())
-        except EOFError:
-            return
+def _run(seeds: range) -> tuple[Counter[str], list[str]]:
+    """Count the outcomes of trials, and list what failed."""
+    counts: Counter[str] = Counter()
+    wrong = []
+    for seed, said in trials(_attacker, seeds, _PATIENCE):
+        outcome, what = ("crashes or hangs", said) if isinstance(said, Ended) else said
+        counts[outcome] += 1
+        wrong += [_line(seed, what)] if what else []
+    return counts, wrong
 
 
 def main() -> None:
     chosen = read_options(__doc__, trials=100_000, workers=2, seed=flag(0, "of the first trial"))
     everything, size = range(chosen.seed, chosen.seed + chosen.trials), -(-chosen.trials // chosen.workers)
-    workers = [Worker(everything[first : first + size]) for first in range(0, chosen.trials, size)]
-    running = workers
-    while running := [worker for worker in running if not worker.is_done()]:
-        time.sleep(0.2)
-    counts = {
-        name: sum(worker.progress[1 + place] for worker in workers) for place, name in enumerate(_OUTCOMES)
-    }
-    crashes = [what for worker in workers for what in worker.crashes]
-    failures = [what for worker in workers for what in worker.failures]
-    print(f"{chosen.trials} trials of {len(TARGETS)} functions: {len(crashes)} crashes or hangs, {counts}")
-    print(*crashes, *failures[:200], sep="\n  ")
-    raise SystemExit(bool(crashes or failures))
+    with ThreadPoolExecutor(chosen.workers) as pool:
+        found = list(pool.map(_run, (everything[at : at + size] for at in range(0, chosen.trials, size))))
+    counts = sum((own for own, _ in found), Counter())
+    wrong = [what for _, own in found for what in own]
+    crashes = counts.pop("crashes or hangs", 0)
+    shown = {name: counts[name] for name in _OUTCOMES}
+    print(f"{chosen.trials} trials of {len(TARGETS)} functions: {crashes} crashes or hangs, {shown}")
+    print(*wrong[:200], sep="\n  ")
+    raise SystemExit(bool(wrong))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,17 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics import f1_score
 
-from benchmarks.frame import IMAGES, RESULTS, begin_picture, flag, read_options, several, write_picture
+from benchmarks.frame import (
+    IMAGES,
+    RESULTS,
+    begin_picture,
+    flag,
+    mean_and_error,
+    read_options,
+    several,
+    standard_error,
+    write_picture,
+)
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.recorded_runs import RecordedRuns
@@ -182,14 +192,13 @@ def table(runs: list[dict[str, Any]]) -> str:
             found = curves(own, problem, strategy, grid)
             if len(found) != len(random):
                 continue
-            root = np.sqrt(len(found))
             gap = found - random
-            errors = np.maximum(gap.std(axis=0, ddof=1) / root, 1e-9)
+            errors = np.maximum(standard_error(gap), 1e-9)
             t = (gap.mean(axis=0) / errors)[1:].min() if strategy != "random" else 0.0
             means = gap.mean(axis=1)
             share, spread = share_of_entries(grid, found, random)
-            last = f"{found[:, -1].mean():.3f} +- {found[:, -1].std(ddof=1) / root:.3f}"
-            more = f"{means.mean():+.3f} +- {means.std(ddof=1) / root:.3f}"
+            last = mean_and_error(found[:, -1], 3, between=" +- ")
+            more = mean_and_error(means, 3, "+", " +- ")
             words = f"{last}   {more}   {t:+6.1f}   {share:.2f} +- {spread:.2f}"
             lines.append(f"{problem:10} {NAMES[strategy]:25} {words}")
     return "\n".join(lines)
@@ -213,7 +222,7 @@ def plot(runs: list[dict[str, Any]], path: Path) -> None:
             found = curves(own, problem, strategy, grid)
             if len(found) < 2:
                 continue
-            mean, error = found.mean(axis=0), found.std(axis=0, ddof=1) / np.sqrt(len(found))
+            mean, error = found.mean(axis=0), standard_error(found)
             style = "--" if strategy.startswith("random") else "-"
             axis.plot(grid, mean, style, color=colors[strategy], label=NAMES[strategy])
             axis.fill_between(grid, mean - error, mean + error, color=colors[strategy], alpha=0.15, lw=0)

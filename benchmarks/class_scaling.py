@@ -24,7 +24,17 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import IMAGES, RESULTS, begin_picture, read_options, save, write_picture
+from benchmarks.frame import (
+    IMAGES,
+    RESULTS,
+    begin_picture,
+    draw_growth,
+    in_turns,
+    read_options,
+    save,
+    slopes,
+    write_picture,
+)
 from benchmarks.logistic_fits import Prior, fit, kernel_matrix
 from benchmarks.logistic_problems import ClassProblem
 
@@ -61,14 +71,14 @@ def main() -> None:
         name: [median(run[name] for run in made) for made in runs.values()]
         for name in (*_MEASURES, "fit_products")
     }
-    slopes = {name: _slopes(arguments.classes, medians[name]) for name in _MEASURES}
+    growth = {name: slopes(arguments.classes, medians[name]) for name in _MEASURES}
     settings = {"rows": arguments.rows, "scale": arguments.scale, "repeats": arguments.repeats}
-    results = {"threads": 1, "classes": arguments.classes, "medians": medians, "slopes": slopes}
+    results = {"threads": 1, "classes": arguments.classes, "medians": medians, "slopes": growth}
     results["runs"] = {str(size): made for size, made in runs.items()}
     save(arguments.out, settings | results)
-    _draw(arguments, medians, slopes)
-    for name, slope in slopes.items():
-        print(f"{_MEASURES[name]}: classes ^ {slope['all']:.2f}; upper half ^ {slope['upper half']:.2f}")
+    _draw(arguments, medians, growth)
+    for name, found in growth.items():
+        print(f"{_MEASURES[name]}: classes ^ {found['all']:.2f}; upper half ^ {found['upper half']:.2f}")
 
 
 def _clouds(n_rows: int, n_classes: int) -> ClassProblem:
@@ -110,35 +120,20 @@ class _FixedIterations:
 
 def _product_seconds(gram: Any, n_rows: int, n_classes: int) -> float:
     vectors = np.random.default_rng(0).normal(size=(n_rows, n_classes))
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        gram.product(vectors)
-        times.append(time.perf_counter() - start)
-    return median(times)
-
-
-def _slopes(sizes: list[int], seconds: list[float]) -> dict[str, float]:
-    """Fit lines through the logarithms, of all sizes and of the larger ones: 1 is linear growth."""
-    x, y, upper = np.log(sizes), np.log(seconds), len(sizes) // 2
-    return {"all": float(np.polyfit(x, y, 1)[0]), "upper half": float(np.polyfit(x[upper:], y[upper:], 1)[0])}
+    return median(in_turns({"": lambda: gram.product(vectors)}, 5, time.perf_counter)[""])
 
 
 def _draw(
-    arguments: argparse.Namespace, medians: dict[str, list[float]], slopes: dict[str, dict[str, float]]
+    arguments: argparse.Namespace, medians: dict[str, list[float]], growth: dict[str, dict[str, float]]
 ) -> None:
     figure, axes = begin_picture(1, 2, figsize=(9.5, 3.8), sharex=True)
-    sizes = np.array(arguments.classes)
+    legends = {
+        name: f"{title}: slope {growth[name]['all']:.2f} ({growth[name]['upper half']:.2f})"
+        for name, title in _MEASURES.items()
+    }
     for axis, names in zip(axes, (("product", "iteration"), ("fixed_fit", "fit")), strict=True):
-        for name, colour, mark in zip(names, ("#1f5a92", "#b5532a"), ("o", "s"), strict=True):
-            label = f"{_MEASURES[name]}: slope {slopes[name]['all']:.2f} ({slopes[name]['upper half']:.2f})"
-            axis.loglog(sizes, medians[name], marker=mark, color=colour, label=label)
-        linear = medians[names[0]][-1] * sizes / sizes[-1]
-        axis.loglog(sizes, linear, "--", color="0.55", label="linear", zorder=0)
-        axis.set_xlabel("classes")
+        draw_growth(axis, "classes", arguments.classes, {legends[name]: medians[name] for name in names})
         axis.set_ylabel("seconds, one thread")
-        axis.legend(frameon=False, fontsize=8)
-        axis.grid(True, which="major", alpha=0.3)
     figure.suptitle(
         f"{arguments.rows:,} rows, stored RBF kernel (slope of the upper half in brackets)", size=10
     )

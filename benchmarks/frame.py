@@ -115,6 +115,26 @@ def slope(sizes: Sequence[float], seconds: Sequence[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
+def slopes(sizes: Sequence[float], seconds: Sequence[float]) -> dict[str, float]:
+    """Give the slope of all sizes, and of the larger ones."""
+    upper = len(sizes) // 2
+    return {"all": slope(sizes, seconds), "upper half": slope(sizes[upper:], seconds[upper:])}
+
+
+def standard_error(values: Any, axis: int = 0) -> Any:
+    """Give the standard error of the mean; NaN of one value."""
+    from scipy.stats import sem
+
+    return sem(values, axis) if len(values) > 1 else np.nan
+
+
+def mean_and_error(values: Any, digits: int = 4, sign: str = "", between: str = " ± ") -> str:
+    """Write a mean with its standard error; nothing of no values."""
+    if not len(values):
+        return ""
+    return f"{np.mean(values):{sign}.{digits}f}{between}{standard_error(values):.{digits}f}"
+
+
 def in_turns(
     calls: Mapping[str, Callable[[], Any]], rounds: int, clock: Callable[[], float] = time.process_time
 ) -> dict[str, list[float]]:
@@ -139,6 +159,20 @@ def begin_picture(*counts: int, **shape: Any) -> tuple[Any, Any]:
     import matplotlib.pyplot as plt
 
     return plt.subplots(*counts, layout="constrained", **shape)
+
+
+def draw_growth(
+    axis: Any, name: str, sizes: Sequence[float], curves: Mapping[str, Sequence[float]], title: str = ""
+) -> None:
+    """Draw times against a size, by legends, and a line of slope 1 that ends with the first."""
+    for (legend, seconds), style in zip(curves.items(), ("o-", "s-"), strict=False):
+        axis.loglog(sizes, seconds, style, color="#1f5a92" if style == "o-" else "#b5532a", label=legend)
+    last = next(iter(curves.values()))[-1] / sizes[-1]
+    axis.loglog(sizes, last * np.array(sizes), "--", color="0.55", label="linear", zorder=0)
+    axis.set(xlabel=name)
+    axis.set_title(title, fontsize=9)
+    axis.legend(frameon=False, fontsize=8)
+    axis.grid(True, which="major", alpha=0.3)
 
 
 def write_picture(figure: Any, path: Path, dpi: int = 150) -> None:

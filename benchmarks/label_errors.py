@@ -30,7 +30,7 @@ import scipy.sparse as sp
 from sklearn.metrics import average_precision_score
 from sklearn.preprocessing import normalize
 
-from benchmarks.frame import RESULTS, read_options, several
+from benchmarks.frame import RESULTS, mean_and_error, read_options, several
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, read_part
 from benchmarks.programs import PEERS_PYTHON
@@ -168,16 +168,9 @@ def _table(runs: list[dict[str, Any]]) -> str:
     lines = [f"{'':30}" + "".join(f"{method:>18}" for method in _METHODS)]
     for name, noise in dict.fromkeys((run["set"], run["noise"]) for run in runs):
         own = [run for run in runs if (run["set"], run["noise"]) == (name, noise)]
-        cells = [_cell([run[method] for run in own if method in run]) for method in _METHODS]
+        cells = [mean_and_error([run[method] for run in own if method in run]) for method in _METHODS]
         lines.append(f"{name + ', ' + noise:30}" + "".join(f"{cell:>18}" for cell in cells))
     return "\n".join([*lines, "average precision of finding the flips, mean ± standard error over draws"])
-
-
-def _cell(values: list[float]) -> str:
-    if not values:
-        return ""
-    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else float("nan")
-    return f"{np.mean(values):.4f} ± {error:.4f}"
 
 
 if __name__ == "__main__":

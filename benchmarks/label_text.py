@@ -41,7 +41,7 @@ import scipy.sparse as sp
 from scipy.special import expit, logit
 from sklearn.preprocessing import normalize
 
-from benchmarks.frame import RESULTS, flag, read_json, read_options, several, write_json
+from benchmarks.frame import RESULTS, flag, read_json, read_options, several, standard_error, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, read_parts
@@ -173,7 +173,7 @@ def _compare(kept: dict[str, Any]) -> None:
     for found in kept.values():
         if len(found["draws"]) == len(plain) > 1:
             away = np.array([draw["AUC"] for draw in found["draws"]]) - plain
-            found["AUC less identity's"] = float(away.mean()), float(away.std(ddof=1) / np.sqrt(len(away)))
+            found["AUC less identity's"] = float(away.mean()), float(standard_error(away))
 
 
 def _hidden(chosen: argparse.Namespace, results: dict[str, Any]) -> None:

@@ -28,7 +28,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.frame import IMAGES, RESULTS, begin_picture, flag, read_options, save, slope, write_picture
+from benchmarks.frame import (
+    IMAGES,
+    RESULTS,
+    begin_picture,
+    draw_growth,
+    flag,
+    read_options,
+    save,
+    slope,
+    write_picture,
+)
 from benchmarks.problems import text_pattern
 from labelweave.features import FeatureMatrix
 from labelweave.features.factor_maps import explicit_map
@@ -181,19 +191,15 @@ def _draw(panels: dict[str, Any], path: Path) -> None:
 
     figure, axes = begin_picture(1, 3, figsize=(11, 3.6))
     for axis, (name, found) in zip(axes, panels.items(), strict=True):
-        sizes, step = np.array(found["sizes"]), 1e3 * np.array(found["seconds"])
-        part, panel = 1e3 * np.array(found["part_seconds"]), _PANELS[name]
-        axis.loglog(sizes, step, "o-", color="#1f5a92", label=f"step, slope {found['slope']:.2f}")
-        label = f"{panel.title}, slope {found['part_slope']:.2f}"
-        axis.loglog(sizes, part, "s-", color="#c8641e", label=label)
-        axis.loglog(sizes, part[-1] * sizes / sizes[-1], "--", color="0.55", label="slope 1", zorder=0)
-        axis.set(xlabel=name)
-        axis.set_title(panel.caption, fontsize=9)
-        axis.legend(frameon=False, fontsize=8)
+        sizes, panel = found["sizes"], _PANELS[name]
+        curves = {
+            f"step, slope {found['slope']:.2f}": 1e3 * np.array(found["seconds"]),
+            f"{panel.title}, slope {found['part_slope']:.2f}": 1e3 * np.array(found["part_seconds"]),
+        }
+        draw_growth(axis, name, sizes, curves, panel.caption)
         axis.xaxis.set_minor_formatter(NullFormatter())
         axis.set_xticks(sizes[::2], [f"{size:,}" for size in sizes[::2]])
         axis.yaxis.set_minor_formatter(NullFormatter())
-        axis.grid(True, which="major", alpha=0.3)
     axes[0].set_ylabel("milliseconds per step, one thread")
     write_picture(figure, path)
 

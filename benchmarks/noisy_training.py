@@ -11,8 +11,6 @@ One threshold a model is the best for the micro-F1 on a fifth of the training ro
 model is fitted to; ``at 0`` has the threshold 0 in all models.  ``recovered`` is the share of the micro-F1
 lost between clean and flipped labels, ``of the better`` where the flipped fit may have either threshold.
 Nothing is chosen on test rows.
-
-    python -m benchmarks.noisy_training
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
-from benchmarks.frame import RESULTS, read_options, several
+from benchmarks.frame import RESULTS, mean_and_error, read_options, several
 from benchmarks.label_errors import NOISES, SETS, Array, cases_of, flipped, left_out, training_rows
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, read_part
@@ -102,7 +100,7 @@ def _table(runs: list[dict[str, Any]]) -> str:
         own = [run for run in runs if (run["set"], run["noise"]) == (name, noise)]
         values = {kind: np.array([run[kind] for run in own]) for kind in own[0] if kind.startswith(_KINDS)}
         for ending in ("", " at 0"):
-            cells = [_cell(values[kind + ending]) for kind in _KINDS]
+            cells = [mean_and_error(values[kind + ending], 3) for kind in _KINDS]
             lines.append(f"{name + ', ' + noise + ending:34}" + "".join(f"{cell:>14}" for cell in cells))
         means = {kind: value.mean() for kind, value in values.items()}
         bases = means["flipped"], max(means["flipped"], means["flipped at 0"])
@@ -110,11 +108,6 @@ def _table(runs: list[dict[str, Any]]) -> str:
             shares = [(means[kind] - base) / (means["clean"] - base) for kind in _KINDS[2:]]
             lines.append(f"{words:34}{'':>28}" + "".join(f"{share:>14.0%}" for share in shares))
     return "\n".join([*lines, "micro-F1 of test rows, mean ± standard error over draws of the flips"])
-
-
-def _cell(values: Array) -> str:
-    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-    return f"{values.mean():.3f} ± {error:.3f}"
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ same formula estimates from the tags that are left (``flip_rates="propensity"``)
 ``p`` the precision on their complete tags.  Every model has the penalty, of three or four, that has the best
 propensity-scored precision at 3 on 1,500 other training rows with forgotten tags, of a draw that is not
 measured.
-
-    python -m benchmarks.positive_unlabelled
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
-from benchmarks.frame import RESULTS, flag, read_options
+from benchmarks.frame import RESULTS, flag, mean_and_error, read_options
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.recorded_runs import RecordedRuns
@@ -163,14 +161,9 @@ def _table(runs: list[dict[str, Any]]) -> str:
     lines = [f"{'':26}{'penalty':>8}" + "".join(f"{column:>17}" for column in _COLUMNS)]
     for name in dict.fromkeys(run["method"] for run in runs):
         own = [run for run in runs if run["method"] == name]
-        cells = [_cell([run[column] for run in own]) for column in _COLUMNS]
+        cells = [mean_and_error([run[column] for run in own]) for column in _COLUMNS]
         lines.append(f"{name:26}{own[0]['penalty']:>8g}" + "".join(f"{cell:>17}" for cell in cells))
     return "\n".join([*lines, "mean ± standard error over draws; logistic models see 1,000 of the rows"])
-
-
-def _cell(values: list[float]) -> str:
-    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else float("nan")
-    return f"{np.mean(values):.4f} ± {error:.4f}"
 
 
 if __name__ == "__main__":

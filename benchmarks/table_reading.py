@@ -4,8 +4,6 @@ Times of labelweave are those of ``read_table_columns``: columns checked and num
 the tags as text, as pandas has them, then as a matrix of labels, then with the kinds of columns guessed too.
 The last time is that of features made of columns that were read.  CPU seconds, the smallest of rounds in
 which all readers take turns, on files that the page cache holds.
-
-Example: ``python -m benchmarks.table_reading``.
 """
 
 from __future__ import annotations

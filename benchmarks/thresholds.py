@@ -8,6 +8,13 @@ model of two thirds; "bare" is one fifth without pooling and floor.  "labels" is
 labels over that of true ones.  Numbers are means over seeds; the error is that of the mean of the differences
 from "a fifth".
 
+``--floor`` is of macro-F1 and the floor of ``choose_thresholds``, on scores of fits to the other four folds.
+"own" is the best of every label as it is; "floor" what ``pooling="auto"`` makes of it, the default of tuned
+thresholds.  "SCutFBR.1" (Lewis, Yang, Rose and Li 2004; Fan and Lin 2007): the mean over five folds of the
+best threshold on four, or of the highest score of the fifth where the label's F1 score there is below fbr;
+fbr, from 0 to 0.8, is that of the best macro-F1 on four folds of the training rows.  "best on the test rows"
+is what macro-F1 itself asks for.
+
 Example: ``OMP_NUM_THREADS=1 python -m benchmarks.thresholds --seeds 4``.
 """
 
@@ -15,19 +22,22 @@ from __future__ import annotations
 
 import time
 import warnings
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
-from benchmarks.frame import RESULTS, flag, read_options, write_json
+from benchmarks.frame import RESULTS, flag, read_options, standard_error, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
 from labelweave import MaxMarginClassifier, TunedThresholdClassifier, metrics
 from labelweave.datasets import read_mulan
-from labelweave.splits import IterativeStratifiedShuffleSplit
+from labelweave.inference import choose_thresholds
+from labelweave.splits import IterativeStratifiedKFold, IterativeStratifiedShuffleSplit
 
 _SETS = ("emotions", "birds", "yeast", "enron", "bibtex")
 _WAYS: dict[str, dict[str, Any]] = {
@@ -36,7 +46,8 @@ _WAYS: dict[str, dict[str, Any]] = {
     "folds": {},
     "three folds": {"cv": 3},
 }
-_MEASURES = ("micro_f1", "macro_f1", "hamming_loss", "labels", "seconds")
+_FBR = np.arange(0.0, 0.81, 0.1)
+Table = npt.NDArray[Any]
 
 
 @needs_data
@@ -45,19 +56,22 @@ def main() -> None:
         __doc__,
         problems=_SETS,
         seeds=4,
+        floor=flag(False, "thresholds for macro-F1 by the floor and by SCutFBR.1"),
         data=flag(DEFAULT_DATA, "the folder that has mulan/"),
-        out=RESULTS / "thresholds.json",
+        out=flag(help="the results file", type=Path),
     )
+    out = arguments.out or RESULTS / f"threshold{'_floor' if arguments.floor else 's'}.json"
     results: dict[str, Any] = describe_machine() | {"seeds": arguments.seeds}
     warnings.simplefilter("ignore")
     for name in arguments.problems:
         X, Y = read_rows(name, arguments.data)
-        runs = [_run(X, Y, seed) for seed in range(arguments.seeds)]
+        ways = _floors if arguments.floor else _tuned
+        runs = [ways(X, Y, *_split(Y, seed), seed) for seed in range(arguments.seeds)]
         results[name] = {"rows": X.shape[0], "labels": Y.shape[1], "ways": _summary(runs)}
         for way, found in results[name]["ways"].items():
             numbers = "  ".join(f"{what} {value:.4f}" for what, value in found.items())
-            print(f"{name:9} {way:20} {numbers}", flush=True)
-        write_json(arguments.out, results)
+            print(f"{name:9} {way:22} {numbers}", flush=True)
+        write_json(out, results)
 
 
 def read_rows(name: str, data: Path) -> tuple[Any, Any]:
@@ -70,45 +84,101 @@ def read_rows(name: str, data: Path) -> tuple[Any, Any]:
     return sp.csr_array(X) if sp.issparse(X) else X, sp.csr_array(Y)
 
 
-def _run(X: Any, Y: Any, seed: int) -> dict[str, dict[str, float]]:
-    """Fit on two thirds of the rows in every way, and measure on the others."""
+def _split(Y: Any, seed: int) -> tuple[Table, Table]:
     splitter = IterativeStratifiedShuffleSplit(1, test_size=1 / 3, random_state=seed)
-    train, test = next(splitter.split(np.arange(X.shape[0]), Y))
-    plain = MaxMarginClassifier(scaling="unit" if sp.issparse(X) else "standard")
-    models: dict[str, Any] = {"none": plain}
-    for objective in ("micro_f1", "macro_f1"):
-        for way, how in _WAYS.items():
-            models[f"{objective}, {way}"] = TunedThresholdClassifier(
-                plain, objective, random_state=seed, **how
-            )
-    return {title: _measured(model, X, Y, train, test) for title, model in models.items()}
+    return next(splitter.split(np.arange(Y.shape[0]), Y))
 
 
-def _measured(model: Any, X: Any, Y: Any, train: Any, test: Any) -> dict[str, float]:
-    started = time.process_time()
-    model.fit(X[train], Y[train])
-    seconds = time.process_time() - started
-    predicted, truth = sp.csr_array(model.predict(X[test])), Y[test]
+def _plain(X: Any) -> MaxMarginClassifier:
+    return MaxMarginClassifier(scaling="unit" if sp.issparse(X) else "standard")
+
+
+def _tuned(X: Any, Y: Any, train: Table, test: Table, seed: int) -> dict[str, dict[str, float]]:
+    """Fit on two thirds of the rows in every way, and measure on the others."""
+    models: dict[str, Any] = {"none": _plain(X)}
+    for objective, (way, how) in product(("micro_f1", "macro_f1"), _WAYS.items()):
+        models[f"{objective}, {way}"] = TunedThresholdClassifier(
+            _plain(X), objective, random_state=seed, **how
+        )
+    found = {}
+    for title, model in models.items():
+        started = time.process_time()
+        model.fit(X[train], Y[train])
+        seconds = time.process_time() - started
+        found[title] = _measured(Y[test], sp.csr_array(model.predict(X[test]))) | {"seconds": seconds}
+    return found
+
+
+def _measured(truth: Any, predicted: Any) -> dict[str, float]:
     return {
         "micro_f1": float(metrics.f1_score(truth, predicted)),
         "macro_f1": float(metrics.f1_score(truth, predicted, average="macro")),
         "hamming_loss": float(metrics.hamming_loss(truth, predicted)),
-        "labels": predicted.sum() / max(1, truth.sum()),
-        "seconds": seconds,
+        "labels": float(predicted.sum() / max(1, truth.sum())),
     }
+
+
+def _floors(X: Any, Y: Any, train: Table, test: Table, seed: int) -> dict[str, dict[str, float]]:
+    """Choose thresholds for macro-F1 on scores of left-out training rows, and measure on the others."""
+    model, scores = _plain(X), np.empty((len(train), Y.shape[1]))
+    for kept, held in IterativeStratifiedKFold(5, shuffle=True, random_state=seed).split(train, Y[train]):
+        fitted = model.fit(X[train[kept]], Y[train[kept]])
+        scores[held] = fitted.decision_function(X[train[held]])
+    labels, truth = Y[train].toarray(), Y[test].toarray()
+    new = model.fit(X[train], Y[train]).decision_function(X[test])
+    ways = {
+        "own": _best(labels, scores),
+        "floor": choose_thresholds(labels, scores, "macro_f1", pooling="auto").thresholds,
+        "SCutFBR.1": _scut_fbr(labels, scores, _chosen_fbr(labels, scores)),
+        "best on the test rows": _best(truth, new),
+    }
+    return {way: _measured(truth, (new > thresholds).astype(int)) for way, thresholds in ways.items()}
+
+
+def _best(labels: Table, scores: Table) -> Table:
+    return choose_thresholds(labels, scores, "macro_f1").thresholds
+
+
+def _f1(labels: Table, predicted: Table) -> Table:
+    """Give the F1 score of every label, 0 where it is neither there nor predicted."""
+    total = labels.sum(axis=0) + predicted.sum(axis=0)
+    return np.asarray(2.0 * (labels * predicted).sum(axis=0) / np.maximum(total, 1))
+
+
+def _folds(n_rows: int, count: int, seed: int) -> list[tuple[Table, Table]]:
+    parts = np.array_split(np.random.default_rng(seed).permutation(n_rows), count)
+    return [(np.setdiff1d(np.arange(n_rows), part), part) for part in parts]
+
+
+def _scut_fbr(labels: Table, scores: Table, fbr: float) -> Table:
+    found = []
+    for rest, fold in _folds(len(labels), 5, 0):
+        thresholds = _best(labels[rest], scores[rest])
+        is_low = _f1(labels[fold], scores[fold] > thresholds) < fbr
+        found.append(np.where(is_low, scores[fold].max(axis=0), thresholds))
+    return np.asarray(np.mean(found, axis=0))
+
+
+def _chosen_fbr(labels: Table, scores: Table) -> float:
+    values = np.zeros(len(_FBR))
+    for rest, fold in _folds(len(labels), 4, 1):
+        for place, fbr in enumerate(_FBR):
+            thresholds = _scut_fbr(labels[rest], scores[rest], fbr)
+            values[place] += _f1(labels[fold], scores[fold] > thresholds).mean()
+    return float(_FBR[values.argmax()])
 
 
 def _summary(runs: list[dict[str, dict[str, float]]]) -> dict[str, dict[str, float]]:
     """Give means over seeds, and the standard error of the difference from one fifth."""
     found = {}
     for title in runs[0]:
-        line = {what: float(np.mean([run[title][what] for run in runs])) for what in _MEASURES}
+        line = {what: float(np.mean([run[title][what] for run in runs])) for what in runs[0][title]}
         objective = title.split(",")[0]
         if title.endswith("folds") and len(runs) > 1:
             gains = [run[title][objective] - run[f"{objective}, a fifth"][objective] for run in runs]
             line |= {
                 "gain": float(np.mean(gains)),
-                "error": float(np.std(gains, ddof=1) / np.sqrt(len(gains))),
+                "error": float(standard_error(gains)),
             }
         found[title] = line
     return found

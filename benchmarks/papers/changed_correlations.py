@@ -26,8 +26,6 @@ drawn, but by ``e^4`` times the least weight at most.  Independent classifiers a
 in the same way.  Text is classified with a linear kernel.  Test sets are as given; the
 first RCV1 subset, which has none, is split into random halves (in file order they differ
 a lot in how often labels are there).
-
-Example: ``python -m benchmarks.papers.changed_correlations``.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ from sklearn.metrics.pairwise import linear_kernel
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import normalize
 
-from benchmarks.frame import RESULTS, flag, read_options
+from benchmarks.frame import RESULTS, flag, read_options, standard_error
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.distances import median_distance
 from benchmarks.problems import DEFAULT_DATA, read_parts
@@ -231,11 +229,10 @@ def table(runs: list[dict[str, Any]]) -> str:
             continue
         losses = np.array([[draw[kind]["hamming"] for kind in ("M3L", "independent")] for draw in draws])
         gains = losses[:, 1] - losses[:, 0]
-        error = gains.std(ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else np.nan
         paper = "{:.2f} and {:.2f}".format(*_PAPER[name])
         lines.append(
             f"{name + ', ' + rule:22s}{losses[:, 0].mean():12.2f}{losses[:, 1].mean():14.2f}"
-            f"{gains.mean():10.3f} ± {error:5.3f}{paper:>24s}"
+            f"{gains.mean():10.3f} ± {standard_error(gains):5.3f}{paper:>24s}"
         )
     return "\n".join(lines)
 

@@ -8,8 +8,6 @@ these C, and nothing where the chosen C is so small that all images get the same
 C and the width of the RBF kernel are chosen for independent classifiers, r = 0, on the
 training classes alone (each quarter of them left out in turn, three splits), so that
 no other r has the advantage.
-
-Example: ``python -m benchmarks.papers.classifier_correlation``.
 """
 
 from __future__ import annotations

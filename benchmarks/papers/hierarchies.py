@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import RESULTS, flag, read_options, several
+from benchmarks.frame import RESULTS, flag, mean_and_error, read_options, several
 from benchmarks.needed_data import needs_data
 from benchmarks.papers.class_problems import PROBLEMS, ClassProblem, read_problem
 from benchmarks.recorded_runs import RecordedRuns
@@ -182,8 +182,7 @@ def _difference(own: dict[str, Any], flat: dict[str, Any], rows: int, method: st
     for name in ("accuracy", "taxonomic loss", "parent accuracy", "log loss"):
         factor = 100.0 if name in _PERCENT else 1.0
         gaps = factor * np.array([run[name] - flat[split][name] for split, run in own.items()])
-        error = gaps.std(ddof=1) / np.sqrt(len(gaps))
-        parts.append(f"{_COLUMNS[name]} {gaps.mean():+.3f} ± {error:.3f}")
+        parts.append(f"{_COLUMNS[name]} {mean_and_error(gaps, 3, '+')}")
     return f"{rows:6d} {method} - F1: " + ", ".join(parts)
 
 

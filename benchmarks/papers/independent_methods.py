@@ -6,8 +6,6 @@ rows, around their means.  The rows are those that ``benchmarks.papers.changed_c
 ``benchmarks.papers.zero_shot_awa`` draw; penalties and kernel widths are chosen as those choose them for
 independent support vector machines.  BoostTexter and ranking by perceptrons (Crammer and Singer 2003) are
 not here: no kept library has them.
-
-Example: ``python -m benchmarks.papers.independent_methods``.
 """
 
 from __future__ import annotations

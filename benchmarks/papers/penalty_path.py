@@ -4,8 +4,6 @@ bibtex, 20 % of the training entries observed, the same ones as in ``benchmarks.
 squared loss, rank 40 % of the labels.  Every penalty is fitted to all training rows and tested, so that the
 whole path can be seen: no figure here was chosen.  "unit" has rows of length 1, as the tables do; "as given"
 has the words as the set has them, 0 and 1.
-
-Example: ``python -m benchmarks.papers.penalty_path``.
 """
 
 from __future__ import annotations

@@ -20,8 +20,6 @@ Methods:
   chosen on 2,000 of them;
 - posterior: ``ZeroShotClassifier``, expected attributes under the posterior over the
   ten signatures, with the scores of each of three kinds of attribute classifiers.
-
-Example: ``python -m benchmarks.papers.zero_shot_awa``.
 """
 
 from __future__ import annotations

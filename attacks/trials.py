@@ -1,0 +1,58 @@
+"""Trials by number in a process of their own, which is begun again after the one that ended it."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from multiprocessing.connection import Connection
+from typing import Any
+
+Trial = Callable[[int], Any]
+
+
+class Ended(str):
+    """How a trial ended the process, or that there was no answer."""
+
+    __slots__ = ()
+
+
+def _work(begin: Callable[[], AbstractContextManager[Trial]], seeds: range, reports: Connection) -> None:
+    with begin() as trial:
+        reports.send(None)  # ready
+        for seed in seeds:
+            reports.send(trial(seed))
+
+
+def trials(
+    begin: Callable[[], AbstractContextManager[Trial]], seeds: range, patience: float
+) -> Iterator[tuple[int, Any]]:
+    """Give every seed with what its trial says, or how it ended the process.
+
+    begin: gives the trial, in the process that is to run it.
+    patience: seconds for a trial.
+    """
+    start, context = seeds.start, multiprocessing.get_context("spawn")
+    while start < seeds.stop:
+        reports, theirs = context.Pipe(duplex=False)
+        process = context.Process(target=_work, args=(begin, range(start, seeds.stop), theirs))
+        process.start()
+        theirs.close()
+        ended = None
+        try:
+            reports.recv()
+            while start < seeds.stop:
+                if not reports.poll(patience):
+                    ended = Ended("no answer")
+                    break
+                said = reports.recv()
+                yield start, said
+                start += 1
+        except EOFError:
+            process.join()
+            ended = Ended(f"the process died with code {process.exitcode}")
+        process.kill()
+        process.join()
+        if ended is not None:
+            yield start, ended
+            start += 1
