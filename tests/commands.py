@@ -10,7 +10,7 @@ import numpy as np
 from click.testing import CliRunner
 
 import labelweave
-from labelweave.app.cli import main
+from labelweave.app.cli.program import main
 from labelweave.datasets import LabeledData, write_mulan, write_svmlight, write_xmc
 from labelweave.labels import LabelMatrix
 

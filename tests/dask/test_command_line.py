@@ -10,8 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import labelweave as lw
-from labelweave.app.cli import main
-from labelweave.app.cli.program import _one_line_warnings
+from labelweave.app.cli.program import _one_line_warnings, main
 from labelweave.dask.files import files_of, parts_of
 from labelweave.dask.waiting import warn_of_silence
 from labelweave.datasets import TableVectorizer, make_text_like, write_xmc

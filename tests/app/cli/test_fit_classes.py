@@ -142,7 +142,7 @@ def test_single_labels_are_hinted_at(fit_things):
         ("ab", ["--many-labels"], False),
         ("ab", ["--label-separator", ","], False),
         ("ab", ["--empty-labels", "unknown"], False),
-        ("ab", ["--threshold", "f1"], False),
+        ("ab", ["--tune-threshold", "micro_f1"], False),
         (["a", ""], [], False),
         (["a", "?"], [], False),
         (["a;b", "b;c", "a;c", "b"], [], False),

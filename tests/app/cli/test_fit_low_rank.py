@@ -25,12 +25,12 @@ def test_the_summary(run, matrix_files):
     assert fit.endswith(f" s, objective {model.objective_:.6g}, converged")
     assert f"gap       {model.duality_gap_:.2e} at most, to factors of any rank" in lines
     assert "threshold 0.5" in lines
-    ridge = run(f"fit d.txt {LOW_RANK} --penalty ridge --threshold macro_f1").err
+    ridge = run(f"fit d.txt {LOW_RANK} --penalty ridge --tune-threshold macro_f1").err
     assert "rank      5 (asked for 100; no product of factors has more)" in ridge
     assert " at most, to factors of this rank" in ridge
     logistic = run(f"fit d.txt {LOW_RANK} --penalty ridge --loss logistic").err
     assert "gap       no bound with the penalty ridge" in logistic
-    assert "threshold one a label, from " in ridge
+    assert "a threshold a label, from " in ridge
 
 
 def test_what_was_learned_is_said(run, matrix_files):

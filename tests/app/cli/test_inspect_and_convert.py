@@ -95,7 +95,7 @@ def test_converting_keeps_names_that_are_read(run, matrix_files, tmp_path):
 
 def test_thresholds_by_label(run, matrix_files):
     fitted = run(
-        "fit", matrix_files["mulan"], "--model", "max-margin", "--threshold", "macro_f1", "--out", "m.lw"
+        "fit", matrix_files["mulan"], "--model", "max-margin", "--tune-threshold", "macro_f1", "--out", "m.lw"
     )
     model = labelweave.load("m.lw")
     limits = model.thresholds_ - model.thresholds_.min()  # of scores as predict prints them

@@ -31,7 +31,7 @@ import sys, types
 package = types.ModuleType("labelweave")
 package.__path__ = [{folder!r}]
 sys.modules["labelweave"] = package
-from labelweave.app.cli import main
+from labelweave.app.cli.program import main
 try:
     main({words!r})
 except SystemExit:
@@ -42,7 +42,7 @@ MARKING = ("ParameterError", "ParameterMessage", "warn_of_end", "warn_of_time", 
 
 KILLED = """
 import os, signal
-from labelweave.app.cli import main
+from labelweave.app.cli.program import main
 from labelweave.estimators import journal
 journal._SECONDS = 0.0
 write, calls = journal.Journal.write, []

@@ -18,7 +18,7 @@ from labelweave.app.cli.messages import print_json, size_of
 from labelweave.datasets.table_files import raw_tables
 from labelweave.estimators import progress_lines
 
-PYTHON = [sys.executable, "-c", "from labelweave.app.cli import main; main()"]
+PYTHON = [sys.executable, "-c", "from labelweave.app.cli.program import main; main()"]
 INTERRUPTED = """
 import os, signal
 from labelweave.estimators import progress_lines

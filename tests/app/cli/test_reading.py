@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 import labelweave
-from labelweave.app.cli import main
 from labelweave.app.cli.messages import in_flags
+from labelweave.app.cli.program import main
 from labelweave.app.cli.standard_input import _suffix
 from labelweave.datasets import read_any
 from labelweave.decisions.layers import innermost
@@ -237,7 +237,7 @@ def test_names_make_no_lines_of_their_own(run, tmp_path):
     names = ["a\nlabelweave: forged", "b\tc"]
     rows = [{"text": f"word{k % 2} more", "tags": [names[k % 2]]} for k in range(12)]
     (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
-    words = ("--text", "text", "--labels", "tags", "--many-labels", "--threshold", "macro_f1")
+    words = ("--text", "text", "--labels", "tags", "--many-labels", "--tune-threshold", "macro_f1")
     said = run("fit t.jsonl", *words, "--model", "max-margin", "--out", "m.lw").err
     shown = [said, run("inspect m.lw").out, run("inspect m.lw --thresholds").out]
     run("fit t.jsonl", *words[:-2], "--model", "label-graph", "--graph", "full", "--out", "g.lw")

@@ -10,12 +10,20 @@ packages.  The test packages had no part in that.
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 import click
 import numpy as np
 
-from labelweave import AutoLabelClassifier, LabelCovariance, LabelMatrix, MaxMarginClassifier, Taxonomy
+from labelweave import (
+    AutoLabelClassifier,
+    LabelCovariance,
+    LabelMatrix,
+    MaxMarginClassifier,
+    Taxonomy,
+    TunedThresholdClassifier,
+)
 from labelweave.app.cli.fit_words import show_progress
 from labelweave.app.cli.flags import DataFlags
 from labelweave.app.cli.messages import console, metric_table
@@ -54,11 +62,12 @@ def run(flags: DataFlags) -> None:
     )
     make: Any = MaxMarginClassifier
     related = LabelCovariance.from_taxonomy(taxonomy, bunch.label_names).shrink(0.5)
-    settings = {"threshold": "f1", "tol": _TOL, "n_jobs": jobs}
+    settings = {"tol": _TOL, "n_jobs": jobs}
+    tuned = partial(TunedThresholdClassifier, scope="global")
     models = {
         "one call": AutoLabelClassifier(time_budget=_SECONDS, n_jobs=jobs),
-        "taxonomy": make(C=0.5, label_covariance=related, **settings),
-        "independent": make(C=1.0, **settings),
+        "taxonomy": tuned(make(C=0.5, label_covariance=related, **settings)),
+        "independent": tuned(make(C=1.0, **settings)),
     }
     for name, model in models.items():
         started = time.perf_counter()
@@ -82,7 +91,8 @@ def _words(model: Any) -> str:
         expected = f"{model.left_out_value_:.4f} +- {model.left_out_error_:.4f}"
         names = ", ".join(one["name"] for one in model.members_ if one["weight"])
         return f"{names}; micro-F1 to expect {expected}"
-    return f"C={model.C:<4g} {model.n_iter_:3d} rounds, duality gap {model.duality_gap_:.1e}"
+    inner = model.estimator_
+    return f"C={inner.C:<4g} {inner.n_iter_:3d} rounds, duality gap {inner.duality_gap_:.1e}"
 
 
 def _chosen(X: Any, Y: Any, most: int | None, bunch: Any) -> tuple[Any, LabelMatrix]:
@@ -100,7 +110,7 @@ def _frequency_scores(Y: LabelMatrix) -> Array:
     return frequencies - between
 
 
-def _print_proposals(model: MaxMarginClassifier, bunch: Any) -> None:
+def _print_proposals(model: TunedThresholdClassifier, bunch: Any) -> None:
     names = bunch.names_untagged
     places = np.searchsorted(names.astype(str), _PACKAGES)
     labels, scores = model.predict_top(bunch.X_untagged[places])

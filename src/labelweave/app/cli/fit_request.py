@@ -26,7 +26,6 @@ _OWNERS = {  # flags of structures, and which parameter a model must have for th
     _TEXTS: "label_mean",
 }
 _LEARNS, _OF_GRAPH = {"hyperparameters": ("learn",)}, {"graph": ("learn",)}
-_THRESHOLDS = tuple(word for word in model_table().flags["threshold"]["max-margin"].words if word != "auto")
 _NEEDS: dict[str, Mapping[str, tuple[str, ...]]] = {  # flags that say nothing unless another is so
     "gamma": {"kernel": ("rbf", "polynomial", "laplacian")},
     "degree": {"kernel": ("polynomial",)},
@@ -34,7 +33,7 @@ _NEEDS: dict[str, Mapping[str, tuple[str, ...]]] = {  # flags that say nothing u
     **dict.fromkeys(("cv", "learning_rows", "learning_blocks", "max_learning_iter"), _LEARNS),
     **dict.fromkeys(("cliques_per_round", "max_rounds", "graph_tol", "clique_size", "early_stopping",
                      "refit"), _OF_GRAPH),
-    "validation_fraction": {"threshold": _THRESHOLDS, **_OF_GRAPH},
+    "validation_fraction": _OF_GRAPH,
 }  # fmt: skip
 _OF_KERNEL_MATRICES = ("max-margin", "low-rank")  # models whose kernel_rank stands for one
 _LISTED = {"rank": "ranks", "regularization": "regularizations"}
@@ -56,8 +55,6 @@ _EXCLUSIONS: tuple[Exclusion, ...] = (
     ((_TEXTS,), _CHOICES, "{} goes with one --rank and --regularization, not with a choice of several."),
     *(((one,), (several,), "{} and {} name the same thing; give one of them.")
       for one, several in _LISTED.items()),
-    (("checkpoint",), DECIDING, "{} keeps one fit, but {} fits several times; leave one of them out, or give "
-     "the fitted model to labelweave decide."),
     (("intercept_scaling",), ("no_intercept",), "{} has no intercept to scale, which {} rules out."),
     (("threshold",), DECIDING, "{} and {} both set thresholds; give one of them."),
 )  # fmt: skip

@@ -86,10 +86,10 @@ def prepared(request: FitRequest) -> Prepared:
     hint_at_classes(targets, request)
     if (doubts := rows.Y.doubts) is not None:
         hint(f"{doubts.nnz} entries of the label columns are neither 0 nor 1, and taken as probabilities.")
-    if targets.are_classes and "tune_threshold" in request.decisions:
+    if targets.are_classes and len(targets.names) > 2 and "tune_threshold" in request.decisions:
         raise click.UsageError(
-            "--tune-threshold is for many labels a row, but rows have one class here; leave it out, or give "
-            "--many-labels."
+            "--tune-threshold is for many labels a row, but rows have one of several classes here; leave it "
+            "out, or give --many-labels."
         )
     model = model_of_targets(request, targets, columns)
     if request.why_this_model is not None:
