@@ -86,7 +86,7 @@ def test_pyarrow_and_the_careful_reader_give_the_same(tmp_path, text, block_byte
 def test_what_is_missing_without_pyarrow_is_said(tmp_path, monkeypatch):
     (tmp_path / "t.csv").write_text("f,y\n1,a\n2,b\n")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"need pandas and pyarrow: install labelweave\[table\]"):
+    with pytest.raises(ImportError, match=r"need pandas and pyarrow: install labelweave\[app\]"):
         read_table(tmp_path / "t.csv", labels="y", numeric="f")
 
 

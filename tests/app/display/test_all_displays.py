@@ -88,7 +88,7 @@ def test_what_is_missing_is_said(name, monkeypatch):
     with pytest.raises(ValueError, match="ax is 5; give matplotlib's axes"):
         drawn(name, ax=5)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"install labelweave\[plot\]"):
+    with pytest.raises(ImportError, match=r"install labelweave\[app\]"):
         drawn(name)
 
 

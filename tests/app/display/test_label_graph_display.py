@@ -166,5 +166,5 @@ def test_nonsense(monkeypatch):
         return original(name, *arguments)
 
     monkeypatch.setattr(builtins, "__import__", without_networkx)
-    with pytest.raises(ImportError, match=r"need networkx: install labelweave\[graph\]"):
+    with pytest.raises(ImportError, match=r"need networkx: install labelweave\[app\]"):
         LabelGraphDisplay.from_graph(graph)

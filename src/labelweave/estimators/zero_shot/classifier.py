@@ -194,6 +194,8 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
     _form: TargetForm
     scorer_: SignatureScorer
 
+    __getattr__ = attribute_of_scorer
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit"]), None],
         "signatures": "no_validation",  # type: ignore[dict-item]
