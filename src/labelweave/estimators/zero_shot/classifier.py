@@ -31,7 +31,7 @@ from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.max_margin.classifier import MaxMarginClassifier
 from labelweave.estimators.parameters import Parameters, keep_parameters
 from labelweave.estimators.progress import FitArguments, FitProgress, meta_fit_method
-from labelweave.estimators.scorers import Scorer
+from labelweave.estimators.scorers import Scorer, attribute_of_scorer
 from labelweave.estimators.stored_form import FORM
 from labelweave.estimators.targets import TargetForm, has_many_labels, node_name, read_targets
 from labelweave.estimators.zero_shot.held_out_classes import (
