@@ -45,9 +45,7 @@ import dask
 import labelweave.dask.data
 from attacks import small_fits
 from dask import array as da
-from labelweave import AutoLabelClassifier as LocalAutoLabelClassifier
-from labelweave import LabelTreeClassifier as LocalLabelTreeClassifier
-from labelweave.dask import (
+from labelweave import (
     AutoLabelClassifier,
     CalibratedLabelClassifier,
     KernelLogisticClassifier,
@@ -168,7 +166,7 @@ def attack(machines: Machines, data: Any, expected: Expected, *, kind: str, rand
     thread, begun = threading.Thread(target=kill), time.monotonic()
     thread.start()
     try:
-        with Client(machines.address, set_as_default=False) as client:
+        with Client(machines.address) as client:
             model = expected.fit(client, X, Y)
             taken = time.monotonic() - begun
     except Exception as error:
@@ -186,12 +184,12 @@ def quarters(table: Any) -> Any:
 def fit(client: Client, X: Any, Y: Any, make: Any = MaxMarginClassifier, **parameters: Any) -> Any:
     """Fit on the cluster, in four partitions; max-margin models by default."""
     own = {"C": _C, "tol": _TOL} if make is MaxMarginClassifier else {}
-    return make(client, **own, **parameters).fit(quarters(X), quarters(Y))
+    return make(**own, **parameters).fit(quarters(X), quarters(Y))
 
 
 def fit_calibrated(client: Client, X: Any, Y: Any) -> CalibratedLabelClassifier:
     """Fit two halves of the rows and all of them, in four partitions, and calibrate."""
-    inner = MaxMarginClassifier(client, C=_C, tol=_TOL)
+    inner = MaxMarginClassifier(C=_C, tol=_TOL)
     return CalibratedLabelClassifier(inner, "sigmoid", cv=2).fit(quarters(X), quarters(Y))
 
 
@@ -204,7 +202,7 @@ def texts(X: Any) -> pd.DataFrame:
 
 
 def fit_texts(client: Client, X: Any, Y: Any) -> TableModel:
-    model = TableModel(MaxMarginClassifier(client, C=_C, tol=_TOL), text="text")
+    model = TableModel(MaxMarginClassifier(C=_C, tol=_TOL), text="text")
     return model.fit(dd.from_pandas(texts(X), npartitions=4), quarters(Y))
 
 
@@ -223,8 +221,8 @@ _FITS: dict[str, Any] = {
 
 
 _AS_IN_MEMORY: dict[str, Any] = {
-    "label-tree": LocalLabelTreeClassifier(**_TREE),
-    "auto": LocalAutoLabelClassifier(**_MEMBERS),
+    "label-tree": LabelTreeClassifier(**_TREE),
+    "auto": AutoLabelClassifier(**_MEMBERS),
 }
 
 
@@ -243,7 +241,7 @@ def attack_client(machines: Machines, data: Any, expected: Expected, *, random: 
         process.wait()
         n_kept = len(list(place.glob("*"))) if place.exists() else 0
         try:
-            with Client(machines.address, set_as_default=False) as client:
+            with Client(machines.address) as client:
                 model = fit(client, X, Y, checkpoint=place)
         except Exception as error:
             return Outcome(1, time.monotonic() - begun, f"{type(error).__name__}: {error}")
@@ -264,12 +262,12 @@ def attack_memory() -> Outcome:
     said, wrong = "it ended", None
     with (
         LocalCluster(silence_logs=logging.CRITICAL, memory_limit="600MB", **parts) as cluster,
-        Client(cluster, set_as_default=False) as client,
+        Client(cluster),
         warnings.catch_warnings(),
     ):
         warnings.filterwarnings("error", "No task of the fit has ended")  # said while it waits for workers
         try:
-            MaxMarginClassifier(client, C=1e-3, tol=0.5, max_iter=5).fit(rows, labels)
+            MaxMarginClassifier(C=1e-3, tol=0.5, max_iter=5).fit(rows, labels)
         except (RuntimeError, UserWarning) as error:
             said = str(error)
             is_sentence = said.count(". ") == 0 and ("memory" in said or "worker" in said)
@@ -284,15 +282,13 @@ def compare(model: Any, expected: Expected, X: Any) -> str | None:
     """Say what is wrong with a model, if anything."""
     if _bits(model, X) != expected.bits:
         return "gave other bits"
-    if expected.in_memory is None or np.array_equal(
-        model.to_local().decision_function(X), expected.in_memory
-    ):
+    if expected.in_memory is None or np.array_equal(model.decision_function(X), expected.in_memory):
         return None
     return "gave other bits than in memory"
 
 
 def _bits(model: Any, X: Any) -> str:
-    return small_fits.mark(model.to_local(), texts(X) if isinstance(model, TableModel) else X)
+    return small_fits.mark(model, texts(X) if isinstance(model, TableModel) else X)
 
 
 def run(n_runs: int, n_others: int, seed: int = 0, model: str = "max-margin") -> list[Outcome]:
@@ -322,7 +318,7 @@ def run(n_runs: int, n_others: int, seed: int = 0, model: str = "max-margin") ->
 
 
 def _whole(machines: Machines) -> Client:
-    client = Client(machines.address, set_as_default=False)
+    client = Client(machines.address)
     client.wait_for_workers(_N_WORKERS, timeout=_WORKERS_WITHIN)
     return client
 
@@ -350,7 +346,7 @@ def main() -> int:
     labelweave.dask.data._FEWEST_VISITS = 8  # a task takes longer to be sent than to be done
     if given.client:
         address, place = given.client
-        with Client(address, set_as_default=False) as client:
+        with Client(address) as client:
             fit(client, *make_table(), checkpoint=place)
         return 0
     outcomes = run(given.runs, given.others, given.seed, given.model)

@@ -24,11 +24,11 @@ import scipy.sparse as sp
 from distributed import get_task_stream
 
 import dask
+import labelweave as lw
 from benchmarks.clusters import workers
 from benchmarks.frame import flag, read_options, write_json
 from benchmarks.machine import describe_machine, in_own_process, peak_memory_bytes
 from labelweave import AutoLabelClassifier, datasets
-from labelweave import dask as lwd
 from labelweave.dask.automatic import _MembersOnWorkers
 
 _PARTS = 20
@@ -86,8 +86,8 @@ def fit_on_cluster(folder: Path, given: dict[str, Any], limit: float, trees: int
             for read in (read_rows, read_labels)
         )
         with get_task_stream(client) as stream:
-            model = lwd.AutoLabelClassifier(client, **given, verbose=1).fit(X, Y)
-        found = told(model.to_local(), folder, begun)
+            model = lw.AutoLabelClassifier(**given, verbose=1).fit(X, Y)
+        found = told(model, folder, begun)
         spans = [span for task in stream.data for span in task["startstops"] if span["action"] == "compute"]
         seconds = [span["stop"] - span["start"] for span in spans]
         found |= {"tasks": len(seconds), "task_seconds": sum(seconds), "longest_task": max(seconds)}

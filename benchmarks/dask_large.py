@@ -28,7 +28,7 @@ import dask
 from benchmarks.clusters import Watched, workers
 from benchmarks.frame import flag, read_options, save
 from benchmarks.machine import in_own_process
-from labelweave.dask import KernelLogisticClassifier, LowRankClassifier
+from labelweave import KernelLogisticClassifier, LowRankClassifier
 from labelweave.labels import LabelMatrix
 
 _N_PARTS, _N_TEST = 16, 5_000
@@ -59,24 +59,23 @@ def _measured(client: Client, folder: Path, given: argparse.Namespace) -> dict[s
     load = dask.delayed(_read, pure=False)
     pairs = [load(folder, number) for number in range(_N_PARTS)]
     if given.problem == "logistic":
-        made: Any = KernelLogisticClassifier(client, kernel_rank=given.kernel_rank, hyperparameters="fixed")
+        made: Any = KernelLogisticClassifier(kernel_rank=given.kernel_rank, hyperparameters="fixed")
     else:
-        made = LowRankClassifier(client, 250, max_iter=5, tol=0.0, precision="float32", n_jobs=2)
+        made = LowRankClassifier(250, max_iter=5, tol=0.0, precision="float32", n_jobs=2)
     pids, begin = [os.getpid(), *client.run(os.getpid).values()], time.perf_counter()
     with Watched(pids) as watched, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a number of rounds is asked for, not convergence
         model = made.fit([pair[0] for pair in pairs], [pair[1] for pair in pairs])
     seconds = time.perf_counter() - begin
     X, y = _read(folder, _N_PARTS)
-    local = model.to_local()
     if given.problem == "logistic":
-        score = float(np.mean(local.predict(X) == y))
+        score = float(np.mean(model.predict(X) == y))
     else:
-        best, truth = local.predict_top(X, 1)[0][:, 0], y.positives
+        best, truth = model.predict_top(X, 1)[0][:, 0], y.positives
         score = float(truth[np.arange(len(best)), best].mean())
     return {
         "problem": given.problem,
-        "rows": int(model._n_rows),
+        "rows": sum(_read(folder, number)[0].shape[0] for number in range(_N_PARTS)),
         "seconds": seconds,
         "rounds": int(model.n_iter_),
         "duality_gap": float(model.duality_gap_),

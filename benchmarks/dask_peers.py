@@ -28,7 +28,7 @@ from benchmarks.frame import read_options
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import load_problem
 from dask import array as da
-from labelweave.dask import MaxMarginClassifier
+from labelweave import MaxMarginClassifier
 from labelweave.metrics import f1_score, precision_at_k
 
 _C, _TRAINED = 1.0, 0.8
@@ -49,7 +49,7 @@ def fits_of(client: Client, X: Any, Y: Any) -> dict[str, Callable[[], Callable[[
     dense = Y.toarray() if hasattr(Y, "toarray") else Y
 
     def ours() -> Callable[[Any], Any]:
-        return MaxMarginClassifier(client, C=_C).fit(rows, labels).to_local().decision_function
+        return MaxMarginClassifier(C=_C).fit(rows, labels).decision_function
 
     def one_vs_rest() -> Callable[[Any], Any]:
         inner = LinearSVC(C=2 * _C, loss="hinge", tol=1e-3, max_iter=10_000, random_state=0)

@@ -23,9 +23,7 @@ from benchmarks.clusters import on_cluster, timed, workers
 from benchmarks.frame import flag, read_options, save
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA, load_problem
-from labelweave import CalibratedLabelClassifier as LocalCalibratedLabelClassifier
-from labelweave import MaxMarginClassifier as LocalMaxMarginClassifier
-from labelweave.dask import CalibratedLabelClassifier, MaxMarginClassifier
+from labelweave import CalibratedLabelClassifier, MaxMarginClassifier
 
 
 def compare(client: Client, name: str, given: argparse.Namespace) -> dict[str, Any]:
@@ -33,11 +31,11 @@ def compare(client: Client, name: str, given: argparse.Namespace) -> dict[str, A
     rows, labels = (on_cluster(client, table, given.partitions) for table in (X, Y))
 
     def local(n_jobs: int) -> Any:
-        model = LocalMaxMarginClassifier(solver="coordinate_ascent", tol=given.tol, n_jobs=n_jobs)
-        return (LocalCalibratedLabelClassifier(model) if given.calibrated else model).fit(X, Y)
+        model = MaxMarginClassifier(solver="coordinate_ascent", tol=given.tol, n_jobs=n_jobs)
+        return (CalibratedLabelClassifier(model) if given.calibrated else model).fit(X, Y)
 
     def shared() -> Any:
-        model = MaxMarginClassifier(client, tol=given.tol, memory_budget=given.memory_budget)
+        model = MaxMarginClassifier(tol=given.tol, memory_budget=given.memory_budget)
         return (CalibratedLabelClassifier(model) if given.calibrated else model).fit(rows, labels)
 
     fits = {"one thread": lambda: local(1), "two threads": lambda: local(2), "two workers": shared}

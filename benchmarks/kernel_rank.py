@@ -18,13 +18,13 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
+import labelweave as lw
 from benchmarks.clusters import on_cluster, timed, workers
 from benchmarks.frame import flag, read_options, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.needed_data import needs_data
 from benchmarks.problems import DEFAULT_DATA
 from labelweave import MaxMarginClassifier
-from labelweave import dask as lwd
 
 _PARTS = 8
 _SATIMAGE_ROWS = 4435
@@ -73,9 +73,9 @@ def on_workers(rows: tuple[Any, ...], ranks: list[int | None], budgets: list[flo
         classes = da.from_array(y, chunks=(features.chunks[0],))
         for budget in budgets:
             for rank in ranks:
-                model = lwd.MaxMarginClassifier(client, kernel="rbf", kernel_rank=rank, memory_budget=budget)
+                model = lw.MaxMarginClassifier(kernel="rbf", kernel_rank=rank, memory_budget=budget)
                 taken, own, fitted = timed(client, lambda model=model: model.fit(features, classes))
-                result = _result(fitted.to_local(), X_test, y_test)
+                result = _result(fitted, X_test, y_test)
                 found.append({"rank": rank, "budget": budget, "seconds": taken, "of_a_worker": own} | result)
                 print(found[-1], flush=True)
     return found

@@ -147,6 +147,7 @@ _MODULES = {
 _views = import_module("labelweave.foundation.views")
 _views.register("picture", lambda: __getattr__("display").LabelCovarianceDisplay.from_covariance)
 _views.register("facts", lambda: import_module("labelweave.app.facts").facts_html)
+_views.register("answer", lambda: __getattr__("dask").answer)
 
 
 def __getattr__(name: str) -> Any:

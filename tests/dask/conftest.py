@@ -5,9 +5,9 @@ distributed = pytest.importorskip("distributed")
 
 @pytest.fixture(scope="session")
 def client():
-    """A cluster of threads in this process."""
+    """A cluster of threads in this process, on which fits are that name no other."""
     parts = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": ":0"}
-    with distributed.Client(processes=False, set_as_default=False, **parts) as made:
+    with distributed.Client(processes=False, **parts) as made:
         yield made
 
 

@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 import dask
 import labelweave as lw
 import partitioned
-from labelweave.dask import AutoLabelClassifier, CalibratedLabelClassifier, MaxMarginClassifier
+from labelweave import AutoLabelClassifier, CalibratedLabelClassifier, MaxMarginClassifier
 from labelweave.dask.rows import size_in_bytes
 
 SIZES = (30, 0, 40, 20)
@@ -37,17 +37,16 @@ chunks = partial(partitioned.chunks, sizes=SIZES)
 
 
 def assert_same(found, own, X):
-    ours = found.to_local()
-    np.testing.assert_array_equal(ours.predict_proba(X), own.predict_proba(X))
-    assert ours.left_out_value_ == own.left_out_value_
-    assert [one["words"] for one in ours.members_] == [one["words"] for one in own.members_]
+    np.testing.assert_array_equal(found.predict_proba(X), own.predict_proba(X))
+    assert found.left_out_value_ == own.left_out_value_
+    assert [one["words"] for one in found.members_] == [one["words"] for one in own.members_]
 
 
 def test_the_bits_are_those_of_one_machine(client):
     X, Y, weights = table()
     Y[::5, 1] = np.nan
     given = {"members": ["linear", "rbf"], "random_state": 3}
-    model = AutoLabelClassifier(client, **given).fit(chunks(X), chunks(Y), chunks(weights))
+    model = AutoLabelClassifier(**given).fit(chunks(X), chunks(Y), chunks(weights))
     own = lw.AutoLabelClassifier(**given).fit(X, Y, weights)
     assert_same(model, own, X)
     lazy = model.predict_proba(chunks(X))
@@ -63,7 +62,7 @@ def test_every_member_and_estimators(client):
         "members": ["linear", "max-margin", "rbf", "forest", "rbf+forest", lw.MaxMarginClassifier()],
         "time_budget": 1,
     }
-    model = AutoLabelClassifier(client, **given).fit(chunks(X), chunks(Y))
+    model = AutoLabelClassifier(**given).fit(chunks(X), chunks(Y))
     assert_same(model, lw.AutoLabelClassifier(**given).fit(X, Y), X)
 
 
@@ -72,7 +71,7 @@ def test_classes_in_frames(client):
     X = pd.DataFrame(X, columns=[f"x{place}" for place in range(X.shape[1])])
     y = pd.Series(np.array(["a", "b", "c"])[Y[:, :2].sum(axis=1).astype(int)])
     parts = [dd.from_pandas(one, npartitions=3) for one in (X, y)]
-    model = AutoLabelClassifier(client, members=["linear"]).fit(*parts)
+    model = AutoLabelClassifier(members=["linear"]).fit(*parts)
     assert_same(model, lw.AutoLabelClassifier(members=["linear"]).fit(X, y), X)
     assert set(model.predict(parts[0]).compute()) <= {"a", "b", "c"}
     assert list(model.feature_names_in_) == list(X.columns)
@@ -83,26 +82,26 @@ def test_decisions_go_around_it(client):
     X[3, 2] = 0.0
     Y[::5, 1] = np.nan
     given = {"members": ["linear"], "random_state": 3}
-    model = CalibratedLabelClassifier(AutoLabelClassifier(client, **given), cv=2)
+    model = CalibratedLabelClassifier(AutoLabelClassifier(**given), cv=2)
     model.fit(chunks(X), chunks(Y), chunks(weights))
     own = lw.CalibratedLabelClassifier(lw.AutoLabelClassifier(**given), cv=2).fit(X, Y, weights)
-    np.testing.assert_allclose(model.to_local().predict_proba(X), own.predict_proba(X), rtol=1e-12)
+    np.testing.assert_allclose(model.predict_proba(X), own.predict_proba(X), rtol=1e-12)
 
 
 def test_what_makes_no_sense_is_refused(client, monkeypatch):
     X, Y, _ = table()
-    fit = AutoLabelClassifier(client, members=["linear"]).fit
+    fit = AutoLabelClassifier(members=["linear"]).fit
     with pytest.raises(ValueError, match="X has no rows in any"):
         fit(chunks(X[:0], sizes=(0,)), chunks(Y[:0], sizes=(0,)))
     with pytest.raises(ValueError, match="Y at row 77"):
         fit(chunks(X), chunks(np.where(np.arange(90)[:, None] == 77, 7, Y)))
     with pytest.raises(ValueError, match="not of partitions"):
-        fit(X, Y)
+        fit(chunks(X), Y)
     with pytest.warns(lw.UnobservedLabelWarning, match="Label 1"):
         fit(chunks(X), chunks(np.where(np.arange(4) == 1, np.nan, Y)))
     unsendable = LogisticRegression(C=threading.Lock())
     with pytest.raises(ValueError, match="member LogisticRegression cannot be sent to workers"):
-        AutoLabelClassifier(client, members=[unsendable]).fit(chunks(X), chunks(Y))
+        AutoLabelClassifier(members=[unsendable]).fit(chunks(X), chunks(Y))
     monkeypatch.setattr("labelweave.dask.automatic.megabytes_of_workers", lambda _: [0.01])
     with pytest.raises(ValueError, match=r"9 times that .* limited to 0 MB"):
         fit(chunks(X), chunks(Y))
@@ -122,7 +121,7 @@ def test_partitions_with_other_columns_are_refused(client):
     for X_parts, y_parts, name in ((renamed, labels, "X"), (parts, moved, "y"), (parts, named, "y")):
         given = [[dask.delayed(part) for part in kind] for kind in (X_parts, y_parts)]
         with pytest.raises(ValueError, match=f"A partition of {name} has other columns than the first"):
-            AutoLabelClassifier(client, members=["linear"]).fit(*given)
+            AutoLabelClassifier(members=["linear"]).fit(*given)
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
@@ -132,7 +131,7 @@ def test_frames_of_other_libraries_keep_their_names(client, library):
     frames = [polars.DataFrame(X, schema=list("abcdefgh")), polars.DataFrame(Y, schema=list("pqrs"))]
     frames = [frame if library == "polars" else frame.to_arrow() for frame in frames]
     rows, labels = ([dask.delayed(frame[a : a + 45]) for a in (0, 45)] for frame in frames)
-    model = AutoLabelClassifier(client, members=["linear"]).fit(rows, labels)
+    model = AutoLabelClassifier(members=["linear"]).fit(rows, labels)
     assert model.feature_names_in_.tolist() == list("abcdefgh")
     assert model.classes_.tolist() == list("pqrs")
     moved = [rows[0], dask.delayed(frames[0][45:].select(list("hgfedcba")))]
@@ -144,8 +143,8 @@ def test_targets_without_rows_are_refused(client):
     X, Y, _ = table()
     X[3, 2] = 0.0
     given = [[dask.delayed(part) for part in kind] for kind in ((X, X[:0]), (Y, Y[:30]))]
-    model = MaxMarginClassifier(client).fit(chunks(X), chunks(Y))
-    for fit in (model.fit, AutoLabelClassifier(client, members=["linear"]).fit, model.score):
+    model = MaxMarginClassifier().fit(chunks(X), chunks(Y))
+    for fit in (model.fit, AutoLabelClassifier(members=["linear"]).fit, model.score):
         with pytest.raises(ValueError, match="Partition 1: X has 0 rows but y has 30"):
             fit(*given)
 
@@ -154,8 +153,8 @@ def test_targets_without_rows_are_refused(client):
 def test_sparse_partitions_of_any_kind(client, kind):
     X, Y, _ = table()
     rows, labels = ([dask.delayed(part[a : a + 45]) for a in (0, 45)] for part in (sp.csr_array(X), Y))
-    model = AutoLabelClassifier(client, members=["linear"]).fit(list(map(dask.delayed(kind), rows)), labels)
-    assert_same(model, AutoLabelClassifier(client, members=["linear"]).fit(rows, labels), X)
+    model = AutoLabelClassifier(members=["linear"]).fit(list(map(dask.delayed(kind), rows)), labels)
+    assert_same(model, AutoLabelClassifier(members=["linear"]).fit(rows, labels), X)
     assert size_in_bytes(sp.coo_array(X)) >= X.size * 8
 
 
@@ -165,7 +164,7 @@ def test_dense_and_sparse_partitions_are_one_table(client):
     given = [
         [dask.delayed(part) for part in kind] for kind in ((X[:45], sp.csr_array(X[45:])), (Y[:45], Y[45:]))
     ]
-    model = AutoLabelClassifier(client, members=["linear"]).fit(*given)
+    model = AutoLabelClassifier(members=["linear"]).fit(*given)
     assert_same(model, lw.AutoLabelClassifier(members=["linear"]).fit(sp.csr_array(X), Y), X)
 
 
@@ -174,7 +173,8 @@ def test_killed_workers_change_nothing():
     given = {"members": ["forest", "linear", "rbf+forest"], "time_budget": 4}
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
-        Client(cluster, set_as_default=False) as client,
+        Client(cluster) as client,
+        client.as_current(),
     ):
         killed = []
 
@@ -187,7 +187,7 @@ def test_killed_workers_change_nothing():
         thread = threading.Thread(target=kill_some)
         thread.start()
         parts = [[dask.delayed(one[a : a + 100]) for a in range(0, 400, 100)] for one in (X, Y)]
-        model = AutoLabelClassifier(client, **given).fit(*parts)
+        model = AutoLabelClassifier(**given).fit(*parts)
         thread.join()
     assert killed
     assert_same(model, lw.AutoLabelClassifier(**given).fit(X, Y), X)

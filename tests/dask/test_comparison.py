@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-import labelweave as lw
-import labelweave.dask
 import partitioned
-from labelweave.dask import (
+from labelweave import (
     AutoLabelClassifier,
+    BinaryRelevance,
     ConformalLabelClassifier,
+    KernelLogisticClassifier,
     LowRankClassifier,
     MaxMarginClassifier,
     TunedThresholdClassifier,
@@ -45,25 +45,20 @@ def require_equal(found, expected):
 def test_labels_are_compared_as_in_memory(client, table, tuned):
     X, Y = table
     fitted = []
-    on_cluster = {C: MaxMarginClassifier(client, C=C, tol=1e-6) for C in (0.01, 1.0)}
-    local = {C: lw.MaxMarginClassifier(C=C, tol=1e-6) for C in (0.01, 1.0)}
+    models = {C: MaxMarginClassifier(C=C, tol=1e-6) for C in (0.01, 1.0)}
     if tuned:
-        on_cluster[1.0] = TunedThresholdClassifier(on_cluster[1.0])
-        local[1.0] = lw.TunedThresholdClassifier(local[1.0])
-    found = compare(
-        on_cluster, chunks(X), chunks(Y), 2, reference="1.0", on_fit=lambda *one: fitted.append(one)
-    )
-    require_equal(found, lw.compare(local, X, Y, 2, reference="1.0"))
+        models[1.0] = TunedThresholdClassifier(models[1.0])
+    found = compare(models, chunks(X), chunks(Y), 2, reference="1.0", on_fit=lambda *one: fitted.append(one))
+    require_equal(found, compare(models, X, Y, 2, reference="1.0"))
     assert fitted == [(name, fold) for name in ("0.01", "1.0") for fold in range(2)]
 
 
-@pytest.mark.parametrize("kind", ["MaxMarginClassifier", "KernelLogisticClassifier"])
+@pytest.mark.parametrize("kind", [MaxMarginClassifier, KernelLogisticClassifier])
 def test_classes_are_compared_as_in_memory(client, table, kind):
     X, _ = table
     y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
-    model = getattr(labelweave.dask, kind)(client, kernel="linear")
-    local = getattr(lw, kind)(kernel="linear")
-    require_equal(compare(model, chunks(X), chunks(y), KFold(2)), lw.compare(local, X, y, KFold(2)))
+    model = kind(kernel="linear")
+    require_equal(compare(model, chunks(X), chunks(y), KFold(2)), compare(model, X, y, KFold(2)))
 
 
 @pytest.mark.parametrize("of_classes", [False, True], ids=["labels", "classes"])
@@ -71,39 +66,33 @@ def test_the_one_call_is_compared_as_in_memory(client, table, of_classes):
     X, y = table
     if of_classes:
         y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
-    found, expected = (
-        {"one call": kind(*first, members=["linear"]), "margins": other(*first)}
-        for kind, other, first in (
-            (AutoLabelClassifier, MaxMarginClassifier, (client,)),
-            (lw.AutoLabelClassifier, lw.MaxMarginClassifier, ()),
-        )
-    )
-    require_equal(compare(found, chunks(X), chunks(y), 2), lw.compare(expected, X, y, 2))
+    models = {"one call": AutoLabelClassifier(members=["linear"]), "margins": MaxMarginClassifier()}
+    require_equal(compare(models, chunks(X), chunks(y), 2), compare(models, X, y, 2))
 
 
 def test_sets_of_classes_are_compared_as_in_memory(client, table):
     X = table[0]
     y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
     given = {"level": 0.3, "guarantee": "expectation"}
-    found = ConformalLabelClassifier(MaxMarginClassifier(client), **given)
-    expected = lw.compare(lw.ConformalLabelClassifier(lw.MaxMarginClassifier(), **given), X, y, KFold(2))
+    model = ConformalLabelClassifier(MaxMarginClassifier(), **given)
+    expected = compare(model, X, y, KFold(2))
     assert expected.metrics[:2] == ["coverage", "set_size"]
-    require_equal(compare(found, chunks(X), chunks(y), KFold(2)), expected)
-    model = found.fit(chunks(X), chunks(y))
-    assert model.score(chunks(X), chunks(y)) == pytest.approx(model.to_local().score(X, y))
+    require_equal(compare(model, chunks(X), chunks(y), KFold(2)), expected)
+    model.fit(chunks(X), chunks(y))
+    assert model.score(chunks(X), chunks(y)) == pytest.approx(model.score(X, y))
     unknown = np.where(np.arange(90) % 5 == 0, None, y)
-    assert model.score(chunks(X), chunks(unknown)) == pytest.approx(model.to_local().score(X, unknown))
+    assert model.score(chunks(X), chunks(unknown)) == pytest.approx(model.score(X, unknown))
 
 
 def test_what_makes_no_sense_is_refused(client, table):
     X, Y = map(chunks, table)
-    with pytest.raises(ValueError, match=r"for data in memory; give models of labelweave\.dask"):
-        compare(lw.MaxMarginClassifier(), X, Y)
+    with pytest.raises(ValueError, match="BinaryRelevance is fitted to data in memory"):
+        compare(BinaryRelevance(), X, Y)
     with pytest.raises(ValueError, match="checkpoint keeps one fit"):
-        compare(MaxMarginClassifier(client, checkpoint="somewhere"), X, Y)
+        compare(MaxMarginClassifier(checkpoint="somewhere"), X, Y)
     with pytest.raises(ValueError, match="reference is 'b'"):
-        compare({"a": LowRankClassifier(client)}, X, Y, reference="b")
+        compare({"a": LowRankClassifier()}, X, Y, reference="b")
     y = np.where(table[0][:, 0] > 0, "a", "b").astype(object)
     y[40] = None
     with pytest.raises(ValueError, match="A row of y has no class"):
-        compare(MaxMarginClassifier(client), X, chunks(y), 2)
+        compare(MaxMarginClassifier(), X, chunks(y), 2)

@@ -3,13 +3,12 @@
 from dataclasses import replace
 from functools import partial
 
-import distributed
 import numpy as np
 import pytest
 
 import labelweave as lw
 from drawn import draw_labels
-from labelweave.dask import MaxMarginClassifier
+from labelweave import MaxMarginClassifier
 from labelweave.dask import data as data_module
 from labelweave.dask.graphs import turns_of_round
 from labelweave.features import FeatureMatrix
@@ -49,7 +48,7 @@ def test_the_optimum_is_that_of_one_machine(client, apart, intercept):
     X, Y = table()
     Y[::7, 1], Y[3, :] = np.nan, np.nan
     settings = {"C": C, "label_covariance": covariance(), "fit_intercept": intercept}
-    model = MaxMarginClassifier(client, tol=TOL, **settings).fit(chunks(X), chunks(Y))
+    model = MaxMarginClassifier(tol=TOL, **settings).fit(chunks(X), chunks(Y))
     exact = lw.MaxMarginClassifier(tol=1e-6, **settings).fit(X, Y)
     assert model.converged_
     assert model.duality_gap_ <= TOL
@@ -64,9 +63,7 @@ def test_the_seed_decides_and_a_mean_draws(client, apart):
     X, Y = table(n_labels=5)
     mean = 0.2 * np.random.default_rng(2).normal(size=(5, 60))
     settings = {"C": C, "label_covariance": covariance(5), "label_mean": mean, "class_weight": "balanced"}
-    first, second = (
-        MaxMarginClassifier(client, tol=TOL, **settings).fit(chunks(X), chunks(Y)) for _ in range(2)
-    )
+    first, second = (MaxMarginClassifier(tol=TOL, **settings).fit(chunks(X), chunks(Y)) for _ in range(2))
     exact = lw.MaxMarginClassifier(tol=1e-6, **settings).fit(X, Y)
     assert np.array_equal(first.coef_, second.coef_)
     assert first.trace_[-1].primal == pytest.approx(exact.trace_[-1].primal, rel=2 * TOL)
@@ -76,12 +73,12 @@ def test_the_seed_decides_and_a_mean_draws(client, apart):
 def test_rows_in_one_place_are_the_ordinary_fit(client):
     X, Y = table(n_labels=4)
     settings = {"C": C, "label_covariance": covariance(4), "threshold": "f1", "validation_fraction": 0.3}
-    model = MaxMarginClassifier(client, **settings).fit(chunks(X), chunks(Y))
+    model = MaxMarginClassifier(**settings).fit(chunks(X), chunks(Y))
     local = lw.MaxMarginClassifier(**settings).fit(X, Y)
     assert model.trace_[-1].primal == pytest.approx(local.trace_[-1].primal, rel=1e-3)
     assert model.label_covariance_.to_dense() == pytest.approx(covariance(4))
     plain = settings | {"threshold": "auto"}
-    bits = MaxMarginClassifier(client, **plain).fit(chunks(X), chunks(Y)).coef_
+    bits = MaxMarginClassifier(**plain).fit(chunks(X), chunks(Y)).coef_
     assert np.array_equal(bits, lw.MaxMarginClassifier(**plain).fit(X, Y).coef_)
 
 
@@ -98,7 +95,7 @@ def test_labels_that_nothing_couples_travel_apart(client, request, is_apart):
         request.getfixturevalue("apart")
     X, Y = table()
     settings = {"C": C, "label_covariance": two_groups()}
-    model = MaxMarginClassifier(client, tol=TOL, **settings).fit(chunks(X), chunks(Y))
+    model = MaxMarginClassifier(tol=TOL, **settings).fit(chunks(X), chunks(Y))
     least = objective(lw.MaxMarginClassifier(tol=1e-6, **settings).fit(X, Y), X, Y, two_groups())
     assert model.converged_
     assert least * (1 - 1e-6) <= objective(model, X, Y, two_groups()) <= least * (1 + 2 * TOL)
@@ -112,18 +109,6 @@ def test_a_block_of_labels_is_what_a_covariance_couples():
     blocks = read.label_blocks(lw.LabelCovariance.dense(two_groups()))
     assert sorted(map(sorted, map(np.ndarray.tolist, blocks))) == [list(range(10)), list(range(10, 18))]
     assert [len(block) for block in read.label_blocks(lw.LabelCovariance.identity(18))] == [16, 2]
-
-
-def test_the_bits_are_those_of_any_number_of_workers(client, apart):
-    X, Y = table(n_labels=4)
-    settings = {"C": C, "label_covariance": covariance(4), "tol": TOL}
-    first = MaxMarginClassifier(client, **settings).fit(chunks(X), chunks(Y))
-    with distributed.Client(
-        processes=False, n_workers=3, threads_per_worker=1, dashboard_address=":0", set_as_default=False
-    ) as others:
-        second = MaxMarginClassifier(others, **settings).fit(chunks(X), chunks(Y))
-    assert np.array_equal(first.coef_, second.coef_)
-    assert np.array_equal(first.intercept_, second.intercept_)
 
 
 @pytest.mark.parametrize("counts", [[3, 3], [2, 4, 1], [1] * 7])
@@ -182,7 +167,7 @@ def test_too_many_coupled_labels_are_refused(client, apart, monkeypatch):
     monkeypatch.setattr(data_module, "_MOST_COUPLED", 3)
     X, Y = table(n_labels=4)
     with pytest.raises(ValueError, match=r"couples 4 labels, which travel all together where .* at most"):
-        MaxMarginClassifier(client, label_covariance=covariance(4)).fit(chunks(X), chunks(Y))
+        MaxMarginClassifier(label_covariance=covariance(4)).fit(chunks(X), chunks(Y))
 
 
 def test_intercepts_move_by_the_step_of_newton():

@@ -1,6 +1,5 @@
 """Decisions on Dask's collections are those of the ordinary classifiers on the same rows in memory."""
 
-import contextlib
 from functools import partial
 
 import dask.dataframe as dd
@@ -15,8 +14,8 @@ from sklearn.model_selection import KFold
 import dask
 import labelweave as lw
 import partitioned
-from labelweave import dask as cluster
-from labelweave.dask import LowRankClassifier, MaxMarginClassifier
+from labelweave import LowRankClassifier, MaxMarginClassifier
+from labelweave.dask import score_table
 
 SIZES = (50, 0, 40, 30)
 MARGIN = {"C": 0.1, "tol": 1e-8}
@@ -36,9 +35,9 @@ chunks = partial(partitioned.chunks, sizes=SIZES)
 partitions = partial(partitioned.partitions, sizes=SIZES)
 
 
-def pair(name, client, inner=MARGIN, kind="MaxMarginClassifier", **settings):
-    there, here = getattr(cluster, kind)(client, **inner), getattr(lw, kind)(**inner)
-    return getattr(cluster, name)(there, **settings), getattr(lw, name)(here, **settings)
+def pair(name, inner=MARGIN, kind=MaxMarginClassifier, **settings):
+    """Two such models, one to be fitted on the cluster and one in memory."""
+    return tuple(getattr(lw, name)(kind(**inner), **settings) for _ in range(2))
 
 
 @pytest.fixture(autouse=True)
@@ -52,8 +51,6 @@ def from_zero(monkeypatch):
 
 def assert_same(there, here, X, rows):
     """Decisions, scores and probabilities are the same, lazily and in a model file."""
-    local = there.to_local()
-    assert type(local) is type(here)
     scores = there.decision_function(rows).compute()
     assert np.allclose(scores, here.decision_function(X), rtol=0, atol=1e-12)
     found, expected = there.predict(rows).compute(), here.predict(X)
@@ -78,16 +75,16 @@ CASES = {
 def test_decisions_are_those_in_memory(client, tmp_path, case, has_weights):
     X, Y, weights = table()
     name, settings = CASES[case]
-    there, here = pair(name, client, **settings)
+    there, here = pair(name, **settings)
     own = (weights,) if has_weights else ()
     there.fit(chunks(X), chunks(Y), *map(chunks, own))
     here.fit(X, Y, *own)
     assert_same(there, here, X, chunks(X))
-    there.to_local().save(tmp_path / "model.lw")
+    there.save(tmp_path / "model.lw")
     loaded = lw.load(tmp_path / "model.lw")
     assert np.array_equal(loaded.predict(X), here.predict(X))
     assert there.score(chunks(X), chunks(Y)) == pytest.approx(here.score(X, Y), rel=1e-12)
-    assert there.score_table(chunks(X), chunks(Y))["micro_f1"] > 0.5
+    assert score_table(there, chunks(X), chunks(Y))["micro_f1"] > 0.5
     labels, best = there.predict_top(chunks(X), 2)
     assert np.array_equal(labels.compute(), here.predict_top(X, 2)[0])
     assert best.shape == (120, 2)
@@ -96,7 +93,7 @@ def test_decisions_are_those_in_memory(client, tmp_path, case, has_weights):
 def test_fits_that_go_on_from_parts_in_memory_end_within_the_tolerance(client, monkeypatch):
     X, Y, _ = table()
     monkeypatch.undo()
-    there, here = pair("CalibratedLabelClassifier", client)
+    there, here = pair("CalibratedLabelClassifier")
     there.fit(chunks(X), chunks(Y))
     found = [model.predict_proba(X) for model in (there, here.fit(X, Y))]
     assert np.allclose(*found, atol=1e-5)
@@ -106,9 +103,7 @@ def test_fits_that_go_on_from_parts_in_memory_end_within_the_tolerance(client, m
 def test_a_low_rank_fit_goes_on_from_a_part_as_in_memory(client, case):
     X, Y, _ = table()
     name, settings = CASES[case]
-    there, here = pair(
-        name, client, {"rank": 2, "penalty": "ridge", "tol": 1e-2}, "LowRankClassifier", **settings
-    )
+    there, here = pair(name, {"rank": 2, "penalty": "ridge", "tol": 1e-2}, LowRankClassifier, **settings)
     there.fit(chunks(X), chunks(Y))
     # of sparse rows, as dense ones in memory take other steps, in their principal axes
     assert_same(there, here.fit(sp.csr_array(X), Y), X, chunks(X))
@@ -117,10 +112,10 @@ def test_a_low_rank_fit_goes_on_from_a_part_as_in_memory(client, case):
 def test_sparse_rows_by_coordinates(client):
     X, Y, _ = table()
     rows = sp.csr_array(X * (X > 1))
-    there, here = pair("ConformalLabelClassifier", client, {"tol": 1e-3}, level=0.4)
+    there, here = pair("ConformalLabelClassifier", {"tol": 1e-3}, level=0.4)
     there.fit(partitions(rows), partitions(sp.csr_array(Y == 1).astype(int)))
     here.fit(rows, sp.csr_array(Y == 1).astype(int))
-    assert np.array_equal(there.to_local().estimator_.coef_, here.estimator_.coef_)
+    assert np.array_equal(there.estimator_.coef_, here.estimator_.coef_)
     assert there.threshold_ == here.threshold_
     (found, *_) = dask.compute(there.predict(partitions(rows)))[0]
     assert (found != here.predict(rows)[: SIZES[0]]).nnz == 0
@@ -129,7 +124,7 @@ def test_sparse_rows_by_coordinates(client):
 def test_frames_of_unknown_sizes(client):
     X, Y, _ = table()
     rows, labels = pd.DataFrame(X).rename(columns="x{}".format), pd.DataFrame(Y, columns=list("pqrs"))
-    there, here = pair("TunedThresholdClassifier", client)
+    there, here = pair("TunedThresholdClassifier")
     X_there, Y_there = (dd.from_pandas(frame, npartitions=3) for frame in (rows, labels))
     there.fit(X_there, Y_there)
     here.fit(rows, labels)
@@ -147,10 +142,9 @@ def test_a_fitted_model_is_taken_as_it_is(client, inside):
         local = lw.CalibratedLabelClassifier(local, cv="prefit").fit(X, Y)
     given = local
     if inside == "cluster":
-        given = MaxMarginClassifier(client, **MARGIN).fit(chunks(X), chunks(Y))
-    there = cluster.TunedThresholdClassifier(given, cv="prefit")
-    with contextlib.nullcontext() if inside == "cluster" else client.as_current():
-        there.fit(chunks(X), chunks(Y))
+        given = MaxMarginClassifier(**MARGIN).fit(chunks(X), chunks(Y))
+    there = lw.TunedThresholdClassifier(given, cv="prefit")
+    there.fit(chunks(X), chunks(Y))
     here = lw.TunedThresholdClassifier(local, cv="prefit").fit(X, Y)
     assert_same(there, here, X, chunks(X))
 
@@ -159,22 +153,22 @@ def test_a_fitted_model_is_taken_as_it_is(client, inside):
 def test_one_class_a_row(client, name):
     X, *_ = table()
     y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
-    there, here = pair(name, client, validation_fraction=0.3)
+    there, here = pair(name, validation_fraction=0.3)
     there.fit(chunks(X), chunks(y))
     assert_same(there, here.fit(X, y), X, chunks(X))
     with pytest.raises(ValueError, match="Only binary classification is supported"):
-        pair("TunedThresholdClassifier", client)[0].fit(chunks(X), chunks(y))
+        pair("TunedThresholdClassifier")[0].fit(chunks(X), chunks(y))
 
 
 def test_a_fitted_model_may_know_more_classes_than_the_rows_have(client):
     X, *_ = table()
     y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
-    given = MaxMarginClassifier(client, **MARGIN).fit(chunks(X), chunks(y))
+    given = MaxMarginClassifier(**MARGIN).fit(chunks(X), chunks(y))
     few = X[y != "c"][:60]
     classes = y[y != "c"][:60]
-    there = cluster.CalibratedLabelClassifier(given, cv="prefit")
+    there = lw.CalibratedLabelClassifier(given, cv="prefit")
     there.fit(chunks(few, sizes=(40, 20)), chunks(classes, sizes=(40, 20)))
-    here = lw.CalibratedLabelClassifier(given.to_local(), cv="prefit").fit(few, classes)
+    here = lw.CalibratedLabelClassifier(given, cv="prefit").fit(few, classes)
     assert_same(there, here, X, chunks(X))
     with pytest.raises(ValueError, match="y has the class 'd', which the fitted estimator does not know"):
         there.fit(chunks(X), chunks(np.where(y == "a", "d", y)))
@@ -185,11 +179,11 @@ def test_a_fitted_model_may_know_other_tags_than_the_rows_have(client, are_numbe
     X, Y, _ = table()
     names = np.array([30, 10, 20, 40] if are_numbers else list("srqp"), object)
     tags = pd.Series([names[row > 0].tolist() for row in Y])
-    given = MaxMarginClassifier(client, **MARGIN).fit(partitions(X), partitions(tags))
+    given = MaxMarginClassifier(**MARGIN).fit(partitions(X), partitions(tags))
     strange = 99 if are_numbers else "other"
     others = pd.Series([[strange if name == names[0] else name for name in row] for row in tags])
-    there = cluster.CalibratedLabelClassifier(given, cv="prefit").fit(partitions(X), partitions(others))
-    here = lw.CalibratedLabelClassifier(given.to_local(), cv="prefit").fit(X, others)
+    there = lw.CalibratedLabelClassifier(given, cv="prefit").fit(partitions(X), partitions(others))
+    here = lw.CalibratedLabelClassifier(given, cv="prefit").fit(X, others)
     assert there.classes_.tolist() == here.classes_.tolist()
     assert np.array_equal(there.predict_proba(X), here.predict_proba(X))
     assert list(there.predict(X)) == list(here.predict(X))
@@ -198,7 +192,7 @@ def test_a_fitted_model_may_know_other_tags_than_the_rows_have(client, are_numbe
 def test_two_classes(client):
     X, *_ = table()
     y = np.where(X[:, 0] + X[:, 1] > 0.5, "yes", "no")
-    there, here = pair("CalibratedLabelClassifier", client)
+    there, here = pair("CalibratedLabelClassifier")
     there.fit(chunks(X), chunks(y))
     assert_same(there, here.fit(X, y), X, chunks(X))
 
@@ -209,49 +203,29 @@ def test_hierarchies_with_decisions_inside_and_around(client, settings):
     labels = lw.LabelMatrix.from_any(Y, list("pqrs"))
     tree = {"top": [{"p": ["q", "r"]}, "s"]}
 
-    def around(home, inner):
-        kind = home.HierarchicalClassifier(
-            home.CalibratedLabelClassifier(inner, "sigmoid", cv=2), tree, **settings
-        )
-        return home.TunedThresholdClassifier(kind, validation_fraction=0.3)
-
-    there = around(cluster, MaxMarginClassifier(client, **MARGIN)).fit(chunks(X), partitions(labels))
-    here = around(lw, lw.MaxMarginClassifier(**MARGIN)).fit(X, labels)
+    inner = lw.CalibratedLabelClassifier(MaxMarginClassifier(**MARGIN), "sigmoid", cv=2)
+    kind = lw.HierarchicalClassifier(inner, tree, **settings)
+    model = lw.TunedThresholdClassifier(kind, validation_fraction=0.3)
+    there = clone(model).fit(chunks(X), partitions(labels))
+    here = clone(model).fit(X, labels)
     assert_same(there, here, X, chunks(X))
 
 
-def test_bits_are_the_same_for_any_number_of_workers(client):
-    X, Y, _ = table()
-    found = []
-    for number in (1, 3):
-        with contextlib.ExitStack() as stack:
-            own = client
-            if number > 1:
-                from distributed import Client
-
-                own = stack.enter_context(
-                    Client(processes=False, n_workers=3, threads_per_worker=1, dashboard_address=":0",
-                           set_as_default=False)
-                )  # fmt: skip
-            model = cluster.CalibratedLabelClassifier(MaxMarginClassifier(own, C=0.1), cv=2)
-            found.append(model.fit(chunks(X), chunks(Y)).to_local().predict_proba(X))
-    assert np.array_equal(*found)
-
-
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("inner", "said"),
     [
-        (lambda client: lw.MaxMarginClassifier(), "for data in memory; give one of labelweave.dask"),
-        (lambda client: MaxMarginClassifier(client, kernel="precomputed"), "is for data in memory"),
-        (lambda client: MaxMarginClassifier(client, checkpoint="x"), "checkpoint keeps one fit"),
-        (lambda client: MaxMarginClassifier(client, memory_budget=1e-3), "raise it, or give a smaller"),
-        (lambda client: MaxMarginClassifier, "class"),
+        (lw.BinaryRelevance(), "a BinaryRelevance, which reads no partitions of rows"),
+        (MaxMarginClassifier(kernel="precomputed"), "is for data in memory"),
+        (MaxMarginClassifier(checkpoint="x"), "checkpoint keeps one fit"),
+        (MaxMarginClassifier(memory_budget=1e-3), "raise it, or give a smaller"),
+        (MaxMarginClassifier, "class"),
+        (lw.LabelTextClassifier(), "LabelTextClassifier is fitted to data in memory"),
     ],
-    ids=["ordinary", "kernel", "checkpoint", "memory", "class"],
+    ids=["in memory", "kernel", "checkpoint", "memory", "class", "texts"],
 )
-def test_nonsense_is_refused_in_a_sentence(client, make, said):
+def test_nonsense_is_refused_in_a_sentence(client, inner, said):
     X, Y, _ = table()
-    model = cluster.CalibratedLabelClassifier(make(client), validation_fraction=0.3)
+    model = lw.CalibratedLabelClassifier(inner, validation_fraction=0.3)
     with pytest.raises((ValueError, TypeError), match=said):
         model.fit(chunks(X), chunks(Y))
 
@@ -260,25 +234,23 @@ def test_what_cannot_be_is_refused(client):
     from sklearn.linear_model import LogisticRegression
 
     X, Y, _ = table()
-    fitted = MaxMarginClassifier(client, **MARGIN)
-    with pytest.raises(NotFittedError, match="call fit first"):
-        cluster.TunedThresholdClassifier(fitted, cv="prefit").fit(chunks(X), chunks(Y))
+    fitted = MaxMarginClassifier(**MARGIN)
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        lw.TunedThresholdClassifier(fitted, cv="prefit").fit(chunks(X), chunks(Y))
     other = LogisticRegression().fit(X, Y[:, 0] > 0)
     with pytest.raises(ValueError, match="reads no partitions of rows"):
-        cluster.TunedThresholdClassifier(other, cv="prefit").fit(chunks(X), chunks(Y))
-    model = cluster.ConformalLabelClassifier(fitted, level=2.0)
+        lw.TunedThresholdClassifier(other, cv="prefit").fit(chunks(X), chunks(Y))
+    model = lw.ConformalLabelClassifier(fitted, level=2.0)
     with pytest.raises(ValueError, match="'level' parameter"):
         model.fit(chunks(X), chunks(Y))
     with pytest.raises(NotFittedError, match="ConformalLabelClassifier"):
         clone(model).predict(chunks(X))
     assert not hasattr(model, "predict_proba")
-    with pytest.raises(ValueError, match="which is not of partitions"):
-        cluster.TunedThresholdClassifier(fitted).fit(X, Y)
     fitted.fit(chunks(X), chunks(Y))
     with pytest.raises(ValueError, match=r"X has 9 features, but .* 10 features"):
-        cluster.TunedThresholdClassifier(fitted, cv="prefit").fit(chunks(X[:, :9]), chunks(Y))
+        lw.TunedThresholdClassifier(fitted, cv="prefit").fit(chunks(X[:, :9]), chunks(Y))
     with pytest.raises(ValueError, match="gives scores of shape"):
-        cluster.TunedThresholdClassifier(fitted, cv="prefit").fit(chunks(X), chunks(Y[:, :3]))
+        lw.TunedThresholdClassifier(fitted, cv="prefit").fit(chunks(X), chunks(Y[:, :3]))
 
 
 def test_rows_with_classes_that_a_part_lacks(client):
@@ -286,13 +258,13 @@ def test_rows_with_classes_that_a_part_lacks(client):
     X, *_ = table()
     y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
     y[7] = "only"
-    there, here = pair("CalibratedLabelClassifier", client, cv=2)
+    there, here = pair("CalibratedLabelClassifier", cv=2)
     there.fit(chunks(X), chunks(y))
     assert_same(there, here.fit(X, y), X, chunks(X))
 
 
 def test_low_rank_models_have_their_own_bound(client):
     X, Y, _ = table()
-    model = cluster.TunedThresholdClassifier(LowRankClassifier(client, rank=2, memory_budget=1e-3))
+    model = lw.TunedThresholdClassifier(LowRankClassifier(rank=2, memory_budget=1e-3))
     with pytest.raises(ValueError, match=r"scores of 120 of them for 4 labels, .* raise it\."):
         model.fit(chunks(X), chunks(Y))

@@ -10,7 +10,8 @@ from distributed.protocol import dask_serialize
 
 import labelweave as lw
 from drawn import draw_labels
-from labelweave.dask import MaxMarginClassifier, filed
+from labelweave import MaxMarginClassifier
+from labelweave.dask import filed
 from labelweave.dask.chunks import Chunk, Partition
 from labelweave.dask.filed import Filed
 from labelweave.dask.fit import TravellingFit
@@ -28,15 +29,15 @@ table = partial(draw_labels, n=90, d=20, n_labels=5, noise=0, above=0.7, missing
 
 def test_rows_that_memory_does_not_hold_go_into_files(client, apart, monkeypatch):
     X, Y = map(chunks, table())
-    held = MaxMarginClassifier(client, **SETTINGS).fit(X, Y)
+    held = MaxMarginClassifier(**SETTINGS).fit(X, Y)
     made = []
     real = Filed.__init__
     monkeypatch.setattr(Filed, "__init__", lambda *given: made.append(real(*given)))
     monkeypatch.setattr("labelweave.dask.data._HELD_SHARE", 0.0)
-    model = MaxMarginClassifier(client, **SETTINGS).fit(X, Y)
+    model = MaxMarginClassifier(**SETTINGS).fit(X, Y)
     assert len(made) == 3
     monkeypatch.setattr("labelweave.dask.filed._FULL_SHARE", 0.0)
-    model = MaxMarginClassifier(client, **SETTINGS).fit(X, Y)
+    model = MaxMarginClassifier(**SETTINGS).fit(X, Y)
     assert len(made) == 9  # rows as they were read, too
     assert np.array_equal(model.coef_, held.coef_)
 
@@ -53,7 +54,7 @@ def files_left(dask_worker):
 
 def test_what_is_in_files_is_not_written_where_dask_spills(client, apart, monkeypatch):
     X, Y = map(chunks, table())
-    held = MaxMarginClassifier(client, **SETTINGS).fit(X, Y)
+    held = MaxMarginClassifier(**SETTINGS).fit(X, Y)
     monkeypatch.setattr("labelweave.dask.data._HELD_SHARE", 0.0)
     monkeypatch.setattr("labelweave.dask.filed._FULL_SHARE", 0.0)
     sizes, write, look = [], filed._written, TravellingFit._look
@@ -70,7 +71,7 @@ def test_what_is_in_files_is_not_written_where_dask_spills(client, apart, monkey
     for kind in (ReadRows, Partition):
         monkeypatch.setitem(dask_serialize._lookup, kind, written)
     monkeypatch.setattr(TravellingFit, "_look", spilling)
-    model = MaxMarginClassifier(client, **SETTINGS).fit(X, Y)
+    model = MaxMarginClassifier(**SETTINGS).fit(X, Y)
     assert np.array_equal(model.coef_, held.coef_)
     assert len(sizes) >= 3
     assert max(sizes) < 5000

@@ -5,9 +5,10 @@ from functools import partial
 import numpy as np
 import pytest
 
+import dask
 import labelweave as lw
 import partitioned
-from labelweave.dask import CalibratedLabelClassifier, LabelGraphClassifier, compare
+from labelweave import CalibratedLabelClassifier, LabelGraphClassifier, compare
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(90, 6))
@@ -34,7 +35,7 @@ CASES = {
 def test_in_one_place_the_bits_are_those_in_memory(client, case):
     settings, labels = CASES[case]
     weights = np.arange(90) % 4 + 1.0
-    model = LabelGraphClassifier(client, **settings).fit(chunks(X), chunks(labels), chunks(weights))
+    model = LabelGraphClassifier(**settings).fit(chunks(X), chunks(labels), chunks(weights))
     whole = lw.LabelGraphClassifier(**settings).fit(X, labels, weights)
     for name in ("coef_", "clique_coef_", "intercept_", "thresholds_"):
         assert np.array_equal(getattr(model, name), getattr(whole, name))
@@ -54,7 +55,7 @@ def test_in_one_place_the_bits_are_those_in_memory(client, case):
 def test_apart_the_optimum_is_that_in_memory(client, apart, monkeypatch, settings, labels, slow):
     monkeypatch.setattr("labelweave.dask.graph_margin._SLOW", slow)
     settings = {**GIVEN, **settings}
-    model = LabelGraphClassifier(client, **settings).fit(chunks(X), chunks(labels))
+    model = LabelGraphClassifier(**settings).fit(chunks(X), chunks(labels))
     whole = lw.LabelGraphClassifier(**settings | {"tol": 1e-4}).fit(X, labels)
     assert model.converged_
     assert model.duality_gap_ <= 1e-2
@@ -63,38 +64,32 @@ def test_apart_the_optimum_is_that_in_memory(client, apart, monkeypatch, setting
 
 
 def test_it_is_decided_around_and_compared(client):
-    inner = LabelGraphClassifier(client, graph="none", **GIVEN)
+    inner = LabelGraphClassifier(graph="none", **GIVEN)
     calibrated = CalibratedLabelClassifier(inner, "sigmoid", cv=2).fit(chunks(X), chunks(Y))
     whole = lw.CalibratedLabelClassifier(lw.LabelGraphClassifier(graph="none", **GIVEN), "sigmoid", cv=2).fit(
         X, Y
     )
-    assert np.allclose(calibrated.to_local().predict_proba(X), whole.predict_proba(X), rtol=0, atol=1e-9)
+    assert np.allclose(calibrated.predict_proba(X), whole.predict_proba(X), rtol=0, atol=1e-9)
     found = compare({"none": inner, "tree": inner.__sklearn_clone__()}, chunks(X), chunks(Y), cv=2)
     assert found.means()["none"]["micro_f1"] == found.means()["tree"]["micro_f1"]
 
 
 def test_classes_and_weights_of_entries(client):
     y = np.array(list("abc"))[X[:, :3].argmax(axis=1)]
-    model = LabelGraphClassifier(client, graph="full", **GIVEN).fit(chunks(X), chunks(y))
+    model = LabelGraphClassifier(graph="full", **GIVEN).fit(chunks(X), chunks(y))
     whole = lw.LabelGraphClassifier(graph="full", **GIVEN).fit(X, y)
     assert np.array_equal(model.predict(chunks(X)).compute(), whole.predict(X))
     entries = RANDOM.uniform(0.5, 2, Y.shape)
     settings = {"graph": "none", "false_positive_cost": 2.0, **GIVEN}
-    model = LabelGraphClassifier(client, **settings)
+    model = LabelGraphClassifier(**settings)
     model.fit(chunks(X), chunks(Y), entry_weight=chunks(entries))
     whole = lw.LabelGraphClassifier(**settings).fit(X, Y, entry_weight=entries)
     assert np.array_equal(model.coef_, whole.coef_)
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"kernel": "rbf"}, "kernel='rbf' is for data in memory"),
-        ({"inputs": "scores"}, "inputs='scores' is for data in memory"),
-        ({"warm_start": True}, "warm_start=True is for data in memory"),
-        ({"memory_budget": 0.01}, "90 rows x 5 labels take 0 MB on the client, but memory_budget is 0.01"),
-    ],
-)
-def test_what_cannot_be_is_refused_in_a_sentence(client, settings, said):
-    with pytest.raises(ValueError, match=said):
-        LabelGraphClassifier(client, **settings).fit(chunks(X), chunks(Y))
+def test_its_memory_is_said_in_the_configuration_of_dask(client):
+    with (
+        dask.config.set({"labelweave.memory-budget": 0.01}),
+        pytest.raises(ValueError, match=r"90 rows x 5 labels take 0 MB .* is 0\.01; raise it"),
+    ):
+        LabelGraphClassifier(graph="none").fit(chunks(X), chunks(Y))

@@ -6,7 +6,7 @@ import pytest
 
 import dask
 import labelweave as lw
-from labelweave.dask import LabelTreeClassifier
+from labelweave import LabelTreeClassifier
 from labelweave.datasets import make_text_like
 
 CUTS = [slice(0, 60), slice(60, 80), slice(80, 150)]
@@ -35,7 +35,7 @@ def assert_same_trees(model, whole):
 )
 def test_the_bits_are_those_of_one_machine(client, settings):
     settings = {"leaf_size": 3, "branching": 2, **settings}
-    model = LabelTreeClassifier(client, **settings).fit(parts(DATA.X), parts(DATA.Y))
+    model = LabelTreeClassifier(**settings).fit(parts(DATA.X), parts(DATA.Y))
     whole = lw.LabelTreeClassifier(**settings).fit(DATA.X, DATA.Y)
     assert_same_trees(model, whole)
     assert model.duality_gap_ == whole.duality_gap_
@@ -50,22 +50,22 @@ def test_classes_weights_and_missing_labels(client, tmp_path):
     y, weights = np.array(list("abc"))[X[:, :3].argmax(axis=1)], random.integers(0, 3, 150).astype(float)
     chunks = [rows.stop - rows.start for rows in CUTS]
     dX, dy, dw = (da.from_array(one, chunks=(chunks, *one.shape[1:])) for one in (X, y, weights))
-    model = LabelTreeClassifier(client, leaf_size=2).fit(dX, dy, sample_weight=dw)
+    model = LabelTreeClassifier(leaf_size=2).fit(dX, dy, sample_weight=dw)
     whole = lw.LabelTreeClassifier(leaf_size=2).fit(X, y, sample_weight=weights)
     assert np.array_equal(model.predict(dX).compute(), whole.predict(X))
     Y = (X > 0.5).astype(float)
     Y[::3, 1] = np.nan
     entries = random.uniform(0.5, 2, Y.shape)
     dY, de = (da.from_array(one, chunks=(chunks, 5)) for one in (Y, entries))
-    model = LabelTreeClassifier(client, leaf_size=2).fit(dX, dY, entry_weight=de)
+    model = LabelTreeClassifier(leaf_size=2).fit(dX, dY, entry_weight=de)
     assert_same_trees(model, lw.LabelTreeClassifier(leaf_size=2).fit(X, Y, entry_weight=entries))
-    lw.save(model.to_local(), tmp_path / "model.lw")
-    assert np.array_equal(lw.load(tmp_path / "model.lw").predict(X), model.to_local().predict(X))
+    lw.save(model, tmp_path / "model.lw")
+    assert np.array_equal(lw.load(tmp_path / "model.lw").predict(X), model.predict(X))
 
 
 def test_what_cannot_be_is_refused_in_a_sentence(client, monkeypatch):
     with pytest.raises(ValueError, match="fits the same labels more than once"):
-        LabelTreeClassifier(client, n_trees=2, negatives="all").fit(parts(DATA.X), parts(DATA.Y))
+        LabelTreeClassifier(n_trees=2, negatives="all").fit(parts(DATA.X), parts(DATA.Y))
     monkeypatch.setattr("labelweave.dask.label_tree.megabytes_of_workers", lambda client: [1e-3])
     with pytest.raises(ValueError, match="need all rows on each worker"):
-        LabelTreeClassifier(client).fit(parts(DATA.X), parts(DATA.Y))
+        LabelTreeClassifier().fit(parts(DATA.X), parts(DATA.Y))

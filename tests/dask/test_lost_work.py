@@ -18,9 +18,10 @@ import dask
 import labelweave as lw
 import partitioned
 from drawn import draw_labels
-from labelweave.dask import LowRankClassifier, MaxMarginClassifier
+from labelweave import LowRankClassifier, MaxMarginClassifier
 from labelweave.dask import fit as fit_module
 from labelweave.dask.fit import spread
+from labelweave.dask.graphs import Place
 from labelweave.dask.parts import Parts
 from labelweave.dask.rows import Facts, read_rows
 from labelweave.dask.waiting import gathered, try_again
@@ -53,9 +54,9 @@ def kept_often(monkeypatch):
 @pytest.mark.parametrize("place", ["folder", "memory"])
 def test_a_killed_client_goes_on_with_the_same_bits(client, apart, kept_often, monkeypatch, tmp_path, place):
     X, Y = map(chunks, table())
-    whole = MaxMarginClassifier(client, **SETTINGS).fit(X, Y)
+    whole = MaxMarginClassifier(**SETTINGS).fit(X, Y)
     checkpoint = tmp_path / "fit" if place == "folder" else f"memory://{tmp_path.name}"
-    again = MaxMarginClassifier(client, checkpoint=checkpoint, **SETTINGS)
+    again = MaxMarginClassifier(checkpoint=checkpoint, **SETTINGS)
     with monkeypatch.context() as patch:
         stop_after(patch, 3)
         with pytest.raises(KeyboardInterrupt):
@@ -65,7 +66,7 @@ def test_a_killed_client_goes_on_with_the_same_bits(client, apart, kept_often, m
         "labelweave.dask.max_margin._Lines.__call__", lambda _, progress: counted.append(progress)
     )
     for changed in ({"C": 0.2}, {"memory_budget": 500.0}):  # by which rows are brought together
-        other = MaxMarginClassifier(client, checkpoint=checkpoint, **SETTINGS | changed)
+        other = MaxMarginClassifier(checkpoint=checkpoint, **SETTINGS | changed)
         with pytest.raises(
             ValueError, match=r"another fit: the parameters differ\); delete that folder, or name"
         ):
@@ -82,18 +83,18 @@ def test_a_killed_client_goes_on_with_the_same_bits(client, apart, kept_often, m
 
 def test_a_block_begins_again_at_its_snapshot(client, apart, kept_often, monkeypatch):
     X, Y = map(chunks, table())
-    whole = MaxMarginClassifier(client, **SETTINGS).fit(X, Y)
-    lost, real = [], fit_module.TravellingFit._after_round
+    whole = MaxMarginClassifier(**SETTINGS).fit(X, Y)
+    lost, real = [], fit_module.TravellingFit._round
 
-    def lose(fit, block, gap):
-        if block.rounds in (2, 5) and (block.number, block.rounds) not in lost:
+    def lose(fit, block, *given, **more):
+        done = real(fit, block, *given, **more)
+        if block.rounds in (3, 6) and (block.number, block.rounds) not in lost:
             lost.append((block.number, block.rounds))
-            fit._begin_again(block, OSError("gone"))
-        else:
-            real(fit, block, gap)
+            raise OSError("gone")
+        return done
 
-    monkeypatch.setattr(fit_module.TravellingFit, "_after_round", lose)
-    again = MaxMarginClassifier(client, **SETTINGS).fit(X, Y)
+    monkeypatch.setattr(fit_module.TravellingFit, "_round", lose)
+    again = MaxMarginClassifier(**SETTINGS).fit(X, Y)
     assert len(lost) >= 2
     assert np.array_equal(again.coef_, whole.coef_)
 
@@ -102,23 +103,30 @@ def test_a_block_that_is_always_lost_ends_the_fit(client, apart, monkeypatch):
     X, Y = map(chunks, table())
     monkeypatch.setattr(fit_module, "_MOST_LOSSES", 2)
 
-    def lose(fit, block, gap):
-        fit._begin_again(block, CommClosedError("gone"))
+    def lose(*_, **__):
+        raise CommClosedError("gone")
 
-    monkeypatch.setattr(fit_module.TravellingFit, "_after_round", lose)
+    monkeypatch.setattr(fit_module.TravellingFit, "_round", lose)
     with pytest.raises(RuntimeError, match=r"Workers died each time .*more memory, or make"):
-        MaxMarginClassifier(client, **SETTINGS).fit(X, Y)
+        MaxMarginClassifier(**SETTINGS).fit(X, Y)
 
 
 def test_results_that_a_dead_worker_would_make_are_not_waited_for(client, monkeypatch):
-    fit = object.__new__(fit_module.TravellingFit)
-    fit.client, fit._waits_for_the_lost = client, lambda: looks.append(0) or len(looks) == 2
-    looks, future = [], client.submit(time.sleep, 20, pure=False)
-    with pytest.raises(TimeoutError):
-        fit._fetched([future])
+    place = Place(client.submit(abs, 1), 1, is_filed=True)
+    plan = fit_module.FitPlan([], [place], client.submit(abs, 2), 0, 0.1, 1, is_coupled=False)
+    fit = fit_module.TravellingFit(client, plan, None, print)
+    here, gone = (
+        fit_module.BlockFit(0, np.arange(3), 0, asked={name}) for name in (*client.nthreads(), "gone")
+    )
+    future = client.submit(time.sleep, 20, pure=False)
+    with pytest.raises(CommClosedError):
+        fit._fetched([future], gone)
     assert future.status == "pending"
     done = client.map(abs, [-1, -2])
-    assert fit._fetched(done) == [1, 2]
+    assert fit._fetched(done, here) == [1, 2]
+    fit.is_over = True
+    with pytest.raises(fit_module.InterruptedFitError):
+        fit._fetched([future], here)
 
 
 @pytest.mark.filterwarnings("ignore:The iteration limit")
@@ -132,7 +140,7 @@ def test_silence_is_explained(client, apart, monkeypatch):
 
     monkeypatch.setattr("labelweave.dask.tasks.met_gap", slowly)
     with pytest.warns(UserWarning, match=r"No task of the fit has ended for .* busy"):
-        MaxMarginClassifier(client, C=0.1, tol=0.5, max_iter=1).fit(X, Y)
+        MaxMarginClassifier(C=0.1, tol=0.5, max_iter=1).fit(X, Y)
 
 
 @pytest.mark.parametrize("model", [MaxMarginClassifier, LowRankClassifier])
@@ -141,8 +149,8 @@ def test_a_cluster_without_workers_is_told_of(monkeypatch, model):
     X, Y = map(chunks, table())
     parts = {"processes": False, "n_workers": 0, "dashboard_address": ":0", "set_as_default": False}
     said = r"no worker is connected to inproc.*; start some"
-    with Client(**parts) as alone, pytest.raises(UserWarning, match=said):
-        model(alone).fit(X, Y)  # warnings are errors here; else it waits
+    with Client(**parts) as alone, alone.as_current(), pytest.raises(UserWarning, match=said):
+        model().fit(X, Y)  # warnings are errors here; else it waits
 
 
 class Lost:
@@ -203,24 +211,24 @@ def kill(cluster, count, random):
 )
 def test_processes_of_any_number_and_killed_ones_give_the_same_bits(client, apart, numbers):
     X, Y = map(chunks, table())
-    whole = MaxMarginClassifier(client, **SETTINGS).fit(X, Y)
-    of_low_rank = LowRankClassifier(client, rank=3).fit(X, Y)
+    whole = MaxMarginClassifier(**SETTINGS).fit(X, Y)
+    of_low_rank = LowRankClassifier(rank=3).fit(X, Y)
     rich = {"label_covariance": 0.3 + 0.7 * np.eye(20), "flip_rates": (0.1, 0.0), "class_weight": "balanced"}
     rich |= {"threshold": "f1", "validation_fraction": 0.3, "C": 0.01, "tol": 0.05}
-    of_coupled = MaxMarginClassifier(client, **rich).fit(X, Y, entry_weight=1 + Y)
+    of_coupled = MaxMarginClassifier(**rich).fit(X, Y, entry_weight=1 + Y)
     random = np.random.default_rng(1)
     for n_workers in numbers:
         parts = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": ":0"}
-        with LocalCluster(**parts) as cluster, Client(cluster, set_as_default=False) as other:
+        with LocalCluster(**parts) as cluster, Client(cluster) as other, other.as_current():
             for n_killed in (0, n_workers // 2):
                 timer = threading.Timer(random.uniform(0.5, 3), kill, (cluster, n_killed, random))
                 timer.start()
-                model = MaxMarginClassifier(other, **SETTINGS).fit(X, Y)
+                model = MaxMarginClassifier(**SETTINGS).fit(X, Y)
                 timer.join()
                 assert np.array_equal(model.coef_, whole.coef_), (n_workers, n_killed)
-            model = LowRankClassifier(other, rank=3).fit(X, Y)
+            model = LowRankClassifier(rank=3).fit(X, Y)
             assert np.array_equal(model.feature_factors_, of_low_rank.feature_factors_), n_workers
-            model = MaxMarginClassifier(other, **rich).fit(X, Y, entry_weight=1 + Y)
+            model = MaxMarginClassifier(**rich).fit(X, Y, entry_weight=1 + Y)
             assert np.array_equal(model.coef_, of_coupled.coef_), n_workers
             assert np.array_equal(model.thresholds_, of_coupled.thresholds_), n_workers
 
@@ -228,15 +236,15 @@ def test_processes_of_any_number_and_killed_ones_give_the_same_bits(client, apar
 @pytest.mark.slow
 def test_a_killed_worker_with_rows_in_files_costs_its_work_and_nothing_else(client, apart, monkeypatch):
     X, Y = map(chunks, table())
-    whole = MaxMarginClassifier(client, **SETTINGS).fit(X, Y)
+    whole = MaxMarginClassifier(**SETTINGS).fit(X, Y)
     monkeypatch.setattr("labelweave.dask.data._HELD_SHARE", 0.0)
     random = np.random.default_rng(1)
     parts = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(**parts) as cluster, Client(cluster, set_as_default=False) as other:
+    with LocalCluster(**parts) as cluster, Client(cluster) as other, other.as_current():
         for after in (None, 0.5, 1.5):
             timer = threading.Timer(after or 0, kill, (cluster, after is not None, random))
             timer.start()
-            model = MaxMarginClassifier(other, **SETTINGS).fit(X, Y)
+            model = MaxMarginClassifier(**SETTINGS).fit(X, Y)
             timer.join()
             assert np.array_equal(model.coef_, whole.coef_), after
 
@@ -314,7 +322,7 @@ def test_a_checkpoint_is_a_folder(client, tmp_path):
     place = tmp_path / "fit"
     place.write_text("notes")
     with pytest.raises(ValueError, match=r"fit' is a file, and .* kept in a folder; name one"):
-        MaxMarginClassifier(client, checkpoint=place).fit(*map(chunks, table()))
+        MaxMarginClassifier(checkpoint=place).fit(*map(chunks, table()))
 
 
 def test_marks_tell_kinds_of_weights_and_names_apart():
@@ -330,7 +338,7 @@ def test_marks_tell_kinds_of_weights_and_names_apart():
         (X, pd.DataFrame(Y).add_prefix("y"), None),
     ]
     reader = lw.MaxMarginClassifier()
-    marks = {Facts.of(read_rows(reader, rows, y, None, entries, 0)).mark for rows, y, entries in given}
+    marks = {Facts.of(read_rows(reader, rows, y, None, entries)).mark for rows, y, entries in given}
     assert len(marks) == len(given)
 
 
@@ -339,7 +347,7 @@ def test_data_that_cannot_be_read_end_a_call(client, tmp_path, kind):
     X, Y = table()
     missing = tmp_path / "nothing.npy"
     rows, targets = [dask.delayed(X), dask.delayed(np.load)(missing)], list(map(dask.delayed, (Y, Y)))
-    model = MaxMarginClassifier(client, **SETTINGS)
+    model = MaxMarginClassifier(**SETTINGS)
     if kind == "score":
         model.fit(rows[:1], targets[:1])
     with pytest.raises(FileNotFoundError, match=missing.name):

@@ -13,7 +13,8 @@ from sklearn.base import clone
 import dask
 import labelweave as lw
 from drawn import draw_labels
-from labelweave.dask import MaxMarginClassifier
+from labelweave import MaxMarginClassifier
+from labelweave.dask import score_table
 from labelweave.dask.chunks import Partition
 from partitioned import chunks
 
@@ -36,7 +37,7 @@ def test_the_optimum_is_that_of_one_machine(client, together, request):
     if not together:
         request.getfixturevalue("apart")
     X, Y = table()
-    model = MaxMarginClassifier(client, C=0.1, tol=TOL).fit(chunks(X), chunks(Y))
+    model = MaxMarginClassifier(C=0.1, tol=TOL).fit(chunks(X), chunks(Y))
     exact = lw.MaxMarginClassifier(C=0.1, tol=1e-6).fit(X, Y)
     assert model.converged_
     assert model.duality_gap_ <= TOL
@@ -48,7 +49,7 @@ def test_the_optimum_is_that_of_one_machine(client, together, request):
 @pytest.mark.parametrize("solver", ["auto", "coordinate_ascent"])
 def test_rows_together_are_the_ordinary_algorithm(client, solver):
     X, Y = table()
-    model = MaxMarginClassifier(client, C=0.1, solver=solver).fit(chunks(X, (90,)), chunks(Y, (90,)))
+    model = MaxMarginClassifier(C=0.1, solver=solver).fit(chunks(X, (90,)), chunks(Y, (90,)))
     local = lw.MaxMarginClassifier(C=0.1, solver=solver).fit(X, Y)
     assert np.array_equal(model.coef_, local.coef_)
     assert np.array_equal(model.intercept_, local.intercept_)
@@ -58,8 +59,8 @@ def test_rows_together_are_the_ordinary_algorithm(client, solver):
 
 def test_the_seed_decides_and_nothing_else(client, apart):
     X, Y = (chunks(part) for part in table())
-    first, second = (MaxMarginClassifier(client, C=0.1, tol=0.05).fit(X, Y) for _ in range(2))
-    other = MaxMarginClassifier(client, C=0.1, tol=0.05, random_state=1).fit(X, Y)
+    first, second = (MaxMarginClassifier(C=0.1, tol=0.05).fit(X, Y) for _ in range(2))
+    other = MaxMarginClassifier(C=0.1, tol=0.05, random_state=1).fit(X, Y)
     assert np.array_equal(first.coef_, second.coef_)
     assert not np.array_equal(first.coef_, other.coef_)
 
@@ -75,7 +76,7 @@ def test_missing_labels_weights_and_variances(client, apart):
         "class_weight": "balanced",
         "false_negative_cost": 2.0,
     }
-    model = MaxMarginClassifier(client, tol=TOL, **settings)
+    model = MaxMarginClassifier(tol=TOL, **settings)
     model.fit(chunks(X), chunks(Y), sample_weight=chunks(weights))
     exact = lw.MaxMarginClassifier(tol=1e-6, **settings).fit(X, Y, sample_weight=weights)
     assert np.abs(model.coef_ - exact.coef_).max() < 0.1 * np.abs(exact.coef_).max()
@@ -97,13 +98,13 @@ def test_sparse_blocks_of_unknown_sizes(client):
     X, Y = table()
     _, blocks = sparse_blocks(X, [30, 40, 20])
     _, labels = sparse_blocks(np.asarray(Y), [30, 40, 20])
-    model = MaxMarginClassifier(client, C=0.1).fit(blocks, labels)
+    model = MaxMarginClassifier(C=0.1).fit(blocks, labels)
     whole = lw.MaxMarginClassifier(C=0.1).fit(sp.csr_array(X), sp.csr_array(Y))
     assert np.array_equal(model.coef_, whole.coef_)
     predicted = client.compute(model.predict(blocks).to_delayed().ravel()[0]).result()
     assert (predicted != whole.predict(sp.csr_array(X[:30]))).nnz == 0
     scores = client.compute(model.decision_function(blocks)).result()
-    assert np.allclose(scores, model.to_local().decision_function(sp.csr_array(X)), rtol=1e-12)
+    assert np.allclose(scores, model.decision_function(sp.csr_array(X)), rtol=1e-12)
 
 
 def test_lists_of_partitions_and_of_pairs(client):
@@ -111,16 +112,14 @@ def test_lists_of_partitions_and_of_pairs(client):
     parts, _ = sparse_blocks(X, [30, 40, 20])
     labels = np.split(Y, [30, 70])
     delayed = dask.delayed
-    one = MaxMarginClassifier(client, C=0.1).fit(
-        [delayed(part) for part in parts], [delayed(y) for y in labels]
-    )
+    one = MaxMarginClassifier(C=0.1).fit([delayed(part) for part in parts], [delayed(y) for y in labels])
     pairs = [delayed(pair) for pair in zip(parts, labels, strict=True)]
-    two = MaxMarginClassifier(client, C=0.1).fit(pairs)
-    three = MaxMarginClassifier(client, C=0.1).fit(client.scatter(parts), client.scatter(labels))
+    two = MaxMarginClassifier(C=0.1).fit(pairs)
+    three = MaxMarginClassifier(C=0.1).fit(client.scatter(parts), client.scatter(labels))
     assert np.array_equal(one.coef_, two.coef_)
     assert np.array_equal(one.coef_, three.coef_)
     answers = one.predict([delayed(part) for part in parts])
-    assert np.array_equal(np.concatenate(dask.compute(*answers)), one.to_local().predict(sp.csr_array(X)))
+    assert np.array_equal(np.concatenate(dask.compute(*answers)), one.predict(sp.csr_array(X)))
 
 
 def test_frames_with_names_of_features_and_labels(client):
@@ -131,18 +130,18 @@ def test_frames_with_names_of_features_and_labels(client):
         dd.from_pandas(rows, npartitions=3, sort=False),
         dd.from_pandas(labels, npartitions=3, sort=False),
     )
-    model = MaxMarginClassifier(client, C=0.1).fit(*frames)
+    model = MaxMarginClassifier(C=0.1).fit(*frames)
     assert list(model.feature_names_in_) == list("abcdef")
     assert list(model.classes_) == ["red", "green", "blue"]
     predicted = client.compute(model.predict(frames[0])).result()
-    assert predicted.equals(model.to_local().predict(rows))
+    assert predicted.equals(model.predict(rows))
 
 
 @pytest.mark.parametrize("classes", [["no", "yes"], ["a", "b", "c"], [1, 5, 9]])
 def test_one_class_a_row(client, classes):
     X, _ = table(n_labels=3)
     y = np.asarray(classes)[(X[:, : len(classes)]).argmax(axis=1)]
-    model = MaxMarginClassifier(client, C=0.1).fit(chunks(X), chunks(y))
+    model = MaxMarginClassifier(C=0.1).fit(chunks(X), chunks(y))
     whole = lw.MaxMarginClassifier(C=0.1).fit(X, y)
     assert np.array_equal(model.classes_, whole.classes_)
     assert np.array_equal(model.coef_, whole.coef_)
@@ -154,9 +153,9 @@ def test_one_class_a_row(client, classes):
 
 def test_the_best_labels_of_every_row(client):
     X, Y = table()
-    model = MaxMarginClassifier(client, C=0.1).fit(chunks(X), chunks(Y))
+    model = MaxMarginClassifier(C=0.1).fit(chunks(X), chunks(Y))
     labels, scores = (client.compute(part).result() for part in model.predict_top(chunks(X), 2))
-    found = model.to_local().predict_top(X, 2)
+    found = model.predict_top(X, 2)
     assert np.array_equal(labels, found[0])
     assert np.allclose(scores, found[1], rtol=1e-12)  # products of other shapes round otherwise
     with pytest.raises(ValueError, match="between 1 and the number of labels, 5"):
@@ -165,8 +164,8 @@ def test_the_best_labels_of_every_row(client):
 
 def test_the_ordinary_estimator_and_its_file(client, tmp_path):
     X, Y = table()
-    model = MaxMarginClassifier(client, C=0.1).fit(chunks(X), chunks(Y))
-    lw.save(model.to_local(), tmp_path / "model.lw")
+    model = MaxMarginClassifier(C=0.1).fit(chunks(X), chunks(Y))
+    lw.save(model, tmp_path / "model.lw")
     loaded = lw.load(tmp_path / "model.lw")
     assert type(loaded) is lw.MaxMarginClassifier
     assert np.array_equal(loaded.predict(X), model.predict(X))
@@ -178,16 +177,16 @@ def test_small_and_odd_partitions(client, apart):
     X[:, -1] = 0
     Y[:, 2] = 0  # a label that nobody has
     sizes = (1, 49, 0, 40)
-    model = MaxMarginClassifier(client, C=0.1, tol=0.05).fit(chunks(X, sizes), chunks(Y, sizes))
+    model = MaxMarginClassifier(C=0.1, tol=0.05).fit(chunks(X, sizes), chunks(Y, sizes))
     assert model.converged_
     assert client.compute(model.predict(chunks(X, sizes))).result().shape == Y.shape
-    one = MaxMarginClassifier(client).fit(chunks(X[:1], (1,)), chunks(Y[:1, :1], (1,)))
+    one = MaxMarginClassifier().fit(chunks(X[:1], (1,)), chunks(Y[:1, :1], (1,)))
     assert one.predict(X[:2]).shape == (2, 1)
 
 
 def test_partitions_that_end_differently_are_brought_together(client):
     X, Y = table()
-    model = MaxMarginClassifier(client, C=0.1).fit(chunks(X), chunks(Y, (45, 45)))
+    model = MaxMarginClassifier(C=0.1).fit(chunks(X), chunks(Y, (45, 45)))
     assert model.converged_
 
 
@@ -201,13 +200,12 @@ def test_partitions_that_end_differently_are_brought_together(client):
         ({"label_mean": np.ones((5, 3))}, "label_mean is of 5 labels and 3 features"),
         ({"label_covariance": np.eye(4)}, "over 4 labels but y has 5"),
         ({"memory_budget": 1e-6}, "memory_budget"),
-        ({"client": "tcp://here"}, "client"),
     ],
 )
 def test_what_is_for_one_machine_is_refused(client, given, said):
     X, Y = table()
     with pytest.raises(ValueError, match=said):
-        MaxMarginClassifier(**{"client": client} | given).fit(chunks(X), chunks(Y))
+        MaxMarginClassifier(**given).fit(chunks(X), chunks(Y))
 
 
 def _with_a_hole(X):
@@ -219,7 +217,8 @@ def _with_a_hole(X):
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda X, Y: (X, Y), "is a ndarray, which is not of partitions"),
+        (lambda X, Y: (X, chunks(Y)), "y is a Dask Array, which would be gathered into memory"),
+        (lambda X, Y: (chunks(X), Y), "y is a ndarray, which is not of partitions"),
         (lambda X, Y: (chunks(X), None), "y is None"),
         (
             lambda X, Y: (chunks(X), chunks(Y, (90,)).to_delayed().ravel().tolist()),
@@ -254,32 +253,36 @@ def _with_a_hole(X):
 )
 def test_data_that_make_no_sense_are_refused(client, make, said):
     with pytest.raises(ValueError, match=said) as caught:
-        MaxMarginClassifier(client).fit(*make(*table()))
+        MaxMarginClassifier().fit(*make(*table()))
     assert "\n" not in str(caught.value)
 
 
 def test_rows_may_be_lists(client):
     X, Y = table()
-    model = MaxMarginClassifier(client).fit([dask.delayed(X.tolist())], [dask.delayed(Y)])
-    whole = MaxMarginClassifier(client).fit([dask.delayed(X)], [dask.delayed(Y)])
+    model = MaxMarginClassifier().fit([dask.delayed(X.tolist())], [dask.delayed(Y)])
+    whole = MaxMarginClassifier().fit([dask.delayed(X)], [dask.delayed(Y)])
     assert np.array_equal(model.coef_, whole.coef_)
     (found,) = dask.compute(*model.predict([dask.delayed(X.tolist())]))
     assert np.array_equal(found, whole.predict(X))
     with pytest.raises(ValueError, match=r"X has the shape \(90,\); give a table"):
         model.predict(chunks(X[:, 0]))
     with pytest.raises(ValueError, match="k is 3; it needs to be a list"):
-        model.score_table(chunks(X), chunks(Y), k=3)
+        score_table(model, chunks(X), chunks(Y), k=3)
 
 
-def test_without_a_client_it_says_so():
+def test_without_a_client_it_says_so(monkeypatch):
+    def get_client():
+        raise ValueError("No global client found")
+
     X, Y = table()
+    monkeypatch.setattr("labelweave.dask.client.get_client", get_client)
     with pytest.raises(ValueError, match="There is no Dask client"):
         MaxMarginClassifier().fit(chunks(X), chunks(Y))
 
 
 def test_unfitted_models_say_so(client):
     with pytest.raises(ValueError, match="not fitted yet"):
-        MaxMarginClassifier(client).predict(chunks(np.ones((90, 2))))
+        MaxMarginClassifier().predict(chunks(np.ones((90, 2))))
 
 
 def test_many_chunks_are_visited_by_few_tasks(client, monkeypatch):
@@ -294,10 +297,10 @@ def test_many_chunks_are_visited_by_few_tasks(client, monkeypatch):
         return real(part, *given, **more)
 
     monkeypatch.setattr(Partition, "visit", visit)
-    model = MaxMarginClassifier(client, **settings).fit(X, Y)
+    model = MaxMarginClassifier(**settings).fit(X, Y)
     assert visited == {0: 2, 1: 2, 2: 2, 3: 2, 4: 2}
     monkeypatch.setattr("labelweave.dask.data._HELD_SHARE", 0.0)
-    filed = MaxMarginClassifier(client, **settings).fit(X, Y)
+    filed = MaxMarginClassifier(**settings).fit(X, Y)
     exact = lw.MaxMarginClassifier(C=0.1, tol=1e-6).fit(*table())
     assert model.converged_
     assert model.trace_[-1].primal == pytest.approx(exact.trace_[-1].primal, rel=2 * TOL)
@@ -308,7 +311,7 @@ def test_more_rows_than_a_worker_holds_are_not_brought_together(client, monkeypa
     monkeypatch.setattr("labelweave.dask.data.megabytes_of_workers", lambda _: [0.01])
     X, Y = map(chunks, table())
     with pytest.raises(ValueError, match=r"memory_budget=2000 brings .* give a memory_budget of a quarter"):
-        MaxMarginClassifier(client).fit(X, Y)
+        MaxMarginClassifier().fit(X, Y)
 
 
 def test_lists_of_labels_are_those_of_all_partitions(client):
@@ -322,16 +325,14 @@ def test_lists_of_labels_are_those_of_all_partitions(client):
         (lists[:30], lists[30:60], lists[60:]),
     )
     given = [dask.delayed(part) for part in parts]
-    model = MaxMarginClassifier(client, C=0.1, tol=1e-6).fit(rows, given)
+    model = MaxMarginClassifier(C=0.1, tol=1e-6).fit(rows, given)
     assert np.array_equal(model.classes_, whole.classes_)
     assert np.allclose(model.coef_, whole.coef_, atol=1e-5)
     predicted = model.predict(da.from_array(X, chunks=(30, X.shape[1]))).compute()
-    assert predicted.tolist() == model.to_local().predict(X).tolist()
+    assert predicted.tolist() == model.predict(X).tolist()
     assert model.score(rows, given) == pytest.approx(whole.score(X, lists), abs=0.02)
     unknown = [*given[:2], dask.delayed([None] * 30)]
     part = lw.MaxMarginClassifier(C=0.1, tol=1e-6).fit(X, lists[:60] + [None] * 30)
-    assert np.allclose(
-        MaxMarginClassifier(client, C=0.1, tol=1e-6).fit(rows, unknown).coef_, part.coef_, atol=1e-5
-    )
+    assert np.allclose(MaxMarginClassifier(C=0.1, tol=1e-6).fit(rows, unknown).coef_, part.coef_, atol=1e-5)
     with pytest.raises(ValueError, match="entry_weight has a column a label, and y lists of labels"):
         model.fit(rows[:2], given[:2], entry_weight=[dask.delayed(np.ones((30, 5)))] * 2)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 import labelweave as lw
 from drawn import draw_labels
-from labelweave.dask import AutoLabelClassifier, LowRankClassifier, MaxMarginClassifier
+from labelweave import AutoLabelClassifier, LowRankClassifier, MaxMarginClassifier
 from labelweave.metrics import f1_score
 from partitioned import chunks, partitions
 
@@ -37,18 +37,13 @@ def assert_same(model, whole, X):
         assert np.allclose(model.decision_function(X), whole.decision_function(X), atol=1e-3)
 
 
-def pair(client, name, **more):
-    """Give a classifier on the cluster, and one in memory that is fitted to the optimum."""
+def pair(name, **more):
+    """Make a classifier for the cluster, and one for memory that is fitted to the optimum."""
+    if name == "one-call":
+        return tuple(AutoLabelClassifier(members=["linear"]) for _ in range(2))
     if name == "max-margin":
-        return MaxMarginClassifier(client, **MARGIN | more), lw.MaxMarginClassifier(
-            **MARGIN | {"tol": 1e-5} | more
-        )
-    return LowRankClassifier(client, **RANK | more), lw.LowRankClassifier(**RANK | more)
-
-
-def one_call(client):
-    settings = {"members": ["linear"]}
-    return AutoLabelClassifier(client, **settings), lw.AutoLabelClassifier(**settings)
+        return MaxMarginClassifier(**MARGIN | more), MaxMarginClassifier(**MARGIN | {"tol": 1e-5} | more)
+    return tuple(LowRankClassifier(**RANK | more) for _ in range(2))
 
 
 CASES = {
@@ -69,9 +64,9 @@ CASES = {
 def test_rates_and_means(client, apart, name, case):
     X, Y = table()
     Y[::9, 1] = np.nan
-    model, whole = pair(client, name, **CASES[case])
+    model, whole = pair(name, **CASES[case])
     assert_same(model.fit(chunks(X), chunks(Y)), whole.fit(X, Y), X)
-    again, _ = pair(client, name, **CASES[case])
+    again, _ = pair(name, **CASES[case])
     assert np.array_equal(again.fit(chunks(X), chunks(Y)).coef_, model.coef_)
 
 
@@ -82,7 +77,7 @@ def test_weights_of_entries(client, apart, name, kind):
     weights = np.random.default_rng(2).uniform(0, 2, Y.shape)
     if kind == "sparse":
         weights = sp.csr_array(np.where(weights > 1.5, weights, 0))
-    model, whole = pair(client, name)
+    model, whole = pair(name)
     given = chunks(weights) if kind == "dense" else partitions(weights)
     model.fit(chunks(X), chunks(Y), entry_weight=given)
     assert_same(model, whole.fit(X, Y, entry_weight=weights), X)
@@ -95,7 +90,7 @@ def test_labels_by_probability(client, apart, name):
         np.clip(Y + np.random.default_rng(3).uniform(-0.4, 0.4, Y.shape), 0, 1)
     )
     more = {"flip_rates": (0.1, 0.05)} if name == "low-rank" else {}
-    model, whole = pair(client, name, **more)
+    model, whole = pair(name, **more)
     model.fit(chunks(X), partitions(P), entry_weight=chunks(1 + Y))
     assert_same(model, whole.fit(X, P, entry_weight=1 + Y), X)
 
@@ -105,7 +100,7 @@ def test_weights_of_classes(client, name):
     X, _ = table()
     y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
     weights = np.random.default_rng(2).uniform(0, 2, (len(X), 3))
-    model, whole = pair(client, name)
+    model, whole = pair(name)
     assert_same(
         model.fit(chunks(X), chunks(y), entry_weight=chunks(weights)),
         whole.fit(X, y, entry_weight=weights),
@@ -119,7 +114,7 @@ def test_weights_of_classes(client, name):
 @pytest.mark.parametrize("rule", ["f1", "macro_f1"])
 def test_thresholds_are_chosen_on_rows_that_are_held_out(client, name, rule):
     X, Y = table(n_labels=3)
-    model, whole = pair(client, name, threshold=rule, validation_fraction=0.3)
+    model, whole = pair(name, threshold=rule, validation_fraction=0.3)
     whole.set_params(tol=model.tol)  # thresholds of few rows turn on it
     model.fit(chunks(X), chunks(Y))
     whole.fit(X, Y)
@@ -141,7 +136,7 @@ def test_thresholds_are_chosen_on_rows_that_are_held_out(client, name, rule):
 def test_weights_that_make_no_sense_are_refused(client, given, said):
     X, Y = table()
     with pytest.raises(ValueError, match=said):
-        MaxMarginClassifier(client).fit(chunks(X), chunks(Y), **{k: chunks(v) for k, v in given.items()})
+        MaxMarginClassifier().fit(chunks(X), chunks(Y), **{k: chunks(v) for k, v in given.items()})
 
 
 @pytest.mark.parametrize("model", [MaxMarginClassifier, LowRankClassifier])
@@ -149,20 +144,20 @@ def test_more_held_out_scores_than_the_client_takes_are_refused(client, model):
     X, Y = table(d=10)
     settings = {"threshold": "f1", "validation_fraction": 0.9, "memory_budget": 2e-3}
     with pytest.raises(ValueError, match=r"holds 81 rows out, .* smaller validation_fraction"):
-        model(client, **settings).fit(chunks(X), chunks(Y))
+        model(**settings).fit(chunks(X), chunks(Y))
 
 
 def test_rates_are_of_labels_not_of_classes(client):
     X, _ = table()
     with pytest.raises(ValueError, match="flip_rates are those of labels"):
-        MaxMarginClassifier(client, flip_rates=(0.1, 0.0)).fit(chunks(X), chunks((X[:, 0] > 0).astype(str)))
+        MaxMarginClassifier(flip_rates=(0.1, 0.0)).fit(chunks(X), chunks((X[:, 0] > 0).astype(str)))
 
 
 @pytest.mark.parametrize("name", ["max-margin", "one-call"])
 def test_what_is_masked_is_unknown(client, name):
     X, _ = table()
     y = np.ma.array(np.arange(90) % 3, mask=np.arange(90) % 5 == 0)
-    model, whole = one_call(client) if name == "one-call" else pair(client, name, tol=1e-5)
+    model, whole = pair(name, tol=1e-5)
     model.fit(partitions(X), partitions(y))
     whole.fit(X, y)
     assert np.array_equal(model.classes_, whole.classes_)
@@ -176,7 +171,7 @@ def test_what_is_masked_is_unknown(client, name):
 def test_tags_that_are_numbers_are_those_of_all_partitions(client):
     X, _ = table()
     tags = pd.Series([[10, 20], [30], []] * 30)
-    model, whole = pair(client, "low-rank")
+    model, whole = pair("low-rank")
     model.fit(partitions(X), partitions(tags))
     whole.fit(X, tags)
     assert model.classes_.tolist() == whole.classes_.tolist() == ["10", "20", "30"]
@@ -187,8 +182,8 @@ def test_probabilities_of_classes_are_refused_where_they_would_be_lost(client):
     X, _ = table()
     y = lw.ClassProbabilities(np.random.default_rng(0).dirichlet(np.ones(3), 90))
     with pytest.raises(ValueError, match=r"Partition 0: y has probabilities .*from_probabilities"):
-        MaxMarginClassifier(client).fit(partitions(X), partitions(y))
-    model, whole = one_call(client)
+        MaxMarginClassifier().fit(partitions(X), partitions(y))
+    model, whole = pair("one-call")
     model.fit(partitions(X), partitions(y))
     whole.fit(X, y)
     assert np.array_equal(model.predict_proba(X), whole.predict_proba(X))

@@ -13,7 +13,8 @@ from distributed import Client, LocalCluster
 
 import labelweave as lw
 import partitioned
-from labelweave.dask import (
+from labelweave import (
+    CalibratedLabelClassifier,
     KernelLogisticClassifier,
     LabelGraphClassifier,
     LabelTreeClassifier,
@@ -30,7 +31,15 @@ from labelweave.solvers.pruned_ascent import PrunedAscent
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(90, 8))
 Y = (X @ RANDOM.normal(size=(8, 12)) > 0.5).astype(float)
+
+
+def calibrated(**settings):
+    return CalibratedLabelClassifier(MaxMarginClassifier(**settings), cv=2)
+
+
 MODELS = {
+    "calibrated": (calibrated, {"C": 0.1}),
+    "coupled": (MaxMarginClassifier, {"C": 0.1, "label_covariance": 0.5 + 0.5 * np.eye(12), "tol": 0.05}),
     "kernel logistic": (KernelLogisticClassifier, {"kernel_rank": 30, "hyperparameters": "fixed"}),
     "linear logistic": (KernelLogisticClassifier, {"kernel": "linear", "hyperparameters": "fixed"}),
     "low rank": (LowRankClassifier, {"kernel": "rbf", "kernel_rank": 30, "rank": 3}),
@@ -55,15 +64,17 @@ def clusters():
         yield made
 
 
+def on(client, model, rows):
+    with client.as_current():
+        return model.fit(rows, chunks(Y))
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_one_and_three_processes_give_the_same_bits(clusters, request, name):
-    if name == "label graph":
+    if name in ("label graph", "coupled"):
         request.getfixturevalue("apart")
     make, settings = MODELS[name]
-    one, *others = (
-        make(client, **settings).fit(chunks(X), chunks(Y)).to_local().decision_function(X)
-        for client in clusters
-    )
+    one, *others = (on(client, make(**settings), chunks(X)).decision_function(X) for client in clusters)
     assert all(np.array_equal(one, other) for other in others)
 
 
@@ -79,20 +90,16 @@ def test_rows_are_read_to_even_addresses(kind):
     if kind == "sparse":
         rows = sp.csr_array(X)
         rows.data = odd
-    table = read_rows(lw.MaxMarginClassifier(), rows, Y, None, None, 0).features.data
+    table = read_rows(lw.MaxMarginClassifier(), rows, Y, None, None).features.data
     assert (table if kind == "dense" else table.data).flags.aligned
     np.testing.assert_array_equal(table if kind == "dense" else table.toarray(), X)
 
 
 def test_columns_of_frames_give_the_same_bits(clusters):
     rows = pd.DataFrame({"text": [f"a{a:.0f} b{b:.0f}" for a, b in X[:, :2]], "size": X[:, 2]})
-    one, *others = (
-        TableModel(MaxMarginClassifier(client, C=0.1), text="text", numeric="size")
-        .fit(dd.from_pandas(rows, npartitions=3), chunks(Y))
-        .to_local()
-        .decision_function(rows)
-        for client in clusters
-    )
+    model = TableModel(MaxMarginClassifier(C=0.1), text="text", numeric="size")
+    frame = dd.from_pandas(rows, npartitions=3)
+    one, *others = (on(client, model, frame).decision_function(rows) for client in clusters)
     assert all(np.array_equal(one, other) for other in others)
 
 
@@ -122,7 +129,7 @@ def test_a_fit_whose_client_was_killed_goes_on(client, request, tmp_path, monkey
 
     def fit(**checkpoint):
         rounds.append(0)
-        return make(client, **settings | more, **checkpoint).fit(chunks(X), chunks(Y)).to_local()
+        return make(**settings | more, **checkpoint).fit(chunks(X), chunks(Y))
 
     def count(*given):
         rounds[-1] += 1

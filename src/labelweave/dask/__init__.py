@@ -1,60 +1,25 @@
 """Fits on many machines through Dask: rows stay in their partitions; labels, or sums over rows, travel.
 
-The estimators here take Dask's collections, give the ordinary estimators by ``to_local()``, and predict
-lazily. The bits of a fit depend on the partitions and the seed, not on the number of workers or on which of
-them died. Needs ``labelweave[dask]``, on the client, the scheduler and the workers.
+X decides: the ordinary estimators take Dask's collections, are fitted on the cluster of the current client,
+and predict lazily.  The bits of a fit depend on the partitions and the seed, not on the number of workers or
+on which of them died.  Needs ``labelweave[dask]``, on the client, the scheduler and the workers.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from labelweave.dask.automatic import AutoLabelClassifier
-    from labelweave.dask.comparison import compare
-    from labelweave.dask.decisions import (
-        CalibratedLabelClassifier,
-        ConformalLabelClassifier,
-        HierarchicalClassifier,
-        TunedThresholdClassifier,
-    )
     from labelweave.dask.files import read_files
-    from labelweave.dask.kernel_logistic import KernelLogisticClassifier
-    from labelweave.dask.label_graph import LabelGraphClassifier
-    from labelweave.dask.label_tree import LabelTreeClassifier
-    from labelweave.dask.low_rank import LowRankClassifier
-    from labelweave.dask.max_margin import MaxMarginClassifier
-    from labelweave.dask.table_model import TableModel
+    from labelweave.dask.predictions import score_table
 
-__all__ = [
-    "AutoLabelClassifier",
-    "CalibratedLabelClassifier",
-    "ConformalLabelClassifier",
-    "HierarchicalClassifier",
-    "KernelLogisticClassifier",
-    "LabelGraphClassifier",
-    "LabelTreeClassifier",
-    "LowRankClassifier",
-    "MaxMarginClassifier",
-    "TableModel",
-    "TunedThresholdClassifier",
-    "compare",
-    "read_files",
-]
+__all__ = ["read_files", "score_table"]
 
 _HOMES = {
-    "AutoLabelClassifier": "labelweave.dask.automatic",
-    "CalibratedLabelClassifier": "labelweave.dask.decisions",
-    "ConformalLabelClassifier": "labelweave.dask.decisions",
-    "HierarchicalClassifier": "labelweave.dask.decisions",
-    "KernelLogisticClassifier": "labelweave.dask.kernel_logistic",
-    "LabelGraphClassifier": "labelweave.dask.label_graph",
-    "LabelTreeClassifier": "labelweave.dask.label_tree",
-    "LowRankClassifier": "labelweave.dask.low_rank",
-    "MaxMarginClassifier": "labelweave.dask.max_margin",
-    "TableModel": "labelweave.dask.table_model",
-    "TunedThresholdClassifier": "labelweave.dask.decisions",
-    "compare": "labelweave.dask.comparison",
+    "FAMILIES": "labelweave.dask.models",
+    "answer": "labelweave.dask.predictions",
     "read_files": "labelweave.dask.files",
+    "refuse_in_memory": "labelweave.dask.models",
+    "score_table": "labelweave.dask.predictions",
 }
 
 

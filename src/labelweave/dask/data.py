@@ -23,6 +23,7 @@ from labelweave.dask.rows import (
     Facts,
     facts_of_features,
     given_entries,
+    itself,
     labels_of,
     read_rows,
     relabelled,
@@ -213,13 +214,10 @@ def read(
     import dask
 
     read_one, look_at = dask.delayed(read_rows, pure=False), dask.delayed(Facts.of, pure=False)
-    read_parts = [read_one(reader, *part, number) for number, part in enumerate(parts)]
+    read_parts = [read_one(reader, *part) for part in parts]
     futures = client.compute([*read_parts, *map(look_at, read_parts)])  # each is looked at when it is read
     what = "partitions read" if is_verbose else ""
-    rows, facts = futures[: len(parts)], gathered(client, futures[len(parts) :], what)
-    for fact in facts:
-        if isinstance(fact, ValueError):
-            raise fact
+    rows, facts = futures[: len(parts)], gathered(client, futures[len(parts) :], what, part="Partition")
     kept = [number for number, fact in enumerate(facts) if fact is not None]
     if not kept:
         raise ValueError(NO_ROWS)
@@ -341,7 +339,7 @@ def _refuse_inner_nodes(classes: Array, reader: Any) -> None:
     if inner:
         raise ValueError(
             f"y names {inner[0]!r}, an inner node of the taxonomy, which is read in memory alone; give "
-            "leaves, None in rows of which less is known, or fit the estimator of labelweave itself."
+            "leaves, None in rows of which less is known, or data in memory."
         )
 
 
@@ -372,7 +370,7 @@ def arrange(client: Client, data: ReadData, common: Common, budget: float) -> tu
         )
     limits = megabytes_of_workers(client)
     data.refuse_large(groups, limits, budget)
-    shared = client.submit(Common.itself, common, pure=False)
+    shared = client.submit(itself, common, pure=False)
     is_filed = len(groups) > 1 and data.megabytes > _HELD_SHARE * sum(limits or [np.inf])
     together = data.places(groups, budget)
     is_coupled = common.covariance is not None

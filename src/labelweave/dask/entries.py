@@ -20,7 +20,7 @@ from distributed import Future
 
 import dask
 from labelweave.dask.graphs import in_pairs
-from labelweave.dask.parts import Parts
+from labelweave.dask.parts import Kept, Parts
 from labelweave.dask.rows import Sized, aligned
 from labelweave.dask.waiting import scattered
 from labelweave.features.factor_maps import FactorMap
@@ -31,8 +31,6 @@ from labelweave.problems.label_entries import LabelEntries
 from labelweave.problems.label_entries.any_loss import BUDGET
 from labelweave.problems.label_entries.base import EntryPoint, GradientOperator
 from labelweave.problems.low_rank_factors import RowsLoss
-
-MakeKept = Callable[[], list[Future]]
 
 
 class PartOfLoss(Sized):
@@ -81,23 +79,6 @@ class Sums(Sized):
 
     def __add__(self, other: Sums) -> Sums:
         return Sums(*map(np.add, self.tables, other.tables))
-
-
-class Kept:
-    """What workers keep of every part; made when first used, and anew where it was lost."""
-
-    def __init__(self, make: MakeKept) -> None:
-        self._make, self._futures = make, list[Future]()
-
-    def futures(self, *, is_lost: bool = False) -> list[Future]:
-        """Give one a part."""
-        if is_lost or not self._futures:
-            self._futures = self._make()
-        return self._futures
-
-    def hold(self, futures: list[Future]) -> None:
-        """Keep these."""
-        self._futures = futures
 
 
 class EntriesApart(WeighedColumns):

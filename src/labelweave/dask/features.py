@@ -22,8 +22,8 @@ from labelweave.dask.data import ReadData
 from labelweave.dask.entries import EntriesApart
 from labelweave.dask.filed import in_memory_or_file
 from labelweave.dask.kernel_factor import PartitionedKernelMatrix
-from labelweave.dask.parts import Parts, stacked_features
-from labelweave.dask.rows import ReadRows, Sized, aligned
+from labelweave.dask.parts import Parts
+from labelweave.dask.rows import ReadRows, Sized, aligned, stacked
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.factor_maps import FactorMap, explicit_map
 from labelweave.foundation.array_types import Array
@@ -37,7 +37,7 @@ class Mapped(Sized):
     """The features of neighbouring partitions as a map of factors."""
 
     def __init__(self, rows: list[ReadRows], constant: float, dtype: npt.DTypeLike) -> None:
-        features = stacked_features([part.features for part in rows]).astype(dtype)
+        features = stacked([part.features for part in rows]).astype(dtype)
         table = (features.with_constant(constant) if constant else features).data
         self.map = explicit_map(table, dtype, Workers())
 

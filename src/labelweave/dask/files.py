@@ -16,8 +16,8 @@ import numpy as np
 from distributed import Client
 
 import dask
-from labelweave.dask.predictions import connected
-from labelweave.dask.waiting import gathered
+from labelweave.dask.client import connected
+from labelweave.dask.waiting import gathered, returning_refusals
 from labelweave.datasets import TableColumns, TableVectorizer, detect_format, read_any
 from labelweave.datasets.any_file import refuse_unknown_options
 from labelweave.datasets.data_file import DataFileError
@@ -86,8 +86,7 @@ def parts_of(paths: Sequence[str], budget: float) -> list[FilePart]:
 
 @checked
 def read_files(
-    data: str | PathLike[str] | Sequence[str | PathLike[str]], format: str = "auto", *,
-    client: Client | None = None, **options: Any,
+    data: str | PathLike[str] | Sequence[str | PathLike[str]], format: str = "auto", **options: Any
 ) -> tuple[list[Any], list[Any]]:  # fmt: skip
     """Let workers read data files, one a partition, when a fit or a prediction asks for the rows.
 
@@ -100,8 +99,6 @@ def read_files(
         Files, folders and patterns such as ``"train/*.txt"``, which all workers see under these names.
     format : {"auto", "mulan", "hierarchical_arff", "xmc", "svmlight"}, default="auto"
         Their format; ``"auto"`` finds out from the first file.
-    client : distributed.Client or None, default=None
-        The cluster; None is the client made last.
     **options
         For the reader of that format; see :func:`labelweave.datasets.read_any`.
 
@@ -124,15 +121,15 @@ def read_files(
     >>> import tempfile
     >>> from pathlib import Path
     >>> from distributed import Client
-    >>> from labelweave import datasets
-    >>> from labelweave.dask import MaxMarginClassifier, read_files
+    >>> from labelweave import MaxMarginClassifier, datasets
+    >>> from labelweave.dask import read_files
     >>> folder = Path(tempfile.mkdtemp())
     >>> for seed in range(2):
     ...     rows = datasets.make_text_like(100, 150, 6, random_state=seed)
     ...     datasets.write_xmc(rows, folder / f"part-{seed}.txt")
     >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
-    ...     X, y = read_files(folder, client=client)
-    ...     model = MaxMarginClassifier(client, C=0.1).fit(X, y)
+    ...     X, y = read_files(folder)
+    ...     model = MaxMarginClassifier(C=0.1).fit(X, y)
     >>> len(X), model.n_features_in_
     (2, 150)
     """
@@ -143,11 +140,10 @@ def read_files(
     chosen = detect_format(paths[0]) if format == "auto" else format
     if chosen == "table":
         raise ValueError(
-            f"{paths[0]} is a table; give dask.dataframe.read_parquet or read_csv of it to "
-            "labelweave.dask.TableModel."
+            f"{paths[0]} is a table; give dask.dataframe.read_parquet or read_csv of it to TableModel."
         )
     refuse_unknown_options(chosen, options)
-    cluster, parts = connected(client), [FilePart(path) for path in paths]
+    cluster, parts = connected(), [FilePart(path) for path in paths]
     options = counted_alike(cluster, parts, chosen, options)
     names = names_in(cluster, parts[0], chosen, options)[1] if chosen in WITH_NAMES else None
     pairs = matrix_pairs(cluster, parts, chosen, options, names)
@@ -174,9 +170,6 @@ def planned(
     """
     looks = client.map(_looked_at, parts, columns=columns, vectorizer=vectorizer, pure=False)
     found = gathered(client, looks, "partitions looked at" if is_verbose else "")
-    for one in found:
-        if isinstance(one, ValueError):
-            raise one
     marks = _common_marks(parts, [one[2] for one in found])
     counts, names = reduce(add, [one[0] for one in found]), [one[1] for one in found]
     is_listed = isinstance(columns.labels, str)
@@ -198,19 +191,16 @@ def _common_marks(parts: Sequence[FilePart], found: Sequence[dict[str, str]]) ->
     return marks
 
 
+@returning_refusals
 def _looked_at(
     part: FilePart, columns: TableColumns, vectorizer: TableVectorizer
-) -> tuple[TableCounts, list[str], dict[str, str]] | ValueError:
-    try:
-        table = part.table()
-        data = labeled_frame(table, columns.resolved(table), (None, "error"))
-        if vectorizer.missing_numeric == "error":
-            refuse_missing_numbers(table, data.X, vectorizer.numeric)
-        names = [] if data.Y.names is None else [str(name) for name in data.Y.names]
-        marks = table.columns.decimal_marks(vectorizer.numeric)
-        return TableCounts.of(vectorizer, data.X), names, marks
-    except ValueError as error:  # the file is named in it
-        return error
+) -> tuple[TableCounts, list[str], dict[str, str]]:
+    table = part.table()
+    data = labeled_frame(table, columns.resolved(table), (None, "error"))
+    if vectorizer.missing_numeric == "error":
+        refuse_missing_numbers(table, data.X, vectorizer.numeric)
+    names = [] if data.Y.names is None else [str(name) for name in data.Y.names]
+    return TableCounts.of(vectorizer, data.X), names, table.columns.decimal_marks(vectorizer.numeric)
 
 
 def table_pairs(client: Client, parts: Sequence[FilePart], plan: TablePlan) -> list[Any]:
@@ -254,20 +244,14 @@ def counted_alike(
     if format != "svmlight" or options.get("zero_based", "auto") != "auto":
         return options
     looks = client.map(_first_feature, [part.path for part in parts], options=options, pure=False)
-    found = gathered(client, looks)
-    for one in found:
-        if isinstance(one, ValueError):
-            raise one
-    return options | {"zero_based": 0 in found}
+    return options | {"zero_based": 0 in gathered(client, looks)}
 
 
-def _first_feature(path: str, options: dict[str, Any]) -> int | ValueError | None:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # other files may tell
-            return read_any(path, "svmlight", **options).first_feature
-    except ValueError as error:  # the file is named in it
-        return error
+@returning_refusals
+def _first_feature(path: str, options: dict[str, Any]) -> int | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # other files may tell
+        return read_any(path, "svmlight", **options).first_feature
 
 
 def with_classes(pairs: Sequence[Any], *, keeps_unknown: bool) -> list[Any]:
@@ -295,18 +279,15 @@ def names_in(
     client: Client, part: FilePart, format: str, options: dict[str, Any]
 ) -> tuple[list[str], Array | None]:
     """Name the labels of a file of another format, by numbers where there are no names, and its features."""
-    (found,) = gathered(client, [client.submit(_names_in, part.path, format, options, pure=False)])
-    if isinstance(found, ValueError):
-        raise found
-    labels, features = found
+    ((labels, features),) = gathered(
+        client, [client.submit(_names_in, part.path, format, options, pure=False)]
+    )
     return labels, features
 
 
-def _names_in(path: str, format: str, options: dict[str, Any]) -> tuple[list[str], Array | None] | ValueError:
-    try:
-        data = read_any(path, format, **options)
-    except ValueError as error:  # the file is named in it
-        return error
+@returning_refusals
+def _names_in(path: str, format: str, options: dict[str, Any]) -> tuple[list[str], Array | None]:
+    data = read_any(path, format, **options)
     return list(data.Y.words), None if data.feature_names is None else np.asarray(data.feature_names, np.str_)
 
 

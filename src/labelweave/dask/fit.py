@@ -1,24 +1,26 @@
 """The client's side of a fit: which block does what next, what is kept, and what becomes of lost work.
 
-Each block of labels goes its own way: a round of visits, a look at the gap when the gap that was met says
-that it may be small enough, the certificate.  Nothing that a block becomes depends on when its tasks were
-done, on which worker, or on what was done twice.  What a dead worker had is computed again: by Dask, from
-what it came from; and where that is gone too, from the block's last snapshot.
+Each block of labels goes its own way, in a thread of its own: rounds of visits, a look at the gap when the
+gap that was met says that it may be small enough, the certificate.  Nothing that a block becomes depends on
+when its tasks were done, on which worker, or on what was done twice.  What a dead worker had is computed
+again: by Dask, from what it came from; and where that is gone too, from the block's last snapshot.
 """
 
 from __future__ import annotations
 
 import asyncio
-import queue
+import threading
 import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for_threads
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from distributed import Client, Future, KilledWorker
+from distributed import Client, Future, KilledWorker, wait
 from distributed.comm import CommClosedError
 
 from labelweave.dask.graphs import BlockState, BlockTasks, Place
@@ -58,24 +60,22 @@ class Progress(NamedTuple):
 class BlockFit:
     """A block under way.
 
-    state: what holds it.
     slot: which of the workers that have a partition, where there are several, does its tasks.
-    furthest: the rounds that it had before it began again; losses, kills: since then, those of tasks that
-        Dask gave up.
+    rounds, furthest: those done, and the most before it began again.
+    losses, kills: since it got further than before, those of tasks that Dask gave up.
+    asked: workers that tasks were sent to.
     """
 
     number: int
     labels: Array
-    name: str
-    state: BlockState
-    slot: int = 0
+    slot: int
     rounds: int = 0
-    check_below: float = np.inf
     furthest: int = 0
     losses: int = 0
     kills: int = 0
     attempt: int = 0
     saved: float = 0.0
+    asked: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -102,46 +102,36 @@ class FitPlan:
 
 
 class TravellingFit:
-    """Fits all blocks."""
+    """Fits all blocks, each in a thread of the client, which waits for its tasks."""
 
     def __init__(
         self, client: Client, plan: FitPlan, store: Store, on_progress: Callable[[Progress], None]
     ) -> None:
         self.client, self.plan, self.store, self.on_progress = client, plan, store, on_progress
         self.name = uuid.uuid4().hex[:8]
-        self.waiting: dict[Future, tuple[BlockFit, str]] = {}
-        self.arrived: queue.SimpleQueue[Future] = queue.SimpleQueue()
+        self.lock = threading.RLock()  # of what follows, and of graphs that are made, as Dask annotates them
         self.homes: list[list[str]] = [[]] * len(plan.places)
-        self.asked: set[str] = set()  # workers that tasks were sent to
         self.open_at: Counter[int] = Counter()
         self.looked = -np.inf
-        self.begun, self.saving = time.monotonic(), 0.0
-        self.rounds = 0
+        self.begun = self.heard = time.monotonic()
+        self.saving, self.rounds, self.is_over = 0.0, 0, False
+        self.ends: dict[int, FittedBlock] = {}
 
     def run(self) -> list[FittedBlock]:
         """Fit, and give every block."""
-        plan = self.plan
-        ends: dict[int, FittedBlock] = {}
-        left = list(range(len(plan.blocks)))[::-1]
-        under_way = 0
-        try:
-            while left or under_way:
-                while left and under_way < self._most_open():
-                    number = left.pop()
-                    known = self.store.get(number)
-                    if known is not None and known.end is not None:
-                        ends[number] = known.end
-                        continue
-                    self._begin(number, known)
-                    under_way += 1
-                if under_way:
-                    for block, end in self._next():
-                        ends[block.number] = end
-                        under_way -= 1
-                self.on_progress(Progress(len(ends), len(plan.blocks), self.rounds))
-        finally:
-            self.waiting.clear()
-        return [ends[number] for number in range(len(plan.blocks))]
+        numbers = range(len(self.plan.blocks))
+        left, under_way = list(numbers)[::-1], set[Any]()
+        with ThreadPoolExecutor(len(numbers)) as threads:
+            try:
+                while left or under_way:
+                    while left and len(under_way) < self._most_open():
+                        under_way.add(threads.submit(self._fit_block, left.pop()))
+                    done, under_way = wait_for_threads(under_way, 1.0, FIRST_COMPLETED)
+                    for one in done:
+                        one.result()
+            finally:
+                self.is_over = True
+        return [self.ends[number] for number in numbers]
 
     def _most_open(self) -> int:
         threads: int = sum(self.client.nthreads().values())
@@ -149,43 +139,98 @@ class TravellingFit:
             return threads + 1
         return max(4, _OPEN_PER_THREAD * threads)
 
-    def _begin(self, number: int, known: Snapshot | None) -> None:
-        block = BlockFit(number, self.plan.blocks[number], f"{self.name}-{number}-0", self._no_state())
-        self._look()
-        slots = range(max(map(len, self.homes)) or 1)
-        block.slot = min(slots, key=lambda slot: self.open_at[slot])
-        self.open_at[block.slot] += 1
-        block.saved = time.monotonic()
-        self._place(block, known)
-        self._go_on(block)
+    def _fit_block(self, number: int) -> None:
+        """Fit a block, from its last snapshot on, again and again where its work is lost."""
+        block, end = self._begun(number), None
+        while end is None:
+            known = self.store.get(number)
+            try:
+                end = self._course(block, known) if known is None or known.end is None else known.end
+            except LOST as error:
+                self._note_loss(block, error)
+        with self.lock:
+            self.open_at[block.slot] -= 1
+            self.ends[number] = end
+            self._tell()
 
-    def _go_on(self, block: BlockFit) -> None:
-        """Do the next round; where all rows are together, all rounds."""
-        if len(self.plan.places) > 1:
-            self._do_round(block)
-        else:
-            self._submit(block, self._tasks(block).whole(), "certificate")
+    def _begun(self, number: int) -> BlockFit:
+        with self.lock:
+            self._look()
+            slot = min(range(max(map(len, self.homes)) or 1), key=lambda slot: self.open_at[slot])
+            self.open_at[slot] += 1
+        return BlockFit(number, self.plan.blocks[number], slot, saved=time.monotonic())
+
+    def _tell(self) -> None:
+        self.on_progress(Progress(len(self.ends), len(self.plan.blocks), self.rounds))
+
+    def _course(self, block: BlockFit, known: Snapshot | None) -> FittedBlock:
+        """Go from a snapshot, or from 0, to the end: rounds, looks at the gap, the certificate."""
+        plan, block.rounds, check_below = self.plan, 0, np.inf
+        block.asked.clear()
+        state = self._no_state()
+        if known is not None:
+            block.rounds, check_below = known.rounds, known.check_below
+            state = self._placed(block, known)
+        while len(plan.places) > 1:
+            was_full = block.rounds < 2 or block.rounds % _FULL_EVERY == 0
+            state, met_gap = self._round(block, state, is_full=was_full)
+            is_last = block.rounds >= plan.max_iter
+            if not is_last:
+                if not was_full or met_gap > check_below:
+                    state = self._saved_when_due(block, check_below, state)
+                    continue
+                primal, dual = self._result(block, "check", block.rounds, state)
+                check_below = max(met_gap / 10, 1.5 * plan.tol * abs(primal))
+                if relative_gap(primal, dual) > plan.tol:
+                    continue
+            end = self._result(block, "certificate", block.rounds, state)
+            if is_last or relative_gap(end.primal, end.dual) <= plan.tol:
+                break
+        else:  # all rows are together, and so are all rounds
+            end = self._result(block, "whole")
+        self.store.put(block.number, Snapshot(end.rounds, np.inf, None, (), end))
+        return end  # type: ignore[no-any-return]
+
+    def _round(self, block: BlockFit, state: BlockState, *, is_full: bool) -> tuple[BlockState, float]:
+        """Let a block visit all rows; return its state after it, and the gap that it met."""
+        with self.lock:
+            self._tell()
+            tasks = self._tasks(block)
+            state, gap = tasks.round(block.rounds, self.plan.seed, state, is_full=is_full)
+            waited, traveller, *seats = self._computed([gap, *state.parts])
+        (met_gap,) = self._fetched([waited], block)
+        block.rounds += 1
+        if block.rounds > block.furthest:
+            block.furthest, block.losses, block.kills = block.rounds, 0, 0
+        with self.lock:
+            self.rounds += 1
+        return BlockState(traveller, tuple(seats)), met_gap
+
+    def _result(self, block: BlockFit, name: str, *given: Any) -> Any:
+        """Have a task of a block done, by its name in :class:`BlockTasks`."""
+        with self.lock:
+            futures = self._computed([getattr(self._tasks(block), name)(*given)])
+        return self._fetched(futures, block)[0]
+
+    def _computed(self, tasks: Sequence[Any]) -> list[Future]:
+        return list(self.client.compute(list(tasks), sync=False, optimize_graph=False))
 
     def _no_state(self) -> BlockState:
         return BlockState(None, (None,) * len(self.plan.places))
 
     def _tasks(self, block: BlockFit) -> BlockTasks:
-        plan, homes = self.plan, self._homes(block)
+        plan, name = self.plan, f"{self.name}-{block.number}-{block.attempt}"
         return BlockTasks(
-            block.name, block.number, block.labels, plan.places, plan.common, homes,
+            name, block.number, block.labels, plan.places, plan.common, self._homes(block),
             is_coupled=plan.is_coupled,
         )  # fmt: skip
 
-    def _place(self, block: BlockFit, known: Snapshot | None) -> None:
-        """Bring a block to where its snapshot was taken; at 0 if there is none."""
-        block.state = self._no_state()
-        block.rounds, block.check_below = 0, np.inf
-        if known is None:
-            return
-        block.rounds, block.check_below = known.rounds, known.check_below
-        seats = zip(known.seats, self._homes(block), strict=True)
-        placed = tuple(self._scattered(seat, home) for seat, home in seats)
-        block.state = BlockState(self._scattered(known.traveller, None), placed)
+    def _placed(self, block: BlockFit, known: Snapshot) -> BlockState:
+        """Bring a snapshot to where its block finds the partitions."""
+        with self.lock:
+            homes = self._homes(block)
+        seats = [self._scattered(*one) for one in zip(known.seats, homes, strict=True)]
+        return BlockState(self._scattered(known.traveller, None), tuple(seats))
 
     def _scattered(self, value: Any, worker: str | None) -> Future:
         return scattered(self.client, [value], worker)[0]
@@ -194,7 +239,7 @@ class TravellingFit:
         """Say at which worker a block finds each partition."""
         self._look()
         homes = [places[block.slot % len(places)] if places else None for places in self.homes]
-        self.asked.update(home for home in homes if home is not None)
+        block.asked.update(home for home in homes if home is not None)
         return homes
 
     def _look(self) -> None:
@@ -208,92 +253,49 @@ class TravellingFit:
             )
             self.looked = time.monotonic()
 
-    def _submit(self, block: BlockFit, wanted: Any, kind: str, more: Sequence[Any] = ()) -> list[Future]:
-        """Send tasks; the first is what the client waits for."""
-        futures = self.client.compute([wanted, *more], sync=False, optimize_graph=False)
-        self.waiting[futures[0]] = block, kind
-        futures[0].add_done_callback(self.arrived.put)
-        return list(futures[1:])
+    def _fetched(self, futures: Sequence[Future], block: BlockFit) -> list[Any]:
+        """Fetch results; raise one of LOST where only a dead worker could make them, or not within a minute.
 
-    def _do_round(self, block: BlockFit) -> None:
-        is_full = self._is_full(block.rounds)
-        state, gap = self._tasks(block).round(block.rounds, self.plan.seed, block.state, is_full=is_full)
-        traveller, *seats = self._submit(block, gap, "round", state.parts)
-        block.state = BlockState(traveller, tuple(seats))
-
-    @staticmethod
-    def _is_full(number: int) -> bool:
-        return number < 2 or number % _FULL_EVERY == 0
-
-    def _next(self) -> list[tuple[BlockFit, FittedBlock]]:
-        """Wait for a result and do what follows from it; give the block if it is done."""
-        future = self._arrival()
-        if future is None:
-            self._leave_lost_workers()
-            return []
-        block, kind = self.waiting.pop(future)
-        try:
-            (result,) = self._fetched([future])
-        except LOST as error:
-            self._begin_again(block, error)
-            return []
-        if kind == "round":
-            self._after_round(block, result)
-        elif kind == "check":
-            self._after_check(block, *result)
-        else:
-            return self._after_certificate(block, result)
-        return []
-
-    def _fetched(self, futures: Sequence[Future]) -> list[Any]:
-        """Fetch results; raise TimeoutError where only a dead worker could make them, or after a minute."""
+        The minute is for results that are there to come.
+        """
+        while True:
+            try:
+                with self.client.as_current():
+                    wait(list(futures), timeout=1.0)
+                break
+            except TimeoutError:
+                self._refuse_to_wait(block)
+        self.heard = begun = time.monotonic()
         coming = self.client.gather(list(futures), asynchronous=True)
         answer = asyncio.run_coroutine_threadsafe(coming, self.client.loop.asyncio_loop)
-        begun = time.monotonic()
         try:
             while True:
                 try:
                     return list(answer.result(timeout=1.0))
                 except TimeoutError:
-                    is_late = time.monotonic() - begun > _MOST_SECONDS
-                    if answer.done() or is_late or self._waits_for_the_lost():
+                    if answer.done() or time.monotonic() - begun > _MOST_SECONDS:
                         raise
+                    self._refuse_to_wait(block)
         finally:
             answer.cancel()
 
-    def _leave_lost_workers(self) -> None:
-        """Begin blocks again whose tasks may wait for a worker that is gone."""
-        blocks = [block for block, _ in self.waiting.values()]
-        self.waiting.clear()
-        self.asked.clear()
-        for block in blocks:
-            self._begin_again(block, CommClosedError("a worker is gone"))
+    def _refuse_to_wait(self, block: BlockFit) -> None:
+        """Raise an error where the fit is over, or a worker gone that tasks may wait for; explain silence.
 
-    def _waits_for_the_lost(self) -> bool:
-        """Tell whether tasks may wait for a worker that is gone: those of rows in files have no other."""
-        if not self.plan.places[0].is_filed:
-            return False
-        workers = set(self.client.nthreads())
-        return bool(workers) and not workers.issuperset(self.asked)
+        Tasks of rows in files have no other worker.
+        """
+        if self.is_over:
+            raise InterruptedFitError
+        workers = set(self.client.nthreads()) if self.plan.places[0].is_filed else set()
+        if workers and not workers.issuperset(block.asked):
+            raise CommClosedError("a worker is gone")
+        with self.lock:
+            if time.monotonic() - self.heard > SILENCE:
+                self.heard = time.monotonic()
+                warn_of_silence(self.client, stacklevel=7)
 
-    def _arrival(self) -> Future | None:
-        """Wait for a result; None if some may never come."""
-        begun = time.monotonic()
-        while True:
-            try:
-                future = self.arrived.get(timeout=1.0)
-            except queue.Empty:
-                if time.monotonic() - begun > SILENCE:
-                    warn_of_silence(self.client, stacklevel=7)
-                    begun = time.monotonic()
-                if self._waits_for_the_lost():
-                    return None
-                continue
-            if future in self.waiting:
-                return future
-
-    def _begin_again(self, block: BlockFit, error: BaseException) -> None:
-        """Go on from the last snapshot of a block."""
+    def _note_loss(self, block: BlockFit, error: BaseException) -> None:
+        """Count a loss, after which a block begins again; end the fit if there are too many."""
         block.losses += 1
         block.kills += isinstance(error, KilledWorker)
         if block.losses > _MOST_LOSSES or block.kills >= MOST_KILLS:
@@ -304,61 +306,29 @@ class TravellingFit:
             if future.status == "error":
                 try_again(future)
         block.attempt += 1
-        block.name = f"{self.name}-{block.number}-{block.attempt}"
         self.looked = -np.inf
-        self._place(block, self.store.get(block.number))
-        self._go_on(block)
 
-    def _after_round(self, block: BlockFit, met_gap: float) -> None:
-        was_full = self._is_full(block.rounds)
-        block.rounds += 1
-        self.rounds += 1
-        if block.rounds > block.furthest:
-            block.furthest, block.losses, block.kills = block.rounds, 0, 0
-        if block.rounds >= self.plan.max_iter:
-            self._certify(block)
-        elif was_full and met_gap <= block.check_below:
-            block.check_below = met_gap / 10
-            self._submit(block, self._tasks(block).check(block.rounds, block.state), "check")
-        else:
-            self._save_when_due(block)
-            self._do_round(block)
-
-    def _after_check(self, block: BlockFit, primal: float, dual: float) -> None:
-        block.check_below = max(block.check_below, 1.5 * self.plan.tol * abs(primal))
-        if relative_gap(primal, dual) <= self.plan.tol:
-            self._certify(block)
-        else:
-            self._do_round(block)
-
-    def _certify(self, block: BlockFit) -> None:
-        self._submit(block, self._tasks(block).certificate(block.rounds, block.state), "certificate")
-
-    def _after_certificate(self, block: BlockFit, end: FittedBlock) -> list[tuple[BlockFit, FittedBlock]]:
-        is_open = relative_gap(end.primal, end.dual) > self.plan.tol
-        if is_open and len(self.plan.places) > 1 and block.rounds < self.plan.max_iter:
-            self._do_round(block)
-            return []
-        block.state = self._no_state()
-        self.open_at[block.slot] -= 1
-        self.store.put(block.number, Snapshot(end.rounds, np.inf, None, (), end))
-        return [(block, end)]
-
-    def _save_when_due(self, block: BlockFit) -> None:
-        """Keep the state of a block, if enough was done since the last time."""
+    def _saved_when_due(self, block: BlockFit, check_below: float, state: BlockState) -> BlockState:
+        """Keep the state of a block, if enough was done since the last time; return where it is then."""
         begun = time.monotonic()
         is_dear = self.saving > _COST_SHARE * (begun - self.begun)
         if is_dear or begun - block.saved < _SHORTEST:
-            return
+            return state
         try:
-            traveller, *seats = self._fetched(block.state.parts)
+            traveller, *seats = self._fetched(state.parts, block)
         except LOST:
-            return  # it is noticed when the next round fails
-        snapshot = Snapshot(block.rounds, block.check_below, traveller, tuple(seats))
+            return state  # it is noticed when the next round fails
+        snapshot = Snapshot(block.rounds, check_below, traveller, tuple(seats))
         self.store.put(block.number, snapshot)
-        self._place(block, snapshot)  # what came before can be forgotten, and need not be computed again
         block.saved = time.monotonic()
-        self.saving += block.saved - begun
+        with self.lock:
+            self.saving += block.saved - begun
+        # what came before can be forgotten, and need not be computed again
+        return self._placed(block, snapshot)
+
+
+class InterruptedFitError(RuntimeError):
+    """The fit that a thread works for was ended."""
 
 
 def spread(held: list[list[str]], workers: list[str]) -> list[list[str]]:

@@ -20,15 +20,15 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
-from distributed import Client, Future
+from distributed import Future
 
 from labelweave.dask.features import PartitionedFeatures
 from labelweave.dask.graphs import order_of_round
-from labelweave.dask.rows import ReadRows, Sized, size_in_bytes
+from labelweave.dask.parts import Kept
+from labelweave.dask.rows import Held, ReadRows, Sized
 from labelweave.dask.waiting import scattered
 from labelweave.estimators.label_graph.choice import seconds_a_row
 from labelweave.estimators.label_graph.fit import GraphData
@@ -127,12 +127,8 @@ class WorkerMargin(StructuredMargin):
         return made
 
 
-class HeldMargin(Sized):
-    """The rows of a partition on a worker, and the problem that was asked for last."""
-
-    def __init__(self, data: StructuredRows) -> None:
-        self.data, self._lock = data, Lock()
-        self._last: tuple[Question, WorkerMargin] | None = None
+class HeldMargin(Held):
+    """The rows of a partition on a worker; its problem is the structured margin."""
 
     @classmethod
     def of(cls, rows: ReadRows, constant: float, arrays: MarginRows) -> HeldMargin:
@@ -141,27 +137,9 @@ class HeldMargin(Sized):
         features = features.with_constant(constant) if constant else features
         return cls(StructuredRows.part(features, MarginRows(*map(np.array, arrays))))
 
-    def problem(self, asked: Question) -> WorkerMargin:
-        """State the problem, once in a process."""
-        with self._lock:
-            if self._last is None or self._last[0] is not asked:
-                given = asked.graph, asked.penalty, asked.regularization, asked.inference
-                self._last = asked, WorkerMargin(self.data, *given, Workers())
-            return self._last[1]
-
-    def __sizeof__(self) -> int:
-        return size_in_bytes(vars(self.data))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"data": self.data, "_last": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self._lock = Lock()
-
-
-def _held(rows: ReadRows, constant: float, arrays: MarginRows) -> HeldMargin:
-    return HeldMargin.of(rows, constant, arrays)
+    def stated(self, asked: Question) -> WorkerMargin:
+        given = asked.graph, asked.penalty, asked.regularization, asked.inference
+        return WorkerMargin(self.rows, *given, Workers())
 
 
 def _point(problem: StructuredMargin, seat: Seat, sums: Any, round_shares: Any) -> DualMarginPoint:
@@ -178,7 +156,7 @@ def _searched(held: HeldMargin, asked: Question, seat: Seat, begin: Traveller) -
         point = _point(problem, seat, begin.sums, begin.round_shares)
         rows = np.arange(problem.n_rows)
         parts = [
-            problem.worst_labelings(point, some, held.data.multiply(some, point.sums))
+            problem.worst_labelings(point, some, held.rows.multiply(some, point.sums))
             for some in np.array_split(rows, -(-len(rows) // _ROWS_AT_ONCE))
         ]
         return WorstLabelings._make(map(np.concatenate, zip(*parts, strict=True)))
@@ -200,33 +178,22 @@ def _visited(
         return Seat.of(point, slice(None)), moved
 
 
-def _hinge_loss(held: HeldMargin, asked: Question, seat: Seat, weights: tuple[Any, Any]) -> Array:
-    with Workers().running():
-        problem = held.problem(asked)
-        return np.array(problem.hinge_loss(_point(problem, seat, *weights)))
-
-
-def _best_targets(held: HeldMargin, asked: Question, seat: Seat, weights: tuple[Any, Any]) -> Array:
-    with Workers().running():
-        problem = held.problem(asked)
-        return np.asarray(problem.best_targets(_point(problem, seat, *weights)))
-
-
-def _recomputed(held: HeldMargin, asked: Question, seat: Seat, weights: tuple[Any, Any]) -> Array:
-    with Workers().running():
-        problem = held.problem(asked)
-        point = _point(problem, seat, *weights)
-        problem.recompute(point)
-        return point.sums
-
-
-def _moment_sums(
-    held: HeldMargin, asked: Question, seat: Seat, weights: tuple[Any, Any], name: str, given: Any
+def _of_point(
+    held: HeldMargin, asked: Question, seat: Seat, weights: tuple[Any, Any], of_point: Any, *given: Any
 ) -> Array:
+    """Call a function of the problem of a partition, and of a point of it."""
     with Workers().running():
         problem = held.problem(asked)
-        moments = problem.moments(_point(problem, seat, *weights))
-        return np.asarray(getattr(moments, name)(*given))
+        return np.asarray(of_point(problem, _point(problem, seat, *weights), *given))
+
+
+def _recomputed(problem: StructuredMargin, point: DualMarginPoint) -> Array:
+    problem.recompute(point)
+    return point.sums
+
+
+def _moment_sums(problem: StructuredMargin, point: DualMarginPoint, name: str, given: Any) -> Array:
+    return np.asarray(getattr(problem.moments(point), name)(*given))
 
 
 class PartitionedMarginData(StructuredRows):
@@ -235,36 +202,13 @@ class PartitionedMarginData(StructuredRows):
     def __init__(self, features: PartitionedFeatures, labels: Any, weights: Array, costs: RowsByLabels):
         super().__init__(features, labels, weights, costs)
         self.parts, self.visits, self._constant = features.parts, features.visits, features.constant
-        self._held: list[Future] = []
+        self.held = Kept(self._make_held)
 
-    def held(self) -> list[Future]:
-        """Give the rows of every partition as workers hold them, made again where they died with one."""
-        if not self._held or _is_lost(self._held):
-            arrays = [self.arrays_of(rows) for rows in self.parts.slices]
-            sent = scattered(self.parts.client, arrays)
-            self._held = [
-                self.parts.client.submit(_held, part, self._constant, own, pure=False)
-                for part, own in zip(self.parts.futures, sent, strict=True)
-            ]
-        return self._held
-
-
-class Sent:
-    """Values on the cluster, sent again where they died with a worker."""
-
-    def __init__(self, client: Client, values: list[Any]) -> None:
-        self._client, self._values = client, values
-        self._futures: list[Future] = []
-
-    def futures(self) -> list[Future]:
-        """Give the futures of the values."""
-        if not self._futures or _is_lost(self._futures):
-            self._futures = scattered(self._client, self._values)
-        return self._futures
-
-
-def _is_lost(futures: list[Future]) -> bool:
-    return any(future.status == "cancelled" for future in futures)
+    def _make_held(self) -> list[Future]:
+        client = self.parts.client
+        sent = scattered(client, [self.arrays_of(rows) for rows in self.parts.slices])
+        pairs = zip(self.parts.futures, sent, strict=True)
+        return [client.submit(HeldMargin.of, part, self._constant, own, pure=False) for part, own in pairs]
 
 
 class PartitionedMargin(StructuredMargin):
@@ -275,7 +219,7 @@ class PartitionedMargin(StructuredMargin):
     def __post_init__(self) -> None:
         super().__post_init__()
         asked = Question(self.graph, self.penalty, self.regularization, self.inference)
-        self._asked = Sent(self.data.parts.client, [asked])
+        self._asked = Kept.of(self.data.parts.client, [asked])
         self._is_slow = seconds_a_row(self.graph, self.inference)[0] > _SLOW
 
     def passed(self, point: DualMarginPoint, random: np.random.RandomState, most_sweeps: int) -> float:
@@ -295,15 +239,15 @@ class PartitionedMargin(StructuredMargin):
         random.set_state(end.stream)
         return float(end.met_gap)
 
-    def _sent(self, point: DualMarginPoint, weights: Any) -> Sent:
+    def _sent(self, point: DualMarginPoint, weights: Any) -> Kept:
         """Send weights, and of a point what is of the rows of each partition."""
         seats = [Seat.of(point, rows) for rows in self.data.parts.slices]
-        return Sent(self.data.parts.client, [weights, *seats])
+        return Kept.of(self.data.parts.client, [weights, *seats])
 
-    def _travelling(self, sent: Sent, order: list[int], seeds: list[int], most_sweeps: int) -> list[Future]:
+    def _travelling(self, sent: Kept, order: list[int], seeds: list[int], most_sweeps: int) -> list[Future]:
         """Begin the visits of a pass; give the seats of all partitions at its end, and the traveller."""
         submit = partial(self.data.parts.client.submit, pure=False)
-        held, (asked,), (traveller, *seats) = self.data.held(), self._asked.futures(), sent.futures()
+        held, (asked,), (traveller, *seats) = self._at_hand(sent)
         counts, done = np.bincount(order).tolist(), [0] * len(seeds)
         found: list[Any] = [None] * len(seeds)
         if self._is_slow and len(seeds) > 1:
@@ -317,30 +261,32 @@ class PartitionedMargin(StructuredMargin):
             done[at] += 1
         return [*(submit(operator.itemgetter(0), seat) for seat in seats), traveller]
 
-    def each(self, sent: Sent, of_rows: Callable[..., Array], *given: Any) -> list[Array]:
-        """Call a function of the rows of every partition and of what is sent; give the results."""
+    def _at_hand(self, sent: Kept) -> tuple[list[Future], ...]:
+        return self.data.held.futures(), self._asked.futures(), sent.futures()
+
+    def each(self, sent: Kept, of_point: Callable[..., Any], *given: Any) -> list[Array]:
+        """Call a function of the problem of every partition and of its point; return the results."""
 
         def send() -> list[Future]:
-            held, (asked,), (weights, *seats) = self.data.held(), self._asked.futures(), sent.futures()
-            return [
-                self.data.parts.client.submit(of_rows, part, asked, seat, weights, *given, pure=False)
-                for part, seat in zip(held, seats, strict=True)
-            ]
+            held, (asked,), (weights, *seats) = self._at_hand(sent)
+            submit = partial(self.data.parts.client.submit, _of_point, pure=False)
+            pairs = zip(held, seats, strict=True)
+            return [submit(part, asked, seat, weights, of_point, *given) for part, seat in pairs]
 
         return list(self.data.parts.done(send))
 
-    def at(self, point: DualMarginPoint) -> Sent:
+    def at(self, point: DualMarginPoint) -> Kept:
         """Send a point."""
         return self._sent(point, (point.sums, point.round_shares))
 
     def hinge_loss(self, point: Any) -> tuple[float, float]:
         """Sum over partitions; see :meth:`MarginModel.hinge_loss`."""
-        loss, missed = in_tree_order(self.each(self.at(point), _hinge_loss)).tolist()
+        loss, missed = in_tree_order(self.each(self.at(point), StructuredMargin.hinge_loss)).tolist()
         return loss, missed
 
     def best_targets(self, point: Any) -> RowsByLabels:
         """Complete labels where rows are."""
-        return np.concatenate(self.each(self.at(point), _best_targets))
+        return np.concatenate(self.each(self.at(point), StructuredMargin.best_targets))
 
     def recompute(self, point: DualMarginPoint) -> None:
         """Compute z anew, summed over partitions."""

@@ -119,7 +119,7 @@ class BlockTasks:
     def check(self, number: int, at: BlockState) -> Any:
         """Compute primal and dual value at the weights in use."""
         name = f"{self.name}-{number}"
-        sums = self._at_places(f"sums-{name}", tasks.sums_in_use, at.seats, at.traveller)
+        sums = self._at_places(f"sums-{name}", tasks.summed, at.seats, "sums_in_use", at.traveller)
         return self._task(
             f"check-{name}", None, tasks.values_in_use, at.traveller, self.labels, self.common, *sums
         )
@@ -127,7 +127,8 @@ class BlockTasks:
     def certificate(self, number: int, at: BlockState) -> Any:
         """Make weights anew from the variables in double precision, and measure them."""
         name = f"{self.name}-{number}"
-        product = in_pairs(self._at_places(f"product-{name}", tasks.exact_product, at.seats), f"sum-{name}")
+        products = self._at_places(f"product-{name}", tasks.summed, at.seats, "exact_product")
+        product = in_pairs(products, f"sum-{name}")
         of_all = self.labels, self.common
         weights = self._task(f"weights-{name}", None, tasks.exact_weights, product, *of_all)
         constants = self._task(f"constants-{name}", None, tasks.exact_constants, at.traveller, *of_all)

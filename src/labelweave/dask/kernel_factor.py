@@ -21,7 +21,7 @@ from distributed import Client
 from labelweave.dask.data import ReadData
 from labelweave.dask.filed import in_memory_or_file
 from labelweave.dask.parts import Parts
-from labelweave.dask.rows import ReadRows, Sized
+from labelweave.dask.rows import ReadRows, Sized, itself
 from labelweave.dask.waiting import SAY_EVERY
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram.low_rank import GrowingRows, new_entries
@@ -102,10 +102,6 @@ def _as_features(rows: ReadRows, factor: FactorRows) -> ReadRows:
     return replace(rows, features=in_memory_or_file(FeatureMatrix._unchecked(table)))
 
 
-def _itself(value: Any) -> Any:
-    return value
-
-
 class PartitionedKernelMatrix(GrowingRows):
     """A kernel matrix of rows on the cluster, and the rows of its factor.
 
@@ -150,8 +146,7 @@ class PartitionedKernelMatrix(GrowingRows):
             self._kernel, self._parts.features_at(pivots), self.known(pivots), triangle, slack,
             self._active, pivots,
         )  # fmt: skip
-        # a task, and not a value that is put onto a worker: columns are made again where one died
-        sent = self._client.submit(_itself, given, pure=False)
+        sent = self._client.submit(itself, given, pure=False)
         self._factor = self._parts.of(
             [
                 self._client.submit(_extended, factor, rows, sent, begin, pure=False)

@@ -10,8 +10,8 @@ from distributed import Client
 
 import dask
 from labelweave.dask.partitions import NO_ROWS, row_partitions
-from labelweave.dask.rows import count_rows, targets_alone
-from labelweave.dask.waiting import gathered
+from labelweave.dask.rows import count_rows, is_empty
+from labelweave.dask.waiting import gathered, returning_refusals
 from labelweave.estimators.targets import unknown_entries
 from labelweave.foundation.array_types import Floats
 from labelweave.foundation.arrays import numbers_of, panels
@@ -32,29 +32,22 @@ def summed(client: Client, model: Any, of_rows: Any, X: Any, y: Any, sample_weig
     """
     kept, one = dask.delayed(model), dask.delayed(_of_partition, pure=False)
     parts = row_partitions(X, y, sample_weight)
-    tasks = [one(of_rows, kept, *part[:3], number, *more) for number, part in enumerate(parts)]
-    found = gathered(client, client.compute(tasks))
-    for part in found:
-        if isinstance(part, ValueError):
-            raise part
-    if not any(part is not None for part in found):
+    tasks = [one(of_rows, kept, *part[:3], *more) for part in parts]
+    found = [one for one in gathered(client, client.compute(tasks), part="Partition") if one is not None]
+    if not found:
         raise ValueError(NO_ROWS)
-    return in_tree_order([part for part in found if part is not None])
+    return in_tree_order(found)
 
 
-def _of_partition(of_rows: Any, model: Any, X: Any, y: Any, weights: Any, number: int, *more: Any) -> Any:
-    try:
-        n_rows = count_rows(X)
-        if n_rows == 0:
-            return targets_alone(y, number)
-        if isinstance(y, ValueError):  # of a file that could not be read
-            raise y
-        own = np.ones(n_rows) if weights is None else numbers_of(weights, "sample_weight")
-        if own.shape != (n_rows,) or not np.isfinite(own).all() or (own < 0).any():
-            raise ValueError(f"sample_weight is not one number from 0 on for each of {n_rows} rows.")
-        return of_rows(model, X, y, own, *more)
-    except ValueError as error:
-        return ValueError(f"Partition {number}: {error}")
+@returning_refusals
+def _of_partition(of_rows: Any, model: Any, X: Any, y: Any, weights: Any, *more: Any) -> Any:
+    if is_empty(X, y):
+        return None
+    n_rows = count_rows(X)
+    own = np.ones(n_rows) if weights is None else numbers_of(weights, "sample_weight")
+    if own.shape != (n_rows,) or not np.isfinite(own).all() or (own < 0).any():
+        raise ValueError(f"sample_weight is not one number from 0 on for each of {n_rows} rows.")
+    return of_rows(model, X, y, own, *more)
 
 
 def table_sums(model: Any, X: Any, y: Any, weights: Floats, k: Sequence[int] | None) -> TableSums:

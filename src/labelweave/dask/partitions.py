@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from labelweave.foundation.arrays import is_collection
+
 NO_ROWS = "X has no rows in any of its partitions; at least one row is needed."
 _GIVE = "give a dask array, a dask DataFrame, or a list of delayed partitions"
 
@@ -49,22 +51,9 @@ def _pair(part: Any) -> tuple[Any, Any]:
     return whole[0], whole[1]
 
 
-def is_lazy(value: Any) -> bool:
-    """Tell collections of Dask from data in memory."""
-    import dask
-
-    return bool(dask.is_dask_collection(value))
-
-
-def is_listed(value: Any) -> bool:
-    """Tell a list of delayed partitions, or of futures, from rows."""
-    from distributed import Future
-
-    return (
-        isinstance(value, list | tuple)
-        and len(value) > 0
-        and all(is_lazy(part) or isinstance(part, Future) for part in value)
-    )
+def _is_listed(value: Any) -> bool:
+    """Tell a list of delayed partitions, or of futures, from other collections and from rows."""
+    return isinstance(value, list | tuple) and is_collection(value)
 
 
 def _kind(value: Any) -> str:
@@ -72,19 +61,18 @@ def _kind(value: Any) -> str:
 
     if isinstance(value, da.Array):
         return "array"
-    return (
-        "frame" if is_lazy(value) and hasattr(value, "npartitions") and hasattr(value, "to_delayed") else ""
-    )
+    is_frame = is_collection(value) and hasattr(value, "npartitions") and hasattr(value, "to_delayed")
+    return "frame" if is_frame else ""
 
 
 def _parts_of(value: Any, name: str) -> list[Any]:
-    if is_listed(value):
+    if _is_listed(value):
         return list(value)
     kind = _kind(value)
     if not kind or (kind == "frame" and not hasattr(value, "dtypes") and not hasattr(value, "dtype")):
         raise ValueError(
-            f"{name} is a {type(value).__name__}, which is not of partitions; {_GIVE} (or use the estimator "
-            "of labelweave itself for data in memory)."
+            f"{name} is a {type(value).__name__}, which is not of partitions; {_GIVE}, as the other "
+            "data of this call are."
         )
     if kind == "array":
         if value.ndim > 1 and value.numblocks[1] > 1:
@@ -124,7 +112,7 @@ def lazily(X: Any, of_rows: Callable[..., Any], model: Any, meta: Any, width: in
     import dask
 
     kept = dask.delayed(model)
-    if is_listed(X):
+    if _is_listed(X):
         return [dask.delayed(of_rows)(part, kept) for part in X]
     if _kind(X) == "frame":
         parts: Any = _parts_of_frame(X)

@@ -9,18 +9,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from distributed import Client, Future
 
 import dask
 from labelweave.dask.filed import in_memory_or_file
 from labelweave.dask.graphs import in_pairs
-from labelweave.dask.rows import ReadRows, aligned, stacked_entries
+from labelweave.dask.rows import ReadRows, stacked, stacked_entries
 from labelweave.dask.waiting import PAUSE, LostRowsError, gathered, scattered
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
-from labelweave.labels import LabelMatrix
 
 _MOST_LOSSES = 20  # of one product, whose tables died with a worker
 
@@ -81,7 +79,7 @@ class Parts:
 
     def features_at(self, which: Array) -> FeatureMatrix:
         """Bring the features of some rows to the client."""
-        made: FeatureMatrix = self.at(_features_at, which, stack=stacked_features)
+        made: FeatureMatrix = self.at(_features_at, which, stack=stacked)
         return made
 
     def each(self, of_part: Callable[..., Any], table: Any) -> list[Any]:
@@ -129,16 +127,38 @@ class Parts:
         )
 
 
+class Kept:
+    """Futures of what workers keep; made when first used, and anew where some was lost with a worker."""
+
+    def __init__(self, make: Callable[[], list[Future]]) -> None:
+        self._make, self._futures = make, list[Future]()
+
+    @classmethod
+    def of(cls, client: Client, values: Sequence[Any]) -> Kept:
+        """Keep values, sent from here."""
+        return cls(lambda: scattered(client, values))
+
+    def futures(self, *, is_lost: bool = False) -> list[Future]:
+        """Return them."""
+        if is_lost or not self._futures or any(future.status == "cancelled" for future in self._futures):
+            self._futures = self._make()
+        return self._futures
+
+    def hold(self, futures: list[Future]) -> None:
+        """Keep these."""
+        self._futures = futures
+
+
 def joined_rows(parts: Sequence[ReadRows]) -> ReadRows:
     """Put the rows of several partitions below one another."""
-    targets: Any = [part.targets for part in parts]
-    entries: Any = [part.entries for part in parts]
-    is_many = isinstance(targets[0], LabelMatrix)
+    features, targets, weights, entries = (
+        [getattr(part, name) for part in parts] for name in ("features", "targets", "weights", "entries")
+    )
     return replace(
         parts[0],
-        features=in_memory_or_file(stacked_features([part.features for part in parts])),
-        targets=LabelMatrix.stacked(targets) if is_many else np.concatenate(targets),
-        weights=np.concatenate([part.weights for part in parts]),
+        features=in_memory_or_file(stacked(features)),
+        targets=stacked(targets),
+        weights=stacked(weights),
         entries=None if entries[0] is None else stacked_entries(entries),
     )
 
@@ -150,12 +170,3 @@ def _of_some_rows(rows: ReadRows, places: Array, of_rows: Callable[..., Any]) ->
 
 def _features_at(rows: ReadRows, places: Array) -> FeatureMatrix:
     return rows.features.rows(places)
-
-
-def stacked_features(parts: list[FeatureMatrix]) -> FeatureMatrix:
-    """Put the features of several partitions below one another."""
-    if len(parts) == 1:
-        return parts[0]
-    tables = [aligned(part.data) for part in parts]
-    table = sp.vstack(tables, format="csr") if any(map(sp.issparse, tables)) else np.concatenate(tables)
-    return FeatureMatrix._unchecked(table, parts[0].names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.base import clone
 from sklearn.utils import column_or_1d
 
 from labelweave.dask.filed import Filed, FiledFeatures, in_memory_or_file, keeps_files, key_of_task
+from labelweave.dask.waiting import returning_refusals
 from labelweave.estimators.class_weights import counts_by_class
 from labelweave.estimators.journal import data_fingerprint
 from labelweave.estimators.seen_rows import SeenRows
@@ -73,6 +75,43 @@ def size_in_bytes(value: Any) -> int:
 
 
 sizeof.register(State, size_in_bytes)
+
+
+def itself(value: Any) -> Any:
+    """Return a value as a task, which is done again where a worker died with it; scattered values are not."""
+    return value
+
+
+class Held(Sized):
+    """Rows as a worker keeps them, and the problem that was asked for last, stated once in a process.
+
+    rows: what :meth:`stated` makes problems of.
+    """
+
+    def __init__(self, rows: Any) -> None:
+        self.rows, self._lock = rows, Lock()
+        self._last: tuple[Any, Any] | None = None
+
+    def stated(self, asked: Any) -> Any:
+        """State the problem that is asked for."""
+        raise NotImplementedError
+
+    def problem(self, asked: Any) -> Any:
+        """Return the problem that is asked for."""
+        with self._lock:
+            if self._last is None or self._last[0] is not asked:
+                self._last = asked, self.stated(asked)
+            return self._last[1]
+
+    def __sizeof__(self) -> int:
+        return size_in_bytes(vars(self.rows))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"rows": self.rows, "_last": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._lock = Lock()
 
 
 @keeps_files
@@ -187,30 +226,20 @@ def _classes_of(targets: Array) -> Array:
     return distinct_classes(targets[~unknown_entries(targets)])[0]
 
 
-def read_rows(
-    reader: Any, X: Any, y: Any, weight: Any, entry_weight: Any, number: int
-) -> ReadRows | ValueError | None:
-    """Read a partition as the ordinary estimator does.
-
-    Returns None if it has no rows, and an error that names it where it makes no sense: errors that tasks
-    raise are written to the logs of workers, and which partition's comes first is chance.
-    """
-    try:
-        if count_rows(X) == 0:
-            return targets_alone(y, number)
-        reader = clone(reader)
-        if isinstance(y, ValueError):
-            raise y
-        features = reader._read_features(X, reset=True)
-        names = getattr(reader, "feature_names_in_", None)
-        features.names = None if names is None else np.asarray(names, np.str_)
-        has_labels = has_many_labels(y)
-        targets: Any = LabelMatrix.from_any(y) if has_labels else _classes(y)
-        check_lengths(len(features), len(targets))
-        weights = np.ones(len(features)) if weight is None else _weights(weight, len(features))
-        entries = None if entry_weight is None else _entries(entry_weight, targets)
-    except ValueError as error:
-        return ValueError(f"Partition {number}: {error}")
+@returning_refusals
+def read_rows(reader: Any, X: Any, y: Any, weight: Any, entry_weight: Any) -> ReadRows | None:
+    """Read a partition as the ordinary estimator does; None if it has no rows."""
+    if is_empty(X, y):
+        return None
+    reader = clone(reader)
+    features = reader._read_features(X, reset=True)
+    names = getattr(reader, "feature_names_in_", None)
+    features.names = None if names is None else np.asarray(names, np.str_)
+    has_labels = has_many_labels(y)
+    targets: Any = LabelMatrix.from_any(y) if has_labels else _classes(y)
+    check_lengths(len(features), len(targets))
+    weights = np.ones(len(features)) if weight is None else _weights(weight, len(features))
+    entries = None if entry_weight is None else _entries(entry_weight, targets)
     form = label_form(y, targets) if has_labels else None
     rows: ReadRows = aligned(ReadRows(in_memory_or_file(features), targets, weights, form, entries))
     return rows
@@ -226,10 +255,16 @@ def count_rows(X: Any) -> int:
         ) from None
 
 
-def targets_alone(y: Any, number: int) -> ValueError | None:
-    """Give an error where a partition without rows has targets nevertheless."""
-    n_targets = 0 if y is None or isinstance(y, ValueError) else _num_samples(y)
-    return ValueError(f"Partition {number}: X has 0 rows but y has {n_targets}.") if n_targets else None
+def is_empty(X: Any, y: Any) -> bool:
+    """Tell a partition without rows; refuse targets of none, and those that could not be read."""
+    if isinstance(y, ValueError):
+        raise y
+    if count_rows(X):
+        return False
+    n_targets = 0 if y is None else _num_samples(y)
+    if n_targets:
+        raise ValueError(f"X has 0 rows but y has {n_targets}.")
+    return True
 
 
 def _classes(y: Any) -> Array:
@@ -376,3 +411,28 @@ def stacked_entries(parts: Sequence[RowsByLabels | sp.coo_array]) -> RowsByLabel
     if all(map(sp.issparse, parts)):
         return sp.coo_array(sp.vstack(parts))
     return np.concatenate([weights_of_entries(np.ones(part.shape[0]), part) for part in parts])
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """Put rows below one another, of whatever kind their tables are: sparse, if one of them is."""
+    first = parts[0]
+    if first is None or len(parts) == 1:
+        return first
+    if isinstance(first, FeatureMatrix):
+        return FeatureMatrix._unchecked(stacked([aligned(part.data) for part in parts]), first.names)
+    if isinstance(first, LabelMatrix):
+        return LabelMatrix.stacked(parts)
+    if isinstance(first, ClassProbabilities):
+        return ClassProbabilities._of(np.concatenate([part.table for part in parts]), first.classes)
+    return _stacked_tables(parts)
+
+
+def _stacked_tables(parts: Sequence[Any]) -> Any:
+    first = parts[0]
+    if isinstance(first, (pd.DataFrame, pd.Series)):
+        return pd.concat(parts)
+    if any(map(sp.issparse, parts)):
+        return sp.csr_array(sp.vstack([sp.csr_array(part) for part in parts]))
+    if isinstance(first, list):
+        return [row for part in parts for row in part]
+    return (np.ma if any(map(np.ma.isMaskedArray, parts)) else np).concatenate(parts)

@@ -76,23 +76,19 @@ class Store:
     """
 
     def __init__(self, place: str | os.PathLike[str] | None, marks: Mapping[str, str]) -> None:
-        self.place, self.marks, self._known = place, dict(marks), set[int]()
-        self._files: Any = None
-        if place is not None:
-            self._open(place)
-        self._temporary = tempfile.TemporaryDirectory(prefix="labelweave-")
-
-    def _open(self, place: str | os.PathLike[str]) -> None:
-        """Look what is at the place."""
         from fsspec.core import url_to_fs
 
-        self._files, self._root = url_to_fs(os.fspath(place))
+        self.place, self.marks, self._known = place, dict(marks), set[int]()
+        self._temporary = tempfile.TemporaryDirectory(prefix="labelweave-")
+        self._written = Path(self._temporary.name)
+        self._files, self._root = url_to_fs(os.fspath(place or self._written / "blocks"))
         if self._files.isdir(self._root):
             names = [Path(name).stem for name in self._files.ls(self._root, detail=False)]
             self._known = {
                 int(name[6:]) for name in names if name.startswith("block-") and name[6:].isdigit()
             }
         elif self._files.exists(self._root):
+            self._temporary.cleanup()
             raise ModelFileError(
                 ParameterMessage(
                     f"`checkpoint={str(place)!r}` is a file, and a fit on a cluster is kept in a folder; "
@@ -100,34 +96,30 @@ class Store:
                 )
             )
 
-    def _local(self, block: int) -> Path:
-        return Path(self._temporary.name) / f"block-{block}.lwc"
-
-    def _remote(self, block: int) -> str:
-        return f"{self._root}/block-{block}.lwc"
+    def _paths(self, block: int) -> tuple[Path, str]:
+        """Say where the file of a block is written and read here, and where it is kept."""
+        name = f"block-{block}.lwc"
+        return self._written / name, f"{self._root}/{name}"
 
     def put(self, block: int, snapshot: Snapshot) -> None:
         """Keep the snapshot of a block in the place of the last one."""
         arrays: dict[str, Any] = {}
         plain = {"marks": self.marks, "snapshot": snapshot.to_plain()}
-        path = self._local(block)
+        path, kept = self._paths(block)
         write_model_file(path, ModelContent(_KIND, encode(plain, arrays), arrays))
-        if self._files is not None:
-            self._files.makedirs(self._root, exist_ok=True)
-            part = f"{self._remote(block)}.part"
-            self._files.put_file(str(path), part)
-            self._files.mv(part, self._remote(block))
-            path.unlink()
+        self._files.makedirs(self._root, exist_ok=True)
+        self._files.put_file(str(path), f"{kept}.part")
+        self._files.mv(f"{kept}.part", kept)
+        path.unlink()
         self._known.add(block)
 
     def get(self, block: int) -> Snapshot | None:
-        """Give the last snapshot of a block; None if there is none."""
+        """Return the last snapshot of a block; None if there is none."""
         if block not in self._known:
             return None
-        path = self._local(block)
+        path, kept = self._paths(block)
         try:
-            if self._files is not None:
-                self._files.get_file(self._remote(block), str(path))
+            self._files.get_file(kept, str(path))
             return self._read(path)
         except (ModelFileError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             said = " ".join(str(error).split()).rstrip(".")
@@ -138,8 +130,7 @@ class Store:
                 )
             ) from error
         finally:
-            if self._files is not None:
-                path.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
 
     def _read(self, path: Path) -> Snapshot:
         content = read_model_file(path, mmap=False)
@@ -153,10 +144,9 @@ class Store:
 
     def close(self, *, is_done: bool) -> None:
         """Remove the snapshots of a fit that is done; those of one that is not stay in the user's place."""
+        if is_done:
+            for block in self._known:
+                self._files.rm_file(self._paths(block)[1])
+            if self._known and not self._files.ls(self._root, detail=False):
+                self._files.rmdir(self._root)
         self._temporary.cleanup()
-        if self._files is None or not is_done:
-            return
-        for block in self._known:
-            self._files.rm_file(self._remote(block))
-        if not self._files.ls(self._root, detail=False):
-            self._files.rmdir(self._root)

@@ -7,19 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from labelweave.dask.chunks import Chunk, Partition
-from labelweave.dask.rows import ReadRows, Sized, entries_of, labels_of
+from labelweave.dask.rows import ReadRows, Sized, entries_of, labels_of, stacked
 from labelweave.estimators.class_weights import entries_by_sign, weighted_by_factors
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.max_margin.fit import MarginSettings, MarginTask
 from labelweave.estimators.targets import TargetForm, weights_of_entries
-from labelweave.features import FeatureMatrix, make_kernel
+from labelweave.features import make_kernel
 from labelweave.features.gram.sources import KernelSource
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
-from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean
+from labelweave.labels import LabelCovariance, LabelMean
 from labelweave.problems import MarginData
 from labelweave.problems.margin_dual import OrderedRows
 from labelweave.problems.travelling_margins import (
@@ -67,10 +66,6 @@ class Common:
     covariance: LabelCovariance | None = None
     mean: LabelMean | None = None
 
-    def itself(self) -> Common:
-        """Give it, as the task that it comes from where it was lost."""
-        return self
-
     def stream(self, *key: int) -> np.random.Generator:
         """Give the random numbers of a block, or of a block at a stop."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
@@ -92,7 +87,7 @@ def arranged(
 
 def _chunk(common: Common, parts: Sequence[ReadRows], *, is_filed: bool) -> Chunk:
     stretches = [_margins_of(rows, common) for rows in parts]
-    data = stretches[0] if len(stretches) == 1 else joined(stretches)
+    data = joined(stretches)
     return Chunk(OrderedRows(data, common.dtype, as_table=data.is_walked_as_table), is_filed=is_filed)
 
 
@@ -116,15 +111,9 @@ def _margins_of(rows: ReadRows, common: Common) -> MarginData:
 
 def joined(stretches: Sequence[MarginData]) -> MarginData:
     """Put rows under one another."""
-    parts = [data.features.data for data in stretches]
-    is_sparse = any(map(sp.issparse, parts))
-    rows = sp.vstack(parts, format="csr") if is_sparse else np.concatenate(parts)
-    return replace(
-        stretches[0],
-        features=FeatureMatrix(rows),
-        labels=LabelMatrix.stacked([data.labels for data in stretches]),
-        upper=np.concatenate([data.upper for data in stretches]),
-    )
+    columns = ([getattr(data, name) for data in stretches] for name in ("features", "labels", "upper"))
+    features, labels, upper = map(stacked, columns)
+    return replace(stretches[0], features=features, labels=labels, upper=upper)
 
 
 @dataclass(frozen=True)
@@ -230,9 +219,10 @@ def met_gap(traveller: Traveller) -> float:
     return traveller.met_gap
 
 
-def sums_in_use(partition: Partition, labels: Array, traveller: Traveller, seats: Seats) -> Array:
-    """Sum losses and products over a partition, at the weights in use: (3, slabs, WIDTH)."""
-    return partition.summed("sums_in_use", labels, seats, traveller)
+def summed(partition: Partition, labels: Array, method: str, *given: Any) -> Array:
+    """Add what a method of a block gives over a partition, for what is given and its seats, the last one."""
+    *more, seats = given
+    return partition.summed(method, labels, seats, *more)
 
 
 def values_in_use(traveller: Traveller, labels: Array, common: Common, *sums: Array) -> tuple[float, float]:
@@ -246,11 +236,6 @@ def _values(
     with Workers().running():
         covariance, intercept = common.of_block(labels), common.intercept
         return block_objectives(traveller, sums, totals, intercept=intercept, covariance=covariance)
-
-
-def exact_product(partition: Partition, labels: Array, seats: Seats) -> Array:
-    """Compute a partition's share of X^T B, in float64: (slabs, d, WIDTH)."""
-    return partition.summed("exact_product", labels, seats)
 
 
 def exact_weights(product: Array, labels: Array, common: Common) -> Array:

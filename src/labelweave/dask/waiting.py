@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, NoReturn, TypeVar, cast
 
 from distributed import CancelledError, Client, Future, KilledWorker, wait
 from distributed.comm import CommClosedError
+
+_Task = TypeVar("_Task", bound=Callable[..., Any])
 
 SILENCE = 60.0  # seconds without any task done before it is said why
 SAY_EVERY = 2.0
@@ -53,14 +56,33 @@ class LostRowsError(RuntimeError):
     """Values that were put onto a worker as they are died with it."""
 
 
+def returning_refusals(task: _Task) -> _Task:
+    """Let a task return what it refuses, for :func:`gathered` to raise.
+
+    Errors that tasks raise are written to the logs of workers, and which one comes first is chance.
+    """
+
+    @wraps(task)
+    def called(*given: Any, **named: Any) -> Any:
+        try:
+            return task(*given, **named)
+        except ValueError as error:
+            return error
+        except TypeError as error:
+            return ValueError(str(error))
+
+    return cast(_Task, called)
+
+
 def gathered(
-    client: Client, futures: Sequence[Future], what: str = "", long: Sequence[Future] = ()
+    client: Client, futures: Sequence[Future], what: str = "", long: Sequence[Future] = (), part: str = ""
 ) -> list[Any]:  # fmt: skip
-    """Gather what tasks gave, again where workers died with it.
+    """Gather what tasks gave, again where workers died with it; raise the first refusal among it.
 
     what: is written to stderr, with how many are done, every two seconds in which
         some were; nothing if it is empty.
     long: tasks before these that take long, and are counted in their place.
+    part: what each task is of, which a refusal is then said of with its number.
     Raises RuntimeError if workers die again and again, LostRowsError if they had what cannot be made again,
     OSError if a task cannot read its data each time that it is done.
     """
@@ -70,7 +92,7 @@ def gathered(
             if long:
                 _settle(client, long, what)
             _settle(client, futures, "" if long else what)  # which raises for lost values too
-            return list(client.gather(list(futures)))
+            return _without_refusals(list(client.gather(list(futures))), part)
         except KilledWorker as error:
             kills += 1
             if kills >= MOST_KILLS:
@@ -85,6 +107,13 @@ def gathered(
         for future in futures:
             if future.status == "error":
                 try_again(future)
+
+
+def _without_refusals(found: list[Any], part: str) -> list[Any]:
+    for number, one in enumerate(found):
+        if isinstance(one, ValueError):
+            raise ValueError(f"{part} {number}: {one}") if part else one
+    return found
 
 
 def is_of_data(error: BaseException) -> bool:

@@ -27,6 +27,7 @@ from labelweave.estimators.held_out import HeldOutScores, Share
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.parameters import Parameters
+from labelweave.estimators.progress import where_rows_are
 from labelweave.estimators.soft_targets import corrected_like
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.estimators.table_model import TableModel
@@ -64,7 +65,8 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 def decision_fit(fit: _Method) -> _Method:
     """Check parameters before a fit, and end callbacks after it."""
-    return cast(_Method, with_callbacks(_fit_context(prefer_skip_nested_validation=False)(fit)))
+    checked = with_callbacks(_fit_context(prefer_skip_nested_validation=False)(fit))
+    return cast(_Method, where_rows_are(checked))
 
 
 class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredictions, CheckedParameters):

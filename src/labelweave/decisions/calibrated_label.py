@@ -12,6 +12,7 @@ from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.label_scores import decision_level
 from labelweave.estimators.held_out import HeldOutScores, Share
 from labelweave.estimators.parameters import RandomState
+from labelweave.estimators.progress import where_rows_are
 from labelweave.estimators.targets import TargetForm
 from labelweave.foundation.array_types import Array, PerLabel
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
@@ -170,6 +171,7 @@ class CalibratedLabelClassifier(DecisionClassifier):
             raise AttributeError("Label sets are not made by thresholds, or the model is not fitted.")
         return np.full(self._n_columns, 0.5)
 
+    @where_rows_are
     def predict_proba(self, X: Any) -> Array:
         """Compute calibrated probabilities; see :meth:`KernelLogisticClassifier.predict_proba`."""
         table = np.concatenate([self._probabilities(block) for block in self._inner_blocks(X)])

@@ -12,6 +12,7 @@ import numpy as np
 from labelweave.decisions.base import DecisionClassifier, decision_fit
 from labelweave.decisions.label_scores import TrainingRows, one_split, score_held_out
 from labelweave.estimators.parameters import RandomState
+from labelweave.estimators.progress import where_rows_are
 from labelweave.estimators.targets import TargetForm, check_lengths
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
@@ -151,6 +152,7 @@ class ConformalLabelClassifier(DecisionClassifier):
         self.__dict__.pop("seed_", None)
         return self._fit_rows(self._read(X, y, sample_weight))
 
+    @where_rows_are
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Compute the share of rows whose labels are all right, or whose set of classes has the true one.
 

@@ -20,6 +20,7 @@ from labelweave.decisions.label_scores import (
     score_blocks,
 )
 from labelweave.estimators.label_predictions import LabelPredictions
+from labelweave.estimators.progress import where_rows_are
 from labelweave.estimators.targets import TargetForm
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
@@ -247,6 +248,7 @@ class HierarchicalClassifier(DecisionClassifier):
                 yield self._obeying(LabelMatrix.from_any(found).to_signs().astype(np.float64))
 
     @available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), "predict_proba"))
+    @where_rows_are
     def predict_proba(self, X: Any) -> Array:
         """Compute probabilities that obey; see :meth:`KernelLogisticClassifier.predict_proba`."""
         check_is_fitted(self)

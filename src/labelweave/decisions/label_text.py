@@ -22,6 +22,7 @@ from labelweave.decisions.label_scores import (
 from labelweave.decisions.text_prior import PriorTask, TextPrior, seen_labels
 from labelweave.estimators import KernelLogisticClassifier
 from labelweave.estimators.added_labels import with_more_labels
+from labelweave.estimators.progress import where_rows_are
 from labelweave.estimators.targets import TargetForm, node_name, read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.features.feature_matrix import LARGEST_FEATURE
@@ -404,6 +405,7 @@ class LabelTextClassifier(DecisionClassifier):
             yield from self.estimator_._deciding_blocks(part)
 
     @available_if(lambda self: hasattr(getattr(self, "estimator_", self._asked()), "predict_proba"))
+    @where_rows_are
     def predict_proba(self, X: Any) -> Array:
         """Compute probabilities; see :meth:`KernelLogisticClassifier.predict_proba`."""
         check_is_fitted(self)

@@ -12,6 +12,7 @@ from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.label_scores import decision_level
 from labelweave.estimators.held_out import HeldOutScores, Rule, Share, best_thresholds
 from labelweave.estimators.parameters import RandomState
+from labelweave.estimators.progress import where_rows_are
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.inference import choose_top_k, scores_above_top_k
@@ -189,6 +190,7 @@ class TunedThresholdClassifier(DecisionClassifier):
         return "predict_proba" if hasattr(self.estimator, "predict_proba") else "decision_function"
 
     @available_if(lambda self: self._response == "predict_proba")
+    @where_rows_are
     def predict_proba(self, X: Any) -> Array:
         """Give the estimator's own probabilities; see :meth:`KernelLogisticClassifier.predict_proba`."""
         table = np.concatenate(list(self._inner_blocks(X)))

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.estimators.class_weights import class_weight_state
+from labelweave.estimators.progress import where_rows_are
 from labelweave.estimators.targets import TargetForm
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import largest_columns
@@ -54,6 +55,7 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
     def _decide(self, scores: Array) -> Any:
         return self._form.decide(scores)
 
+    @where_rows_are
     def decision_function(self, X: Any) -> Array:
         """Score every label, the higher the more likely, as the model ranks labels and rows.
 
@@ -74,6 +76,7 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self._form.scores(np.concatenate(list(self._score_blocks(X))))
 
+    @where_rows_are
     def predict(self, X: Any) -> Any:
         """Predict the labels of every row, in the form that the training labels had.
 
@@ -93,6 +96,7 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
         index = getattr(X, "index", None)
         return self._form.join(parts, None if callable(index) else index)  # lists have a method of that name
 
+    @where_rows_are
     def predict_top(self, X: Any, k: int = 5) -> tuple[Array, Array]:
         """Find the k labels with the highest scores, without holding all scores at once.
 
@@ -136,6 +140,7 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
         """Say whether the k best labels of rows are found without the scores of all."""
         return False
 
+    @where_rows_are
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Compute the share of rows whose labels are all right.
 

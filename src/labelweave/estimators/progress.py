@@ -14,13 +14,14 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from labelweave.foundation.arguments import ParameterMessage
-from labelweave.foundation.arrays import Workers, refuse_lazy
+from labelweave.foundation.arrays import Workers, is_collection, refuse_lazy
 from labelweave.foundation.costs import warn_caller
 from labelweave.foundation.interrupts import ON_INTERRUPT, UNDER_WAY, FitUnderWay, goes_into_interrupt
 from labelweave.foundation.sklearn_compat import _fit_context, callbacks_of, with_callbacks
+from labelweave.foundation.views import view
 
-_Method = TypeVar("_Method", bound=Callable[..., Any])
 _STEPS_A_DECADE = 10
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 Model = Callable[[], Any] | None  # makes what was fitted so far, where a callback asks for it
 
@@ -174,7 +175,7 @@ def fit_method(fit: _Method) -> _Method:
         ):
             return checked(self, *arguments, **options)
 
-    return cast(_Method, fit_and_raise)
+    return cast(_Method, where_rows_are(fit_and_raise))
 
 
 def meta_fit_method(fit: _Method) -> _Method:
@@ -187,7 +188,7 @@ def meta_fit_method(fit: _Method) -> _Method:
         with as_before_if_refused(self), _shown(self):
             return checked(self, *arguments, **options)
 
-    return cast(_Method, shown_fit)
+    return cast(_Method, where_rows_are(shown_fit))
 
 
 def _refuse_lazy_arguments(arguments: tuple[Any, ...], options: Mapping[str, Any]) -> None:
@@ -229,3 +230,15 @@ def _raised_at_the_end(*, is_part: bool) -> Iterator[None]:
         UNDER_WAY.set(None)
     if fit.raises and fit.was_interrupted:
         raise KeyboardInterrupt(fit.message)
+
+
+def where_rows_are(method: _Method) -> _Method:
+    """Let a method be answered where the rows of its X are, by what is registered for collections."""
+
+    @wraps(method)
+    def dispatched(self: Any, X: Any, *given: Any, **named: Any) -> Any:
+        if is_collection(X):
+            return view("answer", method.__name__, self, X, *given, **named)
+        return method(self, X, *given, **named)
+
+    return cast(_Method, dispatched)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from labelweave.datasets import TableColumns, TableVectorizer
 from labelweave.datasets.table_columns import columns_of_frame
 from labelweave.estimators.base import CheckedParameters
+from labelweave.estimators.progress import where_rows_are
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array, RowsByClasses, RowsByLabels
 from labelweave.foundation.arrays import refuse_lazy
@@ -176,6 +177,7 @@ class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
         self.n_features_in_ = len(self.feature_names_in_)
         return self
 
+    @where_rows_are
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn features from a frame, and fit the classifier to them.
@@ -246,6 +248,7 @@ class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
         return classes
 
     @available_if(_classifier_has("decision_function"))
+    @where_rows_are
     def decision_function(self, X: Any) -> RowsByLabels:
         """Score every label, as the classifier's own ``decision_function`` does.
 
@@ -263,11 +266,13 @@ class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
         return scores
 
     @available_if(_classifier_has("predict_proba"))
+    @where_rows_are
     def predict_proba(self, X: Any) -> RowsByClasses:
         """Compute the probability of every label or class; see :meth:`decision_function`."""
         probabilities: RowsByClasses = self._ask("predict_proba", X)
         return probabilities
 
+    @where_rows_are
     def predict(self, X: Any) -> Any:
         """Predict the labels of every row, in the form that the training labels had.
 
@@ -287,11 +292,13 @@ class TableModel(MetaEstimatorMixin, ClassifierMixin, CheckedParameters):
         return predicted.set_axis(index) if has_index else predicted
 
     @available_if(_classifier_has("predict_top"))
+    @where_rows_are
     def predict_top(self, X: Any, k: int = 5) -> tuple[Array, Array]:
         """Find the k labels with the highest scores; see :meth:`MaxMarginClassifier.predict_top`."""
         found: tuple[Array, Array] = self._ask("predict_top", X, k)
         return found
 
+    @where_rows_are
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Compute the share of rows whose labels are all right; see :meth:`MaxMarginClassifier.score`."""
         return float(self._ask("score", X, y, sample_weight))

@@ -1,4 +1,5 @@
-"""How a class asks for what floors above it make of it: a picture, or the facts about it as HTML.
+"""How a class asks for what floors above it make of it: a picture, the facts about it as HTML, or an answer
+of a method whose rows are on a cluster.
 
 The package's root says who makes what; nothing is imported before it is asked for.
 """
@@ -18,8 +19,8 @@ def register(kind: str, find: Callable[[], Callable[..., Any]]) -> None:
     _FINDERS[kind] = find
 
 
-def view(kind: str, thing: Any, **options: Any) -> Any:
-    return _FINDERS[kind]()(thing, **options)
+def view(kind: str, *things: Any, **options: Any) -> Any:
+    return _FINDERS[kind]()(*things, **options)
 
 
 def html_with_facts(estimator: Any) -> str:

@@ -15,9 +15,9 @@ from labelweave.app.cli.fit_request import FitRequest
 from labelweave.app.cli.fit_words import End, endings, save_fit
 from labelweave.app.cli.label_relations import is_graph_file, model_with_relations
 from labelweave.app.cli.messages import hint, say
-from labelweave.app.cli.model_flags import class_on_cluster, models_on_clusters
+from labelweave.app.cli.model_flags import class_of, models_on_clusters
 from labelweave.app.cli.table_roles import column_words, cut_where_listed, require_labels
-from labelweave.decisions.comparison import Comparison
+from labelweave.decisions.comparison import Comparison, compare
 
 _LOCAL = "local"
 _BUDGET = 2000.0  # megabytes, of models that have none
@@ -58,34 +58,32 @@ def prepared_on_cluster(client: Any, request: FitRequest, verbose: int) -> OnClu
     pairs, names = read.pairs, read.label_names or ()
     if request.one_class:
         pairs = with_classes(pairs, keeps_unknown=request.has("taxonomy"))
-    more = {"client": client, "verbose": verbose}
-    model = model_with_relations(request, names, read.columns, more, package="labelweave.dask")
+    model = model_with_relations(request, names, read.columns, {"verbose": verbose})
     return read._replace(pairs=pairs, model=model)
 
 
 def run_on_cluster(request: FitRequest) -> int:
     """Fit a model on a cluster and save it; give the exit code."""
+    from labelweave.dask.models import fit_partitions
+    from labelweave.dask.partitions import row_partitions
+
     flags, has_classes = request.flags, bool(request.one_class)
     others = models_to_compare(flags.compare, request.model, has_classes, models_on_clusters())
     with connected(flags.dask) as client:
         ready = prepared_on_cluster(client, request, 0 if flags.quiet else 1)
         model = ready.model
         if others:
-            models = {name_of(request): model} | {name: class_on_cluster(name)(client) for name in others}
+            models = {name_of(request): model} | {name: class_of(name)() for name in others}
             say(repr(_compared(request, ready, models)))
         started = time.perf_counter()
         with endings() as said:
-            model.fit(ready.pairs)
-        end = End(model._n_rows, time.perf_counter() - started, said)
+            n_rows = fit_partitions(model, row_partitions(ready.pairs, None))
+        end = End(n_rows, time.perf_counter() - started, said)
     known = {"first_feature_": ready.first_feature}
-    return save_fit(
-        model.to_local(), request, end, ready.vectorizer, ready.columns, ready.feature_names, known
-    )
+    return save_fit(model, request, end, ready.vectorizer, ready.columns, ready.feature_names, known)
 
 
 def _compared(request: FitRequest, ready: OnCluster, models: Mapping[str, Any]) -> Comparison:
-    from labelweave.dask import compare
-
     return on_folds(
         request, models, lambda given, folds, **how: compare(given, ready.pairs, None, folds, **how)
     )

@@ -36,8 +36,8 @@ _WORDS = {"true": True, "false": False, "none": None}
 Settings = dict[str, Any]
 
 
-def decision_class(name: str, package: str = "labelweave.decisions") -> Any:
-    return getattr(import_module(package), DECISIONS[name])
+def decision_class(name: str) -> Any:
+    return getattr(import_module("labelweave.decisions"), DECISIONS[name])
 
 
 def _settings(context: click.Context, parameter: click.Parameter, text: str | None) -> Settings | None:
@@ -104,16 +104,15 @@ def refused_decisions(given: Mapping[str, Settings], *, prefit: bool = False) ->
 
 
 def with_decisions(
-    model: Any, given: Mapping[str, Settings], taxonomy: Taxonomy | None,
-    package: str = "labelweave.decisions", **options: Any,
-) -> Any:  # fmt: skip
+    model: Any, given: Mapping[str, Settings], taxonomy: Taxonomy | None, **options: Any
+) -> Any:
     """Put a classifier into those of flags.
 
     taxonomy: that of the data, for a flag that needs one and names no file.
-    package: where their classes are; options: further parameters, for classes that have them.
+    options: further parameters, for classes that have them.
     """
     for name, settings in given.items():
-        kind, own = decision_class(name, package), dict(settings)
+        kind, own = decision_class(name), dict(settings)
         if name == "enforce":
             from labelweave.datasets import read_taxonomy
 

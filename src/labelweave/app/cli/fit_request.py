@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
 import click
@@ -11,7 +12,7 @@ import click
 from labelweave.app.cli.decision_flags import DECIDING, DECISIONS, Settings, refused_decisions
 from labelweave.app.cli.flags import DataFlags
 from labelweave.app.cli.messages import Exclusion, alternatives, excluded, flag_of, in_flags, is_given, refuse
-from labelweave.app.cli.model_flags import class_of, class_on_cluster, model_table, models_on_clusters
+from labelweave.app.cli.model_flags import class_of, model_table, models_on_clusters
 
 _TREES = ("taxonomy", "data_taxonomy", "class_paths")
 _COVARIANCES = ("covariance", "covariance_from", "signatures")
@@ -151,6 +152,8 @@ class FitRequest:
         model = self.classifier(found)
         try:
             model._validate_params()
+            if self.flags.dask is not None:
+                import_module("labelweave.dask").refuse_in_memory(model)
             if is_of_texts:
                 LabelTextClassifier(model)._validate_params()
         except ValueError as error:
@@ -164,12 +167,10 @@ class FitRequest:
         found: what further flags say about labels, as keywords of its constructor.
         """
         parameters = {**model_table().keywords(self.model, self.given), **found}
-        if self.flags.dask is not None:
-            return class_on_cluster(self.model)(**parameters)
-        if self.chooses_rank:
+        if self.flags.dask is None and self.chooses_rank:
             for name, several in _LISTED.items():
                 parameters |= {several: [parameters.pop(name)]} if name in parameters else {}
-        return class_of(self.model, choosing=self.chooses_rank)(**parameters)
+        return class_of(self.model, choosing=self.flags.dask is None and self.chooses_rank)(**parameters)
 
     @property
     def relates_labels(self) -> bool:

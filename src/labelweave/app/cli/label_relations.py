@@ -114,11 +114,11 @@ def model_of_targets(request: FitRequest, targets: Targets, columns: Columns) ->
 
 def model_with_relations(
     request: FitRequest, names: Sequence[str], columns: Columns, more: dict[str, Any],
-    rows: LabeledData | None = None, package: str = "labelweave.decisions",
+    rows: LabeledData | None = None,
 ) -> Any:  # fmt: skip
     """Make a model with the structures over its labels that flags name.
 
-    more: further keywords of its constructor; rows: where they are in memory; package: of what decides.
+    more: further keywords of its constructor; rows: where they are in memory.
     """
     relations, graph = request.flags, request.flags.graph
     given = read_taxonomy(relations.taxonomy) if relations.taxonomy else None
@@ -137,7 +137,7 @@ def model_with_relations(
         found["graph"] = graph if graph in GRAPHS else read_graph(graph, names)
     decided_by = given if given is not None else known
     model = request.classifier(found)
-    return with_decisions(model, request.decisions, decided_by, package, random_state=request.seed)
+    return with_decisions(model, request.decisions, decided_by, random_state=request.seed)
 
 
 def is_graph_file(request: FitRequest) -> bool:

@@ -86,13 +86,9 @@ def class_of(model: str, *, choosing: bool = False) -> Any:
     return getattr(import_module(module), name)
 
 
-def class_on_cluster(model: str) -> Any:
-    """Import the class of a model that is fitted on a Dask cluster; None if there is none."""
-    return getattr(import_module("labelweave.dask"), MODELS[model].split(":")[1], None)
-
-
 def models_on_clusters() -> list[str]:
-    return [model for model in MODELS if class_on_cluster(model) is not None]
+    families = import_module("labelweave.dask").FAMILIES
+    return [model for model in MODELS if class_of(model) in families]
 
 
 class ModelFlag(click.Option):

@@ -39,7 +39,13 @@ from labelweave.estimators.parameters import (
     RandomState,
     keep_parameters,
 )
-from labelweave.estimators.progress import FitArguments, FitProgress, fit_method, warn_of_end
+from labelweave.estimators.progress import (
+    FitArguments,
+    FitProgress,
+    fit_method,
+    warn_of_end,
+    where_rows_are,
+)
 from labelweave.estimators.scaling import choose_scaling
 from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.features import FeatureMatrix, RBFKernel
@@ -320,9 +326,7 @@ class AutoLabelClassifier(LabelClassifier):
         numbers = self._read_numbers(X, reset=True)
         weights = self._row_weights(sample_weight, FeatureMatrix._unchecked(numbers))
         if not sp.issparse(numbers) or np.isnan(numbers.data).any():
-            with np.errstate(
-                invalid="ignore", over="ignore"
-            ):  # of infinite features, which are refused below
+            with np.errstate(invalid="ignore", over="ignore"):  # infinite features are refused below
                 means = column_means(numbers[weights > 0])
             self.feature_means_ = np.where(np.isfinite(means), means, 0.0)
             numbers = filled(numbers, self.feature_means_)
@@ -461,6 +465,7 @@ class AutoLabelClassifier(LabelClassifier):
             return (self.known_sets_.choose(scores) - 0.5 for scores in blocks)
         return (expit(scores) - self.thresholds_ for scores in blocks)
 
+    @where_rows_are
     def predict_proba(self, X: Any) -> Floats:
         """Compute the probabilities of labels or classes.
 

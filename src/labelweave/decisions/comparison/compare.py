@@ -23,8 +23,9 @@ from labelweave.decisions.label_scores import take_rows, targets_for
 from labelweave.estimators.targets import has_many_labels, unknown_entries
 from labelweave.foundation.arguments import checked, shown
 from labelweave.foundation.array_types import Array
-from labelweave.foundation.arrays import checked_csr
+from labelweave.foundation.arrays import checked_csr, is_collection
 from labelweave.foundation.sklearn_compat import _num_samples
+from labelweave.foundation.views import view
 from labelweave.labels import LabelMatrix
 from labelweave.labels.tags import tag_rows
 from labelweave.metrics import class_summary, score_table
@@ -58,7 +59,7 @@ def compare(
     ----------
     estimators : dict of str to estimator, list of estimator, list of (str, estimator), or estimator
         The models; each is cloned for every fold.  Models of a list are named by their classes.
-    X : {array-like, sparse matrix, DataFrame} of shape (n, d)
+    X : {array-like, sparse matrix, DataFrame} of shape (n, d), or partitions of Dask
         The rows.
     y : array-like of shape (n, L) or (n,), list, sparse matrix, DataFrame or LabelMatrix
         Labels 0/1 or -1/1 with NaN where unobserved, which no metric counts, lists of tags, or one class a
@@ -94,6 +95,10 @@ def compare(
     processes, ``"dask"`` for a cluster.  Fits that run at once take longer than each by itself, so that
     times are a model's own only where one runs at a time.
     """
+    if is_collection(X):
+        how = {"reference": reference, "random_state": random_state, "on_fit": on_fit}
+        answer: Comparison = view("answer", "compare", estimators, X, y, cv, **how)
+        return answer
     models = named_models(estimators, reference)
     rows = _read_rows(X, y)
     splits = splits_of(rows, cv, random_state)

@@ -13,6 +13,7 @@ from labelweave.estimators.added_labels import add_labels, widened_covariance
 from labelweave.estimators.kernel_classifier import KernelClassifier
 from labelweave.estimators.kernel_logistic.fit import FittedLikelihood
 from labelweave.estimators.kernel_logistic.prior_choice import paper_gamma
+from labelweave.estimators.progress import where_rows_are
 from labelweave.estimators.scorers import (
     OF_FEATURES,
     SUPPORT,
@@ -163,6 +164,7 @@ class KernelProbabilities(KernelClassifier):
                 raise ModelFileError(f"its decision {decision!r} needs a taxonomy, and it has none.")
             taxonomy.parents_of([node_name(name) for name in state["classes"]])
 
+    @where_rows_are
     def predict_proba(self, X: Any) -> Array:
         """Compute the probabilities of classes or labels.
 

@@ -30,7 +30,7 @@ from labelweave.estimators.base import CheckedParameters
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.max_margin.classifier import MaxMarginClassifier
 from labelweave.estimators.parameters import Parameters, keep_parameters
-from labelweave.estimators.progress import FitArguments, FitProgress, meta_fit_method
+from labelweave.estimators.progress import FitArguments, FitProgress, meta_fit_method, where_rows_are
 from labelweave.estimators.scorers import Scorer, attribute_of_scorer
 from labelweave.estimators.stored_form import FORM
 from labelweave.estimators.targets import TargetForm, has_many_labels, node_name, read_targets
@@ -369,10 +369,12 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
         check_sparse(X, "X")
         return np.asarray(log_softmax(self.scorer_.scores(X), axis=1))
 
+    @where_rows_are
     def predict_proba(self, X: Any) -> Array:
         """Compute the posterior of every class; see :meth:`ZeroShotClassifier.predict_log_proba`."""
         return np.exp(self.predict_log_proba(X))
 
+    @where_rows_are
     def predict(self, X: Any) -> Array:
         """Predict the most probable class of every row.
 

@@ -468,6 +468,12 @@ def unmasked(table: Any) -> Any:
     return found
 
 
+def is_collection(value: Any) -> bool:
+    """Tell a collection of Dask, or a list of its delayed values or of futures, from data in memory."""
+    kind = type(value[0] if isinstance(value, (list, tuple)) and len(value) else value)
+    return hasattr(kind, "__dask_graph__") or kind.__module__.startswith("distributed.")
+
+
 def refuse_lazy(value: Any, name: str) -> None:
     """Refuse a collection of Dask, which NumPy and pandas would gather into memory without a word.
 
@@ -475,6 +481,6 @@ def refuse_lazy(value: Any, name: str) -> None:
     """
     if hasattr(type(value), "__dask_graph__"):
         raise ValueError(
-            f"{name} is a Dask {type(value).__name__}, which would be gathered into memory here; fit it with "
-            f"labelweave.dask, or give {name}.compute()."
+            f"{name} is a Dask {type(value).__name__}, which would be gathered into memory here; give "
+            f"the rows X as a collection too (labelweave.dask), or {name}.compute()."
         )

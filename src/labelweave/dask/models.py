@@ -1,0 +1,194 @@
+"""Fits of estimators to Dask's collections: which model by what, and what is for data in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from distributed import Client
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from labelweave.dask import automatic, label_tree, max_margin, on_client
+from labelweave.dask.client import connected, innermost
+from labelweave.dask.data import ReadData, read
+from labelweave.dask.decisions import fit_decider
+from labelweave.dask.partitions import row_partitions
+from labelweave.dask.table_model import fit_frames
+from labelweave.decisions import (
+    CalibratedLabelClassifier,
+    ConformalLabelClassifier,
+    HierarchicalClassifier,
+    TunedThresholdClassifier,
+)
+from labelweave.decisions.automatic import AutoLabelClassifier
+from labelweave.decisions.base import DecisionClassifier
+from labelweave.estimators import (
+    KernelLogisticClassifier,
+    LabelGraphClassifier,
+    LabelTreeClassifier,
+    LowRankClassifier,
+    MaxMarginClassifier,
+    TableModel,
+)
+from labelweave.estimators.base import LabelClassifier
+from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.sklearn_compat import callbacks_of
+
+Model = TypeVar("Model")
+
+
+class Family(NamedTuple):
+    """The fit of a class of models to partitions that were read, and values of parameters that it takes."""
+
+    fit: Callable[..., None]
+    takes: Mapping[str, Sequence[Any]]
+
+
+FAMILIES: dict[type, Family] = {
+    AutoLabelClassifier: Family(automatic.fit_to, {}),
+    KernelLogisticClassifier: Family(on_client.kernel_logistic, {
+        "scaling": ["none"], "feature_widths": [False], "warm_start": [False],
+        "solver": ["auto", "function_gradients", "symmetrized_gradients"],
+    }),
+    LabelGraphClassifier: Family(on_client.label_graph, {
+        "kernel": ["linear"], "scaling": ["none"], "inputs": ["features"], "warm_start": [False],
+    }),
+    LabelTreeClassifier: Family(label_tree.fit_to, {}),
+    LowRankClassifier: Family(on_client.low_rank, {
+        "scaling": ["none"], "hyperparameters": ["fixed"], "warm_start": [False],
+    }),
+    MaxMarginClassifier: Family(max_margin.fit_to, {
+        "scaling": ["none"], "coupling": [None], "hyperparameters": ["fixed"], "warm_start": [False],
+        "solver": ["auto", "coordinate_ascent"], "factorization": ["auto"], "prune": ["off"],
+        "n_jobs": [None],
+    }),
+}  # fmt: skip
+_DECIDERS = (
+    CalibratedLabelClassifier, ConformalLabelClassifier, HierarchicalClassifier, TunedThresholdClassifier,
+)  # fmt: skip
+
+
+def fit(model: Model, X: Any, y: Any = None, sample_weight: Any = None, entry_weight: Any = None) -> Model:
+    """Fit a model on the cluster of the current client.
+
+    X: a collection with the rows, or a list with those of each partition; pairs (X, y) where ``y`` is None.
+    """
+    if entry_weight is not None and not has_fit_parameter(model, "entry_weight"):
+        raise TypeError(f"{type(model).__name__}.fit takes no entry_weight.")
+    fit_partitions(model, row_partitions(X, y, sample_weight, entry_weight))
+    return model
+
+
+def fit_partitions(model: Any, parts: Sequence[tuple[Any, Any, Any, Any]]) -> int:
+    """Fit a model to partitions, each with features, targets and weights; return how many rows there are.
+
+    An error leaves the model as it was.
+    """
+    model._validate_params()
+    refuse_in_memory(model)
+    client, own = connected(), model.get_params(deep=False)
+    fitted = type(model)(**own)
+    try:
+        n_rows = _fit_new(fitted, client, parts)
+    except KeyboardInterrupt:
+        if hasattr(fitted, "status_"):
+            vars(model).update(vars(fitted))
+        raise
+    vars(model).clear()
+    vars(model).update(vars(fitted) | own)
+    return n_rows
+
+
+def _fit_new(model: Any, client: Client, parts: Sequence[tuple[Any, Any, Any, Any]]) -> int:
+    if isinstance(model, TableModel):
+        return fit_frames(model, client, parts, fit_partitions)
+    if isinstance(model, AutoLabelClassifier):
+        return automatic.fit_as_given(model, client, parts)
+    data = read_for(model, client, parts)
+    fit_to(model, client, data)
+    return data.n_rows
+
+
+def read_for(model: Any, client: Client, parts: Sequence[tuple[Any, Any, Any, Any]]) -> ReadData:
+    """Read partitions as a model reads rows; labels in lists count where a fitted model inside knows them."""
+    reader, known = innermost(model), getattr(model, "_known", None)
+    form = model.estimator._form if known is not None and known.dtype.kind in "OU" else None
+    return read(client, clone(reader), parts, is_verbose=bool(reader.verbose), known_tags=form)
+
+
+def fit_to(model: Any, client: Client, data: ReadData, *, is_part: bool = False, start: Any = None) -> Any:
+    """Fit an unfitted model in place to partitions that were read, which may be given up after it.
+
+    is_part: whether these are some of the rows, so that decisions can be chosen on the others.
+    start: a model that was fitted to some of the rows, from which a fit may go on.
+    Returns the model.
+    """
+    if isinstance(model, DecisionClassifier):
+        return fit_decider(model, client, data, fit_to)
+    model.scaling_, model.n_features_in_ = None, data.n_features
+    names = data.facts[0].names
+    if names is not None:
+        model.feature_names_in_ = names.astype(object)
+    FAMILIES[type(model)].fit(model, client, data, is_part=is_part, start=start)
+    return model
+
+
+def refuse_in_memory(model: Any) -> None:
+    """Refuse models, and values of their parameters, that are for data in memory, by the table above."""
+    kind = type(model)
+    if kind is TableModel:
+        if isinstance(model.classifier, TableModel):
+            raise ValueError("classifier is a TableModel; give what takes its features.")
+        refuse_in_memory(model.classifier)
+    elif kind in _DECIDERS:
+        _refuse_decider(model)
+    elif kind not in FAMILIES:
+        _refuse_kind(kind)
+    if callbacks_of(model):
+        raise ValueError("callbacks are told of fits to data in memory; set none on Dask's collections.")
+    if kind not in FAMILIES:
+        return
+    for name, allowed in FAMILIES[kind].takes.items():
+        value = getattr(model, name)
+        if not any(value is one or (isinstance(value, type(one)) and value == one) for one in allowed):
+            raise ParameterError(
+                f"`{name}={value!r}` is for data in memory; on Dask's collections {kind.__name__} takes "
+                f"{' or '.join(map(repr, allowed))}."
+            )
+    kernel = getattr(model, "kernel", None)
+    kernels = kernel if isinstance(kernel, list | tuple) else [kernel]
+    if any(isinstance(one, str) and one == "precomputed" for one in kernels):
+        raise ValueError(
+            "kernel='precomputed' is for data in memory; give the features and a kernel between rows."
+        )
+    if kind is MaxMarginClassifier and isinstance(kernel, list | tuple):
+        raise ValueError("kernel is a list of kernels, which are for data in memory; give one kernel.")
+
+
+def _refuse_kind(kind: type) -> None:
+    raise ValueError(
+        f"{kind.__name__} is fitted to data in memory; give arrays, or on Dask's collections "
+        f"{', '.join(one.__name__ for one in FAMILIES)}."
+    )
+
+
+def _refuse_decider(model: Any) -> None:
+    inner, reader = model.estimator, innermost(model)
+    if isinstance(inner, DecisionClassifier) and type(inner) not in _DECIDERS:
+        _refuse_kind(type(inner))
+    reads = isinstance(reader, LabelClassifier) if model._is_prefit else type(reader) in FAMILIES
+    if not reads:
+        raise ValueError(
+            f"estimator is a {type(reader).__name__}, which reads no partitions of rows; give one of "
+            f"{', '.join(one.__name__ for one in FAMILIES)} (TableModel stands outermost)."
+        )
+    if model._is_prefit:
+        check_is_fitted(inner)
+        return
+    if getattr(inner, "checkpoint", None) is not None:
+        raise ValueError(
+            f"checkpoint keeps one fit, but {type(model).__name__} fits several times; leave it out, or "
+            "fit the estimator first, and give it with cv='prefit'."
+        )
+    refuse_in_memory(inner)

@@ -1,0 +1,103 @@
+"""X decides where a method runs; what a cluster cannot do is refused by one table."""
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+
+import labelweave as lw
+from labelweave.dask.models import FAMILIES, refuse_in_memory
+from partitioned import chunks, partitions
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(90, 4))
+Y = (X @ RANDOM.normal(size=(4, 3)) > 0).astype(int)
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_every_value_that_the_table_does_not_name_is_refused(kind):
+    for name, allowed in FAMILIES[kind].takes.items():
+        other = next(one for one in (True, "standard", "exact", "learn") if one not in allowed)
+        model = kind()
+        setattr(model, name, other)
+        with pytest.raises(ValueError, match=f"{name}={other!r} is for data in memory; on Dask's collect"):
+            refuse_in_memory(model)
+
+
+@pytest.mark.parametrize(
+    "model", [lw.BinaryRelevance(), lw.LowRankClassifierCV(), lw.TableModel(lw.BinaryRelevance())], ids=repr
+)
+def test_other_models_are_fitted_in_memory(client, model):
+    with pytest.raises(ValueError, match=r"is fitted to data in memory; .* MaxMarginClassifier\.$"):
+        model.fit(chunks(X), chunks(Y))
+
+
+def test_methods_without_an_answer_are_refused():
+    with pytest.raises(ValueError, match=r"LowRankClassifier\.partial_fit takes rows in memory"):
+        lw.LowRankClassifier(rank=1).partial_fit(chunks(X), chunks(Y))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"y": da.from_array(Y, chunks=(30, 3))},
+        {"y": Y, "sample_weight": da.ones(90, chunks=30)},
+        {"y": dd.from_pandas(pd.DataFrame(Y), npartitions=2)},
+    ],
+)
+def test_targets_elsewhere_do_not_go_with_rows_in_memory(given):
+    with pytest.raises(ValueError, match=r"is a Dask .* would be gathered into memory here"):
+        lw.MaxMarginClassifier().fit(X, **given)
+
+
+@pytest.mark.parametrize("collection", [chunks, partitions], ids=["array", "list"])
+def test_models_that_were_fitted_in_memory_predict_lazily(client, collection):
+    model = lw.BinaryRelevance().fit(X, Y)
+    for method in ("predict", "decision_function"):
+        lazy = getattr(model, method)(collection(X))
+        assert not isinstance(lazy, np.ndarray)
+        found = client.gather(client.compute(lazy)) if isinstance(lazy, list) else lazy.compute()
+        found = np.concatenate(found) if isinstance(lazy, list) else found
+        np.testing.assert_allclose(found, getattr(model, method)(X))
+    assert model.score(collection(X), collection(Y)) == pytest.approx(model.score(X, Y))
+
+
+def test_a_refused_fit_leaves_a_model_as_it_was(client):
+    model = lw.MaxMarginClassifier().fit(X, Y)
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match="Partition 1: Y at row"):
+        model.fit(chunks(X), chunks(np.where(np.arange(90)[:, None] == 40, 7, Y)))
+    assert vars(model) == before
+
+
+def test_a_fit_forgets_the_last_one_and_keeps_its_parameters(client):
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = lw.MaxMarginClassifier(C=0.1, verbose=0).fit(frame, Y)
+    parameters = model.get_params()
+    assert model.fit(chunks(X), chunks(Y)) is model
+    assert not hasattr(model, "feature_names_in_")
+    assert model.get_params() == parameters
+    np.testing.assert_array_equal(model.coef_, lw.MaxMarginClassifier(C=0.1).fit(X, Y).coef_)
+
+
+def test_callbacks_and_weights_that_a_fit_does_not_take_are_refused(client):
+    class Callback:
+        def setup(self, *_):
+            """Begin."""
+
+    with pytest.raises(TypeError, match=r"AutoLabelClassifier\.fit takes no entry_weight"):
+        lw.AutoLabelClassifier().fit(chunks(X), chunks(Y), entry_weight=chunks(Y))
+    model = lw.MaxMarginClassifier()
+    model._skl_callbacks = [Callback()]
+    with pytest.raises(ValueError, match="callbacks are told of fits to data in memory"):
+        model.fit(chunks(X), chunks(Y))
+
+
+def test_numbers_of_rows_to_learn_from_are_few_without_a_word(client, monkeypatch):
+    monkeypatch.setattr("labelweave.dask.on_client._LEARNING_ROWS", 40)
+    given = {"max_learning_iter": 2, "kernel": "linear"}
+    model = lw.KernelLogisticClassifier(**given).fit(chunks(X), chunks(Y))
+    few = lw.KernelLogisticClassifier(**given, learning_rows=40).fit(X, Y)
+    assert model.learning_rows is None
+    assert model.hyperparameters_ == pytest.approx(few.hyperparameters_, rel=1e-6)
