@@ -139,14 +139,6 @@ def test_weights_that_make_no_sense_are_refused(client, given, said):
         MaxMarginClassifier().fit(chunks(X), chunks(Y), **{k: chunks(v) for k, v in given.items()})
 
 
-@pytest.mark.parametrize("model", [MaxMarginClassifier, LowRankClassifier])
-def test_more_held_out_scores_than_the_client_takes_are_refused(client, model):
-    X, Y = table(d=10)
-    settings = {"threshold": "f1", "validation_fraction": 0.9, "memory_budget": 2e-3}
-    with pytest.raises(ValueError, match=r"holds 81 rows out, .* smaller validation_fraction"):
-        model(**settings).fit(chunks(X), chunks(Y))
-
-
 def test_rates_are_of_labels_not_of_classes(client):
     X, _ = table()
     with pytest.raises(ValueError, match="flip_rates are those of labels"):

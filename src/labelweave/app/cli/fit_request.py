@@ -210,6 +210,9 @@ def _why_not_together(request: FitRequest) -> Iterator[str]:
             f"--rank and --regularization leave nothing to choose for {flag_of(choosing)}; give --ranks or "
             "--regularizations."
         )
+    several = [name for name in DECIDING if name in request.decisions]
+    if request.flags.dask is not None and "checkpoint" in request.given and several:
+        yield f"--checkpoint keeps one fit on a cluster, but {flag_of(several[0])} fits several times."
     yield from refused_decisions(request.decisions)
 
 
