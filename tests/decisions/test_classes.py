@@ -194,10 +194,6 @@ def test_sets_of_classes_are_not_of_a_model_of_labels(rows):
     inner = KernelLogisticClassifier().fit(X, labels)
     with pytest.raises(ModelFileError, match="does not fit to the classifier inside"):
         ConformalLabelClassifier._check_state(state | {"estimator": inner})
-    without = {name: value for name, value in state["fitted"].items() if name != "offsets_"}
-    for fitted in (without, without | {"offsets_": np.ones(len(classes))}):
-        with pytest.raises(ModelFileError, match="has offsets"):
-            ConformalLabelClassifier._check_state(state | {"fitted": fitted})
 
 
 def test_scores_that_leave_no_class_a_probability():

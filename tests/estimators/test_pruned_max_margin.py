@@ -215,14 +215,3 @@ def test_files_whose_weights_are_elsewhere_are_refused(change):
     made_of_state("SparseScorer", SparseScorer, whole)
     with pytest.raises(ModelFileError):
         made_of_state("SparseScorer", SparseScorer, {**whole, **change})
-
-
-def test_files_of_earlier_versions_have_labels_in_the_place_of_gaps():
-    labels, values = np.array([0, 1, 1], np.uint16), np.array([1, 2, 3], np.int16)
-    state = {"intercept_": np.zeros(2), "indptr": np.array([0, 2, 3]), "labels": labels, "values": values}
-    state |= {"scales": np.ones(2), "kernel": None}
-    scorer = made_of_state("SparseScorer", SparseScorer, state)
-    np.testing.assert_array_equal(scorer.coef_.toarray(), [[1, 0], [2, 3]])
-    for change in ([0, 5, 1], [1, 0, 1]):
-        with pytest.raises(ModelFileError):
-            made_of_state("SparseScorer", SparseScorer, {**state, "labels": np.array(change, np.uint16)})

@@ -39,7 +39,7 @@ from labelweave.estimators.targets import (
     read_targets,
     require_observed,
 )
-from labelweave.foundation.array_types import Array, PerLabel
+from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import check_sparse, unmasked
 from labelweave.foundation.frames import FrameForm, library_of
 from labelweave.foundation.sklearn_compat import (
@@ -57,7 +57,7 @@ from labelweave.metrics._classes import as_text
 from labelweave.metrics.known_labels import fitted_inside, tags_of_model
 from labelweave.model_files import ModelFileError
 from labelweave.model_files.pipelines import kept_form
-from labelweave.model_files.schema import Field, Made, Numbers, Optional, Record, Sizes, count, stored_fields
+from labelweave.model_files.schema import Field, Made, Optional, Record, Sizes, count, stored_fields
 from labelweave.model_files.storable import storable_name
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -74,16 +74,12 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
 
     ``decision_function`` ranks labels and rows as the scores do that decisions are made on; ``predict`` gives
     the decisions.
-
-    _offsets (L,): taken off the scores of the estimator before any decision; only in files of versions whose
-    ``decision_function`` was less all thresholds.
     """
 
     estimator_: Any
     n_features_in_: int
     feature_names_in_: Array
 
-    _offsets: PerLabel | None = None
     _outer_journal: Journal | None = None  # of the fit that this one is a part of
     _shared_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"])],
@@ -95,7 +91,6 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
 
     _stored: ClassVar[dict[str, Field]] = {
         "n_features_in_": Optional(count("d", 1)),
-        "offsets_": Optional(Numbers("o")),
     }
     """What model files have of fitted attributes; subclasses add theirs."""
 
@@ -353,8 +348,7 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
 
     def _inner_blocks(self, X: Any) -> Iterator[Array]:
         check_is_fitted(self)
-        blocks = score_blocks(self.estimator_, X, self._n_columns, self._response, self._one_of)
-        return blocks if self._offsets is None else (block - self._offsets for block in blocks)
+        return score_blocks(self.estimator_, X, self._n_columns, self._response, self._one_of)
 
     def _score_blocks(self, X: Any) -> Iterator[Array]:
         return map(self._obeying, map(self._ranked, self._inner_blocks(X)))
@@ -394,7 +388,6 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
             parameters["cv"] = None  # a splitter has no use after the fit
         kept_elsewhere = ("estimator_", "classes_", "feature_names_in_")
         fitted = {k: v for k, v in vars(self).items() if k.endswith("_") and k not in kept_elsewhere}
-        fitted["offsets_"] = np.zeros(0) if self._offsets is None else self._offsets
         state = {"parameters": parameters, "estimator": kept_form(self.estimator_), "fitted": fitted}
         return state | self._form_state()
 
@@ -417,13 +410,7 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
             is_part &= form.kind != "labels"  # whose probabilities are no distribution
             # the rows that were fitted may have lacked a class
             kinds = "labels" if is_part else "other classes", sizes["C"], kinds[2]
-            if sizes.get("o") != 0:  # probabilities have none
-                raise ModelFileError(
-                    f"its {cls.__name__} of sets of classes has offsets, or does not say so."
-                )
         own = cls._kind_inside(state["form"]["kind"]), sizes["C"], state["fitted"].get("n_features_in_")
-        if sizes.get("o", 0) not in (0, 1 if form.kind == "binary" else sizes["C"]):
-            raise ModelFileError(f"its {cls.__name__} has {sizes['o']} offsets.")
         is_known = form.kind == "labels" or set(form.classes.tolist()) <= set(state["classes"].tolist())
         if kinds != own or not (is_known and (response == "auto" or hasattr(inner, response))):
             raise ModelFileError(f"its {cls.__name__} does not fit to the classifier inside.")
@@ -443,12 +430,9 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         """Make the object again; see :meth:`labelweave.model_files.Storable.from_state`."""
         cls._check_state(state)
         model = cls(state["estimator"], **state["parameters"])
-        offsets = state["fitted"].pop("offsets_", None)
         model.__dict__.update(state["fitted"])
         model._keep_estimator(state["estimator"])
         model._set_form(state)
-        if offsets is not None and len(offsets):
-            model._offsets = offsets
         return model
 
 

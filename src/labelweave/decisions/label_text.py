@@ -436,8 +436,7 @@ class LabelTextClassifier(DecisionClassifier):
         super()._check_state(state)
         fitted = state["fitted"]
         scores = fitted["text_scores_"]
-        named = [[write(name) for name in state["classes"]] for write in (node_name, str)]
-        if fitted["text_"].names.tolist() not in named:  # earlier versions wrote 1.0 as str does
+        if fitted["text_"].names.tolist() != [node_name(name) for name in state["classes"]]:
             raise ModelFileError(f"its {cls.__name__} has texts of other labels.")
         width = fitted["text_"].embeddings.shape[1]
         if scores is not None and scores.factors.shape != (fitted["n_features_in_"], width):

@@ -15,7 +15,7 @@ from labelweave.features import FeatureMatrix, Kernel
 from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.foundation.arrays import Workers, from_gaps, panels, to_gaps
 from labelweave.model_files import storable
-from labelweave.model_files.schema import Numbers, Optional, places
+from labelweave.model_files.schema import Numbers, places
 
 _LABELS_AT_ONCE = 2**15  # whose scores, 256 KB, stay in the cache
 _ROWS_AT_ONCE = 256
@@ -27,17 +27,6 @@ def _are_places(state: dict[str, Any]) -> bool:
     indptr = state["indptr"]
     ends = len(indptr) > 1 and indptr[0] == 0 and indptr[-1] == len(state["values"])
     return bool(ends and (np.diff(indptr.astype(np.int64)) >= 0).all())
-
-
-def _are_labels(state: dict[str, Any]) -> bool:
-    if ("gaps" in state) == ("labels" in state):
-        return False
-    if "gaps" in state:
-        return _are_gaps(state)
-    labels = state["labels"]  # of a file of an earlier version
-    falls = 1 + np.flatnonzero(labels[1:] <= labels[:-1])
-    is_small = not len(labels) or int(labels.max()) < len(state["scales"])
-    return is_small and bool(np.isin(falls, state["indptr"]).all())
 
 
 def _are_gaps(state: dict[str, Any]) -> bool:
@@ -54,15 +43,14 @@ def _are_gaps(state: dict[str, Any]) -> bool:
     {
         "intercept_": Numbers("L"),
         "indptr": places("e"),
-        "gaps": Optional(Numbers("w", "u", 0, 2**16)),
-        "labels": Optional(places("w")),
+        "gaps": Numbers("w", "u", 0, 2**16),
         "values": Numbers("w", "if"),
         "scales": Numbers("L"),
         "kernel": KERNEL,
     },
     {
         "indptr are places in labels": _are_places,
-        "labels of a feature rise, below the number there is": _are_labels,
+        "labels of a feature rise, below the number there is": _are_gaps,
     },
 )
 @dataclass(frozen=True)
@@ -87,13 +75,6 @@ class SparseScorer(Scorer):
     ) -> SparseScorer:
         """Make one of the labels of the weights, which rise in every feature."""
         return cls(intercepts, *to_gaps(indptr, labels, values), scales, kernel)
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> SparseScorer:
-        if "gaps" in state:
-            return cls(**state)
-        names = "intercept_", "indptr", "labels", "values", "scales", "kernel"
-        return cls.of_labels(*(state[name] for name in names))
 
     @property
     def coef_(self) -> sp.csr_array:

@@ -6,7 +6,6 @@ Tan et al., "Learning graph structure for multi-label image classification via c
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral, Real
@@ -261,8 +260,6 @@ class LabelGraphClassifier(LabelGraphModel):
     >>> sorted(model.label_graph_.edges) == sorted(edges)
     True
     """
-
-    relaxation_gap_ = math.nan  # of models of earlier files
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SHARED,

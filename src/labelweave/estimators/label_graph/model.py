@@ -132,7 +132,8 @@ class LabelGraphModel(KernelClassifier):
         "label_graph_": Made(CliqueGraph, {"L": "n_labels"}),
         "graph_trace_": Items(Items(_ROUND)),
         "graph_reason_": TEXT,
-        **dict.fromkeys(("ridge_", "relaxation_gap_"), Optional(MEASURED)),
+        "relaxation_gap_": MEASURED,
+        "ridge_": Optional(MEASURED),
     }
 
     def _inference_options(self) -> dict[str, Any]:
