@@ -17,9 +17,14 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import labelweave
+
+try:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+except ImportError:
+    raise ImportError("Reports need jinja2: install labelweave[app].") from None
+
 from labelweave.app.facts import (
     certificate_words,
     decision_lines,
