@@ -4,8 +4,9 @@ import signal
 
 import numpy as np
 import pytest
-from attacks.small_fits import data_of
-from sklearn.exceptions import ConvergenceWarning
+from attacks.small_fits import EVERY, data_of, mark
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -21,6 +22,7 @@ from labelweave import (
     config_context,
     set_config,
 )
+from labelweave.estimators.journal import Journal
 from labelweave.solvers.frame import Solver
 from small_models import press
 
@@ -88,3 +90,24 @@ def test_what_is_said_before_a_block_holds_after_it():
         set_config(on_interrupt="raise")
     with pytest.raises(ValueError, match="on_interrupt is 'no'; give 'raise' or 'keep'"):
         labelweave.set_config(on_interrupt="no")
+
+
+@pytest.mark.parametrize(
+    "name", ["margins, coordinates", "margins, rbf", "logistic, fixed", "low rank", "tree", "graph, given",
+             "margins, thresholds"],
+)  # fmt: skip
+def test_an_interrupt_before_there_is_a_model_leaves_what_was_before(name, monkeypatch):
+    X, Y = data_of(name)
+    model, again = clone(EVERY[name]), clone(EVERY[name]).fit(X, Y)
+    expected = mark(again, X)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Journal, "run", interrupted)
+    for one in (model, again):
+        with pytest.raises(KeyboardInterrupt):
+            one.fit(X, Y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    assert mark(again, X) == expected

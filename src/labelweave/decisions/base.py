@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import partial, wraps
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, TypeVar, cast
 
@@ -27,7 +27,7 @@ from labelweave.estimators.held_out import HeldOutScores, Share
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.parameters import Parameters
-from labelweave.estimators.progress import where_rows_are
+from labelweave.estimators.progress import as_before_if_refused, where_rows_are
 from labelweave.estimators.soft_targets import corrected_like
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.estimators.table_model import TableModel
@@ -64,9 +64,15 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def decision_fit(fit: _Method) -> _Method:
-    """Check parameters before a fit, and end callbacks after it."""
+    """Check parameters before a fit, end callbacks after it, and leave the state before if it has no end."""
     checked = with_callbacks(_fit_context(prefer_skip_nested_validation=False)(fit))
-    return cast(_Method, where_rows_are(checked))
+
+    @wraps(fit)
+    def fit_or_leave(self: Any, *arguments: Any, **options: Any) -> Any:
+        with as_before_if_refused(self):
+            return checked(self, *arguments, **options)
+
+    return cast(_Method, where_rows_are(fit_or_leave))
 
 
 class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredictions, CheckedParameters):

@@ -137,12 +137,13 @@ class FitProgress:
 
 @contextmanager
 def as_before_if_refused(estimator: Any) -> Iterator[None]:
-    """Leave an estimator as it was where an error ends a fit."""
+    """Leave an estimator as it was where an error ends a fit, or Ctrl-C before there is a model to keep."""
     before = dict(vars(estimator))
     try:
         yield
-    except Exception as error:
-        if isinstance(error, Warning):  # of a fit that is done
+    except BaseException as error:
+        has_model = vars(estimator).get("scorer_") is not before.get("scorer_")
+        if isinstance(error, Warning) or (has_model and not isinstance(error, Exception)):
             raise
         vars(estimator).clear()
         vars(estimator).update(before)
