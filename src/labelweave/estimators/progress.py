@@ -142,7 +142,8 @@ def as_before_if_refused(estimator: Any) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        has_model = vars(estimator).get("scorer_") is not before.get("scorer_")
+        made = vars(estimator).get("scorer_")
+        has_model = made is not None and made is not before.get("scorer_")
         if isinstance(error, Warning) or (has_model and not isinstance(error, Exception)):
             raise
         vars(estimator).clear()
